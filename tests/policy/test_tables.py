@@ -15,8 +15,8 @@ OPERANDS = set(
     "database start code skip here unknown".split()
 )
 PLAIN = set(
-    "read write delete tree temporary env writearchive extract readtext fetch unpickled get send sendto reach engine touch "
-    "server commit table sql kill program shell runall import environment fork fixed expression unknown given link".split()
+    "read write writegiven delete tree temporary env writearchive extract readtext fetch unpickled get send sendto reach "
+    "kill program shell runall import environment fork fixed expression unknown given link".split()
 )
 OPTIONS = set("read write run target host install also only instead no local unknown".split())
 

@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Callable
 from typing import NamedTuple
 
+from interpreter.policy.analysis.effects import Kind
 from interpreter.policy.analysis.notes import HOLE, Doing, Notes, analyze_embedded, sql_changes
 from interpreter.policy.analysis.programs import Call, analyze_command, note_environment
 from interpreter.policy.analysis.python_values import Values
@@ -66,17 +67,27 @@ def apply(effects: tuple[Does, ...], called: Called) -> None:
             _apply_plain(does, called)
 
 
+# What happens to a path: the kind of effect, its `how`, the path that is meant, and what is meant where none is given.
+_ON_PATHS: dict[str, tuple[Kind, str, str, str]] = {
+    "read": ("read", "", "{}", "."),
+    "write": ("write", "", "{}", HOLE),
+    "delete": ("delete", "", "{}", HOLE),
+    "tree": ("delete", "tree", "{}", HOLE),
+    "writearchive": ("write", "", "{}.*", HOLE),
+    "extract": ("write", "", "{}/*", "."),
+}
+
+
 def _apply_plain(does: Does, called: Called) -> None:
     """The effects that need little more than the argument's text."""
     doing, values, argument, text = called.doing, called.values, called.argument(does), called.text(does)
     is_given = argument is not None or called.spread
+    if does.kind in _ON_PATHS:
+        kind, how, pattern, default = _ON_PATHS[does.kind]
+        return doing.path(kind, pattern.format(text if is_given or does.name == "self" else default), how)
     match does.kind:
-        case "read":
-            doing.read(text if is_given or does.name == "self" else ".")
-        case "write" if is_given or called.name != "logging.basicConfig":
+        case "writegiven" if is_given:
             doing.write(text)
-        case "delete" | "tree":
-            doing.delete(text, tree=does.kind == "tree")
         case "temporary" if (folder := called.keyword("dir")) is not None or called.spread:
             doing.write(f"{values.text(folder)}/*")
         case "temporary":
@@ -87,10 +98,6 @@ def _apply_plain(does: Does, called: Called) -> None:
             called.unknown()
         case "env":
             doing.read(".env" if argument is None else text)
-        case "writearchive":
-            doing.write(f"{text}.*")
-        case "extract":
-            doing.write(f"{text}/*" if is_given else "./*")
         case "readtext" if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
             doing.read(text)  # `config.read("a.ini")`; of a file, what is given is a number
         case "fetch" | "unpickled":
@@ -101,38 +108,14 @@ def _apply_plain(does: Does, called: Called) -> None:
             more = called.spread or not _is_false(called.keyword("allow_pickle"))
             if does.kind == "unpickled" and (more or (called.node and len(called.node.args) > 2)):
                 called.unknown()
+        case "get" | "send" if isinstance(argument, ast.Call) and values.name(argument.func).endswith("Request"):
+            doing.network(values.text(argument.args[0] if argument.args else None), "send")
         case "get" | "send":
-            is_request = isinstance(argument, ast.Call) and values.name(argument.func).endswith("Request")
-            if isinstance(argument, ast.Call) and is_request:
-                doing.network(values.text(argument.args[0] if argument.args else None), "send")
-            else:
-                doing.network(text if argument is not None else "", does.kind)
+            doing.network(text, does.kind)
         case "sendto":
             doing.network((values.words(argument) or [text])[0], "send")
         case "reach":
-            host = called.keyword("host")
-            doing.network(values.text(host) if host is not None else "", "get")
-        case "engine" if not text.startswith("sqlite"):
-            doing.network(text, "get")
-        case "engine" if text.partition(":///")[2]:
-            doing.write(text.partition(":///")[2])
-        case "touch" if argument is not None and not text.startswith((":memory:", "file::memory:")):
-            doing.write(_database_path(text))
-        case "server":
-            doing.note("database", doing.words[0], how="server")
-        case "commit" if _connected(called) is not None:
-            pass  # what it changes was noted
-        case "table" | "commit":
-            _change_database(called)
-        case "sql":
-            # What it is must be written out; the rest may be filled in.
-            told = called.node is not None and text.strip() and HOLE not in text.lstrip()[:6]
-            if _REACHING.search(text):
-                doing.unknown("SQL that may reach other files")
-            if not told and _connected(called) == ":memory:":
-                doing.unknown("SQL that is made when it runs")
-            elif not told or sql_changes(text.replace(HOLE, " x ")):
-                _change_database(called)
+            doing.network(values.text(called.keyword("host")), "get")
         case "kill":
             what = "this program" if called.name == "os.abort" else "a process"
             doing.note("kill", what if HOLE in text else f"process {text}")
@@ -157,6 +140,34 @@ def _apply_plain(does: Does, called: Called) -> None:
             called.unknown()  # `df.query("a > @b")`: names in it can lead anywhere
         case "unknown":
             called.unknown()
+    return None
+
+
+def _database(does: Does, called: Called) -> None:
+    """What is opened, asked or changed by SQL or by a library for databases."""
+    doing, argument, text = called.doing, called.argument(does), called.text(does)
+    match does.kind:
+        case "engine" if not text.startswith("sqlite"):
+            doing.network(text, "get")
+        case "engine" if text.partition(":///")[2]:
+            doing.write(text.partition(":///")[2])
+        case "touch" if argument is not None and not text.startswith((":memory:", "file::memory:")):
+            doing.write(_database_path(text))
+        case "server":
+            doing.note("database", doing.words[0], how="server")
+        case "commit" if _connected(called) is not None:
+            pass  # what it changes was noted
+        case "table" | "commit":
+            _change_database(called)
+        case "sql":
+            # What it is must be written out; the rest may be filled in.
+            told = called.node is not None and text.strip() and HOLE not in text.lstrip()[:6]
+            if _REACHING.search(text):
+                doing.unknown("SQL that may reach other files")
+            if not told and _connected(called) == ":memory:":
+                doing.unknown("SQL that is made when it runs")
+            elif not told or sql_changes(text.replace(HOLE, " x ")):
+                _change_database(called)
 
 
 def run(does: Does, called: Called) -> None:
@@ -353,6 +364,7 @@ def _settings(does: Does, called: Called) -> None:
 
 Handler = Callable[[Does, Called], None]
 KINDS: dict[str, Handler] = {
+    **dict.fromkeys("engine touch server commit table sql".split(), _database),
     "opened": _opened,
     "openedpath": _opened,
     "written": _written,
