@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import json
 import os
+import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -24,7 +28,7 @@ from interpreter.llm import Llm, ollama
 from interpreter.llm.anthropic import AnthropicMessages
 from interpreter.llm.chat_completions import ChatCompletions
 from interpreter.llm.failures import MALFORMED
-from interpreter.llm.http import Exchange, event_data, read_events
+from interpreter.llm.http import Exchange, event_data, fetch_json, plain_client, read_events
 from interpreter.llm.kept_replies import KeptReplies
 from interpreter.llm.local.servers import KINDS, look
 from interpreter.llm.ollama import OllamaChat
@@ -469,3 +473,23 @@ def test_memory_stays_flat_while_a_long_line_comes(size: int) -> None:
         kind, grown = subprocess.run(argv, capture_output=True, text=True, check=True).stdout.split()
     assert kind == "ReplyTooLargeError"
     assert int(grown) < 24, "megabytes"
+
+
+def test_a_small_answer_whose_headers_trickle_in_ends_in_time() -> None:
+    server = socket.create_server(("127.0.0.1", 0))
+
+    def trickle() -> None:
+        connection, _ = server.accept()
+        with connection, contextlib.suppress(OSError):
+            connection.recv(65536)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
+            for _ in range(60):
+                connection.sendall(b"a")
+                time.sleep(0.1)
+
+    threading.Thread(target=trickle, daemon=True).start()
+    began = time.monotonic()
+    with plain_client(httpx.Timeout(5)) as client, pytest.raises(httpx.HTTPError):
+        fetch_json(client, "GET", f"http://127.0.0.1:{server.getsockname()[1]}/", 0.5)
+    server.close()
+    assert time.monotonic() - began < 4

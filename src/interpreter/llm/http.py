@@ -519,12 +519,25 @@ def fetch_json(
     """The status and the object of a small answer; an empty one if it is none. An HTTPError if it takes too long."""
     import httpx
 
-    with client.stream(method, url, json=body) as response:
-        ends, read = time.monotonic() + seconds, bytearray()
-        for piece in response.iter_raw():
-            read += piece
-            if len(read) > LARGEST_ANSWER or time.monotonic() > ends:
-                raise httpx.ReadTimeout("its answer is too large or too slow")
+    ends, read = time.monotonic() + seconds, bytearray()
+    opened: list[socket.socket] = []
+
+    def note_socket(event: str, info: Mapping[str, Any]) -> None:
+        if event.endswith(".connect_tcp.complete"):
+            opened.append(info["return_value"].get_extra_info("socket"))
+
+    # The client's own time-out begins again with every byte, also of the headers.
+    late = threading.Timer(seconds, lambda: [_shut(connection) for connection in opened])
+    late.daemon = True
+    late.start()
+    try:
+        with client.stream(method, url, json=body, extensions={"trace": note_socket}) as response:
+            for piece in response.iter_raw():
+                read += piece
+                if len(read) > LARGEST_ANSWER or time.monotonic() > ends:
+                    raise httpx.ReadTimeout("its answer is too large or too slow")
+    finally:
+        late.cancel()
     try:
         answer = loads(read)
     except ValueError:
