@@ -526,8 +526,12 @@ def fetch_json(
         if event.endswith(".connect_tcp.complete"):
             opened.append(info["return_value"].get_extra_info("socket"))
 
+    def give_up() -> None:
+        for connection in opened:
+            _shut(connection)
+
     # The client's own time-out begins again with every byte, also of the headers.
-    late = threading.Timer(seconds, lambda: [_shut(connection) for connection in opened])
+    late = threading.Timer(seconds, give_up)
     late.daemon = True
     late.start()
     try:

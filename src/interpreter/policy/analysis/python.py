@@ -227,7 +227,11 @@ class _Look:
         elif effects is None:
             self._unlisted(node, name)
         for keyword in node.keywords:
-            if keyword.arg == "backend" and self.values.text(keyword.value) not in _BACKENDS:
+            spread = self.values.value(keyword.value.id) if isinstance(keyword.value, ast.Name) else keyword.value
+            hidden = keyword.arg is None and any(
+                isinstance(part, ast.Constant) and part.value == "backend" for part in ast.walk(spread or keyword.value)
+            )
+            if hidden or (keyword.arg == "backend" and self.values.text(keyword.value) not in _BACKENDS):
                 self._step(node, name or "backend").unknown("a module that is chosen when it runs")
         rest: list[ast.AST] = [*node.args, *node.keywords]
         if isinstance(node.func, ast.Attribute):
