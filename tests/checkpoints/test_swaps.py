@@ -125,3 +125,15 @@ def test_applying_a_preview_does_not_write_outside(bench: Bench, outside: Path, 
     with swapper(bench.root / "d", outside):
         write_layer(layer, overwrite=layer.changes.pairs)
     assert _untouched(outside)
+
+
+def test_a_preview_that_deletes_folders_in_each_other_does_not_exhaust_the_stack(bench: Bench, tmp_path: Path) -> None:
+    with Folder(bench.root) as folder:
+        folder.mkdir("/".join("d" * 1200), parents=True)
+    upper = tmp_path / "upper"
+    upper.mkdir()
+    (upper / "d").write_text("a file in its place")
+    layer = Layer(str(bench.root), str(upper), time.time_ns())
+    assert len(layer.changes.pairs) == 1200
+    write_layer(layer)
+    assert bench.read("d") == "a file in its place"

@@ -13,7 +13,7 @@ import pytest
 
 from host.swapping import swapper
 from interpreter.host import files
-from interpreter.host.files import Folder, beneath
+from interpreter.host.files import Folder, beneath, remove
 
 
 @pytest.fixture
@@ -179,3 +179,37 @@ def test_a_closed_folder_is_not_used_by_its_path(tmp_path: Path, use: Callable[[
     folder.close()
     with pytest.raises(OSError, match="closed"):
         use(folder)
+
+
+def _nest(top: Path, depth: int) -> None:
+    place = os.open(top, os.O_RDONLY)
+    for _ in range(depth):
+        os.mkdir("d", dir_fd=place)
+        place, above = os.open("d", os.O_RDONLY, dir_fd=place), place
+        os.close(above)
+    os.close(place)
+
+
+def test_folders_in_each_other_do_not_exhaust_the_stack(folder: Folder) -> None:
+    name = "/".join("d" * 1500)
+    folder.mkdir(name, parents=True)
+    assert folder.is_dir(name)
+
+
+@pytest.mark.skipif(not files.CONFINED, reason="paths are too short for that here")
+@pytest.mark.parametrize("depth", [1, 3000])
+def test_a_folder_is_removed_however_deep_and_whatever_its_modes_and_no_link_is_followed(
+    root: Path, tmp_path: Path, depth: int
+) -> None:
+    (root / "a" / "link").symlink_to(tmp_path / "outside")
+    _nest(root / "a" / "b", depth)
+    os.mkfifo(root / "a" / "b" / "pipe")
+    os.chmod(root / "a" / "b", 0)
+    (tmp_path / "outside").chmod(0o750)
+    (tmp_path / "name").symlink_to(tmp_path / "outside")
+    remove(root)
+    remove(tmp_path / "name")
+    remove(tmp_path / "nothing")
+    assert not root.exists()
+    assert (tmp_path / "outside").stat().st_mode & 0o777 == 0o750
+    assert (tmp_path / "outside" / "b" / "file").read_text() == "secret"

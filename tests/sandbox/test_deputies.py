@@ -181,3 +181,18 @@ def test_a_script_with_the_limits_of_the_sandbox_is_not_its_first_process(inside
     done = run_to_end(start, inside.containment, b"", 20, folder)
     assert done.returncode == 3
     assert done.text == "2 (3600, 3600)\n"
+
+
+def test_folders_in_each_other_do_not_keep_a_sandbox_from_ending(inside: Inside) -> None:
+    code = """
+import os, tempfile
+place = os.open(tempfile.gettempdir(), os.O_RDONLY)
+for _ in range(2000):
+    os.mkdir("d", dir_fd=place)
+    place, above = os.open("d", os.O_RDONLY, dir_fd=place), place
+    os.close(above)
+print("done")
+"""
+    assert inside.do("python", code).text == "done\n"
+    inside.close()
+    assert not inside.containment.scratch.exists()

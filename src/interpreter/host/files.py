@@ -11,8 +11,9 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
+from itertools import accumulate
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from interpreter.host.processes import exposed_place
@@ -168,10 +169,11 @@ class Folder:
             with self._at(name) as (last, place):
                 os.mkdir(last, mode, dir_fd=place)
         except FileNotFoundError:
-            head = name.rpartition("/")[0]
-            if not parents or not head:
+            above = name.split("/")[:-1]
+            if not parents or not above:
                 raise
-            self.mkdir(head, parents=True, exist_ok=True)
+            for folder in accumulate(above, "{}/{}".format):
+                self.mkdir(folder, exist_ok=True)
             self.mkdir(name, mode, exist_ok=exist_ok)
         except FileExistsError:
             if not exist_ok or not self.is_dir(name):
@@ -300,6 +302,33 @@ def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
     folder, name = confined(path)
     with folder:
         folder.write_bytes(name, data)
+
+
+def remove(path: str | os.PathLike[str]) -> None:
+    """Delete a folder with all that can be deleted in it, however deep it is and whatever the modes in it say."""
+    import shutil
+
+    with suppress(OSError, RecursionError):
+        shutil.rmtree(path)
+        return
+    above, name = os.path.split(os.path.abspath(path))
+    with suppress(OSError), Folder(above) as folder:
+        pending = [name]
+        for place in pending:
+            with suppress(OSError):
+                folder.chmod(place, 0o700)
+                for inside in (f"{place}/{each}" for each in folder.listdir(place)):
+                    with suppress(OSError):
+                        if not folder.is_dir(inside):
+                            folder.unlink(inside)
+                            continue
+                        folder.chmod(inside, 0o700)
+                        moved = f"{name}/.{os.urandom(8).hex()}"  # to the top: there its path is not too long
+                        folder.replace(inside, moved)
+                        pending.append(moved)
+        for place in reversed(pending):
+            with suppress(OSError):
+                folder.rmdir(place)
 
 
 # -- resolving ---------------------------------------------------------------------------------------------------

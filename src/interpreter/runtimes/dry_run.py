@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import NotPreviewableError
+from interpreter.host.files import remove
 from interpreter.messages import Chunk
 from interpreter.runtimes.block import notice
 from interpreter.runtimes.calls import DryRunTools
@@ -135,7 +136,7 @@ class Overlay:
         """Delete what was written."""
         folders, self._folders = self._folders, {}
         for folder, locked in folders.values():
-            delete(folder)
+            remove(folder)
             os.close(locked)
 
 
@@ -163,20 +164,11 @@ def remove_abandoned(parent: str) -> None:
             continue  # another user's, or so new that it has no lock yet
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            delete(os.path.join(parent, name))
+            remove(os.path.join(parent, name))
         except BlockingIOError:
             pass  # in use
         finally:
             os.close(descriptor)
-
-
-def delete(folder: str) -> None:
-    """Delete a folder, whatever the modes in it say."""
-    for place, names, _ in os.walk(folder):
-        for path in (os.path.join(place, name) for name in names):
-            if not os.path.islink(path):
-                os.chmod(path, 0o700)
-    shutil.rmtree(folder, ignore_errors=True)
 
 
 def mounts() -> list[str]:

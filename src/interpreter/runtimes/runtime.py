@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import queue
-import shutil
 import signal
 import socket
 import struct
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import IO
 
 from interpreter.errors import SessionStartError
+from interpreter.host.files import remove
 from interpreter.runtimes.block import KILL_AFTER, Block, Channel, Channels, Clock, Spool
 from interpreter.runtimes.calls import Calls
 from interpreter.runtimes.launch import HELD, Launch, Start, nearest_folder, path_of
@@ -124,7 +124,7 @@ class Runtime:
             ours.close()
             self._forget_refusal()
             if self._folder is not None and not self._blocks:
-                shutil.rmtree(self._folder, ignore_errors=True)
+                remove(self._folder)
                 self._folder = None
             raise
         self._listen_to(ours)
@@ -238,7 +238,7 @@ class Runtime:
                 block.release_held()
                 block.spool.close()
             if self._folder is not None:
-                shutil.rmtree(self._folder, ignore_errors=True)
+                remove(self._folder)
         if self.block is not None:  # tell its consumer
             why = self.block.clock.why
             self.block.end({"event": "exited", "code": -9, "how": how_it_ended(-9), "startup": "", "why": why})

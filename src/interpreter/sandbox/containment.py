@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
-import shutil
 import sys
 import tempfile
 import weakref
@@ -17,6 +16,7 @@ from typing import Any
 from interpreter.config.homes import homes
 from interpreter.errors import SandboxUnavailableError
 from interpreter.host import processes
+from interpreter.host.files import remove
 from interpreter.runtimes.block import outputs_folder
 from interpreter.runtimes.launch import Start
 from interpreter.sandbox import bubblewrap, container, seatbelt
@@ -348,7 +348,7 @@ def put_away(
         outputs.rmdir()  # unless somebody was told of an output in it
     if groups is not None:
         groups.close()
-    shutil.rmtree(scratch, ignore_errors=True)
+    remove(scratch)
 
 
 def drop_stale(folder: Path) -> None:
@@ -356,7 +356,7 @@ def drop_stale(folder: Path) -> None:
     for left in folder.glob(f"{NAME}*"):
         pid = left.name.removeprefix(NAME).partition("-")[0]
         if pid.isdigit() and not is_running(int(pid)) and left.lstat().st_uid == os.getuid():
-            shutil.rmtree(left, ignore_errors=True)
+            remove(left)
 
 
 def is_running(pid: int) -> bool:

@@ -153,17 +153,20 @@ class Layer:
 
     def _gone(self, path: str, before: Item | None, keep: Collection[str] = ()) -> Iterator[tuple[str, Pair]]:
         """All that was in a folder and is not there any more."""
-        if before is None or before.kind != "folder":
-            return
-        try:
-            names = self.root.listdir(path)
-        except OSError:
-            return
-        for name in sorted(set(names) - set(keep)):
-            inside = _join(path, name)
-            item = self._item_below(inside)
-            yield inside, (item, None)
-            yield from self._gone(inside, item)
+        pending = [(path, before, keep)]
+        while pending:
+            path, before, keep = pending.pop()
+            if before is None or before.kind != "folder":
+                continue
+            try:
+                names = self.root.listdir(path)
+            except OSError:
+                continue
+            for name in sorted(set(names) - set(keep)):
+                inside = _join(path, name)
+                item = self._item_below(inside)
+                yield inside, (item, None)
+                pending.append((inside, item, ()))
 
     def _item_below(self, path: str) -> Item | None:
         """What is in the folder itself."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import os
 import secrets
-import shutil
 from collections.abc import Collection, Generator, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from interpreter.config.setting import copy_settings
 from interpreter.errors import UndoError
+from interpreter.host.files import remove
 from interpreter.session import Action, Question
 from interpreter.session.checkpoints.timeline import ask_about_files
 
@@ -78,7 +78,7 @@ def fork(parent: OpenInterpreter, workspace: str | Path | None = None) -> OpenIn
         record = FileRecord(target, folder / STORE)
         record.prepare()
     except OSError as error:
-        shutil.rmtree(folder, ignore_errors=True)
+        remove(folder)
         raise UndoError(f"The workspace could not be copied to {target}: {error.strerror or error}.") from error
     child = OpenInterpreter()
     copy_settings(parent, child)
@@ -163,7 +163,7 @@ class Keep(Action):
         child.forked = made.parent.forked
         made.parent.forked = None
         made.parent.reset()
-        shutil.rmtree(made.folder, ignore_errors=True)
+        remove(made.folder)
         self.outcome = "done"
         yield from ()
 
@@ -173,7 +173,7 @@ def drop(child: OpenInterpreter) -> None:
     made = _fork_of(child)
     child.forked = None
     child.reset()
-    shutil.rmtree(made.folder, ignore_errors=True)
+    remove(made.folder)
 
 
 def _fork_of(child: OpenInterpreter) -> Fork:
