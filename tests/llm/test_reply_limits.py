@@ -6,6 +6,7 @@ import contextlib
 import gzip
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -30,6 +32,7 @@ from interpreter.llm.chat_completions import ChatCompletions
 from interpreter.llm.failures import MALFORMED
 from interpreter.llm.http import Exchange, event_data, fetch_json, plain_client, read_events
 from interpreter.llm.kept_replies import KeptReplies
+from interpreter.llm.local import servers
 from interpreter.llm.local.servers import KINDS, look
 from interpreter.llm.ollama import OllamaChat
 from interpreter.llm.providers import resolve
@@ -360,6 +363,55 @@ def test_the_window_that_a_server_reports_may_have_any_shape() -> None:
         listed = JSON + json.dumps({"data": [{"id": "local-model", **row}]}).encode()
         with HostileServer(listed, listed) as server:
             assert model_at(server, model="local-model", context_window=None).window(5000) is None
+
+
+@pytest.mark.parametrize("number", ["1e999", "1" + "0" * 4000])
+def test_a_number_that_no_model_has_is_not_believed(number: str) -> None:
+    listed = JSON + f'{{"data": [{{"id": "local-model", "max_model_len": {number}}}]}}'.encode()
+    with HostileServer(listed, listed) as server:
+        assert model_at(server, model="local-model", context_window=None).window(5000) is None
+
+
+def hanging() -> Iterator[bytes]:
+    yield b"HTTP/1.1 200 OK\r\n"
+    time.sleep(30)
+
+
+MANY = JSON + json.dumps({"models": [{"name": f"m{number}"} for number in range(40)]}).encode()
+
+
+@pytest.mark.parametrize(
+    ("argv", "answers"),
+    [
+        (["--json", "--model", "ollama/tiny", "hello"], []),
+        (["--json", "--model", "openai/tiny", "--api_base", "{address}/v1", "hello"], []),
+        (["--models"], []),
+        (["--models"], [MANY]),
+    ],
+    ids=["what Ollama knows of a model", "a window", "the lists of models", "the windows of many"],
+)
+def test_ctrl_c_ends_a_wait_for_what_a_server_knows(argv: list[str], answers: list[bytes], tmp_path: Path) -> None:
+    with HostileServer(*answers, *(hanging() for _ in range(40))) as server:
+        env = {**os.environ, "HOME": str(tmp_path), "OLLAMA_HOST": server.address, "OPENAI_API_KEY": "k"}
+        argv = [sys.executable, "-m", "interpreter", *(word.format(address=server.address) for word in argv)]
+        null = subprocess.DEVNULL
+        with subprocess.Popen(argv, env=env, stdin=null, stdout=null, stderr=null) as program:
+            ends = time.monotonic() + 20
+            while len(server.requests) <= len(answers) and time.monotonic() < ends:
+                time.sleep(0.02)
+            began = time.monotonic()
+            program.send_signal(signal.SIGINT)
+            assert program.wait() == 130
+    assert time.monotonic() - began < 2
+
+
+def test_the_windows_of_many_models_take_only_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers, "_ANSWERS", 0.5)
+    with HostileServer(*(hanging() for _ in range(40))) as server:
+        began = time.monotonic()
+        known = servers.Server(replace(KINDS[0], address=server.address))
+        assert servers.contexts_of(known, [servers.Model(f"m{number}") for number in range(40)]) == [None] * 40
+    assert time.monotonic() - began < 4
 
 
 def test_interim_answers_without_end_are_a_silence() -> None:

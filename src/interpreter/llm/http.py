@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, M
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from interpreter.errors import (
     BrokenStreamError,
@@ -46,6 +46,8 @@ if TYPE_CHECKING:
 
     import httpx
 
+
+T = TypeVar("T")
 
 _HEADERS = {
     "Content-Type": "application/json",
@@ -109,7 +111,7 @@ class Connections:
     def __init__(self) -> None:
         self._clients: dict[tuple[bool, bool], httpx.Client] = {}
         self._sockets: weakref.WeakSet[socket.socket] = weakref.WeakSet()
-        self._sendings: set[Future[httpx.Response]] = set()
+        self._sendings: set[Future[Any]] = set()
         self._objections: dict[tuple[str, str, str], set[str]] = {}
         self.direct = False  # never use a proxy
         self._lock = threading.RLock()  # a signal handler may cut off the thread that holds it
@@ -194,7 +196,7 @@ class Connections:
             )
             send = partial(client.send, request, stream=True)
             longest = min(connecting + silence, total)
-            with contextlib.closing(self._send(send, cancelled, longest)) as response:
+            with contextlib.closing(self.send(send, cancelled, longest)) as response:
                 yield _Arriving(response, where, silence, ends)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
             raise unreachable(endpoint, error) from error
@@ -208,14 +210,14 @@ class Connections:
         except httpx.HTTPError as error:
             raise BrokenStreamError(f"The connection to {where} broke off ({error}). Try again.") from error
 
-    def _send(self, send: Callable[[], httpx.Response], cancelled: threading.Event, longest: float) -> httpx.Response:
-        """The beginning of the reply, or an error as soon as the request is cut off.
+    def send(self, send: Callable[[], T], cancelled: threading.Event, longest: float | None = None) -> T:
+        """What `send` returns, such as the beginning of a reply, or an error as soon as the request is cut off.
 
-        It is sent in a separate thread, because looking up a name or connecting can't be interrupted.
+        It runs in a separate thread, because looking up a name or connecting can't be interrupted.
         """
         from concurrent.futures import CancelledError, Future, InvalidStateError
 
-        answered: Future[httpx.Response] = Future()
+        answered: Future[T] = Future()
 
         def run() -> None:
             with contextlib.suppress(InvalidStateError):  # cut off, and failed as well
@@ -227,7 +229,7 @@ class Connections:
                 try:
                     answered.set_result(response)
                 finally:
-                    if answered.cancelled():
+                    if answered.cancelled() and hasattr(response, "close"):
                         response.close()
 
         self._sendings.add(answered)
@@ -536,9 +538,9 @@ def fetch_json(
     late.start()
     try:
         with client.stream(method, url, json=body, extensions={"trace": note_socket}) as response:
-            for piece in response.iter_raw():
+            for piece in chain(response.iter_raw(), [b""]):  # it may end because it was given up
                 read += piece
-                if len(read) > LARGEST_ANSWER or time.monotonic() > ends:
+                if len(read) > LARGEST_EVENT or time.monotonic() > ends:
                     raise httpx.ReadTimeout("its answer is too large or too slow")
     finally:
         late.cancel()

@@ -105,7 +105,7 @@ class Llm(LlmSettings, closed=True):
         self._agent = agent if agent is not None else cast("Agent", settings)  # an OpenInterpreter is both
         self._completions: Completions | None = None
         self._connections = Connections()
-        self._servers = LocalServers()
+        self._servers = LocalServers(self._wait_for_server)
         self._assessment = Assessment()
         self._usage = UsageTracker()
         self._fallen_back = False
@@ -252,6 +252,13 @@ class Llm(LlmSettings, closed=True):
             return self.context_window
         told = self._servers.window(endpoint, self.context_window)
         return told if told is not None else window_of(f"{endpoint.provider}/{endpoint.model}")
+
+    def _wait_for_server(self, ask: Callable[[], Any]) -> Any:
+        """What a small request returns; a BrokenStreamError as soon as it is cancelled."""
+        cancelled = next(reversed(self._running), None) or threading.Event()
+        if self._agent.cancelled:
+            cancelled.set()
+        return self._connections.send(ask, cancelled)
 
     def _request(self, messages: Sequence[Message], cut: Cut | None = None) -> dict[str, Any]:
         # In OS mode, a model may have a computer tool of its provider; others act through code alone.

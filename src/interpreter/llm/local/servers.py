@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import socket
+import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
 
-from interpreter.errors import LocalServerError
+from interpreter.errors import BrokenStreamError, LocalServerError
 from interpreter.llm import ollama
 from interpreter.llm.failures import MALFORMED
 from interpreter.llm.http import fetch_json, plain_client
@@ -20,10 +24,15 @@ if TYPE_CHECKING:
     import httpx
 
 
+S = TypeVar("S")
+T = TypeVar("T")
 Watch = Callable[[socket.socket], None]  # gets a socket that another thread may shut down to end a wait
 _Get = Callable[[str], dict[str, Any]]  # the answer of a server to a path
 _CONNECT = 0.5
 _ANSWER = 3.0
+_ANSWERS = 10.0  # of many requests
+_THREADS = 8
+_LARGEST_NUMBER = 2**63  # of what a server says about a model; JSON also has infinity
 
 
 @dataclass(frozen=True)
@@ -87,14 +96,36 @@ def find(
     kinds: Sequence[Kind] | None = None, environ: Mapping[str, str] = os.environ, timeout: float = _ANSWER
 ) -> list[Server]:
     """The servers that answer within `timeout` seconds, in the order of the kinds; all are asked at once."""
-    from concurrent.futures import ThreadPoolExecutor
-
     import httpx  # noqa: F401 - loaded once here, not by each thread
 
     kinds = known_kinds(environ) if kinds is None else kinds
-    with ThreadPoolExecutor(len(kinds) or 1, "find-server") as threads:
-        found = threads.map(lambda kind: look(kind, environ, timeout), kinds)
-        return [server for server in found if server is not None]
+    found = _at_once(lambda kind: look(kind, environ, timeout), kinds, timeout + _CONNECT)
+    return [server for server in found if server is not None]
+
+
+def _at_once(ask: Callable[[S], T], items: Sequence[S], seconds: float) -> list[T | None]:
+    """What is answered for each item in time; None for the rest, which nobody waits for, nor for Ctrl-C."""
+    from concurrent.futures import Future, wait
+
+    answers: list[Future[T]] = [Future() for _ in items]
+    waiting = deque(zip(items, answers, strict=True))
+
+    def work() -> None:
+        with contextlib.suppress(IndexError):
+            while True:
+                item, answer = waiting.popleft()
+                try:
+                    answer.set_result(ask(item))
+                except Exception as error:  # noqa: BLE001 - raised where it is waited for
+                    answer.set_exception(error)
+
+    for _ in range(min(_THREADS, len(items))):
+        threading.Thread(target=work, name="ask-server", daemon=True).start()
+    try:
+        wait(answers, seconds)
+    finally:
+        waiting.clear()
+    return [answer.result() if answer.done() else None for answer in answers]
 
 
 def look(kind: Kind, environ: Mapping[str, str] = os.environ, timeout: float = _ANSWER) -> Server | None:
@@ -199,14 +230,13 @@ def context_of(server: Server, model: Model, wanted: int | None = None) -> int |
 
 def contexts_of(server: Server, models: Sequence[Model]) -> list[int | None]:
     """The same for many models, asked at once."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    with ThreadPoolExecutor(8, "ask-window") as threads:
-        return list(threads.map(lambda model: context_of(server, model), models))
+    return _at_once(partial(context_of, server), models, _ANSWERS)
 
 
 def _number(value: object) -> int | None:
-    return int(value) if isinstance(value, int | float) and not isinstance(value, bool) and value > 0 else None
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    return int(value) if 0 < value < _LARGEST_NUMBER else None
 
 
 def _embeds(name: str) -> bool:
@@ -224,7 +254,8 @@ _WINDOW_FIELDS = ("max_model_len", "loaded_context_length", "context_length", "m
 class LocalServers:
     """What local servers report about their models. Each server is asked once, even if it doesn't know."""
 
-    def __init__(self) -> None:
+    def __init__(self, wait: Callable[[Callable[[], Any]], Any] = lambda ask: ask()) -> None:
+        self._wait = wait  # for what a server says, or until the user does not want it any more
         self._ollama_models: dict[tuple[str, str], ollama.Shown] = {}
         self._not_ollama: set[str] = set()
         self._windows: dict[tuple[str, str], int | None] = {}
@@ -274,7 +305,7 @@ class LocalServers:
             listed = [row.get(name) for name in _WINDOW_FIELDS] + [row["meta"].get("n_ctx")]
             window = next(filter(None, map(_number, listed)), None)
             if window is None:
-                props = _ask(endpoint, _root(endpoint) + "/props").get("default_generation_settings")
+                props = self._ask(endpoint, _root(endpoint) + "/props").get("default_generation_settings")
                 window = _number(props.get("n_ctx")) if isinstance(props, dict) else None
             self._windows[key] = window
         return self._windows[key]
@@ -304,7 +335,9 @@ class LocalServers:
             return None
         if key not in self._ollama_models:
             try:
-                self._ollama_models[key] = ollama.show(address, endpoint.model)
+                self._ollama_models[key] = self._wait(partial(ollama.show, address, endpoint.model))
+            except BrokenStreamError:
+                return None
             except LocalServerError as error:
                 if error.status == 404 and error.detail:
                     return ollama.Shown()  # its chat tells the user that it doesn't have the model
@@ -316,11 +349,18 @@ class LocalServers:
     def _row(self, endpoint: Endpoint) -> dict[str, Any]:
         key = (endpoint.base_url, endpoint.model)
         if key not in self._rows:
-            rows = _ask(endpoint, endpoint.base_url + "/models").get("data")
+            rows = self._ask(endpoint, endpoint.base_url + "/models").get("data")
             fitting = (row for row in rows or () if isinstance(row, dict) and row.get("id") == endpoint.model)
             row = next(fitting, {}) if isinstance(rows, list) else {}
             self._rows[key] = {**row, "meta": row["meta"] if isinstance(row.get("meta"), dict) else {}}
         return self._rows[key]
+
+    def _ask(self, endpoint: Endpoint, url: str) -> dict[str, Any]:
+        try:
+            answer: dict[str, Any] = self._wait(partial(_ask, endpoint, url))
+            return answer
+        except BrokenStreamError:
+            return {}
 
 
 def _is_ollama(endpoint: Endpoint) -> bool:
