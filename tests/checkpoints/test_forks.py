@@ -50,6 +50,13 @@ def test_both_have_the_variables_and_neither_sees_the_other(first: OpenInterpret
     assert said(first, "shell", "echo $y") == "5\n"
 
 
+def test_a_fork_after_the_first_block_of_the_shell_was_undone(first: OpenInterpreter) -> None:
+    first.undo(1, blocks=True)
+    second = first.fork()
+    assert said(second, "shell", "echo [$y]") == "[]\n"
+    second.computer.terminate()
+
+
 def test_the_fork_is_in_the_same_place_of_another_folder(work: Path, second: OpenInterpreter) -> None:
     assert Path(said(second, "shell", "pwd").strip()) == Path(second.workspace) / "sub"
     second.computer.run("python", "open('../a.txt', 'w').write('two')")

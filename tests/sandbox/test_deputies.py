@@ -42,6 +42,23 @@ def test_a_pipe_in_the_place_of_a_file_holds_nobody_up(inside: Inside) -> None:
 
 
 @pytest.mark.parametrize(
+    "code",
+    [
+        '__oi_report() { rm -rf "$__oi_folder/exports"; mkdir -p "$__oi_folder/exports/x"; }',
+        'for n in $(seq 99); do mkdir -p "$__oi_folder/state.$n/x" "$__oi_folder/block$n/x"; done; exit',
+        'touch "$__oi_folder/state.²" "$__oi_folder/state.$(seq -s "" 2000 | head -c 200)"',
+        'mkdir "$__oi_folder/state.exit"; exit',
+        'rm -rf "$__oi_folder"/*',
+        'chmod 000 "$__oi_folder"',
+    ],
+)
+def test_what_code_does_to_the_shells_own_files_ends_nothing(inside: Inside, code: str) -> None:
+    inside.do("shell", code)
+    for number in range(4):
+        assert inside.do("shell", f"echo {number}").text == f"{number}\n"
+
+
+@pytest.mark.parametrize(
     "export", ["PATH=$PWD/bin:$PATH", "VIRTUAL_ENV=$PWD", "LD_PRELOAD=$PWD/evil.so", "BASH_ENV=$PWD/evil"]
 )
 def test_what_code_exported_does_not_choose_what_runs_outside(

@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import stat
 from pathlib import Path
 from shlex import quote
 
+from interpreter.host.files import Folder, remove
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.state import Variable
 
@@ -21,7 +21,7 @@ MOST = 64 * 1024 * 1024  # bytes of a file that are read
 
 def write_file(path: Path, data: bytes) -> None:
     """Write a new file, replacing whatever has its name."""
-    path.unlink(missing_ok=True)
+    discard(path)
     fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
     with os.fdopen(fd, "wb") as file:
         file.write(data)
@@ -30,13 +30,18 @@ def write_file(path: Path, data: bytes) -> None:
 def read_file(path: Path) -> bytes:
     """What is in a plain file; FileNotFoundError for anything else."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        with Folder(path.parent) as folder:
+            return folder.read_bytes(path.name, MOST)
     except OSError as error:
         raise FileNotFoundError(str(path)) from error
-    with os.fdopen(fd, "rb") as file:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise FileNotFoundError(str(path))
-        return file.read(MOST)
+
+
+def discard(path: Path) -> None:
+    """Delete whatever has this name."""
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        remove(path)  # a folder
 
 
 # -- where a block can be cut ----------------------------------------------------------------------------------------
@@ -260,8 +265,10 @@ class ShellDialect:
 
     def _write(self, frame: Frame, folder: Path) -> list[tuple[int, Path]]:
         """Put the block's pieces into files, replacing the last block's; the first line and the file of each."""
+        with contextlib.suppress(OSError):
+            folder.chmod(0o700)  # code may have closed it
         for file in self._files:
-            file.unlink(missing_ok=True)
+            discard(file)
         code = frame["code"]
         pieces = cut(code) if frame["active_lines"] else [(1, code)]
         if len(pieces) == 1:
@@ -316,16 +323,24 @@ class ShellDialect:
         saved = [folder / "state.exit", *(state_file(folder, number) for number in reversed(numbers))]
         return next((path for path in saved if is_whole(path)), chosen)
 
+    def saved(self, folder: Path) -> bytes | None:
+        """What is in that state; None if there is none."""
+        state = self.last_state(folder)
+        try:
+            return read_file(state) if state is not None else None
+        except FileNotFoundError:
+            return None
+
     # -- states ----------------------------------------------------------------------------------------------
 
     def take_over(self, folder: Path, number: int, state: bytes) -> None:
         """Continue with a state as if this block had left it."""
         self._block = number
-        state_file(folder, number).write_bytes(state)
+        write_file(state_file(folder, number), state)
 
     def settle(self, folder: Path) -> Path:
         """What a shell saved when it exited is the state after its last block."""
-        with contextlib.suppress(FileNotFoundError):
+        with contextlib.suppress(OSError):
             (folder / "state.exit").replace(state_file(folder, self._block))
         return state_file(folder, self._block)
 
@@ -340,8 +355,11 @@ def state_file(folder: Path, number: int) -> Path:
 
 def state_numbers(folder: Path) -> list[int]:
     """The blocks whose states are there, the oldest first."""
-    numbers = (name.removeprefix("state.") for name in os.listdir(folder) if name.startswith("state."))
-    return sorted(int(text) for text in numbers if text.isdigit())
+    try:
+        names = os.listdir(folder)
+    except OSError:
+        return []
+    return sorted(int(name[6:]) for name in names if re.fullmatch(r"state\.[0-9]{1,18}", name))
 
 
 def script(lines: list[str]) -> bytes:

@@ -28,7 +28,6 @@ from interpreter.runtimes.shell.dialect import (
     ShellDialect,
     is_whole,
     listed,
-    read_file,
     state_file,
     state_numbers,
     variables,
@@ -322,8 +321,7 @@ class Shell(LiveLanguage):
             return None
         if runtime.alive:
             self.query(runtime, {"op": "inspect"}, SAVING)  # after the answer, the state of the last block is saved
-        state = self._dialect.last_state(runtime.folder)
-        return read_file(state) if state is not None else None
+        return self._dialect.saved(runtime.folder)
 
     def take_over(self, state: bytes, code: str) -> None:
         """Continue with a state as if a block of this shell had left it."""
@@ -351,8 +349,7 @@ class Shell(LiveLanguage):
     def _detached(self, run: Run) -> Iterator[Chunk]:
         runtime = run.runtime
         if runtime is self.runtime:
-            state = self._dialect.last_state(runtime.folder)
-            self._state, self._state_in = read_file(state) if state else None, runtime.launch.containment
+            self._state, self._state_in = self._dialect.saved(runtime.folder), runtime.launch.containment
             self._keyboard = None  # it stays with the block
             self._blocks.clear()
         yield from super()._detached(run)
