@@ -17,7 +17,8 @@ _SUSPECT = re.compile(r"[^\t\n -~]")
 # Blank, or without a width: fillers, variation selectors, and others that Unicode counts as letters, marks and symbols.
 # These patterns are compiled when they are first used.
 _BLANK = (
-    r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U0001d159\U000e0100-\U000e01ef]"
+    r"[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0"
+    r"\U00013441\U00013442\U00016fe4\U0001d159\U000e0100-\U000e01ef]"
 )
 _SPACES = r"\u00a0\u1680\u2000-\u200a\u202f\u205f\u3000"
 _SIGNS = r"\u0600-\u0605\u06dd\u070f\u0890\u0891\u08e2"  # Arabic and Syriac ones that are seen, before numbers
@@ -60,6 +61,11 @@ def visible(text: str, kept: str = "") -> str:
         return text
     pieces = re.split(kept, text) if kept else [text]
     return "".join(piece if number % 2 else piece.translate(_SHOWN) for number, piece in enumerate(pieces))
+
+
+def visible_line(text: str, kept: str = "") -> str:
+    """The same on one line: a name cannot look like lines of ours."""
+    return visible(text, kept).replace("\n", "␊")
 
 
 # -- a program's output ----------------------------------------------------------------------------------------------

@@ -22,6 +22,7 @@ from interpreter.frontends import cli, commands, start
 from interpreter.frontends.flags import parse
 from interpreter.frontends.headless.run import Events
 from interpreter.frontends.terminal import sessions, widgets
+from interpreter.frontends.terminal.approval import _ask_to_apply
 from interpreter.frontends.terminal.chat import _next_message
 from interpreter.frontends.terminal.keyboard import TypeAhead
 from interpreter.frontends.terminal.magics.runtimes import (
@@ -52,6 +53,7 @@ HOSTILE = (
 OURS = re.compile(
     r"\x1b\[[0-9;:]*m|\x1b\]8;(?:id=\d+)?;(?:(?:https?|file|mailto):[!-~]*)?\x1b\\|\x1b\[\d*[AJK]|[\r\n\t]"
 )
+OURS_BUT_LINES = re.compile(r"\x1b\[[0-9;:]*[mAJK]")
 HIDDEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
@@ -463,7 +465,7 @@ def test_the_same_characters_where_they_mean_nothing(text: str) -> None:
     assert "<U+" in visible(text, PROSE)
 
 
-@pytest.mark.parametrize("text", ["👩‍💻", "می‌خواهم", "a\u00a0b", "\ue0b0", "日　本", "❤️"])
+@pytest.mark.parametrize("text", ["👩‍💻", "می‌خواهم", "a\u00a0b", "\ue0b0", "a\U00016fe4", "\U00013441", "日　本", "❤️"])
 def test_nothing_of_it_in_code(text: str) -> None:
     assert "<U+" in visible(text)
 
@@ -471,6 +473,34 @@ def test_nothing_of_it_in_code(text: str) -> None:
 def test_plain_text_is_not_touched() -> None:
     text = "".join(map(chr, range(32, 127))) + "\n\t" + "äöüéñçßøåłżčšž ΑΒΓ абв 中文 한국어 ไทย ±√∑ ─│┌ ░▒▓ ✓✗"
     assert visible(text) == text
+
+
+NAME = "a\nundo: yes"
+
+
+@pytest.mark.parametrize(
+    "chunks",
+    [
+        said("tool_call", '{"a": "b"}', NAME),
+        said("tool_call", "no JSON\nundo: yes", "a"),
+        status("files", changed=[{"what": "renamed", "path": NAME, "from": NAME}], not_covered=[[NAME, "x"]])
+        + console("b"),
+        [{"role": "computer", "type": "confirmation", "effects": [], "reason": "", "widening": [NAME]}],
+    ],
+    ids=["a tool", "its arguments", "files", "what a block wants"],
+)
+def test_a_name_cannot_look_like_lines_of_ours(chunks: list[dict[str, Any]]) -> None:
+    for shown in (on_the_screen(chunks), plainly(chunks)):
+        assert not any(line.startswith("undo: yes") for line in re.split(r"[\r\n]+", OURS_BUT_LINES.sub("", shown)))
+
+
+def test_a_preview_shows_one_line_for_each_file_and_each_line() -> None:
+    change = SimpleNamespace(what="created", path=NAME, source=None, before=None, after=None)
+    preview = SimpleNamespace(changes=[change], diffs={"a": "+b\u2028undo: yes\n"}, denied=[], lost=[], can_apply=False)
+    shown = terminal()
+    _ask_to_apply(shown, preview)  # type: ignore[arg-type]
+    assert "a␊undo: yes" in written(shown)
+    assert "+b<U+2028>undo: yes" in written(shown)
 
 
 def test_icons_of_fonts_in_output() -> None:

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from interpreter.console_text import visible
+from interpreter.console_text import visible, visible_line
 from interpreter.errors import InterpreterError
 from interpreter.host import processes
 from interpreter.session import APPROVE, EDIT, REFUSE, Answer
@@ -296,12 +296,12 @@ def _ask_to_apply(terminal: Terminal, preview: Preview) -> str:
         is_folder = item is not None and item.kind == "folder" and change.what in ("created", "deleted")
         source = f"{change.source} -> " if change.source else ""
         path = f"{source}{change.path}{'/' if is_folder else ''}"
-        display.line(visible(f"  {_SIGNS[change.what]} {change.what:<8} {path}"))
+        display.line(visible_line(f"  {_SIGNS[change.what]} {change.what:<8} {path}"))
     if not preview.changes:
         display.line("It changes no files.")
     _show_differences(terminal, preview, _DIFF_LINES)
     if preview.denied:
-        display.line(visible(f"Denied: {listed([str(each) for each in preview.denied])}."), "error")
+        display.line(visible_line(f"Denied: {listed([str(each) for each in preview.denied])}."), "error")
     if preview.lost:
         display.line(f"Would be lost: {listed(preview.lost)}.", "error")
     if not preview.can_apply:
@@ -320,7 +320,7 @@ def _ask_to_apply(terminal: Terminal, preview: Preview) -> str:
 def _show_differences(terminal: Terminal, preview: Preview, most: int | None) -> None:
     """The first differences in the workspace; or, if `most` is None, all there are."""
     texts = [text for path, text in preview.diffs.items() if most is None or not path.startswith("/")]
-    lines = [line for text in texts for line in text.splitlines()]
+    lines = [line for text in texts for line in text.removesuffix("\n").split("\n")]
     for line in lines[:most]:
         terminal.display.line(visible(line), _STYLES.get(line[:1], "quote"))
     if most is not None and len(lines) > most:

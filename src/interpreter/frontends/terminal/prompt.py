@@ -21,7 +21,7 @@ from prompt_toolkit.styles import Style
 
 from interpreter.app.own_blocks import is_unfinished
 from interpreter.config.homes import make_folder
-from interpreter.console_text import visible
+from interpreter.console_text import visible, visible_line
 from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.tty import Tty, prompt_toolkit_options
 
@@ -305,7 +305,7 @@ def status_facts(interpreter: OpenInterpreter) -> list[str]:
     home = os.path.expanduser("~")
     if path == home or path.startswith(home + os.sep):
         path = "~" + path[len(home) :]
-    return [visible(fact) for fact in [*facts, path] if fact]
+    return [visible_line(fact) for fact in [*facts, path] if fact]
 
 
 def status_line(facts: list[str], width: int, separator: str = " · ") -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from interpreter.console_text import visible
+from interpreter.console_text import visible, visible_line
 from interpreter.frontends.terminal.render.ansi import wrapped
 from interpreter.frontends.terminal.tty import Tty, prompt_toolkit_options
 
@@ -25,7 +25,7 @@ def choose_row(question: str, rows: Sequence[str], leaving: str = "", plain: boo
 
     `leaving` says what Escape does, if that needs saying; `plain` chooses by number, without redrawing rows.
     """
-    rows = [visible(row) for row in rows]
+    rows = [visible_line(row) for row in rows]
     if plain or not Tty().can_draw:
         width = Tty().size()[0] - 1
         print("\n".join(wrapped(question, width)))

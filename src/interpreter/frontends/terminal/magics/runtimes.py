@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from interpreter.app import own_blocks, result_of
-from interpreter.console_text import OUTPUT, visible
+from interpreter.console_text import OUTPUT, visible, visible_line
 from interpreter.errors import InterpreterError, UsageError
 from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.tty import prompt_toolkit_options
@@ -65,7 +65,7 @@ def drawn(table: Table, width: int) -> tuple[list[str], int]:
 
 
 def _column(texts: Sequence[str], right: bool, widest: int) -> list[str]:
-    shown = [visible(text, OUTPUT).replace("\n", "␊") for text in texts]
+    shown = [visible_line(text, OUTPUT) for text in texts]
     width = min(widest, max(map(cells, shown)))
     cut = [text if cells(text) <= width else clip(text, width - 1) + "…" for text in shown]
     return [" " * (width - cells(text)) + text if right else text + " " * (width - cells(text)) for text in cut]

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from typing import TYPE_CHECKING, Any, TextIO
 
-from interpreter.console_text import visible
+from interpreter.console_text import visible, visible_line
 from interpreter.frontends.terminal.render.ansi import LINE_LIMIT, ProgramText, cells, clip, without_styles
 from interpreter.frontends.terminal.render.saved import output_file
 from interpreter.frontends.terminal.render.theme import Theme, file_link
@@ -134,7 +134,7 @@ class CodeView:
             return []
         self._begun = True
         rule = self._theme.symbol("rule")
-        language = visible(self._language).replace("\n", "␊")
+        language = visible_line(self._language)
         title = f"{rule * 2} {language} " if language else ""
         return [self._theme.paint((title + rule * RULE)[: min(self.width - 1, RULE)], "rule")]
 

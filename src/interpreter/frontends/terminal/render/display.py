@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from interpreter.console_text import PROSE, visible
+from interpreter.console_text import PROSE, visible, visible_line
 from interpreter.frontends.terminal.render import notes
 from interpreter.frontends.terminal.render.ansi import clip, wrapped
 from interpreter.frontends.terminal.render.code_block import CodeView, OutputView, shortened
@@ -80,7 +80,7 @@ class Display:
                     from interpreter.tools.toolbox import shown_call
 
                     arguments, self._call, self._language, self._code = self._call, "", "", []
-                    self.line(visible(shown_call(chunk.get("format", ""), arguments)), "code")
+                    self.line(visible_line(shown_call(chunk.get("format", ""), arguments)), "code")
                 if not isinstance(self._view, OutputView):  # attachments do not end a block's output
                     self._close_view()
             elif not chunk.get("start"):
@@ -139,7 +139,7 @@ class Display:
         elif not (note := notes.status_note(form, content)):
             return
         elif form == "call":
-            self._among_output([self.theme.paint(clip(visible(note), self.screen.width - 1), "hint")])
+            self._among_output([self.theme.paint(clip(visible_line(note), self.screen.width - 1), "hint")])
         else:
             self.line(note, "error" if form == "scan" and content.get("asks") else "hint")
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from interpreter.console_text import PROSE, visible
+from interpreter.console_text import PROSE, visible, visible_line
 from interpreter.frontends.terminal.render.ansi import cells, clip
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ def card(chunk: Mapping[str, Any]) -> str:
     if chunk.get("reason"):
         lines.append(f"asked: {chunk['reason']}")
     if chunk.get("widening"):  # paths are resolved: the block's text may not show where they lead
-        lines.append(f"wants: {', '.join(chunk['widening'])}, which the sandbox does not give")
+        lines.append(f"wants: {', '.join(map(visible_line, chunk['widening']))}, which the sandbox does not give")
     return visible("\n".join(filter(None, lines)))
 
 
@@ -204,7 +204,7 @@ def _group_of(touch: Touch, folders: set[tuple[str, str]]) -> tuple[str, str, in
 
 
 def _shown_path(path: str) -> str:
-    name = visible(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
+    name = visible_line(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
     return name if len(name) <= _LONGEST_PATH else "…" + name[1 - _LONGEST_PATH :]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
-from interpreter.console_text import PROSE, visible
+from interpreter.console_text import PROSE, visible, visible_line
 from interpreter.frontends.terminal.render import notes
 from interpreter.frontends.terminal.render.ansi import ProgramText
 from interpreter.frontends.terminal.render.saved import save_image, save_text
@@ -52,7 +52,7 @@ class PlainDisplay:
             from interpreter.tools.toolbox import shown_call
 
             arguments, self._call, self._language = self._call, "", ""
-            self.line(visible(shown_call(chunk.get("format", ""), arguments)))
+            self.line(visible_line(shown_call(chunk.get("format", ""), arguments)))
         elif kind != "console":
             self._end_section()
 
@@ -66,7 +66,7 @@ class PlainDisplay:
             self._write(shown[len(before) :])
         elif kind == "code" and chunk.get("role") != "computer" and "recipient" not in chunk:
             self._language = chunk.get("format", "").lower()
-            self._section("code", f"```{visible(chunk.get('format', '')).replace(chr(10), '␊')}\n")
+            self._section("code", f"```{visible_line(chunk.get('format', ''))}\n")
             self._write(visible(content))
         elif kind == "tool_call":
             self._call += content

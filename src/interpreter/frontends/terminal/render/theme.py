@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from urllib.parse import quote
 
-from interpreter.console_text import visible
+from interpreter.console_text import visible_line
 from interpreter.frontends.terminal.render.ansi import RESET
 
 LIGHT, DARK = "light", "dark"
@@ -115,7 +115,7 @@ class Theme:
 
     def path(self, path: str) -> str:
         """A path, as a link if the terminal has links."""
-        return file_link(path) if self.links else visible(path).replace("\n", "␊")
+        return file_link(path) if self.links else visible_line(path)
 
     def symbol(self, name: str) -> str:
         return SYMBOLS[name][0 if self.unicode else 1]
@@ -183,5 +183,5 @@ def file_link(path: str) -> str:
     from socket import gethostname
 
     address = f"file://{gethostname()}{quote(os.path.abspath(os.path.expanduser(path)))}"
-    words = visible(path).replace("\n", "␊")
+    words = visible_line(path)
     return f"\x1b]8;;{address}\x1b\\{words}\x1b]8;;\x1b\\"
