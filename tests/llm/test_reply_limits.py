@@ -345,9 +345,31 @@ def test_what_ollama_says_may_have_any_shape(said: dict[str, Any]) -> None:
         assert ollama.show(server.address, "tiny") == ollama.Shown()
 
 
-@pytest.mark.parametrize("said", [5, {"digest": []}, {"digest": "a", "total": "x"}, {"digest": "a", "completed": {}}])
+@pytest.mark.parametrize(
+    "said",
+    [
+        5,
+        {"digest": ["a"]},
+        {"digest": "a", "total": "x"},
+        {"digest": "a", "completed": {"b": 1}},
+        {"digest": "a", "total": float("inf")},
+        {"digest": "a", "total": float("nan")},
+        {"digest": "a", "completed": 10**4000},
+        {"digest": "a", "completed": -1},
+    ],
+    ids=lambda said: f"{said}"[:40],
+)
 def test_a_malformed_step_of_a_pull_is_a_typed_error(said: Any) -> None:
-    with HostileServer(JSON + json.dumps(said).encode() + b"\n") as server, pytest.raises(LocalServerError):
+    with (
+        HostileServer(JSON + json.dumps(said).encode() + b"\n") as server,
+        pytest.raises(LocalServerError, match="not Ollama"),
+    ):
+        list(ollama.pull(server.address, "tiny"))
+
+
+def test_a_pull_of_layers_without_end_is_a_typed_error() -> None:
+    layers = "".join(f'{{"status": "x", "digest": "{number}"}}\n' for number in range(2000))
+    with HostileServer(JSON + layers.encode()) as server, pytest.raises(LocalServerError, match="not Ollama"):
         list(ollama.pull(server.address, "tiny"))
 
 

@@ -138,6 +138,7 @@ def _chunk(event: Mapping[str, Any], calls: int) -> dict[str, Any]:
 # Ollama reads 2,048 or 4,096 tokens whatever the model can do, and silently drops the beginning.
 WINDOW = 16384
 _LONGEST_SILENCE = 600.0  # seconds of a download; checking a large file takes minutes
+_MOST_LAYERS = 1000  # files of a model
 WINDOW_WITH_LITTLE_MEMORY = 8192
 _LITTLE_MEMORY = 12 * 1024**3
 
@@ -207,6 +208,8 @@ def pull(address: str, model: str) -> Iterator[Pulled]:
                     event = {**loads(line)}
                     if digest := event.get("digest"):
                         layers[digest] = (event.get("completed") or 0, event.get("total") or 0)
+                        if len(layers) > _MOST_LAYERS or not all(0 <= size < 2**63 for size in layers[digest]):
+                            raise ValueError("no model is like this")
                     done, total = (sum(column) for column in zip(*layers.values(), strict=True)) if layers else (0, 0)
                 except MALFORMED as error:
                     raise LocalServerError(f"What answers at {address} is not Ollama.") from error
