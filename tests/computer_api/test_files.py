@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -304,3 +305,10 @@ def test_where_nothing_may_be_changed_nothing_is(shut_in: Any, tmp_path: Path, h
     with pytest.raises(PermissionError, match="cannot be changed"):
         files.edit("a.txt", "old", "new")
     assert file.read_text() == "old"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
+def test_a_search_does_not_wait_for_a_pipe(interpreter: OpenInterpreter, files: Files, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.py")
+    assert files.search("word", str(tmp_path / "pipe.py")) == []
+    assert interpreter.computer.docs.search("word", paths=[str(tmp_path / "pipe.py")]) is not None

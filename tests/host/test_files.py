@@ -190,10 +190,11 @@ def _nest(top: Path, depth: int) -> None:
     os.close(place)
 
 
-def test_folders_in_each_other_do_not_exhaust_the_stack(folder: Folder) -> None:
+def test_folders_in_each_other_do_not_exhaust_the_stack(folder: Folder, root: Path) -> None:
     name = "/".join("d" * 1500)
     folder.mkdir(name, parents=True)
     assert folder.is_dir(name)
+    remove(root)  # pytest could not
 
 
 @pytest.mark.skipif(not files.CONFINED, reason="paths are too short for that here")

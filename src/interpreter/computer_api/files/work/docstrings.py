@@ -114,7 +114,7 @@ def _promising(sources: Dict[str, str], wanted: List[str]) -> List[Tuple[str, st
     found = []
     for file in sources:
         try:
-            if os.path.getsize(file) > LARGEST:
+            if not os.path.isfile(file) or os.path.getsize(file) > LARGEST:  # reading a pipe would wait
                 continue
             with open(file, encoding="utf-8", errors="replace") as opened:
                 text = opened.read()

@@ -115,7 +115,7 @@ def search(
 def _lines_of(path: str, needed: Optional[Pattern[str]]) -> Iterator[str]:
     """The lines of a text file; none if it is too large, cannot be read, is no text or lacks what is needed."""
     try:
-        if os.path.getsize(path) > MAX_FILE_BYTES:
+        if not os.path.isfile(path) or os.path.getsize(path) > MAX_FILE_BYTES:  # reading a pipe would wait
             return
         with open(path, "rb") as file:
             data = file.read()
