@@ -397,7 +397,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
 
     def _refused_by_rules(self, access: Access) -> str:
         """Why the rules do not let a sandbox have something; empty if they do."""
-        from interpreter.policy import Policy
+        from interpreter.policy.policy import Policy
 
         policy = Policy.load(self.workspace, self.computer.registry)
         return policy.access_refusal(access.kind, access.value)

@@ -181,7 +181,7 @@ class BlockApproval:
 
     @cached_property
     def _policy(self) -> Policy:
-        from interpreter.policy import Policy
+        from interpreter.policy.policy import Policy
 
         return Policy.load(self._context.workspace, self._context.runtimes.registry)
 
@@ -247,7 +247,7 @@ class BlockApproval:
 
     def _judge(self, pending: PendingBlock) -> Outcome:
         """What the rules and the mode make of the code as it is now."""
-        from interpreter.policy import decide
+        from interpreter.policy.policy import decide
 
         pending.effects = analyze_block(self._context, pending.language, pending.code)
         verdict = self._policy.judge(pending.language, pending.code, pending.effects)
@@ -263,7 +263,7 @@ class BlockApproval:
         context, plans = self._context, mode_of(self._context) == "plan"
         if (context.sandbox == "off" and not plans) or not self._is_sandboxable(pending):
             return None
-        from interpreter.policy import Sandboxing
+        from interpreter.policy.policy import Sandboxing
 
         if plans:
             return Sandboxing("nowhere", network=False)

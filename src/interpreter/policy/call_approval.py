@@ -90,7 +90,7 @@ class CallApproval:
             raise PermissionError(f"{use.name} was not called: {reason}.")
 
     def _policy(self) -> Policy:
-        from interpreter.policy import Policy
+        from interpreter.policy.policy import Policy
 
         with self._loading:
             if self._loaded is None:
@@ -164,7 +164,7 @@ class ToolCall(Action):
         tool, given = self._tool, read_arguments(self.arguments)
         if tool is None or given is None:
             return
-        from interpreter.policy import Policy
+        from interpreter.policy.policy import Policy
 
         how = "looks" if tool.policy == "reads" else tool.policy
         policy = Policy.load(self._context.workspace)
