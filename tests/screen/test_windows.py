@@ -20,7 +20,8 @@ from screen.desktop import Desktop
 def test_windows(desktop: Desktop, computer: Any, tmp_path: Path) -> None:
     file = tmp_path / "letter.txt"
     file.write_text("")
-    editor, terminal = desktop.editor(file), desktop.terminal()
+    # Not a shell: one that is still starting may outlive the closing of its terminal.
+    editor, terminal = desktop.editor(file), desktop.terminal("sleep", "1000")
     listed = {window["id"]: window for window in computer.os.windows()}
     assert set(listed) == {editor.window, terminal.window}
     assert listed[editor.window]["application"] == "Mousepad" and listed[editor.window]["pid"] == editor.process.pid
