@@ -243,7 +243,7 @@ def from_trace(trace: str, code: str) -> Measured:
             continue
         if name == "execve":
             if not first:
-                found["programs"].add(paths[0])
+                found["programs"].add(paths[0].removeprefix(f"{PREFIX}/bin/"))  # of this Python, wherever it is
                 if paths[0].startswith((SPACE, "/outside", "/home/user", "/tmp")) and not paths[0].startswith(PREFIX):
                     found["own programs"].add(paths[0])
             first = False
