@@ -25,9 +25,10 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("export",),
     ("app",),
     ("frontends.interrupts", "frontends.exit_codes"),
-    ("frontends.terminal", "frontends.headless"),  # front ends do not know each other; the commands start them
+    ("frontends.terminal", "frontends.headless", "frontends.notebook"),  # which do not know each other
     ("frontends",),
-    ("__main__",),
+    ("__main__", "old_paths"),
+    ("core", "terminal_interface"),
 )
 FLOOR = {part: number for number, floor in enumerate(FLOORS) for part in floor}
 FRONT_ENDS = ("frontends", "__main__")
@@ -37,6 +38,9 @@ OPEN_FLOORS = (0, 5)
 SEAM = "frontend"
 # Programs of their own, which run in another process than the library.
 PROGRAMS = (
+    "runtimes/bridge.py",
+    "runtimes/kernel.py",
+    "runtimes/sql/driver.py",
     "runtimes/supervisor.py",
     "runtimes/snapshot_store.py",
     "runtimes/python/driver/*.py",

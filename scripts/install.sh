@@ -1,6 +1,6 @@
 #!/bin/sh
-# Makes .venv with the package and everything for development, also where python3-venv is missing
-# or pip refuses to touch the system.
+# install.sh chat|dev: makes .venv, also where python3-venv is missing or pip refuses to touch the system.
+# `chat` installs the package and the built-in model's engine; `dev` adds everything for development.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -47,6 +47,13 @@ if ! { .venv/bin/python -c "$fits" 2>/dev/null && works; }; then
     echo "Making .venv with $python"
     make_venv
 fi
-echo "Installing the package and its development tools into .venv"
-.venv/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
-touch .venv/.installed
+pip_install() { .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable "$1"; }
+if [ "${1:-dev}" = chat ]; then
+    echo "Installing Open Interpreter into .venv"
+    pip_install '.[local]'
+else
+    echo "Installing Open Interpreter and its development tools into .venv"
+    pip_install '.[dev]'
+    touch .venv/.installed
+fi
+touch .venv/.chat

@@ -1,4 +1,4 @@
-"""Writes the generated pages of docs/ from the declared settings; with --check, says which ones are stale."""
+"""Write the generated pages in docs/ from the declared settings; with --check, list stale ones."""
 
 from __future__ import annotations
 
@@ -18,49 +18,56 @@ NOTICE = "<!-- Written by `make docs` from src/interpreter/config/settings.py: c
 SETTINGS_INTRODUCTION = """\
 # Settings
 
-Every setting is an attribute (`interpreter.auto_run`, `interpreter.llm.model`) and a key in a profile
-(`llm.model: gpt-4o`, or nested); those without a dot are arguments of `OpenInterpreter(...)`. Many are also
-a flag, and some an environment variable. Where two of them speak, the stronger one is heard: flag, then
-environment, then profile, then the default. What your code sets is changed by a flag, and by nothing else.
+Set anything on this page from Python, in a [profile](profiles.md), with a flag, or in the environment:
 
-A wrong type or an unknown name is an error that names the right one:
+```python
+interpreter.auto_run = True
+interpreter.llm.model = "gpt-4o"
+```
+
+Every setting is an attribute and a profile key (`llm.model: gpt-4o`, or nested). Settings without a dot are also
+arguments of `OpenInterpreter(...)`. Many have a flag, and some an environment variable. If several give a value, the
+order is: flag, then environment, then profile, then default. Only a flag overrides what your code sets.
+
+A value of the wrong type is an error. A misspelled name warns, and is an error in profiles, in flags and with
+`strict_settings=True`:
 
 ```python
 interpreter.autorun = True
-# UnknownSettingError: There is no setting named autorun. Did you mean auto_run?
-interpreter.llm.max_tokens = "4096"
-# SettingTypeError: llm.max_tokens takes int or None, not '4096' (str).
+# UserWarning: autorun is not a setting. Did you mean auto_run?
+interpreter.llm.max_tokens = "many"
+# SettingTypeError: llm.max_tokens takes int or None, not 'many' (str). For example: llm.max_tokens = 1000.
 ```
 
 mypy and pyright report both lines before you run them.
 
-*Headless* means that nobody is there to ask: standard input is no terminal, or `--stdin`.
+*Headless* means that no one can answer a question: standard input isn't a terminal, or you used `--stdin`.
 """
 
 COMMAND_LINE_INTRODUCTION = """\
 # The command line
 
-`interpreter` and `i` are the same program. It starts a chat, or takes a message:
+Start a chat, or pass a message. `interpreter` and `i` are the same program:
 
 ```
-interpreter                               a chat
-interpreter -y --plain "list my files"    one message; -y runs the code without asking
-i want a venv                             one message, as a sentence that begins with I
+interpreter                               start a chat
+interpreter -y --plain "list my files"    answer one message; -y runs code without asking
+i want a venv                             answer one message, "I want a venv"
 echo "list my files" | interpreter --stdin
 ```
 
-- Words that come first are a sentence that begins with "I", and are answered quickly. Words after a flag
-  are the message as it stands.
-- A flag between two words is part of the message (`i want to know what ls -l prints`); flags before the
-  first and after the last word are flags. `--` ends the flags: everything after it is the message.
-- Long flags may be shortened while they stay clear (`--mod`), and take dashes or underscores
-  (`--auto-run`). Every on/off flag has a `--no-` form, and also takes `true` or `false`.
-- A flag that does not exist is an error that names the closest one.
-- What is piped in goes along with the message: `cat report.md | interpreter "sum it up"`.
-- [Headless use](headless.md) tells of exit codes, JSON events and answers that fit a schema,
-  [profiles](profiles.md) of settings in files.
+- Words that come first are a sentence that starts with "I", and get a quick answer. Words after a flag are the
+  message as it is.
+- A flag between two words is part of the message (`i want to know what ls -l prints`). Flags before the first and
+  after the last word are flags. Everything after `--` is the message.
+- You can shorten long flags while they stay unique (`--mod`), and use dashes or underscores (`--auto-run`). Every
+  on/off flag has a `--no-` form, and also takes `true` or `false`.
+- An unknown flag is an error that suggests the closest one.
+- Piped input is added to the message: `cat report.md | interpreter "sum it up"`.
+- [Scripts and CI](headless.md) covers exit codes, JSON events and answers that match a schema. [Profiles](profiles.md)
+  keep settings in files.
 
-The same from `interpreter --help`:
+This is `interpreter --help`:
 """
 
 
@@ -84,7 +91,7 @@ def _notes(row: Setting) -> Iterator[str]:
     if row.later:
         yield f"\n*Not yet: {row.later}.*"
     if row.inert:
-        yield f"\n*Without effect: {row.inert}.*"
+        yield f"\n*No effect: {row.inert}.*"
 
 
 def _facts(row: Setting) -> Iterator[str]:
@@ -93,7 +100,7 @@ def _facts(row: Setting) -> Iterator[str]:
     default = row.default.words if isinstance(row.default, Default) else repr(row.default)
     yield f"- default: {default}" if "`" in default or " " in default else f"- default: `{default}`"
     if row.headless is not None:
-        yield f"- default in headless use: `{row.headless!r}`"
+        yield f"- default when headless: `{row.headless!r}`"
     if flags := _flags(row):
         yield f"- flag: {flags}"
     if row.env:
@@ -112,7 +119,7 @@ PAGES = {
 
 
 def stale() -> list[Path]:
-    """The pages whose file is not what the table says."""
+    """Pages that no longer match the settings."""
     return [page for page, make in PAGES.items() if not page.exists() or page.read_text(encoding="utf-8") != make()]
 
 

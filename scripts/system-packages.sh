@@ -4,10 +4,15 @@ set -eu
 
 missing=""
 pairs="node:nodejs zsh:zsh fish:fish tmux:tmux bwrap:bubblewrap openssl:openssl rg:ripgrep"
+# Languages. R (r-base-core) and Java (default-jdk-headless) are large: their tests are skipped where they are missing.
+pairs="$pairs ruby:ruby"
 # A desktop in memory, and applications on it of each kind: GTK, Qt, Tk, a terminal, a browser.
 pairs="$pairs Xvfb:xvfb openbox:openbox xrandr:x11-xserver-utils xclip:xclip dbus-daemon:dbus"
 pairs="$pairs /usr/libexec/at-spi-bus-launcher:at-spi2-core"
 pairs="$pairs mousepad:mousepad xterm:xterm chromium:chromium"
+# Applications that nothing is made for: GTK 2 and 3, Qt, FLTK. Ten megabytes in all.
+pairs="$pairs galculator:galculator thunar:thunar pcmanfm:pcmanfm featherpad:featherpad dillo:dillo"
+pairs="$pairs lxterminal:lxterminal pluma:pluma l3afpad:l3afpad"
 pairs="$pairs /usr/lib/python3/dist-packages/PyQt5:python3-pyqt5 /usr/share/doc/python3-tk:python3-tk"
 for pair in $pairs; do
     program="${pair%%:*}"

@@ -31,7 +31,7 @@ class Asking:
     server: ModelServer
 
     def stream(self, *messages: Message) -> Iterator[Chunk]:
-        return self.llm.run([SYSTEM, *(messages or [HELLO])])
+        return self.llm.reply([SYSTEM, *(messages or [HELLO])])
 
     def chunks(self, *messages: Message) -> list[Chunk]:
         """The whole reply without what it cost."""

@@ -34,7 +34,7 @@ def chatting() -> Iterator[Chatting]:
 
     def start(*replies: Any, **settings: Any) -> tuple[OpenInterpreter, ModelServer]:
         server = ModelServer(replies=list(replies)).start()
-        interpreter = OpenInterpreter(**settings)
+        interpreter = OpenInterpreter(**{"stream_all": True, **settings})
         interpreter.llm.api_base, interpreter.llm.api_key = server.base_url, "key"
         interpreter.llm.max_retries = 0
         interpreter.computer.languages.append(Echo)

@@ -13,6 +13,7 @@ from interpreter.runtimes.launch import SessionContext
 from interpreter.runtimes.python.language import Python
 
 ENGINES = ("ipython", "bare")
+READY_WITHIN = 60  # seconds
 
 
 @dataclass
@@ -76,10 +77,15 @@ class PythonRuntime(Python):
     def interrupted_when_ready(self, code: str) -> Ran:
         """Run code and press Ctrl-C, in another thread, as soon as it says that it is ready."""
         ran, presser = Ran(), threading.Thread(target=self.stop)
+        watchdog = threading.Timer(READY_WITHIN, self.stop)  # so that a failure shows what came instead
+        watchdog.start()
         for chunk in self.run(code):
             ran.chunks.append(dict(chunk))
             if not presser.ident and ran.stdout.startswith("ready\n"):
+                watchdog.cancel()
                 presser.start()
+        watchdog.cancel()
+        assert presser.ident, f"never ready: {ran.chunks}"
         return ran
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from common import ARGUMENTS, tell
 
 from interpreter import OpenInterpreter
-from interpreter.computer_api.os_mode import ScreenObserver
+from interpreter.computer_api.os_mode import Control
 
 sys.path.insert(0, ARGUMENTS["tests"])
 
@@ -26,15 +26,18 @@ with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "letter.txt"
         file.touch()
         desktop.editor(file)
-        computer = OpenInterpreter().computer
-        observer = ScreenObserver(computer.display)
-        observer.observe("")
+        interpreter = OpenInterpreter()
+        interpreter.llm.supports_vision = True
+        computer, control = interpreter.computer, Control(interpreter)
+        list(control.begin())
         times = []
         for _ in range(7):
             began = time.perf_counter()
             computer.keyboard.write("words ")
-            observer.observe("")
+            control.called({"acts": True})
+            list(control.after_block())
             times.append(time.perf_counter() - began)
+        control.end()
         computer.terminate()
     finally:
         desktop.close()

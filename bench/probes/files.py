@@ -67,7 +67,7 @@ timeline = OpenInterpreter(workspace=str(small_root), conversation_history=False
 
 def small_block():
     timeline.before_block("python", "1 + 1")
-    timeline.after_block()
+    timeline.after()
 
 
 small_block()

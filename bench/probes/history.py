@@ -6,6 +6,7 @@ from common import ARGUMENTS, tell, warmed
 
 interpreter = warmed()
 words = "A sentence of a conversation that has been going on for quite some time now. " * 4
+interpreter.stream_all = True
 began, compacted = [], 0
 for repeat in range(ARGUMENTS["repeats"]):
     interpreter.messages = [

@@ -27,7 +27,7 @@ def past():
     timeline.before_block("shell", "true")
     for _ in language.run("true"):
         pass
-    timeline.after_block()
+    timeline.after()
 
 
 for _ in range(20):

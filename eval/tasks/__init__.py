@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eval.task import Task
-from eval.tasks import dates, documents, files, plots, shell, steps, tables, text
+from eval.tasks import dates, documents, files, plots, questions, shell, steps, tables, text
 
 TASKS: tuple[Task, ...] = (
     *files.TASKS,
@@ -14,4 +14,5 @@ TASKS: tuple[Task, ...] = (
     *plots.TASKS,
     *shell.TASKS,
     *steps.TASKS,
+    *questions.TASKS,
 )

@@ -1,6 +1,6 @@
-"""Open Interpreter, written anew: a language model writes code, and it runs on your computer.
+"""Open Interpreter: a language model writes code, and it runs on your computer.
 
-The public names are made when they are first asked for: importing this package costs nothing.
+Public names are resolved on first use, so importing this package is fast.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     computer: Computer
     AsyncInterpreter: type[OpenInterpreter]
 
-__all__ = ["AsyncInterpreter", "BaseLanguage", "OpenInterpreter", "__version__", "computer", "interpreter"]
+__all__ = ["BaseLanguage", "OpenInterpreter", "__version__", "computer", "interpreter"]
 
 
 def __getattr__(name: str) -> Any:
@@ -47,9 +47,7 @@ def _make(name: str) -> Any:
         case "computer":
             return (globals().get("interpreter") or __getattr__("interpreter")).computer
         case "AsyncInterpreter":
-            from interpreter.errors import NotAvailableYet
-
-            raise NotAvailableYet("AsyncInterpreter and the server are not there yet; use OpenInterpreter.")
+            raise ImportError("AsyncInterpreter and the server are not available yet. Use OpenInterpreter.")
     raise AttributeError(f"module 'interpreter' has no attribute {name!r}")
 
 

@@ -9,7 +9,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from interpreter.config.homes import our_folder
-from interpreter.config.setting import apply, from_environment
+from interpreter.config.setting import Given, apply, from_environment, give_settings, given_settings
 from interpreter.config.settings import InterpreterSettings
 from interpreter.errors import BusyError, NotPreviewableError, UsageError
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from interpreter.computer_api import Computer
     from interpreter.computer_api.code_calls import Use
     from interpreter.computer_api.os_mode import Control
-    from interpreter.computer_api.runtime_pool import RuntimePool
+    from interpreter.computer_api.runtime_pool import Outcomes, RuntimePool
     from interpreter.llm import Llm
     from interpreter.llm.computer_use import Screen
     from interpreter.messages import Chunk, Message
@@ -29,16 +29,15 @@ if TYPE_CHECKING:
     from interpreter.sandbox.containment import Containment
     from interpreter.sandbox.sandbox import Access, Sandbox
     from interpreter.session import Action, Actor, Event, Performance, Session
-    from interpreter.session.actions import Kind as ActorKind
+    from interpreter.session.actions import ActorKind
     from interpreter.session.checkpoints import (
         Checkpoint,
-        Fork,
-        Merged,
         Part,
         Timeline,
         UndoKind,
         UndoResult,
     )
+    from interpreter.session.checkpoints.fork import Fork, Merged
     from interpreter.session.journal import Recorder
     from interpreter.session.preview import Preview
     from interpreter.tools import Toolbox
@@ -49,10 +48,10 @@ MADE_ON_USE = frozenset(
 )
 
 
-class OpenInterpreter(InterpreterSettings, closed=True):
-    """Tells a model what you want, and runs the code that the model writes.
+class OpenInterpreter(InterpreterSettings):
+    """Sends your messages to a model and runs the code it writes.
 
-    Every setting in docs/settings.md is an argument and an attribute. `messages` is a plain list that you may
+    Every setting in docs/settings.md is an argument and an attribute. `messages` is a plain list that you can
     read, assign and change between turns.
     """
 
@@ -82,6 +81,13 @@ class OpenInterpreter(InterpreterSettings, closed=True):
             with self._making:  # several threads may be the first to ask
                 return vars(self)[name] if name in vars(self) else self._make_part(name)
 
+        def __setattr__(self, name, value):
+            if name == "llm":
+                from interpreter.llm import CustomLlm, Llm
+
+                value = value if isinstance(value, Llm) else CustomLlm(self, value)
+            super().__setattr__(name, value)
+
     def _begin(
         self, messages: list[Message] | None, llm: Llm | None, computer: Computer | None, settings: dict[str, Any]
     ) -> None:
@@ -110,11 +116,11 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         if computer is not None:
             self.computer = computer
         apply(self, from_environment(os.environ), "environment")
-        apply(self, settings, "code")
+        apply(self, dict(sorted(settings.items(), key=lambda item: item[0] != "strict_settings")), "code")
         _ = self.workspace  # by default where we are now, wherever the program goes later
 
     def _make_part(self, name: str) -> Any:
-        """Make a part on its first use: none is needed to print a version or a settings table."""
+        """Create a part on first use. Printing the version or the settings needs none."""
         part: Any
         if name == "llm":
             from interpreter.llm import Llm
@@ -147,7 +153,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
             from interpreter.tools import Toolbox, execute_tool
 
             def languages() -> list[str]:
-                return [language.name.lower() for language in self.computer.languages]
+                return [language.name.lower() for language in self.computer.runtimes.available()]
 
             part = Toolbox([execute_tool(languages, self._execute)])
         else:
@@ -180,7 +186,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         from interpreter.session import Block
 
         block = Block(self.runtimes, language, code, BlockApproval(self, stored=False))
-        return block_chunks(self.session.perform(block, self.agent))
+        return block_chunks(self.session.perform(block, self.agent).chunks)
 
     def _without_secrets(self, text: str) -> str:
         from interpreter.llm.secrets import redacted
@@ -208,12 +214,14 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         if self._told_apart or self.runtimes is self.computer.runtimes:
             return
         self._told_apart = True
-        words = "This agent has another sandbox than the computer it shares, so its code runs in separate runtimes."
+        words = (
+            "This agent's sandbox differs from that of the computer it shares, so its code runs in separate runtimes."
+        )
         yield {"role": "computer", "type": "status", "format": "notice", "content": {"text": words}}
 
     @property
     def pending(self) -> PendingBlock | PendingCall | None:
-        """What waits for approval: a block of the model, or a tool call; None if nothing does."""
+        """The block or tool call that waits for approval; None if there is none."""
         if "session" not in vars(self):
             return None
         mine = (self.user.id, self.agent.id)
@@ -235,21 +243,25 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         stream: bool = False,
         blocking: bool = True,
     ) -> Any:
-        """Say something; the new messages, or with `stream` a generator of chunks, or None if not blocking."""
+        """Send a message. Returns the new messages, with `stream` a generator of chunks, or None if not blocking."""
         if not blocking:
             self._idle.clear()
             threading.Thread(target=self._chat_in_background, args=(message, display), daemon=True).start()
             return None
         if display:
-            from interpreter.frontend import terminal
+            from interpreter.frontend import display as front_end
 
-            chunks = terminal().show_chat(self, message)
+            chunks = front_end().show_chat(self, message)
+            if not self.stream_all:
+                from interpreter.messages import only_original
+
+                chunks = only_original(chunks)
         elif message is None:
             raise UsageError("chat() needs a message when display is False.")
         else:
-            from interpreter.sigint import guarded
+            from interpreter.sigint import Guarded
 
-            chunks = guarded(self._chunks_of(message), self.cancel)
+            chunks = Guarded(self._chunks_of(message), self.cancel)
         if stream:
             return chunks
         with closing(chunks):
@@ -257,15 +269,33 @@ class OpenInterpreter(InterpreterSettings, closed=True):
                 pass
         return self.messages[self.last_messages_count :]
 
+    # 0.4.3's own names, which servers and tests of others use
+
+    def _streaming_chat(self, message: Any = None, display: bool = True) -> Any:
+        return self.chat(message, display, stream=True)
+
+    def _respond_and_store(self) -> Generator[Chunk]:
+        return self._chunks_of(self.messages)
+
+    def __reduce__(self) -> Any:
+        """Copying and pickling keep the settings and the messages, not the session."""
+        return _remake, (type(self), given_settings(self))
+
     def _chunks_of(self, message: Any) -> Generator[Chunk]:
-        """The events of a turn as 0.4.3 streams them."""
+        """The events of a turn as 0.4.3 streams them; with `stream_all`, also those that 0.4.3 did not have."""
+        from interpreter.messages import as_original
+
+        everything = self.stream_all
         with closing(self.respond(message)) as events:
             for event in events:
-                if (chunk := event.chunk) is not None:
+                chunk = event.chunk
+                if chunk is not None and not everything:
+                    chunk = as_original(chunk)
+                if chunk is not None:
                     yield chunk
 
     def respond(self, message: Any) -> Generator[Event]:
-        """Say something; the events of the turn. `chat` has the same as LMC chunks."""
+        """Send a message and yield the events of the turn. `chat` yields the same as LMC chunks."""
         from interpreter.agent.turn import Turn
         from interpreter.sigint import interrupted_here
 
@@ -289,7 +319,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
                     self._idle.set()
 
     def _store(self, message: Any) -> None:
-        """Add what the user said; a list replaces the conversation."""
+        """Add the user's message; a list replaces the conversation."""
         if isinstance(message, str):
             self.messages.append({"role": "user", "type": "message", "content": message})
         elif isinstance(message, dict):
@@ -317,8 +347,8 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         if turn is None:
             return
         busy = BusyError(
-            "This interpreter is still responding in another thread: wait() for it, cancel() it, "
-            "or use another OpenInterpreter()."
+            "This interpreter is still responding in another thread. Use wait() or cancel(), or another "
+            "OpenInterpreter()."
         )
         if thread is not None and thread.is_alive() and thread is not threading.current_thread():
             raise busy
@@ -330,7 +360,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
             raise busy from error
 
     def wait(self) -> list[Message]:
-        """Wait for a chat with `blocking=False`; its new messages."""
+        """Wait for a chat with `blocking=False` and return its new messages."""
         self._idle.wait()
         error, self._thread_error = self._thread_error, None
         if error is not None:
@@ -338,7 +368,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         return self.messages[self.last_messages_count :]
 
     def cancel(self) -> None:
-        """End the turn, or the running block if there is no turn; from any thread. Everything so far is kept."""
+        """End the turn, or the running block if there is no turn. Works from any thread and keeps everything so far."""
         with self._cancelling:
             if self.responding:
                 self._cancel.set()
@@ -356,7 +386,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         return self._cancel.is_set()
 
     def reset(self) -> None:
-        """Forget the conversation and end all sessions."""
+        """Clear the conversation and end all runtimes."""
         self._end_abandoned_turn()
         if "session" not in self.__dict__:
             self._reset()
@@ -396,7 +426,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         return containment_for(sandbox, None if granted and sandbox.fixed else present, self._refused_by_rules)
 
     def _refused_by_rules(self, access: Access) -> str:
-        """Why the rules do not let a sandbox have something; empty if they do."""
+        """Why the rules don't grant a sandbox something; empty if they do."""
         from interpreter.policy.policy import Policy
 
         policy = Policy.load(self.workspace, self.computer.registry)
@@ -418,7 +448,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         return Sandbox.from_settings(self).with_access(granted)
 
     def permit_call(self, use: Use, call: Any) -> str:
-        """Who allows a block's code to call a tool of the computer; PermissionError if it is not allowed."""
+        """Approves calls from a block's code to tools of the computer; PermissionError if one is not allowed."""
         from interpreter.policy.call_approval import CallApproval
 
         with self._cancelling:  # calls come from several threads
@@ -447,7 +477,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
     ) -> UndoResult:
         """Undo the last turns, or with `blocks` the last blocks: conversation, files and variables.
 
-        `parts` says which of these. A file that something else has changed since stays as it is, unless it is named
+        `parts` limits it to some of these. Files that were changed since then stay as they are, unless they are listed
         in `overwrite`.
         """
         return self._go("undo", lambda chosen: self.timeline.back(count, chosen, blocks), parts, overwrite)
@@ -465,6 +495,16 @@ class OpenInterpreter(InterpreterSettings, closed=True):
     def restore(self, point: int, parts: Collection[Part] | None = None, overwrite: Collection[str] = ()) -> UndoResult:
         """Return to the checkpoint with this id, earlier or later."""
         return self._go("restore", lambda _: self.timeline.place_of(point), parts, overwrite)
+
+    def save_variables_now(self, seconds: float | None = None) -> None:
+        """Save the variables with the conversation, so that `restore_variables` in a later run can restore them."""
+        self.timeline.variables.save(self.save_variables_seconds if seconds is None else seconds)
+
+    def restore_variables(self) -> Outcomes:
+        """After `journal.resume`: restore the variables that were saved; by language, how that went."""
+        from interpreter.session import Do
+
+        return self._do(Do("restore_variables", self.timeline.variables.load, recorded=False))  # type: ignore[no-any-return]
 
     def fork(self, workspace: str | None = None) -> OpenInterpreter:
         """A second interpreter with the same conversation and variables, in a copy of the workspace."""
@@ -497,7 +537,7 @@ class OpenInterpreter(InterpreterSettings, closed=True):
 
         chosen = PARTS if parts is None else parts
         if not chosen or not set(chosen) <= set(PARTS):
-            raise UsageError(f"`parts` takes some of {', '.join(PARTS)}, not {parts!r}.")
+            raise UsageError(f"`parts` takes one or more of {', '.join(PARTS)}, not {parts!r}.")
         timeline = self.timeline
         action = UndoAction(timeline, self, kind, lambda: timeline.plan(place(chosen), chosen, kind), overwrite)
         return self._do(action)  # type: ignore[no-any-return]
@@ -516,18 +556,19 @@ class OpenInterpreter(InterpreterSettings, closed=True):
             return self.session.perform(action, self.user)
 
         try:
-            return Preview(self.computer.runtimes, self.workspace, perform, self.timeline.cover, language, code)
+            files, read_tables = self.timeline.files, self.timeline.read_tables
+            return Preview(self.computer.runtimes, self.workspace, perform, files.record, language, code, read_tables)
         except NotPreviewableError as error:
             from interpreter.policy.approval import analyze_block
 
-            error.named = analyze_block(self, language, code).lines()
+            error.named = analyze_block(self, language, code).lines(self.timeline.left_out)
             raise
 
     def display_message(self, markdown: str) -> None:
         """Show Markdown to the user."""
-        from interpreter.frontend import terminal
+        from interpreter.frontend import display
 
-        terminal().show_message(self, markdown)
+        display().show_message(self, markdown)
 
     def local_setup(self) -> None:
         """Ask which local model to use."""
@@ -536,13 +577,13 @@ class OpenInterpreter(InterpreterSettings, closed=True):
         terminal().local_setup(self)
 
     def load_profile(self, name: str, trust: bool = False) -> None:
-        """Apply a profile, given by its name, its file, or with `trust` its address."""
+        """Apply a profile by name or path, or with `trust` by URL."""
         from interpreter.config.profiles import load
 
         load(self, name, accept=lambda profile: trust)
 
     def get_oi_dir(self) -> str:
-        """The folder of profiles, conversations and models."""
+        """The folder for profiles, conversations and models."""
         return str(our_folder())
 
     @property
@@ -554,3 +595,9 @@ class OpenInterpreter(InterpreterSettings, closed=True):
     def will_contribute(self) -> bool:
         """Nothing is ever sent."""
         return False
+
+
+def _remake(cls: type[OpenInterpreter], given: dict[str, Given]) -> OpenInterpreter:
+    made = cls()
+    give_settings(made, given)
+    return made

@@ -1,4 +1,4 @@
-"""Text as a reader should see it: nothing in it is hidden, and a program's output is what stands there at the end."""
+"""Text as a reader should see it: nothing in it is hidden, and a program's output is as it looks at the end."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _SHOWN = _Shown({9: "\t", 10: "\n"})
 def visible(text: str, kept: str = "") -> str:
     """Text in which nothing hides: what controls a terminal, has no width or looks like a space is shown as its code.
 
-    This is for code, names and whatever else somebody decides about. Elsewhere, `kept` is PROSE or OUTPUT.
+    This is for code, names and anything else that a user decides about. Elsewhere, `kept` is PROSE or OUTPUT.
     """
     if _SUSPECT.search(text) is None:
         return text
@@ -64,7 +64,7 @@ def visible(text: str, kept: str = "") -> str:
 
 
 def visible_line(text: str, kept: str = "") -> str:
-    """The same on one line: a name cannot look like lines of ours."""
+    """The same on one line, so that a name cannot look like our own lines."""
     return visible(text, kept).replace("\n", "␊")
 
 
@@ -117,19 +117,20 @@ class ConsoleText:
         self._overwrite(last)
 
     def _token(self, token: str) -> None:
-        if token.endswith("\n"):
-            self._settled.write(self._line + "\n")
-            self._line, self._column = "", 0
-        elif token == "\r":
-            self._column = 0
-        elif token == "\b":
-            self._column = max(0, self._column - 1)
-        elif token in ("\x1b[K", "\x1b[0K"):
-            self._line = self._line[: self._column]
-        elif token == "\x1b[2K":
-            self._line = " " * self._column
-        elif not token.startswith("\x1b"):
-            self._overwrite(token)
+        match token:
+            case _ if token.endswith("\n"):
+                self._settled.write(self._line + "\n")
+                self._line, self._column = "", 0
+            case "\r":
+                self._column = 0
+            case "\b":
+                self._column = max(0, self._column - 1)
+            case "\x1b[K" | "\x1b[0K":
+                self._line = self._line[: self._column]
+            case "\x1b[2K":
+                self._line = " " * self._column
+            case _ if not token.startswith("\x1b"):
+                self._overwrite(token)
 
     def _overwrite(self, text: str) -> None:
         end = self._column + len(text)
@@ -164,7 +165,7 @@ class HeadAndTail:
             self._tail = self._tail[-self._tail_size :] if self._tail_size else ""
 
     def text(self, rest: str, path: str | None) -> str:
-        """The whole with `rest` behind it, or its ends."""
+        """The whole text followed by `rest`, or its beginning and end."""
         total = self.total + len(rest)
         everything = self._head + self._tail + rest
         if total <= self.limit:

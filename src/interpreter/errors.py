@@ -1,4 +1,4 @@
-"""Every error of ours: what is wrong, and what to do about it."""
+"""Every error that this package raises: what is wrong, and what to do about it."""
 
 from __future__ import annotations
 
@@ -6,14 +6,16 @@ from collections.abc import Sequence
 
 
 class InterpreterError(Exception):
-    """The base of all errors that this package raises on purpose."""
+    """Base class of all errors that this package raises on purpose."""
 
 
 class SessionStartError(InterpreterError):
     """A runtime could not be started."""
 
     def __init__(self, language: str, detail: str) -> None:
-        super().__init__(f"The {language} session could not start: {detail.strip() or 'it ended without a word'}")
+        super().__init__(
+            f"The {language} session could not start: {detail.strip() or 'it exited without an error message'}"
+        )
 
 
 class SandboxUnavailableError(InterpreterError):
@@ -32,10 +34,6 @@ class NotRestorableError(InterpreterError):
     """A state of a runtime that cannot be restored, and why."""
 
 
-class NotAvailableYet(InterpreterError):
-    """A feature of the original that this version does not have yet."""
-
-
 class SettingError(InterpreterError):
     """A setting does not exist, or cannot take this value."""
 
@@ -49,7 +47,7 @@ class SettingValueError(SettingError, ValueError):
 
 
 class UnknownSettingError(SettingError, AttributeError):
-    """A name that is no setting; the message names the closest one that is."""
+    """A name that is not a setting; the message suggests the closest one."""
 
 
 class ProfileError(InterpreterError):
@@ -65,11 +63,11 @@ class UsageError(InterpreterError):
 
 
 class UnknownMessageError(InterpreterError):
-    """A message of a kind that no model can be sent."""
+    """A message of a kind that can't be sent to a model."""
 
 
 class ModelError(InterpreterError):
-    """The model could not be asked, or did not answer as it should.
+    """The model could not be reached, or its answer was unusable.
 
     `detail` is what the server itself said, `status` its HTTP status, `retry_after` the wait it asked for,
     `reason` a word or two for a line that has no room for more.
@@ -92,11 +90,11 @@ class ProviderNotFoundError(ModelError):
 
 
 class LiteLLMMissingError(ProviderNotFoundError):
-    """The model is asked through LiteLLM, which is not installed."""
+    """The model needs LiteLLM, which is not installed."""
 
 
 class MissingKeyError(ModelError):
-    """The provider wants a key and there is none."""
+    """The provider requires a key, and none is set."""
 
 
 class NoModelError(ModelError):
@@ -108,7 +106,7 @@ class WrongKeyError(ModelError):
 
 
 class UnknownModelError(ModelError):
-    """The server does not have the model."""
+    """The server has no such model."""
 
 
 class RequestRefusedError(ModelError):
@@ -118,7 +116,7 @@ class RequestRefusedError(ModelError):
 
 
 class ReplyDeclinedError(ModelError):
-    """The model, or a filter before or behind it, declined to answer."""
+    """The model, or the provider's content filter, declined to answer."""
 
 
 class ContextTooLongError(ModelError):
@@ -161,7 +159,7 @@ class ModelUnreachableError(ModelError):
 
 
 class ModelTimeoutError(ModelError):
-    """The server accepted the request and then sent nothing of a reply for too long, or took too long in all."""
+    """The server accepted the request, but did not reply in time."""
 
     reason = "no answer"
     retryable = True
@@ -175,7 +173,7 @@ class BrokenStreamError(ModelError):
 
 
 class ReplyCutError(ModelError):
-    """The reply reached its limit in the middle of a block, so the block is not whole."""
+    """The reply reached its limit in the middle of a block, so the block is incomplete."""
 
 
 class ReplyTooLargeError(ModelError):
@@ -187,15 +185,15 @@ class RepeatingReplyError(ModelError):
 
 
 class StuckError(ModelError):
-    """The same failure repeated, even after the model was asked to try something else."""
+    """The same failure repeated, even after the model was told to try something different."""
 
 
 class NotAStreamError(ModelError):
-    """The response is not one of a model server."""
+    """The response did not come from a model server."""
 
 
 class OfflineError(ModelError):
-    """The model is on the internet, and only this machine and named servers may be asked."""
+    """The model is on the internet, and `offline` allows only this machine and named servers."""
 
 
 class EngineError(ModelError):
@@ -219,11 +217,11 @@ class DownloadError(InterpreterError):
 
 
 class ExportError(InterpreterError):
-    """A conversation cannot be exported in this format, or not to this place."""
+    """A conversation can't be exported in this format, or to this path."""
 
 
 class ConversationNotFoundError(InterpreterError):
-    """There is no saved conversation of that name."""
+    """There is no saved conversation with that id."""
 
 
 class ConversationInUseError(InterpreterError):
@@ -231,22 +229,22 @@ class ConversationInUseError(InterpreterError):
 
 
 class ConversationFileError(InterpreterError):
-    """A saved conversation cannot be read."""
+    """A saved conversation can't be read."""
 
 
 class NotPreviewableError(InterpreterError):
-    """A block cannot be previewed here, for the reason in the message."""
+    """A block can't be previewed; the message says why."""
 
     named: Sequence[str] = ()
     """What static analysis found instead: paths, programs, hosts, and whether the block can be undone."""
 
 
 class UndoError(InterpreterError):
-    """There is nothing to undo, or what undo needs is missing."""
+    """There is nothing to undo, or the data that undo needs is missing."""
 
 
 class ComputerError(InterpreterError):
-    """A tool of the computer could not do what was asked: why, and what to do instead."""
+    """A `computer` call failed: why, and what to do instead."""
 
 
 class PolicyError(InterpreterError):

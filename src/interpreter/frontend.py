@@ -1,11 +1,19 @@
-"""The one lazy way up: loads the terminal by name when something is to be shown."""
+"""The one lazy way up: loads a front end by name when something is to be shown."""
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Any
 
 
+def display() -> Any:
+    """The module that shows things for the library: in a Jupyter notebook its own, elsewhere the terminal's."""
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return import_module("interpreter.frontends.notebook") if hasattr(shell, "kernel") else terminal()
+
+
 def terminal() -> Any:
-    """The module that shows things for the library."""
-    return import_module("interpreter.frontends.terminal.turn")
+    """The terminal, even where another front end is in use."""
+    return import_module("interpreter.frontends.terminal.chat")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable
+from contextlib import closing
 from typing import Any, TypedDict
 
 from interpreter.console_text import ConsoleText
@@ -14,6 +15,10 @@ UNFLAGGED = frozenset({"confirmation", "input_request", "decision", "status"})
 
 EPHEMERAL = UNFLAGGED | {"reasoning", "review"}
 """Types that are streamed and never stored."""
+
+
+_ORIGINAL = frozenset({"message", "code", "console", "confirmation", "image", "file", "review"})
+"""Types that 0.4.3 streams; scripts that switch on the type know no others."""
 
 
 class Message(TypedDict, total=False):
@@ -29,6 +34,7 @@ class Message(TypedDict, total=False):
     ended: str
     truncated: str
     call: str
+    note: str
 
 
 class Chunk(Message, total=False):
@@ -53,7 +59,27 @@ class Chunk(Message, total=False):
 
 def has_failed(message: Message) -> bool:
     """Whether this is the output of a block that ended with an error."""
-    return message.get("ended") == "error" or bool(message.get("exit_code"))
+    return message.get("ended") in ("error", "unchanged") or bool(message.get("exit_code"))
+
+
+_ORIGINAL_KEYS = frozenset({"role", "type", "format", "content", "recipient", "start", "end"})
+
+
+def as_original(chunk: Chunk) -> Chunk | None:
+    """The chunk as 0.4.3 streams it, without our extra keys; None if 0.4.3 has no such type."""
+    if chunk["type"] not in _ORIGINAL:
+        return None
+    if chunk.keys() <= _ORIGINAL_KEYS:
+        return chunk
+    return {key: value for key, value in chunk.items() if key in _ORIGINAL_KEYS}  # type: ignore[return-value]
+
+
+def only_original(chunks: Generator[Chunk]) -> Generator[Chunk]:
+    """The chunks of a stream that 0.4.3 has, as it has them."""
+    with closing(chunks):
+        for chunk in chunks:
+            if (original := as_original(chunk)) is not None:
+                yield original
 
 
 class Framer:
@@ -118,7 +144,6 @@ class Fold:
         """The messages that came from the stream, by identity."""
 
     def add(self, chunk: Chunk) -> None:
-        """Take one chunk of the stream."""
         if chunk["type"] in EPHEMERAL:
             return
         if chunk.get("start") or chunk.get("end"):
@@ -131,7 +156,6 @@ class Fold:
 
     @property
     def is_open(self) -> bool:
-        """Whether a message is still streaming."""
         return self._message is not None
 
     def settle(self) -> None:

@@ -93,13 +93,8 @@ def _is_ours(handler: object) -> bool:
 # -- guarded iterators -------------------------------------------------------------------------------------------------
 
 
-def guarded(items: Iterator[T], on_interrupt: Callable[[], None]) -> Guarded[T]:
-    """The same items, with Ctrl-C deferred inside `next()`. `on_interrupt` runs in a helper thread and ends them."""
-    return Guarded(items, on_interrupt)
-
-
 class Guarded(SigintHandler, Generator[T, None, None]):
-    """A guarded iterator.
+    """The same items, with Ctrl-C deferred inside `next()`. `on_interrupt` runs in a helper thread and ends them.
 
     `close` waits until the iterator has ended. Garbage collection does not: a helper thread closes the iterator, and
     `wait_for_abandoned` waits for that.
@@ -282,7 +277,8 @@ def _forked() -> None:
         _signal.set_wakeup_fd(-1)  # signals of this process are not for the parent
 
 
-os.register_at_fork(after_in_child=_forked)
+if hasattr(os, "register_at_fork"):  # not on Windows
+    os.register_at_fork(after_in_child=_forked)
 
 
 def _serve(calls: queue.SimpleQueue[Callable[[], None]]) -> None:
@@ -324,7 +320,7 @@ def iterate_user_code(items: Iterable[T]) -> Iterator[T]:
 def interrupt_user_code(thread: int) -> bool:
     """Raise KeyboardInterrupt in user code on the main thread, even if it sleeps. False if SIGINT cannot do that."""
     global _targeted
-    if thread != threading.main_thread().ident:
+    if thread != threading.main_thread().ident or not hasattr(_signal, "pthread_kill"):
         return False
     handler = _signal.getsignal(SIGINT)
     if handler is not _signal.default_int_handler:
@@ -350,8 +346,12 @@ class Hold:
     def __enter__(self) -> Hold:
         if in_main_thread():
             if self._depth == 0:
-                self._begin()  # before the depth changes: Ctrl-C may still raise in here
-            self._depth += 1
+                self._pressed = False
+                found = _signal.getsignal(SIGINT)
+                self._handler = found if callable(found) else None
+                if self._handler is not None:
+                    _signal.signal(SIGINT, self._note)
+            self._depth += 1  # only now: Ctrl-C may still raise before this
         return self
 
     def __exit__(self, kind: object, error: object, trace: object) -> None:
@@ -376,13 +376,6 @@ class Hold:
         if self._pressed:
             self._pressed = False
             self._handler(SIGINT, self._frame)
-
-    def _begin(self) -> None:
-        self._pressed = False
-        found = _signal.getsignal(SIGINT)
-        self._handler = found if callable(found) else None
-        if self._handler is not None:
-            _signal.signal(SIGINT, self._note)
 
     def _note(self, number: int, frame: FrameType | None) -> None:
         self._pressed, self._frame = True, frame

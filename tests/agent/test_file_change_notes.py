@@ -9,6 +9,7 @@ import pytest
 
 from conversation import Chatting, chatting
 from interpreter import OpenInterpreter
+from interpreter.agent.prompt import asks_for_change
 from model_server import ModelServer, text
 
 __all__ = ["chatting"]
@@ -30,8 +31,10 @@ def told(server: ModelServer) -> str:
 def test_what_was_written_is_shown(chatting: Chatting) -> None:
     interpreter, server = talked(chatting, TOTALS, "Done.", words="Save the totals with columns name and total.")
     assert "Created totals.csv. totals.csv is:\nname,amount\nAnn,3" in told(server)
-    [message] = [each for each in interpreter.messages if each.get("recipient") == "assistant"]
-    assert message["role"] == "computer"
+    kinds = [(message["role"], message["type"]) for message in interpreter.messages]
+    assert kinds == [("user", "message"), ("assistant", "code"), ("computer", "console"), ("assistant", "message")]
+    assert interpreter.messages[2]["note"].startswith("Created totals.csv.")
+    assert "Created" not in interpreter.messages[2]["content"]
 
 
 def test_that_nothing_was_written_is_said_where_something_should_have_been(chatting: Chatting) -> None:
@@ -91,3 +94,76 @@ def test_after_the_same_failure_twice_only_code_is_asked_for(chatting: Chatting,
     _, server = talked(chatting, bad, worse, "```python\nprint(1)\n```", "1.", words="Add it up.")
     asked = str(server.requests[2].messages[-1]["content"])
     assert words in asked and asked.endswith("Write the whole corrected code block.")
+
+
+def test_the_log_of_a_local_server_is_not_what_the_block_wrote(chatting: Chatting) -> None:
+    code = "```python\nopen('llama.log', 'w').write('x')\nopen('out.txt', 'w').write('y')\n```"
+    _, server = talked(chatting, code, "Done.", words="Write out.txt.")
+    assert "Created out.txt." in told(server)
+    assert "llama.log" not in told(server)
+
+
+ASKS = """
+Save the result as totals.csv.
+Write the numbers from 1 to 10 to numbers.txt
+Rename all .jpeg files here to .jpg
+Delete the empty files in this folder.
+Convert data.xlsx to CSV.
+Convert notes.md into notes.html, please.
+Create a folder called reports.
+Make a new file todo.txt with three lines.
+Could you rename a.txt to b.txt?
+Can you save this chart as sales.png?
+Change the port in config.json to 5433.
+Replace 'colour' with 'color' in letter.txt.
+Append the line "done" to log.txt
+Add a column total to items.csv and save it.
+Move every PDF file into the folder archive.
+Draw a bar chart of sales.csv and save it as chart.png.
+Zip the three CSV files.
+Sort names.txt alphabetically, in place.
+Remove line 3 from notes.txt.
+Export the table to Excel.
+Fix the dates in orders.csv.
+Write a script hello.py that greets me.
+"""
+DOES_NOT_ASK = """
+Use the file sales.csv in the current folder. What is the mean of amount? Print it.
+Use the file x.csv in the current folder. What is the correlation of price and fare? Print the number with two decimals.
+What is the average price in products.csv?
+How many files are in this folder?
+Add up the amounts in sales.csv.
+How did the prices in prices.csv change from May to June?
+Which rows of orders.csv were updated last?
+Remove the duplicates in people.csv and print how many rows are left.
+Replace missing values in ages.csv with 0 and tell me the mean.
+Read data.json and show the keys.
+Write a Python function that turns Fahrenheit into Celsius.
+Convert 12 miles to kilometres.
+Make a list of the files that sales.csv names
+The file was created in 2020. How old is it?
+Set x to 5 and print x * 7.
+What does the command mv do?
+Create a dataframe from sales.csv and print its shape.
+Sort sales.csv by amount and show the first three rows.
+Explain how to delete a file in Python.
+Store the mean of sales.csv in a variable m and print it.
+Count the words in speech.txt.
+Find the largest moving average in temps.csv and print it.
+"""
+
+
+@pytest.mark.parametrize("words", ASKS.strip().splitlines())
+def test_a_request_for_a_file_is_recognised(words: str) -> None:
+    assert asks_for_change(words)
+
+
+@pytest.mark.parametrize("words", DOES_NOT_ASK.strip().splitlines())
+def test_a_question_asks_for_no_file(words: str) -> None:
+    assert not asks_for_change(words)
+
+
+def test_a_question_about_a_table_is_not_taken_for_a_change(chatting: Chatting) -> None:
+    words = "Use the file sales.csv in the current folder. What is the mean of the changes? Print the number."
+    _, server = talked(chatting, "```python\nprint(42)\n```", "42.", words=words)
+    assert "No file was changed" not in told(server)

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from conversation import Chatting
+from interpreter import OpenInterpreter
 from interpreter.errors import InterpreterError
 from model_replies import broken, error, text, tool_call
 
@@ -215,6 +216,43 @@ def test_loop_mode_goes_on_until_the_model_says_that_it_is_done(chatting: Chatti
 
 
 def test_loop_mode_has_a_limit(chatting: Chatting) -> None:
-    interpreter, server = chatting(*[text("Working.")] * 9, loop=True, max_blocks=3)
-    interpreter.chat("go", display=False)
+    replies = [each for n in range(5) for each in (text(f"Step {n}."), tool_call("echo", str(n)))]
+    interpreter, server = chatting(*replies, loop=True, auto_run=True, max_blocks=3)
+    assert "Stopped: the limit of 3 blocks in one turn (`max_blocks`) is reached." in notices(interpreter)
     assert len(server.requests) == 4
+    assert endings(interpreter) == ["limit"]
+
+
+@pytest.mark.parametrize(
+    ("answers", "asked"),
+    [(["Done! The file is saved."] * 9, 2), (["Saved.", "All done.", "Nothing is left to do.", "Bye."], 3)],
+)
+def test_loop_mode_ends_where_the_model_only_answers(chatting: Chatting, answers: list[str], asked: int) -> None:
+    interpreter, server = chatting(*map(text, answers), loop=True)
+    assert "Stopped: the model was repeating itself." in notices(interpreter)
+    assert len(server.requests) == asked
+    assert endings(interpreter) == ["repetition"]
+
+
+def test_a_turn_says_why_it_ended(chatting: Chatting) -> None:
+    again = [tool_call("echo", "x")] * 4
+    interpreter, _ = chatting(text("Hello."), error(401, "bad key"), *again, auto_run=True)
+    assert notices(interpreter) == []
+    with pytest.raises(InterpreterError):
+        interpreter.chat("go", display=False)
+    assert notices(interpreter)[-1] == "Stopped: the model was repeating itself."
+    assert endings(interpreter) == ["answered", "error", "repetition"]
+
+
+def notices(interpreter: OpenInterpreter) -> list[str]:
+    """What the user is told besides the conversation while the model answers."""
+    interpreter.stream_all = True
+    chunks = list(interpreter.chat("go", display=False, stream=True))
+    told = [chunk["content"] for chunk in chunks if (chunk["type"], chunk.get("format")) == ("status", "notice")]
+    return [str(content["text"]) for content in told]
+
+
+def endings(interpreter: OpenInterpreter) -> list[str]:
+    """Why each turn ended, as the session has it on record."""
+    events = interpreter.session.log.read()
+    return [event.data["reason"] for event in events if event.kind == "turn" and event.data["state"] == "ended"]

@@ -118,9 +118,10 @@ def test_instances_share_no_mutable_default() -> None:
 
 def test_constructor_arguments_are_checked() -> None:
     with pytest.raises(SettingError, match="auto_run"):
-        OpenInterpreter(auto_rum=True)
+        OpenInterpreter(auto_rum=True, strict_settings=True)
     with pytest.raises(SettingError, match="auto_run"):
-        OpenInterpreter(auto_run="yes")
+        OpenInterpreter(auto_run="perhaps")
+    assert OpenInterpreter(auto_run="yes", colour="red").colour == "red"
 
 
 def test_the_completions_hook_replaces_the_wire() -> None:

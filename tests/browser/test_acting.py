@@ -49,13 +49,13 @@ def test_a_ref_that_has_gone_asks_for_a_new_snapshot(browser: Any, app: WebApp) 
     old = re.search(r'"First" \[ref=(\w+)\]', browser.snapshot())
     assert old is not None
     browser.click("Renew")
-    with pytest.raises(ElementError, match="take a new"):
+    with pytest.raises(ElementError, match="Take a new"):
         browser.click(old[1])
 
 
 def test_equal_names_are_listed(browser: Any, app: WebApp) -> None:
     browser.go_to_url(f"{app.url}/changing")
-    with pytest.raises(ElementError, match="3 elements of the page are called") as error:
+    with pytest.raises(ElementError, match="3 elements on the page are called") as error:
         browser.click("Twin")
     browser.click(re.findall(r"\w*e\d+(?= \(button)", str(error.value))[1])
 
@@ -63,7 +63,7 @@ def test_equal_names_are_listed(browser: Any, app: WebApp) -> None:
 def test_what_cannot_be_clicked_says_why(browser: Any, app: WebApp) -> None:
     browser.go_to_url(f"{app.url}/changing")
     browser.setup(timeout=4)
-    with pytest.raises(BrowserTimeoutError, match=r"Closed cannot be used at the moment: .*not enabled"):
+    with pytest.raises(BrowserTimeoutError, match=r"Closed can't be used right now: .*not enabled"):
         browser.click("Closed")
 
 
@@ -129,7 +129,7 @@ def test_files_come_down_into_the_workspace(browser: Any, app: WebApp, workspace
 
 def test_a_file_that_nobody_asked_for_is_told_and_not_kept(browser: Any, app: WebApp, workspace: Path) -> None:
     before = set(workspace.iterdir())
-    with pytest.raises(BrowserError, match=r"is a file and no page: computer.browser.download"):
+    with pytest.raises(BrowserError, match=r"is a file, not a page. computer.browser.download"):
         browser.go_to_url(f"{app.url}/report")
     assert set(workspace.iterdir()) == before
 

@@ -144,7 +144,7 @@ def test_it_is_closed_with_the_computer_and_keeps_its_logins(tmp_path: Path, app
     browser.go_to_url(f"{app.url}/article")
     browser.evaluate("document.cookie = 'user=ann; max-age=3600'")
     computer.terminate()
-    assert browser._holder._window is None
+    assert browser._window is None
     assert "Welcome ann" in browser.read(f"{app.url}/home")
     browser.quit()
 

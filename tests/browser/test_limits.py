@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import psutil
 import pytest
 
 from browser.web_app import WebApp
-from interpreter.computer_api.browser import BrowserError, BrowserTimeoutError
+from interpreter.computer_api.browser import BrowserError, BrowserTimeoutError, window
+from ports import closed_port
 
 pytestmark = pytest.mark.needs("chromium")
 
@@ -34,9 +36,38 @@ def test_a_script_that_never_ends_is_ended(browser: Any, app: WebApp) -> None:
     assert browser.evaluate("1 + 1")["value"] == 2
 
 
+def test_a_page_that_never_ends_gives_what_is_there(browser: Any, app: WebApp, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(window, "LOADED", 1.0)
+    app.answer.clear()
+    assert "The page is still loading." in browser.go_to_url(f"{app.url}/stream")
+    assert "First words" in browser.read() and "more to come" in browser.read()
+    assert "Clicked" in browser.click("Follow")
+
+
+def test_a_page_that_goes_elsewhere_without_end_is_left(
+    browser: Any, app: WebApp, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(window, "LOADED", 1.0)
+    app.pages["/a"] = "<p>A<script>location.href = '/b?' + Math.random()</script>"
+    app.pages["/b"] = "<p>B<script>location.href = '/a?' + Math.random()</script>"
+    with suppress(BrowserError):
+        browser.go_to_url(f"{app.url}/a")
+    assert "Harvest" in browser.go_to_url(f"{app.url}/article")
+
+
+def test_an_address_that_redirects_to_itself_is_named(browser: Any, app: WebApp) -> None:
+    browser.go_to_url(f"{app.url}/article")
+    with pytest.raises(BrowserError, match=rf"{app.url}/loop could not be loaded: .*ERR_TOO_MANY_REDIRECTS"):
+        browser.go_to_url(f"{app.url}/loop")
+    with closed_port() as port:
+        app.redirect_to = f"http://127.0.0.1:{port}/gone"
+        with pytest.raises(BrowserError, match=rf"127\.0\.0\.1:{port}/gone could not be loaded"):
+            browser.go_to_url(f"{app.url}/redirect")
+
+
 def test_a_text_that_does_not_come_is_not_waited_for(browser: Any, app: WebApp) -> None:
     browser.go_to_url(f"{app.url}/article")
-    with pytest.raises(BrowserTimeoutError, match='"no such text" did not come'):
+    with pytest.raises(BrowserTimeoutError, match='"no such text" did not appear'):
         browser.wait_for("no such text", timeout=0.2)
 
 

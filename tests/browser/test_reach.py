@@ -49,7 +49,7 @@ def test_only_files_of_the_workspace_are_shown(tmp_path: Path) -> None:
     for url in ("file:///etc/passwd", (work / "link").as_uri(), f"file://{work}/../x", f"file://{work}/%2e%2e/x"):
         with pytest.raises(NotReachableError, match="not in the workspace"):
             boundary.check(url)
-    with pytest.raises(NotReachableError, match="no file of this machine"):
+    with pytest.raises(NotReachableError, match="not a file on this machine"):
         boundary.check("file://elsewhere/x")
 
 
@@ -60,7 +60,7 @@ def test_offline_reaches_this_machine_alone(host: str, tmp_path: Path) -> None:
     boundary.check("http://[::1]/")
     with pytest.raises(NotReachableError, match="`offline` is on"):
         boundary.check(f"http://{host}/")
-    with pytest.raises(NotReachableError, match="attached"):
+    with pytest.raises(NotReachableError, match="attach"):
         boundary.check_attach("http://127.0.0.1:9222")
 
 
@@ -69,7 +69,7 @@ def test_nothing_is_started_for_an_address_that_is_refused(computer: Any) -> Non
     for call in (computer.browser.go_to_url, computer.browser.read, computer.browser.search):
         with pytest.raises(NotReachableError, match="`offline` is on"):
             call("example.com")
-    assert computer.browser._holder._window is None
+    assert computer.browser._window is None
 
 
 @pytest.mark.needs("chromium")
@@ -115,11 +115,11 @@ def test_the_sandbox_and_its_list_hold_for_the_browser(
     told = browser.evaluate(f"fetch('{elsewhere}/many').then(() => 'reached', () => 'refused')")
     assert told["value"] == "refused"
     assert "/many" not in app.asked
-    with pytest.raises(NotReachableError, match="held neither"):
+    with pytest.raises(NotReachableError, match="Can't attach to a browser"):
         browser.attach()
     (workspace / "link.txt").symlink_to("/etc/hostname")
     for path in ("/etc/hostname", "link.txt"):
-        with pytest.raises(NotReachableError, match="the code is in a sandbox"):
+        with pytest.raises(NotReachableError, match="the sandbox only gives access"):
             browser.upload("Picture", path)
     (workspace / "mine.txt").write_text("mine")
     browser.go_to_url(f"{app.url}/upload")

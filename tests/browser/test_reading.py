@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -38,19 +39,56 @@ for each in trees:
 
 ![A tree]
 
----
-
-The rest of the page:
-
-[Sign in]({url}/login)
-
-Imprint"""
+(Left out: navigation, footer. read(whole_page=True) has everything.)"""
 
 
 def test_a_page_is_markdown_with_its_main_part_first(browser: Any, app: WebApp) -> None:
     first, *body, last = browser.read(f"{app.url}/article").splitlines()
     assert "\n".join(body) == MARKDOWN.format(url=app.url)
     assert first.startswith("[page ") and last.startswith("[end of page ")
+    whole = browser.read(whole_page=True)
+    assert f"The rest of the page:\n\n[Sign in]({app.url}/login)\n\nImprint" in whole and "Left out" not in whole
+
+
+ARTICLES = Path(__file__).with_name("articles")
+
+
+@pytest.mark.parametrize("name", sorted(path.stem for path in ARTICLES.glob("*.html")))
+def test_an_article_is_the_markdown_that_a_person_wrote(browser: Any, app: WebApp, name: str) -> None:
+    app.pages[f"/{name}"] = (ARTICLES / f"{name}.html").read_text("utf-8")
+    _, *body, _ = browser.read(f"{app.url}/{name}").splitlines()
+    notes = re.compile(r"\((Left out: |[\d,]+ characters cannot be seen)")
+    read = "\n".join(line for line in body if not notes.match(line)).strip()
+    assert read.replace("\xa0", " ") == (ARTICLES / f"{name}.md").read_text("utf-8").strip().replace("URL", app.url)
+
+
+def test_cells_that_span_rows_and_columns_keep_the_others_in_place(browser: Any, app: WebApp) -> None:
+    app.pages["/table"] = """<main><table><tr><th rowspan=2>Place<th colspan=2>Tons</tr><tr><th>2023<th>2024</tr>
+    <tr><td rowspan=2>North<td>1<td>2</tr><tr><td>3<td rowspan=2>4</tr><tr><td>South<td>5</tr></table></main>"""
+    table = [line for line in browser.read(f"{app.url}/table").splitlines() if line.startswith("|")]
+    assert table == [
+        "| Place | Tons 2023 | Tons 2024 |",
+        "| --- | --- | --- |",
+        "| North | 1 | 2 |",
+        "| North | 3 | 4 |",
+        "| South | 5 | 4 |",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("math", "latex"),
+    [
+        ("<mfrac><mrow><mi>a</mi><mo>+</mo><mn>1</mn></mrow><mi>b</mi></mfrac>", r"\frac{a + 1}{b}"),
+        ("<mi>E</mi><mo>=</mo><mi>m</mi><msup><mi>c</mi><mn>2</mn></msup>", "E = mc^2"),
+        ("<munderover><mo>∑</mo><mrow><mi>i</mi><mo>=</mo><mn>1</mn></mrow><mi>n</mi></munderover>", r"\sum_{i = 1}^n"),
+        ("<msqrt><mi>π</mi></msqrt><mi>r</mi>", r"\sqrt{\pi}r"),
+        ("<semantics><mi>x</mi><annotation encoding='application/x-tex'>x_0</annotation></semantics>", "x_0"),
+    ],
+)
+def test_formulas_are_latex(browser: Any, app: WebApp, math: str, latex: str) -> None:
+    app.pages["/math"] = f"<main><p>So <math>{math}</math> holds.</p></main>"
+    assert f"So ${latex}$ holds." in browser.read(f"{app.url}/math")
+    assert f"text: So ${latex}$ holds." in browser.snapshot()
 
 
 def test_forms_are_told_without_the_password(browser: Any, app: WebApp) -> None:
@@ -69,7 +107,7 @@ def test_a_long_page_comes_in_portions_that_make_up_the_whole(browser: Any, app:
     while True:
         _, *body, last = browser.read(start=start, length=150).splitlines()
         portions += body
-        following = re.search(r"read\(start=(\d+)\) goes on", last)
+        following = re.search(r"continue with read\(start=(\d+)\)", last)
         if following is None:
             break
         assert int(following[1]) > start
@@ -90,11 +128,11 @@ def test_four_thousand_controls_are_shown_within_the_budget(browser: Any, app: W
     browser.go_to_url(f"{app.url}/many")
     first = browser.snapshot()
     assert len(first) <= browser.computer.context.max_output
-    following = re.search(r"snapshot\(start=(\d+)\) goes on", first)
+    following = re.search(r"continue with snapshot\(start=(\d+)\)", first)
     assert following is not None and 'button "Button 0"' in first
     shown = int(following[1])
     second = browser.snapshot(start=shown)
-    assert "- main [ref=" in second  # what the portion is in
+    assert "\n- main\n" in second  # what the portion is in
     assert not set(re.findall(r"Button \d+", first)) & set(re.findall(r"Button \d+", second))
     found = browser.snapshot(find=f"Button {CONTROLS // 2 - 1}")
     assert f'button "Button {CONTROLS // 2 - 1}"' in found and len(found) < 1000
@@ -102,6 +140,17 @@ def test_four_thousand_controls_are_shown_within_the_budget(browser: Any, app: W
     assert ref is not None
     browser.click(ref[1])
     assert browser.evaluate("document.activeElement.textContent")["value"] == f"Button {CONTROLS // 2 - 1}"
+
+
+@pytest.mark.full
+def test_a_page_of_ten_megabytes_is_searched_and_not_walked(browser: Any, app: WebApp) -> None:
+    paragraphs = "".join(f"<p>Paragraph {number}: {'lorem ipsum dolor sit amet ' * 8}</p>" for number in range(45_000))
+    app.pages["/long"] = f"<title>Long</title><main>{paragraphs}<button onclick='this.append(1)'>Last</button></main>"
+    assert len(app.pages["/long"]) > 10_000_000
+    browser.go_to_url(f"{app.url}/long")
+    assert "of more than 5000 lines" in browser.snapshot()
+    assert "The page is too long to say what has changed" in browser.click("Last")
+    assert 'button "Last1"' in browser.snapshot(find="Last1")
 
 
 def test_a_search_gives_results_and_leaves_the_page(browser: Any, app: WebApp) -> None:
@@ -138,7 +187,7 @@ def test_a_script_gives_its_value(browser: Any, app: WebApp) -> None:
     browser.go_to_url(f"{app.url}/article")
     assert browser.evaluate("[document.links.length, {a: null}]")["value"] == [2, {"a": None}]
     assert browser.evaluate("[new Date(0)]")["value"][0].startswith("1970-01-01")
-    with pytest.raises(BrowserError, match="cannot be handed over"):
+    with pytest.raises(BrowserError, match="Can't return the value"):
         browser.evaluate("() => { const a = {}; a.a = a; return a }")
     assert browser.evaluate("async () => 'x' + await Promise.resolve(1)")["value"] == "x1"
 

@@ -75,6 +75,8 @@ class WebApp(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), Handler)
         self.asked: list[str] = []
+        self.paper = b""  # a PDF
+        self.pages: dict[str, str] = {}  # those of a test, by path
         self.uploaded: dict[str, bytes] = {}
         self.redirect_to = "/article"
         self.wanted = threading.Event()  # somebody waits for the slow page
@@ -98,6 +100,7 @@ class Handler(BaseHTTPRequestHandler):
         path = urlsplit(self.path).path
         self.server.asked.append(self.path)
         pages = {
+            **self.server.pages,
             "/login": LOGIN,
             "/article": ARTICLE,
             "/hostile": HOSTILE,
@@ -136,6 +139,22 @@ class Handler(BaseHTTPRequestHandler):
         self.server.answer.wait(60)
         self.send("<title>Slow</title><main>slow words</main>")
 
+    def get_stream(self) -> None:
+        """A page whose end does not come."""
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.end_headers()
+        self.wfile.write(b"<title>Stream</title><main><h1>First words</h1><button>Follow</button><p>more to come")
+        self.wfile.flush()
+        self.server.answer.wait(60)
+
+    def get_loop(self) -> None:
+        """An address that redirects to itself."""
+        self.send("", status=302, headers={"Location": "/loop"})
+
+    def get_paper(self) -> None:
+        self.send_bytes(self.server.paper, "application/pdf")
+
     def missing(self) -> None:
         self.send("<title>Nothing</title>nothing here", status=404)
 
@@ -155,9 +174,11 @@ class Handler(BaseHTTPRequestHandler):
     def send(
         self, text: str, kind: str = "text/html", headers: dict[str, str] | None = None, status: int = 200
     ) -> None:
-        body = text.encode()
+        self.send_bytes(text.encode(), f"{kind}; charset=utf-8", headers, status)
+
+    def send_bytes(self, body: bytes, kind: str, headers: dict[str, str] | None = None, status: int = 200) -> None:
         self.send_response(status)
-        self.send_header("Content-Type", f"{kind}; charset=utf-8")
+        self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
         for name, value in (headers or {}).items():
             self.send_header(name, value)

@@ -232,7 +232,7 @@ def test_a_workspace_that_is_the_home_folder_or_has_it_in_it(tmp_path: Path, hom
         start = os.path.relpath(home, root).removeprefix(".") and f"{home.name}/"
         reasons = {each.path: each.why for each in coverage.not_covered}
         assert reasons.pop(f"{start}.config/") == "settings of other programs"
-        assert not start or reasons["others/"] == "outside of your home folder"
+        assert not start or reasons["others/"] == "outside your home folder"
         for path in (home / "project" / "file", home / ".bashrc"):
             path.write_text("second")
         files.after(1)

@@ -32,7 +32,7 @@ def test_the_oldest_blocks_go_when_much_is_stored(tmp_path: Path) -> None:
     for number in range(30):
         bench.block(lambda number=number: bench.write("a", bytes([number]) * 20_000))  # type: ignore[misc]
     stored = sum(path.stat().st_size for path in (bench.store / "images").iterdir())
-    assert stored <= 202_000 and bench.record.store.bytes <= 100_000 and len(bench.record.blocks) == 4
+    assert stored <= 202_000 and bench.record.store.stored_bytes <= 100_000 and len(bench.record.blocks) == 4
     bench.record.undo(bench.record.plan_undo(4))
     assert (bench.root / "a").read_bytes() == bytes([25]) * 20_000
 
@@ -44,7 +44,7 @@ def test_what_others_wrote_again_and_again_is_forgotten(tmp_path: Path) -> None:
         bench.write("a", bytes([number]) * 20_000)
         bench.block(lambda number=number: bench.write("b", str(number)))  # type: ignore[misc]
     stored = sum(path.stat().st_size for path in (bench.store / "images").iterdir())
-    assert stored <= 202_000 and bench.record.store.bytes <= 100_000 and len(bench.record.blocks) == 30
+    assert stored <= 202_000 and bench.record.store.stored_bytes <= 100_000 and len(bench.record.blocks) == 30
 
 
 def test_one_block_that_changes_more_than_may_be_stored_can_be_taken_back(tmp_path: Path) -> None:
@@ -63,7 +63,7 @@ def test_a_way_back_that_is_too_long_is_named(travelling: Travelling, monkeypatc
     for number in range(12):
         traveller.own(("shell", f"echo {number} > a"))
     undone = traveller.interpreter.undo(12)
-    assert "only in part" in undone.sentences[-1] and traveller.read("a") not in (None, "11\n")
+    assert "only be partly restored" in undone.sentences[-1] and traveller.read("a") not in (None, "11\n")
 
 
 def _few(limits: Limits, *bounds: int) -> None:

@@ -62,7 +62,7 @@ def test_a_commit_of_the_block_stays(repo: Bench) -> None:
     assert (unit.folder, unit.comes_or_goes, unit.in_use) == (".git", False, False)
     report = repo.record.undo(plan)
     assert repo.read("tracked") == "1" and of_git(repo.root) == after
-    assert {kept.why for kept in report.kept} == {"git's own files are left alone"}
+    assert {kept.why for kept in report.kept} == {"git's files are left alone"}
     assert git(repo.root, "log", "--format=%s") == "second\nfirst\n"
 
 

@@ -84,7 +84,7 @@ def test_a_plan_made_before_another_block_is_refused(bench: Bench) -> None:
     bench.block(lambda: bench.write("a", "1"))
     plan = bench.record.plan_undo()
     bench.block(lambda: bench.write("b", "1"))
-    with pytest.raises(UndoError, match="plan it again"):
+    with pytest.raises(UndoError, match="Plan it again"):
         bench.record.undo(plan)
 
 
@@ -217,7 +217,7 @@ def test_pipes_and_sockets(bench: Bench) -> None:
     bench.record.undo()
     assert os.listdir(bench.root) == ["pipe"] and (bench.root / "pipe").is_fifo()
     report = bench.record.redo()
-    assert [(kept.path, kept.why) for kept in report.kept] == [("socket", "a socket cannot be made again")]
+    assert [(kept.path, kept.why) for kept in report.kept] == [("socket", "a socket can't be recreated")]
     assert not bench.record.prepare().not_covered
 
 
@@ -240,7 +240,7 @@ def test_a_folder_with_something_new_in_it_stays(bench: Bench) -> None:
     bench.block(lambda: bench.write("d/a", "1"))
     bench.write("d/mine", "1")
     report = bench.record.undo()
-    assert [(kept.path, kept.why) for kept in report.kept] == [("d", "there is something else in the folder")]
+    assert [(kept.path, kept.why) for kept in report.kept] == [("d", "the folder contains something else")]
     assert os.listdir(bench.root / "d") == ["mine"]
 
 

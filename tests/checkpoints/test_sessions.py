@@ -23,7 +23,7 @@ from interpreter.workspace.store import ContentStore
 
 pytestmark = pytest.mark.usefixtures("no_strays")
 
-EARLIER = "Variables of an earlier run of the session cannot be brought back; its blocks can be run again."
+EARLIER = "Variables from an earlier run of the session can't be restored, but you can run its blocks again."
 
 
 def leave(traveller: Traveller) -> str:
@@ -370,7 +370,7 @@ def test_two_sessions_in_one_workspace(travelling: Travelling) -> None:
     other.turn("other", step(2), "open('b', 'w').write('b')")
     undone = one.interpreter.undo()
     assert one.state == ([], "2", None)  # what the other one made of it stays
-    assert undone.sentences == ["a is left as it is: somebody else changed it after the block."]
+    assert undone.sentences == ["a was left unchanged: it was changed after the block."]
     one.turn("again", "open('c', 'w').write('c')")
     other.interpreter.undo()
     assert other.state == ([], "1", None) and other.read("b") is None and other.read("c") == "c"

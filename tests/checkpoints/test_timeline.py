@@ -11,6 +11,7 @@ import pytest
 from checkpoints.conftest import Travelling
 from checkpoints.traveller import Traveller, step
 from interpreter.errors import UndoError, UsageError
+from interpreter.workspace.snapshot import Snapshot
 from model_server import text, tool_call
 
 pytestmark = pytest.mark.usefixtures("no_strays")
@@ -81,7 +82,7 @@ def test_any_checkpoint(traveller: Traveller) -> None:
     for place in (4, 0, 2, 0, 4, 2):
         traveller.interpreter.restore(points[place].id)
         assert traveller.state == expected[place]
-    with pytest.raises(UndoError, match="There is no point 99"):
+    with pytest.raises(UndoError, match="There is no checkpoint 99"):
         traveller.interpreter.restore(99)
 
 
@@ -176,7 +177,7 @@ def test_a_plan_that_is_out_of_date(traveller: Traveller) -> None:
     plan = timeline.plan(timeline.back())
     assert plan.changes_files and [each.language for each in plan.variables] == ["Python"]
     traveller.own(step(2))
-    with pytest.raises(UndoError, match="plan it again"):
+    with pytest.raises(UndoError, match="out of date"):
         timeline.go(plan)
     assert traveller.read("a") == "2"
 
@@ -190,7 +191,7 @@ def test_a_file_that_somebody_else_changed_stays(traveller: Traveller) -> None:
     traveller.write("a", "mine")
     undone = traveller.interpreter.undo()
     assert traveller.state == ([], "mine", None)
-    assert undone.sentences == ["a is left as it is: somebody else changed it after the block."]
+    assert undone.sentences == ["a was left unchanged: it was changed after the block."]
     traveller.interpreter.redo()
     traveller.interpreter.undo(overwrite=["a"])
     assert traveller.read("a") == "0"
@@ -337,7 +338,7 @@ def test_a_language_that_has_no_return_says_so(traveller: Traveller) -> None:
     plan = timeline.plan(timeline.back())
     assert [(each.language, each.obstacle is not None) for each in plan.variables] == [("JavaScript", True)]
     undone = traveller.interpreter.undo()
-    assert [words for words in undone.sentences if words.startswith("The variables of JavaScript stay: ")]
+    assert [words for words in undone.sentences if words.startswith("The JavaScript variables stay as they are: ")]
     assert traveller.read("a") is None
 
 
@@ -390,7 +391,7 @@ def test_without_undo_of_files(travelling: Travelling) -> None:
     traveller: Traveller = travelling(undo_files=False)
     traveller.turn("one", step(1))
     undone = traveller.interpreter.undo()
-    assert traveller.state == ([], "1", None) and undone.sentences == ["Undo of files is off (setting `undo_files`)."]
+    assert traveller.state == ([], "1", None) and undone.sentences == ["File undo is off (setting `undo_files`)."]
     assert not list(traveller.sessions.glob("*/files"))
 
 
@@ -402,7 +403,7 @@ def test_undo_of_files_that_was_switched_on_later(travelling: Travelling) -> Non
     undone = traveller.interpreter.undo(2)
     assert traveller.state == ([], "1", None)
     assert undone.sentences == [
-        "Files that some of these blocks changed are left as they are: undo of files was off then."
+        "Files that some of these blocks changed stay as they are: file undo was off at the time."
     ]
 
 
@@ -416,7 +417,7 @@ def test_another_workspace_in_the_middle(traveller: Traveller) -> None:
     undone = traveller.interpreter.undo(2)
     assert not (other / "a").exists() and traveller.read("a") == "1"
     assert undone.sentences == [
-        f"Files that some of these blocks changed are left as they are: the workspace was {traveller.root} then."
+        f"Files that some of these blocks changed stay as they are: the workspace was {traveller.root} at the time."
     ]
     traveller.interpreter.workspace = str(traveller.root)
     traveller.interpreter.undo(1, parts=["files"])
@@ -437,8 +438,8 @@ def test_what_was_not_covered_is_said_before_the_block_and_named_once_after_the_
     ("settings", "kind", "reason"),
     [
         ({}, "reversible", ""),
-        ({"undo_max_file_bytes": 3}, "not", "a: it is too large for undo"),
-        ({"undo_files": False}, "not", "a: undo of files is off"),
+        ({"undo_max_file_bytes": 3}, "not", "a (too large for undo)"),
+        ({"undo_files": False}, "not", "a (file undo is off)"),
     ],
 )
 def test_what_undo_does_not_cover_is_said_with_the_question(
@@ -450,6 +451,7 @@ def test_what_undo_does_not_cover_is_said_with_the_question(
     chunks = traveller.interpreter.chat("go", display=False, stream=True)
     (question,) = [dict(chunk) for chunk in chunks if chunk["type"] == "confirmation"]
     assert question["undo"] == {"kind": kind, "reasons": [reason] if reason else []}
+    assert question["effects"] == ["Overwrites a", f"Not undoable: {reason}" if reason else "Undoable"]
 
 
 def test_undo_cancels_the_block_that_its_own_thread_has_left_suspended(traveller: Traveller) -> None:
@@ -510,3 +512,38 @@ def test_a_fork_of_the_process_leaves_the_record_to_its_parent(travelling: Trave
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     traveller.interpreter.undo()
     assert traveller.read("a") is None
+
+
+def test_what_the_question_says_about_undo_is_what_undo_does(travelling: Travelling) -> None:
+    traveller: Traveller = travelling(auto_run=False)
+    names = ("a", "b", "c", "d")
+    for name in names:
+        traveller.write(name, f"was {name}")
+    code = "import os\n" + "\n".join(f"os.rename('{name}', '{name}.old')" for name in names)
+    traveller.server.add(tool_call("python", code), text("Done."))
+    chunks = traveller.interpreter.chat("go", display=False, stream=True)
+    (question,) = [dict(chunk) for chunk in chunks if chunk["type"] == "confirmation"]
+    listed = ", ".join(f"{name} to {name}.old" for name in names)
+    assert question["effects"] == [f"Renames 4 files: {listed}", "Undoable"]
+    assert traveller.read("a.old") == "was a"
+    traveller.interpreter.undo()
+    assert [traveller.read(name) for name in names] == [f"was {name}" for name in names]
+
+
+def test_undo_is_not_promised_while_the_workspace_is_still_being_read(
+    travelling: Travelling, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked, refresh = threading.Event(), Snapshot.refresh
+
+    def slow(self: Snapshot, seconds: float | None = None) -> Any:
+        asked.wait(20)
+        return refresh(self, seconds)
+
+    monkeypatch.setattr(Snapshot, "refresh", slow)
+    traveller: Traveller = travelling(auto_run=False)
+    traveller.server.add(tool_call("python", "_ = open('a', 'w').write('b')"), text("Done."))
+    for chunk in traveller.interpreter.chat("go", display=False, stream=True):
+        if chunk["type"] == "confirmation":
+            assert chunk["effects"][-1] == "Can't tell yet which files undo covers here, so undo isn't guaranteed."
+            asked.set()
+    assert asked.is_set()

@@ -21,7 +21,7 @@ class Traveller:
         self.root.mkdir(exist_ok=True)
         self.server = ModelServer().start()
         defaults = {"workspace": str(self.root), "conversation_history_path": str(self.sessions), "auto_run": True}
-        self.interpreter = OpenInterpreter(**{**defaults, **settings})
+        self.interpreter = OpenInterpreter(**{**defaults, "stream_all": True, **settings})
         self.interpreter.llm.api_base, self.interpreter.llm.api_key = self.server.base_url, "key"
         self.interpreter.llm.max_retries = 0
 

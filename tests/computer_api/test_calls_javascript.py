@@ -56,7 +56,7 @@ await computer.gadget.fail('PermissionError', 'closed');"""
         "ValueError: not today",
         "ComputerError: not today",
         "AttributeError: There is no computer.gadget.ecko. Did you mean computer.gadget.echo?",
-        "TypeError: A function cannot be handed to the computer.",
+        "TypeError: Can't pass a function to the computer.",
     ]
     assert ran.stderr == "Uncaught PermissionError: closed\n"
 
@@ -77,7 +77,7 @@ def test_a_call_of_a_block_that_is_over_is_rejected(desk: Desk) -> None:
     bound = "const late = require('async_hooks').AsyncResource.bind(() => computer.gadget.echo(1)); 0"
     desk.do(bound, "javascript")
     ran = desk.do("try { await late() } catch (error) { console.log(error.message) }", "javascript")
-    assert "the one that this belongs to has ended" in ran.text
+    assert "the block that this belongs to has ended" in ran.text
 
 
 def test_what_the_user_calls_computer_comes_first(desk: Desk) -> None:

@@ -49,7 +49,7 @@ def test_sending_asks_and_shows_what_goes_to_whom(desk: Desk, auto_run: bool) ->
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"), [("n", "the user said no"), ("", "the user said no"), (None, "nobody was")]
+    ("answer", "words"), [("n", "the user said no"), ("", "the user said no"), (None, "there was no one")]
 )
 def test_without_a_yes_nothing_is_sent(desk: Desk, answer: str | None, words: str) -> None:
     desk.answer_with(answer)
@@ -61,13 +61,13 @@ def test_without_a_yes_nothing_is_sent(desk: Desk, answer: str | None, words: st
 
 def test_with_nobody_to_ask_nothing_is_sent(desk: Desk) -> None:
     desk.interpreter.auto_run = True
-    assert "nobody was there to ask" in desk.do(SEND).stderr
+    assert "there was no one to ask" in desk.do(SEND).stderr
     assert desk.gadget.sent == []
 
 
 def test_what_answers_programs_does_not_allow_calls(desk: Desk) -> None:
     desk.computer.on_input = lambda prompt, password: "y"
-    assert "nobody was there to ask" in desk.do(SEND).stderr
+    assert "there was no one to ask" in desk.do(SEND).stderr
     assert desk.gadget.sent == []
 
 
@@ -83,7 +83,7 @@ def test_an_interrupt_while_the_user_is_asked_sends_nothing(desk: Desk) -> None:
 
 def test_a_rule_that_allows_does_not_replace_the_question(desk: Desk, home: Path) -> None:
     rules(home, "  - {decision: allow, call: 'computer.*'}\n")
-    assert "nobody was there to ask" in desk.do(SEND).stderr
+    assert "there was no one to ask" in desk.do(SEND).stderr
 
 
 def test_the_users_own_calls_are_not_asked(desk: Desk) -> None:
@@ -98,13 +98,14 @@ def test_what_is_asked_cannot_be_dressed_up(desk: Desk) -> None:
     ran = desk.do(
         "report = computer._ask.__self__\n"
         "frame = {'event': 'call', 'block': report.number, 'path': 'gadget.mail', 'how': 'call'}\n"
-        f"for number, more in enumerate([{{'args': ['eve', {picture}]}}, {{'kwargs': {{'to': 'eve', 'text': '', 'x\\n': 1}}}}]):\n"
+        f"for number, more in enumerate([{{'args': ['eve', {picture}]}}, "
+        f"{{'kwargs': {{'to': 'eve', 'text': '', 'x\\n': 1}}}}]):\n"
         "    send = lambda: report._channel.send({**frame, **more, 'call': 900 + number})\n"
         "    print(report._channel.request(900 + number, send)['error']['type'])"
     )
     assert ran.text == "TypeError\nTypeError\n" and desk.asked == [] and desk.gadget.sent == []
     desk.do(f"computer.gadget.mail('ann', '\\x1b[8m' + {'x' * 5000!r})")
-    assert "text: '\\x1b[8mxxx" in desk.asked[0] and "and 1,0" in desk.asked[0] and "characters more" in desk.asked[0]
+    assert "text: '\\x1b[8mxxx" in desk.asked[0] and "and 1,0" in desk.asked[0] and "more characters" in desk.asked[0]
 
 
 # -- rules -------------------------------------------------------------------------------------------------------------
@@ -114,7 +115,7 @@ def test_a_rule_forbids_a_call_however_it_is_spelled(desk: Desk, home: Path) -> 
     rules(home, "  - {decision: deny, call: 'computer.gadget.press', reason: Not the button.}\n")
     for code in ("computer.gadget.press()", "getattr(computer.gadget, 'pre' + 'ss')()"):
         ran = desk.do(code)
-        assert "PermissionError: The rules here do not allow computer.gadget.press: Not the button." in ran.stderr
+        assert "PermissionError: The rules don't allow computer.gadget.press: Not the button." in ran.stderr
     assert desk.gadget.sent == []
     assert desk.do("print(computer.gadget.width)").text == "7\n"
 
@@ -152,10 +153,10 @@ def test_from_a_sandbox_what_reaches_out_of_it_is_asked(desk: Desk, language: st
     desk.interpreter.sandbox = "workspace"
     say, wait = ("console.log", "await ") if language == "javascript" else ("print", "")
     refused = desk.do(f"{wait}computer.gadget.press()", language)
-    assert "somebody has to allow it, and nobody was there to ask" in refused.stderr
+    assert "it needs approval, and there was no one to ask" in refused.stderr
     desk.answer_with("yes")
     assert desk.do(f"{say}({wait}computer.gadget.press())", language).text == "pressed\n"
-    assert "The code runs in a sandbox, and this reaches out of it." in desk.asked[0]
+    assert "The code runs in a sandbox, and this call acts outside it." in desk.asked[0]
     desk.answer_with(None)
     assert "computer.gadget.width" in desk.do(f"{say}({wait}computer.help('gadget'))", language).text
 
@@ -167,10 +168,10 @@ def test_from_a_sandbox_the_screen_is_seen_only_by_a_yes_or_in_os_mode(
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     desk.interpreter.sandbox = "workspace"
-    assert "nobody was there to ask" in desk.do("computer.display.view()").stderr
+    assert "there was no one to ask" in desk.do("computer.display.view()").stderr
     desk.interpreter.os = True
     assert "NoDisplay" in (told := desk.do("computer.view()").stderr) or "display" in told
-    assert "nobody was there" not in told
+    assert "there was no one" not in told
 
 
 @pytest.mark.usefixtures("real")
@@ -191,13 +192,14 @@ def test_a_rule_lets_sandboxed_code_call(desk: Desk, home: Path) -> None:
     rules(home, "  - {decision: allow, call: 'computer.gadget.*'}\n")
     desk.interpreter.sandbox = "workspace"
     ran = desk.do(
-        "print(computer.gadget.press())\npicture = computer.gadget.picture()\nprint(picture)\ncomputer.gadget.show('x');"
+        "print(computer.gadget.press())\npicture = "
+        "computer.gadget.picture()\nprint(picture)\ncomputer.gadget.show('x');"
     )
     assert ran.text == "pressed\n<Picture 2 x 1>\nx\n"
 
 
 @pytest.mark.usefixtures("real")
-@pytest.mark.parametrize(("settings", "words"), [({"sandbox": "read-only"}, "the sandbox is read-only"), ({"mode": "plan"}, "plan mode")])  # fmt: skip
+@pytest.mark.parametrize(("settings", "words"), [({"sandbox": "read-only"}, "the read-only sandbox"), ({"mode": "plan"}, "plan mode")])  # fmt: skip
 def test_where_code_only_looks_nothing_acts(desk: Desk, settings: dict[str, str], words: str) -> None:
     for name, value in settings.items():
         setattr(desk.interpreter, name, value)
@@ -272,7 +274,7 @@ def test_what_the_user_approved_in_the_block_is_not_asked_again(chatting: Chatti
     interpreter, _ = chatting(tool_call("python", code), text("Done."), auto_run=True)
     seen = chunks_of(interpreter)
     (question,) = [chunk for chunk in seen if chunk["type"] == "confirmation"]
-    assert any("uses computer.gadget.press" in line for line in question["effects"])
+    assert any("Uses computer.gadget.press" in line for line in question["effects"])
     assert question["undo"]["kind"] == "not"
     assert any(chunk.get("content") == "pressed\n" for chunk in seen)
 
@@ -293,7 +295,7 @@ def test_the_journal_has_each_call_with_its_pictures(chatting: Chatting) -> None
     ]
     (reference,) = block.calls[0]["pictures"]
     assert session.blobs.get(reference).startswith("iVBOR")
-    assert "nobody was there" in block.calls[2]["error"]
+    assert "there was no one" in block.calls[2]["error"]
 
 
 # -- in this process ---------------------------------------------------------------------------------------------------
@@ -305,7 +307,7 @@ def test_python_in_this_process_uses_the_same_tools_and_asks_too(desk: Desk) -> 
                   "computer.gadget.show('words');\ncomputer.gadget.fail('ValueError')")  # fmt: skip
     assert ran.stdout == "7 True True\nwords\n", ran.chunks
     assert "ValueError: not today" in ran.stderr
-    assert "nobody was there to ask" in desk.do(SEND).stderr
+    assert "there was no one to ask" in desk.do(SEND).stderr
     desk.answer_with("y")
     assert desk.do(f"print({SEND})").stdout == "sent\n"
     assert [call["outcome"] for call in calls_of(ran)] == ["ok", "ok", "ok", "failed"]
@@ -329,7 +331,7 @@ def test_a_block_that_is_only_tried_out_uses_nothing(desk: Desk) -> None:
         ran = "".join(str(chunk.get("content")) for chunk in preview)
     except NotPreviewableError as error:
         pytest.skip(str(error))
-    assert "PermissionError: A block that is only tried out cannot use the computer" in ran
+    assert "PermissionError: A dry run can't use the computer" in ran
     preview.discard()
     assert desk.gadget.sent == []
     assert desk.do("print(computer.gadget.press())").text == "pressed\n"

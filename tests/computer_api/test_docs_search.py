@@ -69,9 +69,30 @@ def test_modules_without_source_tell_of_themselves(docs: Docs) -> None:
     assert docs.search("square root", module="math")[0]["name"] == "math.sqrt"
 
 
+@pytest.mark.parametrize(
+    ("module", "query", "name"),
+    [
+        ("os.path", "join paths", "os.path.join"),
+        ("os.path.join", "anything at all", "os.path.join"),
+        ("shutil.copytree", "recursively", "shutil.copytree"),
+        ("concurrent.futures.ThreadPoolExecutor", "submit", "concurrent.futures.thread.ThreadPoolExecutor.submit"),
+        ("math.sqrt", "square root", "math.sqrt"),
+        ("time.sleep", "delay execution", "time.sleep"),
+        ("shapes.Square", "surface", "shapes.Square.area"),
+        ("shapes.Square.area", "surface", "shapes.Square.area"),
+    ],
+)
+def test_dotted_names_are_modules_or_what_they_define(docs: Docs, module: str, query: str, name: str) -> None:
+    assert docs.search(query, module=module)[0]["name"] == name
+
+
 def test_what_is_not_there_is_told(docs: Docs) -> None:
-    with pytest.raises(ValueError, match=r"has no module 'shapes.round'"):
+    with pytest.raises(
+        ValueError, match=r"has no module 'shapes.round'. The source of shapes defines no public 'round'"
+    ):
         docs.search("x", module="shapes.round")
+    with pytest.raises(ValueError, match=r"has no module 'no_such.thing'. Is it installed?"):
+        docs.search("x", module="no_such.thing")
     with pytest.raises(FileNotFoundError, match="There is no 'nowhere'"):
         docs.search("x", paths=["nowhere"])
     with pytest.raises(ValueError, match="no words"):

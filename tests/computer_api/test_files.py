@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -54,7 +56,7 @@ def test_what_is_not_found_names_what_is_close(files: Files) -> None:
 
 def test_where_nothing_is_close_it_is_an_error_too(files: Files) -> None:
     write("a.txt", "one two three\n")
-    with pytest.raises(ValueError, match=r"Original text not found. Nothing in a.txt is like it"):
+    with pytest.raises(ValueError, match=r"Original text not found. Nothing in a.txt is similar"):
         files.edit("a.txt", "QQQQ ZZZZ", "")
     assert Path("a.txt").read_text() == "one two three\n"
 
@@ -141,7 +143,7 @@ def test_lines_are_read_by_their_numbers(files: Files) -> None:
     assert files.read("a.txt", 2, 3) == "two\nthree\n"
     assert files.read("a.txt", -2) == "three\nfour\n"
     assert files.read("a.txt", 3, 99, numbers=True) == "3  three\n4  four\n"
-    with pytest.raises(ValueError, match="the lines 1 to 4"):
+    with pytest.raises(ValueError, match="lines 1 to 4"):
         files.read("a.txt", 7)
 
 
@@ -149,7 +151,7 @@ def test_a_long_file_says_what_is_left_out(files: Files) -> None:
     write("long.txt", "x" * 99 + "\n" + "".join(f"{number:09}\n" for number in range(20_000)))
     text = files.read("long.txt")
     assert len(text) < 101_000
-    assert text.endswith("to 20001 of 20001 are left out: read('long.txt', start=9992) goes on.]\n")
+    assert text.endswith("to 20001 of 20001 are left out. Continue with read('long.txt', start=9992).]\n")
     assert files.read("long.txt", start=9992).startswith("000009990\n")
 
 
@@ -210,6 +212,9 @@ EVERYWHERE = (
         ("src/a", {}, "src/a/deep.py:None src/a/keep.log:None src/a/only-here.txt:None"),
         (r"n..dle\b", {"regex": True}, f"needle.txt:None {EVERYWHERE.replace('src/main.py:3 ', '')}"),
         ("ë n", {}, "wide.txt:2"),
+        ("é n", {}, "latin.txt:1"),
+        ("needle", {"max_results": 1}, "needle.txt:None"),
+        (r"^needle$|^$", {"regex": True, "path": "no-end.txt"}, "no-end.txt:1"),
         ("absent", {}, ""),
     ],
 )
@@ -239,15 +244,50 @@ def test_a_search_says_what_was_cut(files: Files) -> None:
     assert all("cut" not in row for row in files.search("match", max_results=500, names=False))
 
 
+def test_results_are_spread_over_the_files(files: Files) -> None:
+    for name in ("a.txt", "b.txt", "c.txt"):
+        write(name, "x\n" + "match\n" * 50_000)
+    found = [(row["path"], row["line"]) for row in files.search("match", max_results=5)]
+    assert found == [("a.txt", 2), ("a.txt", 3), ("a.txt", 4), ("b.txt", 2), ("c.txt", 2)]
+    for number in range(10):
+        write(f"d{number}.txt", "match\n")
+    assert len({row["path"] for row in files.search("match", max_results=5)}) == 5
+
+
+def test_a_search_opens_no_more_files_than_it_needs() -> None:
+    for number in range(200):
+        write(f"{number:03}.txt", "match\nmatch\n")
+    code = """
+import sys
+from interpreter.computer_api.files.work.search import search
+opened = []
+sys.addaudithook(lambda event, given: event == "open" and opened.append(str(given[0])))
+search(".", "match", None, 5, False, True, False, None, None, False)
+print(sum(name.endswith(".txt") for name in opened))
+"""
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert int(told.stdout) == 6
+
+
+def test_an_expression_that_takes_forever_can_be_interrupted(interpreter: OpenInterpreter) -> None:
+    write("a.txt", "a" * 60 + "!\n")
+    interpreter.block_timeout = 1
+    told = interpreter.computer.run("python", "computer.files.search('(a+)+b', regex=True)")
+    assert told[-1]["ended"] == "timed_out"
+    interpreter.block_timeout = None
+    (told,) = interpreter.computer.run("python", "print(computer.files.search('a!$', regex=True)[0]['line'])")
+    assert told["content"] == "1\n"
+
+
 def test_the_options_of_the_original_are_accepted_and_others_are_not(files: Files) -> None:
     write("a.txt", "word")
     assert files.search("word", path=".", max_results=5, verbose=True)[0]["path"] == "a.txt"
-    with pytest.raises(TypeError, match="no deep"):
+    with pytest.raises(TypeError, match="doesn't take deep"):
         files.search("word", deep=True)
 
 
 def test_a_pattern_that_is_none_is_told(files: Files) -> None:
-    with pytest.raises(ValueError, match="no regular expression"):
+    with pytest.raises(ValueError, match="not a valid regular expression"):
         files.search("(", regex=True)
     with pytest.raises(FileNotFoundError, match="There is no 'nowhere'"):
         files.search("x", path="nowhere")
@@ -302,7 +342,7 @@ def test_where_nothing_may_be_changed_nothing_is(shut_in: Any, tmp_path: Path, h
     files = shut_in(**how)
     file = write(str(tmp_path / "work" / "a.txt"), "old")
     assert files.read("a.txt") == "old"
-    with pytest.raises(PermissionError, match="cannot be changed"):
+    with pytest.raises(PermissionError, match="Can't change"):
         files.edit("a.txt", "old", "new")
     assert file.read_text() == "old"
 

@@ -60,7 +60,7 @@ def test_a_program_in_the_workspace_is_not_run(
         planted(work / "bin" / name, f"#!/bin/sh\necho run > {tmp_path}/escaped\necho secret\n")
     computer.os.notify("Hello")
     computer.mail_account = {"imap": "localhost", "user": "me", "password_command": "show-password"}
-    with pytest.raises(AccountError, match="cannot be run"):
+    with pytest.raises(AccountError, match="can't be run"):
         computer.mail.get()
     assert not (tmp_path / "escaped").exists()
 

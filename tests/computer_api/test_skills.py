@@ -78,8 +78,47 @@ def test_a_block_is_kept_as_a_function_that_gives_its_last_value(at: At) -> None
     kept = at.skills.new_skill.from_block("Half size", block, description="Half of it.")
     assert kept["tested"] is True
     assert at.do("computer.skills.run('half_size')") == "4"
-    with pytest.raises(ComputerError, match="is not kept"):
+    with pytest.raises(ComputerError, match="was not saved"):
         at.skills.new_skill.from_block("Wrong", "1 / 0")
+
+
+COUNT = """import math
+
+def _down(n):
+    return n - 1
+
+@staticmethod
+def count(n=3):
+    "Counts down."
+    return [n, *count(_down(n))] if n else []
+
+if __name__ == "__main__":
+    print(count(math.floor(2.5)))
+"""
+
+
+@pytest.mark.parametrize("called", ["countdown", "count"])
+def test_a_function_is_kept_under_another_name(at: At, called: str) -> None:
+    kept = at.skills.save("Countdown", COUNT, test=f"assert {called}(2) == [2, 1]")
+    assert kept["name"] == "countdown" and kept["tested"] is True
+    assert at.skills.search("countdown")[0]["signature"] == "def countdown(n=3)"
+    assert at.skills.search("countdown")[0]["description"] == "Counts down."
+    assert at.do("computer.skills.run('countdown')") == "[3, 2, 1]"
+
+
+def test_from_a_block_a_function_of_another_name_is_called(at: At) -> None:
+    with pytest.raises(ComputerError, match="ZeroDivisionError"):
+        at.skills.new_skill.from_block("Divide", "def by_zero(): return 1 / 0")
+    assert at.skills.new_skill.from_block("Divide", "def by(n): return 1 / n")["tested"] is False
+    assert at.do("computer.skills.run('divide', 2)") == "0.5"
+
+
+def test_of_several_functions_one_has_to_be_called_as_the_skill(at: At) -> None:
+    code = "def one(): return 1\ndef two(): return one() + 1\n"
+    with pytest.raises(ValueError, match="defines one, two, and none of them is called three"):
+        at.skills.save("three", code)
+    at.skills.save("two", code)
+    assert at.do("computer.skills.run('two')") == "2"
 
 
 def test_a_skill_is_not_replaced_by_accident(at: At) -> None:
@@ -206,7 +245,7 @@ def test_one_that_is_not_there_names_those_that_are(at: At) -> None:
     with pytest.raises(ComputerError, match="There are none yet"):
         at.skills.run("tidy")
     at.skills.save("tidy_up", "def tidy_up(): pass")
-    assert "There is no skill 'tidyup'. There are: tidy_up." in at.do("computer.skills.run('tidyup')")
+    assert "There is no skill 'tidyup'. Available: tidy_up." in at.do("computer.skills.run('tidyup')")
 
 
 def test_the_folder_is_a_setting(at: At) -> None:

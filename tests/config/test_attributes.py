@@ -1,19 +1,22 @@
-"""Settings as attributes: checked when set, with defaults of their own, and a right name for a wrong one."""
+"""Settings as attributes: converted and checked when set, and a right name for a wrong one."""
 
 from __future__ import annotations
 
 import threading
+import warnings
 from pathlib import Path
 from typing import Any
 
+import numpy
 import pytest
 
+from interpreter.config import setting
 from interpreter.config.setting import apply, from_environment, headless_defaults, sources
 from interpreter.config.settings import ComputerSettings, InterpreterSettings, LlmSettings
 from interpreter.errors import SettingTypeError, SettingValueError, UnknownSettingError
 
 
-class Llm(LlmSettings, closed=True):
+class Llm(LlmSettings):
     interpreter: Any
 
     @property
@@ -25,7 +28,8 @@ class Llm(LlmSettings, closed=True):
         self._model = value.lower()
 
 
-class Computer(ComputerSettings, closed=True):
+class Computer(ComputerSettings):
+    interpreter: Any
     languages: list[Any]
 
     @property
@@ -33,17 +37,23 @@ class Computer(ComputerSettings, closed=True):
         return self._never_set
 
 
-class Interpreter(InterpreterSettings, closed=True):
+class Interpreter(InterpreterSettings):
     llm: Llm
     computer: Computer
     responding = False
 
-    def __init__(self) -> None:
-        self.llm = Llm()
-        self.computer = Computer()
+    def __init__(self, strict_settings: bool = False) -> None:
+        self.llm, self.computer = Llm(), Computer()
+        if strict_settings:
+            self.strict_settings = True
+        self.llm.interpreter = self.computer.interpreter = self
 
     def chat(self) -> str:
         return "chat"
+
+
+def forget_warnings() -> None:
+    setting._warned.clear()
 
 
 @pytest.fixture
@@ -85,20 +95,19 @@ def test_threads_that_read_a_default_at_once_get_the_same_list(interpreter: Inte
 @pytest.mark.parametrize(
     ("target", "name", "value", "words"),
     [
-        ("", "auto_run", 1, "auto_run takes bool, not 1 (int)."),
-        ("", "auto_run", "true", "auto_run takes bool, not 'true' (str)."),
-        ("", "auto_run", None, "auto_run takes bool, not None (NoneType)."),
-        ("", "max_output", True, "max_output takes int, not True (bool)."),
-        ("", "max_output", 2800.0, "max_output takes int, not 2800.0 (float)."),
+        ("", "auto_run", 2, "auto_run takes bool, not 2 (int). For example: auto_run = False."),
+        ("", "auto_run", "perhaps", "auto_run takes bool, not 'perhaps' (str). For example: auto_run = False."),
+        ("", "max_output", True, "max_output takes int, not True (bool). For example: max_output = 2800."),
+        ("", "max_output", 2800.5, "max_output takes int, not 2800.5 (float). For example: max_output = 2800."),
+        ("", "max_output", None, "max_output takes int, not None (NoneType). For example: max_output = 2800."),
         ("", "messages", (), "messages takes list, not () (tuple)."),
-        ("", "loop_breakers", ["a", 1], "loop_breakers takes list of str, not ['a', 1] (list)."),
-        ("", "system_message", None, "system_message takes str, not None (NoneType)."),
-        ("", "workspace", 3, "workspace takes path, not 3 (int)."),
-        ("llm", "max_tokens", "4096", "llm.max_tokens takes int or None, not '4096' (str)."),
-        ("llm", "temperature", False, "llm.temperature takes float or None, not False (bool)."),
+        ("", "loop_breakers", ["a", 1], "loop_breakers takes list of str, not ['a', 1] (list). For example: "),
+        ("", "workspace", 3, "workspace takes path, not 3 (int). For example: workspace = '~/folder'."),
+        ("", "safe_mode", True, "safe_mode takes 'off' or 'ask' or 'auto', not True (bool)."),
+        ("llm", "max_tokens", "4k", "llm.max_tokens takes int or None, not '4k' (str). For example: llm.max_tokens"),
+        ("llm", "temperature", False, "llm.temperature takes float or None, not False (bool). For example: "),
         ("llm", "completions", "x", "llm.completions takes callable or None, not 'x' (str)."),
         ("llm", "execution_instructions", True, "llm.execution_instructions takes str or False or None,"),
-        ("computer", "shell_rc", "yes", "computer.shell_rc takes bool, not 'yes' (str)."),
     ],
 )
 def test_a_wrong_type_is_refused(interpreter: Interpreter, target: str, name: str, value: object, words: str) -> None:
@@ -125,36 +134,122 @@ def test_a_value_that_is_not_allowed_is_refused(interpreter: Interpreter, name: 
     assert str(refusal.value) == words
 
 
-def test_what_means_the_same_is_taken(interpreter: Interpreter, tmp_path: Path) -> None:
-    interpreter.llm.temperature = 1
-    interpreter.llm.max_tokens = None
-    interpreter.llm.execution_instructions = False
-    interpreter.loop_breakers = ("Done.",)
-    interpreter.workspace = tmp_path
-    assert interpreter.llm.temperature == 1
-    assert interpreter.loop_breakers == ["Done."]
-    assert interpreter.workspace == str(tmp_path)
+@pytest.mark.parametrize(
+    ("name", "given", "stored"),
+    [
+        ("llm.max_tokens", "8192", 8192),
+        ("llm.max_tokens", 1000.0, 1000),
+        ("llm.max_tokens", numpy.int64(7), 7),
+        ("llm.max_tokens", None, None),
+        ("llm.temperature", "0.7", 0.7),
+        ("llm.temperature", 1, 1),
+        ("auto_run", 1, True),
+        ("auto_run", "True", True),
+        ("auto_run", "false", False),
+        ("auto_run", None, False),
+        ("system_message", None, ""),
+        ("custom_instructions", None, ""),
+        ("safe_mode", False, "off"),
+        ("llm.api_key", Path("key"), "key"),
+        ("workspace", Path("/tmp"), "/tmp"),
+        ("loop_breakers", ("Done.",), ["Done."]),
+        ("llm.execution_instructions", False, False),
+    ],
+)
+def test_a_value_that_can_mean_one_thing_is_converted(
+    interpreter: Interpreter, name: str, given: object, stored: object
+) -> None:
+    group, leaf = (interpreter.llm, name[4:]) if name.startswith("llm.") else (interpreter, name)
+    setattr(group, leaf, given)
+    assert (type(getattr(group, leaf)), getattr(group, leaf)) == (type(stored), stored)
+
+
+@pytest.mark.parametrize("value", ["8192", 1000.0])
+def test_a_profile_is_not_converted(interpreter: Interpreter, value: object) -> None:
+    with pytest.raises(SettingTypeError):
+        apply(interpreter, {"max_output": value}, "profile")
+
+
+@pytest.mark.parametrize(
+    ("target", "old", "new"),
+    [
+        ("", "max_budget", "llm.max_budget"),
+        ("", "model", "llm.model"),
+        ("", "api_key", "llm.api_key"),
+        ("", "temperature", "llm.temperature"),
+        ("", "context_window", "llm.context_window"),
+        ("", "local", "offline"),
+        ("", "debug_mode", "verbose"),
+        ("", "function_calling_llm", "llm.supports_functions"),
+        ("llm", "max_output", "max_output"),
+    ],
+)
+def test_the_name_of_an_older_version_sets_the_setting_and_warns_once(
+    interpreter: Interpreter, target: str, old: str, new: str
+) -> None:
+    value: Any = "gpt-x" if old in ("model", "api_key") else 1
+    group = getattr(interpreter, target) if target else interpreter
+    full = f"{target}.{old}" if target else old
+    forget_warnings()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        setattr(group, old, value)
+        setattr(group, old, value)
+    assert [(each.category, str(each.message)) for each in told] == [(UserWarning, f"{full} is now {new}.")]
+    assert told[0].filename == __file__
+    owner = interpreter.llm if new.startswith("llm.") else interpreter
+    assert getattr(owner, new.rpartition(".")[2]) == getattr(group, old) == value
 
 
 @pytest.mark.parametrize(
     ("target", "name", "close"),
     [
         ("", "autorun", "auto_run"),
-        ("", "max_budget", "llm.max_budget"),
-        ("", "model", "llm.model"),
-        ("", "shell_rc", "computer.shell_rc"),
         ("", "safe", "safe_mode"),
-        ("", "local", "offline"),
-        ("llm", "max_output", "max_output"),
+        ("", "shell_rc", "computer.shell_rc"),
         ("llm", "modle", "llm.model"),
         ("llm", "apikey", "llm.api_key"),
         ("llm", "custom_instructions", "custom_instructions"),
         ("computer", "import_skill", "computer.import_skills"),
     ],
 )
-def test_an_unknown_name_is_refused_with_the_closest_one(
+def test_a_misspelled_name_is_stored_and_warns_once(
     interpreter: Interpreter, target: str, name: str, close: str
 ) -> None:
+    group = getattr(interpreter, target) if target else interpreter
+    full = f"{target}.{name}" if target else name
+    forget_warnings()
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        setattr(group, name, 1)
+        setattr(group, name, 2)
+    assert [str(each.message) for each in told] == [f"{full} is not a setting. Did you mean {close}?"]
+    assert getattr(group, name) == 2
+
+
+@pytest.mark.parametrize("group", ["", "llm", "computer"])
+def test_any_other_attribute_is_stored_silently(interpreter: Interpreter, group: str) -> None:
+    owner = getattr(interpreter, group) if group else interpreter
+    assert not hasattr(owner, "xyzzy")
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        owner.xyzzy = [1]
+    assert owner.xyzzy == [1]
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "close"),
+    [
+        ("", "autorun", "auto_run"),
+        ("", "model", "llm.model"),
+        ("", "local", "offline"),
+        ("llm", "max_output", "max_output"),
+        ("llm", "modle", "llm.model"),
+        ("computer", "import_skill", "computer.import_skills"),
+    ],
+)
+def test_strict_settings_refuse_an_unknown_name_with_the_closest_one(target: str, name: str, close: str) -> None:
+    interpreter = Interpreter(strict_settings=True)
     group = getattr(interpreter, target) if target else interpreter
     full = f"{target}.{name}" if target else name
     with pytest.raises(UnknownSettingError) as refusal:
@@ -164,7 +259,8 @@ def test_an_unknown_name_is_refused_with_the_closest_one(
         getattr(group, name)
 
 
-def test_a_name_like_nothing_points_to_the_list(interpreter: Interpreter) -> None:
+def test_a_name_like_nothing_points_to_the_list() -> None:
+    interpreter = Interpreter(strict_settings=True)
     with pytest.raises(UnknownSettingError, match=r"docs/settings\.md"):
         interpreter.xyzzy = 1
     assert not hasattr(interpreter, "xyzzy")
@@ -184,8 +280,8 @@ def test_settings_are_offered_for_completion(interpreter: Interpreter) -> None:
 
 
 def test_a_declared_name_without_a_value_says_so_itself(interpreter: Interpreter) -> None:
-    with pytest.raises(AttributeError, match="'Llm' object has no attribute 'interpreter'"):
-        _ = interpreter.llm.interpreter
+    with pytest.raises(AttributeError, match="'Computer' object has no attribute 'languages'"):
+        _ = interpreter.computer.languages
 
 
 def test_the_error_of_a_property_is_not_hidden(interpreter: Interpreter) -> None:
@@ -193,11 +289,11 @@ def test_the_error_of_a_property_is_not_hidden(interpreter: Interpreter) -> None
         _ = interpreter.computer.broken
 
 
-def test_a_subclass_of_somebody_may_have_attributes_of_its_own() -> None:
+def test_a_subclass_has_its_own_attributes_in_strict_mode_too() -> None:
     class Mine(Interpreter):
-        pass
+        favourite_colour = "red"
 
-    mine = Mine()
+    mine = Mine(strict_settings=True)
     mine.favourite_colour = "blue"
     assert mine.favourite_colour == "blue"
     with pytest.raises(UnknownSettingError, match="auto_run"):

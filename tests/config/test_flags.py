@@ -96,17 +96,17 @@ def test_commands(line: str, actions: dict[str, Any]) -> None:
     ("line", "words"),
     [
         ("--modle x", "There is no flag --modle. Did you mean --model?"),
-        ("-q", "There is no flag -q. `interpreter --help` lists them all."),
+        ("-q", "There is no flag -q. See `interpreter --help`."),
         ("-ym x", "There is no flag -ym."),
         ("list files --moddel x", "There is no flag --moddel. Did you mean --model?"),
-        ("--m x", "--m could be --model, "),
+        ("--m x", "--m is ambiguous: --model, "),
         ("--model", "--model needs a value."),
         ("--model -y", "--model needs a value."),
         ("-t hot", "-t takes float or None, not 'hot'."),
         ("-t -1", "-t must be at least 0, not -1.0."),
         ("--safe_mode on", "--safe_mode takes 'off' or 'ask' or 'auto', not 'on'."),
         ("--auto_run=perhaps", "--auto_run takes bool, not 'perhaps'."),
-        ("--version=3", "--version takes no value."),
+        ("--version=3", "--version doesn't take a value."),
     ],
 )
 def test_a_mistake_is_named(line: str, words: str) -> None:
@@ -121,7 +121,7 @@ def test_a_mistake_is_named(line: str, words: str) -> None:
         ("--disable_telemetry", "--disable_telemetry does nothing: "),
         ("--contribute_conversation", "--contribute_conversation does nothing: "),
         ("--debug_mode", "--debug_mode is now --verbose."),
-        ("--server", "--server: the server is not there yet."),
+        ("--server", "--server: the server is not available yet."),
         ("-sp -sp", "-sp: messages are not spoken yet"),
     ],
 )

@@ -62,14 +62,14 @@ def test_a_conversation_is_written_down_in_every_form(desk: Desk, tmp_path: Path
 
     shown = desk.run("%script")
     code = (tmp_path / "add-up-the-numbers.py").read_text()
-    assert "3 of the 4 blocks" in shown or "3 of the 5 blocks" in shown
+    assert "3 of 4 blocks" in shown or "3 of 5 blocks" in shown
     assert "cat numbers.csv" not in code and "nope" not in code and "plt.show()" in code
 
     desk.interpreter.auto_run = True
     shown = desk.run("%script --verify 'again here.py'")
     assert (tmp_path / "again here.py").exists()
     assert len(desk.asked) == 1 and "sandbox" in desk.asked[0]
-    assert "Reproduced: " in shown
+    assert "Verified: " in shown
     assert "the same: total.txt" in shown and "the same: bars.png" in shown and "figure 1: the same" in shown
 
 
@@ -82,7 +82,7 @@ def test_what_is_wrong_is_said(desk: Desk, tmp_path: Path) -> None:
     assert "There is no --bogus" in desk.run("%script --bogus")
     assert not list(tmp_path.glob("*.py"))
     desk.interpreter.messages = []
-    assert "nothing to write down" in desk.run("%html")
+    assert "nothing to export" in desk.run("%html")
 
 
 def test_the_commands_of_the_documentation_work(desk: Desk, tmp_path: Path) -> None:
@@ -92,6 +92,6 @@ def test_the_commands_of_the_documentation_work(desk: Desk, tmp_path: Path) -> N
     desk.interpreter.auto_run = True
     for line in lines:
         shown = desk.run(line)
-        assert " is in " in shown, line
-        assert "--verify" not in line or "Reproduced: " in shown
+        assert " was saved to " in shown, line
+        assert "--verify" not in line or "Verified: " in shown
     assert (tmp_path / "pages" / "add-up-the-numbers.html").exists()

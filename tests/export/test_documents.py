@@ -12,8 +12,7 @@ import pytest
 
 from export.told import declined, drawn, failed, model, printed, ran, user
 from interpreter.export import Conversation
-from interpreter.export.html import page
-from interpreter.export.markdown import markdown
+from interpreter.export.documents import markdown, page
 from interpreter.messages import Message
 from interpreter.session.journal.reader import Entry
 

@@ -14,7 +14,7 @@ from interpreter import OpenInterpreter
 from interpreter.app import exports, result_of
 from interpreter.errors import ExportError
 from interpreter.export import write
-from interpreter.export.outputs import picture
+from interpreter.export.documents import picture
 from interpreter.export.script.verify import Verification, copy_files
 from interpreter.host import processes
 from interpreter.host.files import Folder

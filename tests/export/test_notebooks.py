@@ -111,11 +111,11 @@ def test_a_failed_block_does_not_stop_the_others(tmp_path: Path) -> None:
 def test_blocks_that_did_not_run_or_would_not_end_are_written_down() -> None:
     endless = ran("while True: pass", ended="interrupted", exit_code=None)
     dead = ran("import os; os.abort()", ended="died", exit_code=-6)
-    book = read([declined("rm -rf /", "shell"), endless, dead, ran("puts 1", language="ruby")])
+    book = read([declined("rm -rf /", "shell"), endless, dead, ran("DISPLAY 1", language="cobol")])
     assert [cell.cell_type for cell in book.cells] == ["markdown"] * 5
     assert "You said no" in book.cells[1].source and "rm -rf /" in book.cells[1].source
     assert "interrupted" in book.cells[2].source
-    assert "ruby" in book.cells[4].source
+    assert "cobol" in book.cells[4].source
 
 
 def test_a_fence_in_the_code_does_not_end_its_own() -> None:

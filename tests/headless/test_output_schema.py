@@ -63,7 +63,7 @@ def test_after_two_more_tries_it_is_given_up(schema: str, how: str) -> None:
         assert (last["exit_code"], last["result"]) == (6, None)
     else:
         assert done.stdout == ""
-        assert "does not fit" in done.stderr
+        assert "does not match" in done.stderr
 
 
 def test_the_limit_of_requests_holds_for_all_tries(schema: str) -> None:
@@ -86,7 +86,7 @@ def test_the_last_event_has_the_value(schema: str) -> None:
     [
         (None, "cannot be read"),
         ("{", "is not JSON"),
-        ('{"type": "integr"}', "is no JSON Schema"),
+        ('{"type": "integr"}', "is not a JSON Schema"),
     ],
 )
 def test_a_schema_that_is_none_is_told_before_anything_is_asked(

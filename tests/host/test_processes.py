@@ -167,7 +167,7 @@ def test_output_time_and_descriptors_are_bounded(tmp_path: Path) -> None:
 def test_a_program_gets_its_input_and_gives_its_outputs() -> None:
     ran = processes.run(["sh", "-c", "cat; echo first >&2; echo last >&2; exit 3"], stdin=b"x" * 300_000)
     assert (ran.returncode, len(ran.stdout), ran.complaint) == (3, 300_000, "last")
-    assert processes.run(["sh", "-c", "exit 3"]).complaint == "it ended with exit code 3"
+    assert processes.run(["sh", "-c", "exit 3"]).complaint == "it exited with code 3"
 
 
 def test_the_users_own_programs_get_the_users_environment_and_folder(
@@ -220,7 +220,7 @@ def test_we_import_nothing_from_the_workspace_but_the_user_does(exposed: Path, a
     done = subprocess.run([sys.executable, str(script), str(exposed)], capture_output=True, text=True)
     assert "planted" not in done.stderr
     missing, ours, theirs = done.stdout.splitlines()
-    assert missing == "No module named 'not_installed_anywhere' outside of the workspace"
+    assert missing == "No module named 'not_installed_anywhere' outside the workspace"
     assert not ours.startswith(str(exposed))
     assert theirs == str(exposed / "helper.py")
 

@@ -199,6 +199,6 @@ def test_computer_run_ends_a_suspended_stream(interpreter: OpenInterpreter) -> N
 
 @pytest.fixture
 def interpreter() -> Iterator[OpenInterpreter]:
-    interpreter = OpenInterpreter()
+    interpreter = OpenInterpreter(stream_all=True)
     yield interpreter
     interpreter.computer.terminate()

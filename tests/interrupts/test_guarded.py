@@ -17,7 +17,7 @@ import pytest
 
 from interpreter import BaseLanguage, OpenInterpreter, sigint
 from interpreter.messages import Chunk
-from interpreter.sigint import Hold, call_user_code, guarded, wait_for_abandoned
+from interpreter.sigint import Guarded, Hold, call_user_code, wait_for_abandoned
 from own_process import alone
 
 
@@ -48,7 +48,7 @@ class Work:
 
 def test_the_remaining_items_come_before_one_keyboard_interrupt() -> None:
     work = Work(3)
-    items, found = guarded(work.items(), work.cancelled.set), []
+    items, found = Guarded(work.items(), work.cancelled.set), []
     with pytest.raises(KeyboardInterrupt):
         found.extend(items)
     assert found == [0, 1, 2, 3, 4, 5]
@@ -68,7 +68,7 @@ def test_ctrl_c_ends_a_system_call_that_it_came_too_early_to_interrupt() -> None
         yield ours.recv(1)
 
     with ours, theirs:
-        work = guarded(items(), lambda: ours.shutdown(socket.SHUT_RDWR))
+        work = Guarded(items(), lambda: ours.shutdown(socket.SHUT_RDWR))
         assert next(work) == b"begun"
         pressing = threading.Thread(target=press_elsewhere)
         pressing.start()
@@ -79,7 +79,7 @@ def test_ctrl_c_ends_a_system_call_that_it_came_too_early_to_interrupt() -> None
 
 def test_ctrl_c_in_the_consumers_code_raises_there() -> None:
     work = Work(1000)
-    items = guarded(work.items(), work.cancelled.set)
+    items = Guarded(work.items(), work.cancelled.set)
     assert next(items) == 0
     with pytest.raises(KeyboardInterrupt):
         press()
@@ -92,7 +92,7 @@ def test_the_handler_is_installed_only_inside_next() -> None:
         while True:
             yield signal.getsignal(signal.SIGINT)
 
-    items = guarded(handlers(), lambda: None)
+    items = Guarded(handlers(), lambda: None)
     assert next(items) is not signal.default_int_handler
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     signal.signal(signal.SIGINT, mine := lambda number, frame: None)
@@ -106,7 +106,7 @@ def test_the_handler_is_installed_only_inside_next() -> None:
 def test_other_threads_are_not_guarded() -> None:
     found: list[int] = []
     work = Work(1000)
-    thread = threading.Thread(target=lambda: found.extend(guarded(work.items(), work.cancelled.set)))
+    thread = threading.Thread(target=lambda: found.extend(Guarded(work.items(), work.cancelled.set)))
     thread.start()
     thread.join()
     assert len(found) == 100
@@ -153,7 +153,7 @@ def test_ctrl_c_at_any_point_of_next_loses_no_item() -> None:
     with Strike() as strike:
         while strike.left <= 0:
             number += 1
-            items, found, over = guarded(iter(range(3)), lambda: None), list[int](), False
+            items, found, over = Guarded(iter(range(3)), lambda: None), list[int](), False
             strike.arm(number)
             while not over:
                 try:
@@ -174,7 +174,7 @@ def test_an_error_after_ctrl_c_becomes_the_cause_of_keyboard_interrupt() -> None
         yield 1
         raise ValueError("cut off")
 
-    found = guarded(items(), lambda: None)
+    found = Guarded(items(), lambda: None)
     assert next(found) == 1
     with pytest.raises(KeyboardInterrupt) as told:
         next(found)
@@ -188,7 +188,7 @@ def test_close_raises_keyboard_interrupt_afterwards() -> None:
         finally:
             press()
 
-    found = guarded(items(), lambda: None)
+    found = Guarded(items(), lambda: None)
     next(found)
     with pytest.raises(KeyboardInterrupt):
         found.close()
@@ -197,7 +197,7 @@ def test_close_raises_keyboard_interrupt_afterwards() -> None:
 
 def test_a_helper_thread_closes_an_abandoned_iterator() -> None:
     work = Work(1000)
-    items = guarded(work.items(), work.cancelled.set)
+    items = Guarded(work.items(), work.cancelled.set)
     next(items)
     del items
     gc.collect()
@@ -215,7 +215,7 @@ def test_a_late_cancel_does_not_hit_the_next_iteration() -> None:
     present = [0]
     for number in range(50):
         present[0] = number
-        items = guarded(pressing(), lambda number=number: cancelled.append(number == present[0]))
+        items = Guarded(pressing(), lambda number=number: cancelled.append(number == present[0]))
         with pytest.raises(KeyboardInterrupt):
             list(items)
     assert all(cancelled)
@@ -233,7 +233,7 @@ def test_user_code_is_interrupted_at_once() -> None:
         press()  # our own again
         yield "deferred"
 
-    found = guarded(items(), lambda: None)
+    found = Guarded(items(), lambda: None)
     assert [next(found), next(found)] == ["raised", "deferred"]
     with pytest.raises(KeyboardInterrupt):
         next(found)
@@ -248,7 +248,7 @@ def test_user_code_does_not_start_after_ctrl_c() -> None:
         yield 1
 
     with pytest.raises(KeyboardInterrupt):
-        list(guarded(items(), lambda: None))
+        list(Guarded(items(), lambda: None))
     assert not ran
 
 
@@ -283,7 +283,7 @@ def test_hold_works_inside_a_guarded_iterator() -> None:
             except KeyboardInterrupt:
                 yield "safe point"
 
-    found = guarded(items(), lambda: None)
+    found = Guarded(items(), lambda: None)
     assert next(found) == "held"
     assert next(found) == "safe point"
     with pytest.raises(KeyboardInterrupt):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from model_server import ModelServer, text, tool_call
 from terminal.person import ENTER, PROGRAM, someone
 
 pytestmark = pytest.mark.usefixtures("no_strays")
-QUESTION = "Would you like to run this code? (y/n)"
+QUESTION = "Run? [y]es  [n]o"
 F5, DOWN, ESCAPE = "\x1b[15~", "\x1b[B", "\x1b"
 
 
@@ -27,8 +28,15 @@ def root(home: Path) -> Path:
     return home / ".config" / "open-interpreter" / "conversations"
 
 
-def saved(root: Path, name: str, *said: str, folder: str = "/somewhere", time: float = 1_000.0) -> None:
-    """A session as a journal has it: each thing said, and an answer."""
+def saved(
+    root: Path,
+    name: str,
+    *said: str,
+    folder: str = "/somewhere",
+    time: float = 1_000.0,
+    more: Sequence[dict[str, str]] = (),
+) -> None:
+    """A session as a journal has it: each thing said, and an answer; then more messages."""
     entries: list[dict[str, object]] = [
         {"event": "session", "time": time, "id": name, "title": said[0], "folder": folder, "model": "gpt-4o"}
     ]
@@ -37,6 +45,7 @@ def saved(root: Path, name: str, *said: str, folder: str = "/somewhere", time: f
         for said_words in said
         for role, words in (("user", said_words), ("assistant", f"Answer to {said_words}."))
     ]
+    messages += more
     entries += [{"event": "message", "time": time, "at": at, "message": m} for at, m in enumerate(messages)]
     (root / name).mkdir(parents=True)
     (root / name / "journal.jsonl").write_text("".join(json.dumps(entry) + "\n" for entry in entries))
@@ -66,6 +75,7 @@ def test_a_conversation_is_left_and_taken_up_with_its_variables(root: Path) -> N
             assert person.leaves() == 0
         row = only(root)
         with someone("--resume", row.id[:3], server=server) as person:
+            person.answers("Restore them?", "n")
             person.sees("F5 (or %rerun)")
             for shown in ("> Keep a number", "I will keep it.", "── python", "x = 41", "kept", "Kept."):
                 assert shown in person.screen
@@ -78,30 +88,14 @@ def test_a_conversation_is_left_and_taken_up_with_its_variables(root: Path) -> N
             person.sees("42")
             person.sees("It is there again.")
             assert person.leaves() == 0
-    notes = [content for content in asked(server) if "taken up again" in content]
-    assert len(notes) == 1 and "run 1 of the 1 blocks" in notes[0]
+    notes = [content for content in asked(server) if "was resumed on" in content]
+    assert len(notes) == 1 and "run 1 of the 1 successful blocks" in notes[0]
     session = SavedSession.open(row.path)
     assert only(root).id == row.id
     assert [message["content"] for message in session.messages if message["role"] == "user"] == [
         "Keep a number",
         "Add one",
     ]
-
-
-def test_the_model_and_the_user_are_told_that_variables_are_gone(root: Path) -> None:
-    with ModelServer([tool_call("python", "y = 1"), text("Done."), text("I see.")]) as server:
-        with someone("-y", server=server) as person:
-            person.says("Make y")
-            person.sees("Done.")
-            assert person.leaves() == 0
-        with someone("--continue", server=server) as person:
-            person.sees("The variables of before are gone.")
-            person.says("Is y there?")
-            person.sees("I see.")
-            assert person.leaves() == 0
-    [note] = [content for content in asked(server) if "taken up again" in content]
-    assert "variables, functions and imports are gone" in note
-    assert any("taken up again" in str(m["content"]) for m in SavedSession.open(only(root).path).messages)
 
 
 def test_one_is_chosen_from_the_list_by_typing(root: Path) -> None:
@@ -156,7 +150,7 @@ def test_without_drawing_it_is_chosen_by_number(root: Path) -> None:
     saved(root, "aaaa0002", "Count the sheep", time=2_000)
     with ModelServer([]) as server, someone("--plain", "--conversations", server=server) as person:
         person.sees("1. Count the sheep")
-        person.answers("Which one?", "2")
+        person.answers("Number of the conversation", "2")
         person.sees("Answer to Paint the fence.")
         assert person.leaves() == 0
 
@@ -172,18 +166,36 @@ def test_of_a_long_conversation_the_end_is_shown(root: Path) -> None:
         assert person.leaves() == 0
 
 
+def test_a_table_of_before_is_shown_once_and_undone_by_name(root: Path) -> None:
+    table = "<table><tr><th>region</th><th>sum</th></tr><tr><td>north</td><td>118</td></tr></table>"
+    more = [
+        {"role": "user", "type": "message", "content": "Totals"},
+        {"role": "assistant", "type": "code", "format": "python", "content": "totals"},
+        {"role": "computer", "type": "console", "format": "output", "content": "  region  sum\n0  north  118\n"},
+        {"role": "computer", "type": "code", "format": "html", "content": table},
+    ]
+    saved(root, "aaaa0001", "Hello", more=more)
+    with ModelServer([]) as server, someone("--resume", "aaaa", server=server) as person:
+        person.answers("Run the block that built them again?", "n")
+        person.at_prompt()
+        assert person.screen.count("north") == 1
+        person.says("%undo --conversation")
+        person.sees("computer table or page")
+        assert person.leaves() == 0
+
+
 def test_a_branch_goes_its_own_way(root: Path) -> None:
     with ModelServer([text("One."), text("Two."), text("Three.")]) as server, someone(server=server) as person:
         person.says("First")
         person.sees("One.")
         person.says("%branch the other way")
-        person.sees("From here on this is a new conversation")
+        person.sees("This is now a new conversation")
         person.says("Second")
         person.sees("Two.")
         person.says("%rename what came of it")
         person.sees("now called: what came of it")
         person.says("%sessions")
-        person.sees("%resume ID takes one up")
+        person.sees("To continue one: %resume ID")
         assert {row.title for row in listed(root)} == {"First", "what came of it"}
         old = next(row for row in listed(root) if row.title == "First")
         person.says(f"%resume {old.id}")
@@ -201,7 +213,7 @@ def test_what_is_undone_stays_undone(root: Path) -> None:
         person.says("Second")
         person.sees("Two.")
         person.says("%undo")
-        person.sees("Taken back")
+        person.sees("Undone")
         person.at_prompt()
         assert [m["content"] for m in SavedSession.open(only(root).path).messages] == ["First", "One."]
         assert person.leaves() == 0

@@ -13,7 +13,7 @@ import pytest
 
 from interpreter.messages import Message
 from interpreter.session.journal import SavedSession, listed
-from interpreter.session.journal.writer import INTERVAL
+from interpreter.session.journal.file import INTERVAL
 from journal.endless import endless
 
 Report = list[float]

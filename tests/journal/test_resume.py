@@ -115,7 +115,7 @@ def test_a_branch_is_a_conversation_of_its_own(chatting: Chatting) -> None:
 
 
 def test_there_is_nothing_to_branch_from_before_the_first_message() -> None:
-    with pytest.raises(ConversationNotFoundError, match="Nothing"):
+    with pytest.raises(ConversationNotFoundError, match="nothing"):
         OpenInterpreter().journal.branch()
 
 

@@ -20,9 +20,7 @@ from interpreter import BaseLanguage, OpenInterpreter
 from interpreter.llm.usage import Usage
 from interpreter.messages import Chunk, Fold, Framer, Message
 from interpreter.session.journal import SavedSession
-from interpreter.session.journal.file import JournalFile
-from interpreter.session.journal.reader import Facts
-from interpreter.session.journal.writer import JournalWriter, Redaction
+from interpreter.session.journal.file import Facts, JournalFile, JournalWriter, Secrets, redact_message
 from model_server import text, tool_call
 
 
@@ -138,13 +136,13 @@ def test_what_was_said_is_kept_as_it_was(chatting: Chatting) -> None:
 class Stream:
     """A writer that writes at every chunk, with a clock that we turn."""
 
-    def __init__(self, folder: Path, redaction: Redaction | None = None, max_output: int = 100_000) -> None:
+    def __init__(self, folder: Path, secrets: Secrets | None = None, max_output: int = 100_000) -> None:
         self.messages: list[Message] = []
         self.now = 0.0
         self.folder = folder
-        redaction = redaction or Redaction(lambda: {"value of DB_PASSWORD": PASSWORD})
+        secrets = secrets or (lambda: {"value of DB_PASSWORD": PASSWORD})
         journal, clock = JournalFile(folder), (lambda: self.now)
-        self.writer = JournalWriter(journal, folder, Facts(), lambda: self.messages, Usage, clock, redaction, clock)
+        self.writer = JournalWriter(journal, folder, Facts(), lambda: self.messages, Usage, clock, secrets, clock)
         self.writer.write("session", id="x", title="t")
         self.writer.fold = self._fold = Fold(lambda: self.messages, max_output)
         self._framer = Framer()
@@ -193,9 +191,8 @@ def test_no_part_of_a_secret_is_written_however_it_arrives(
             inside = secret.split("\n")[1] if "\n" in secret else secret
             assert not any(inside[: len(inside) // 2] in line for line in stream.file.split("\n"))
         [message] = SavedSession.open(stream.folder).messages or [{"content": ""}]
-        form, held = Redaction(lambda: {"value of DB_PASSWORD": PASSWORD}).form(
-            {"role": "computer", "type": "console", "content": stream.messages[0]["content"]}
-        )
+        printed: Message = {"role": "computer", "type": "console", "content": stream.messages[0]["content"]}
+        form, held = redact_message(printed, lambda: {"value of DB_PASSWORD": PASSWORD})
         assert message["content"] == form["content"] and not held
 
 
@@ -217,13 +214,12 @@ def test_looking_for_secrets_takes_a_small_part_of_the_time() -> None:
     """The longer the output, the longer a look takes and the longer until the next one."""
     looked = []
 
-    class Slow(Redaction):
-        def form(self, message: Message, whole: bool = True) -> tuple[Message, bool]:
-            looked.append(len(message["content"]))
-            stream.now += len(message["content"]) / 100_000
-            return super().form(message, whole)
+    def secrets() -> dict[str, str]:
+        looked.append(len(stream.messages[0]["content"]))
+        stream.now += looked[-1] / 100_000
+        return {}
 
-    with a_stream(redaction=Slow(dict), max_output=10_000_000) as stream:
+    with a_stream(secrets=secrets, max_output=10_000_000) as stream:
         for _ in range(1000):
             stream.prints("x" * 999 + "\n")
         began = stream.now

@@ -15,9 +15,7 @@ from hypothesis import strategies as st
 from interpreter.llm.usage import Usage
 from interpreter.messages import Chunk, Fold, Framer, Message
 from interpreter.session.journal import SavedSession
-from interpreter.session.journal.file import JournalFile
-from interpreter.session.journal.reader import Facts
-from interpreter.session.journal.writer import JournalWriter, Redaction
+from interpreter.session.journal.file import Facts, JournalFile, JournalWriter
 
 MAX_OUTPUT = 60
 TEXT = st.text(alphabet=st.sampled_from("ab c\n\r\b\x1b[Ké\ud800𝄞"), min_size=1, max_size=30)
@@ -56,7 +54,7 @@ class Conversation:
         self.now = 0.0
         self.folder = folder
         messages, clock = (lambda: self.messages), (lambda: self.now)
-        self.writer = JournalWriter(JournalFile(folder), folder, Facts(), messages, Usage, clock, Redaction(dict))
+        self.writer = JournalWriter(JournalFile(folder), folder, Facts(), messages, Usage, clock, dict)
         self.writer.write("session", id="x", title="t")
         self.fold = Fold(lambda: self.messages, MAX_OUTPUT)
         self.writer.fold = self.fold

@@ -17,7 +17,7 @@ from model_server import text
 HELD = """
 import sys
 from interpreter import OpenInterpreter
-interpreter = OpenInterpreter()
+interpreter = OpenInterpreter(stream_all=True)
 interpreter.journal.resume(sys.argv[1])
 print("held", flush=True)
 sys.stdin.read()
@@ -28,7 +28,7 @@ import resource, signal
 from interpreter import OpenInterpreter
 from interpreter.session.journal import SavedSession
 
-interpreter = OpenInterpreter()
+interpreter = OpenInterpreter(stream_all=True)
 interpreter.llm.completions = lambda **_: iter([{"choices": [{"delta": {"content": "word " * 100}}]}])
 interpreter.chat("before", display=False)
 size = (interpreter.journal.path / "journal.jsonl").stat().st_size
@@ -40,8 +40,8 @@ for number in range(3):
             notices.append(chunk["content"]["text"])
 assert len(interpreter.messages) == 8, interpreter.messages
 assert len(notices) == 1, notices
-assert "not being saved" in notices[0] and "too large" in notices[0], notices
-assert len(list(interpreter.journal.root.iterdir())) == 1
+assert "Can't save this conversation" in notices[0] and "too large" in notices[0], notices
+assert len([entry for entry in interpreter.journal.root.iterdir() if entry.is_dir()]) == 1
 kept = SavedSession.open(interpreter.journal.path)
 assert kept.messages == interpreter.messages[: len(kept.messages)] and not kept.torn
 resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))  # there is room again
@@ -67,7 +67,7 @@ def test_a_folder_that_cannot_be_made_is_told_once_and_the_chat_goes_on(chatting
         text("One."), text("Two."), text("Three."), conversation_history_path=str(tmp_path / "file" / "sessions")
     )
     [notice] = notices_of(interpreter, "first")
-    assert "not being saved" in notice and str(tmp_path) in notice
+    assert "Can't save this conversation" in notice and str(tmp_path) in notice
     assert notices_of(interpreter, "second") == []
     (tmp_path / "file").unlink()
     assert notices_of(interpreter, "third") == []
@@ -78,7 +78,7 @@ def test_a_folder_that_cannot_be_made_is_told_once_and_the_chat_goes_on(chatting
 def test_a_folder_where_nobody_may_write_is_told_once(chatting: Chatting) -> None:
     interpreter, _ = chatting(text("One."), conversation_history_path="/proc/conversations")  # not even root may
     [notice] = notices_of(interpreter, "first")
-    assert "not being saved" in notice
+    assert "Can't save this conversation" in notice
 
 
 def test_a_session_that_another_process_has_is_refused(chatting: Chatting) -> None:
@@ -106,7 +106,7 @@ NO_ROOM = """
 import resource
 from interpreter import OpenInterpreter
 
-interpreter = OpenInterpreter()
+interpreter = OpenInterpreter(stream_all=True)
 interpreter.llm.completions = lambda **_: iter([{"choices": [{"delta": {"content": "word"}}]}])
 resource.setrlimit(resource.RLIMIT_FSIZE, (10, resource.RLIM_INFINITY))
 for number in range(3):

@@ -136,4 +136,4 @@ def test_connections_are_used_again(asking: Start) -> None:
 
 def test_the_first_message_must_be_the_system_message(asking: Start) -> None:
     with pytest.raises(AssertionError):
-        next(asking(text("Hi")).llm.run([HELLO, SYSTEM]))
+        next(asking(text("Hi")).llm.reply([HELLO, SYSTEM]))

@@ -12,7 +12,6 @@ import pytest
 from anthropic_server import AnthropicServer, message, redacted, say, thinking, use
 from conversation import Echo
 from interpreter import OpenInterpreter
-from interpreter.llm.kept_replies import KeptReplies
 from interpreter.llm.providers import calls_tools, resolve, sees_images
 from interpreter.messages import Message
 from model_server import ModelServer
@@ -171,7 +170,7 @@ def test_a_conversation_that_the_assistant_began_or_ended(talk: Any) -> None:
     told = talk(message(say("Hi")), message(say("Hi")))
     told[0].messages = [{"role": "assistant", "type": "message", "content": "Welcome."}]
     told[0].chat("Hello", display=False)  # the server would refuse one that begins with the assistant
-    list(told[0].llm.run([{"role": "system", "type": "message", "content": ""}, *told[0].messages]))
+    list(told[0].llm.reply([{"role": "system", "type": "message", "content": ""}, *told[0].messages]))
     assert [role for role, _ in contents(asked(told))] == ["user", "assistant", "user", "assistant", "user"]
     assert "system" not in asked(told)
 
@@ -275,7 +274,7 @@ def test_thinking_that_broke_off_has_no_signature_and_is_not_kept() -> None:
     from interpreter.llm.anthropic import AnthropicMessages
     from interpreter.llm.providers import resolve
 
-    kept = KeptReplies()
+    kept: dict[str, Any] = {}
     endpoint = resolve("anthropic/claude-x", {"ANTHROPIC_API_KEY": "k"})
     reader = AnthropicMessages(endpoint, {"messages": []}, kept)
     start, first, *_ = thinking("Hm, well", split=2)

@@ -82,6 +82,6 @@ def test_what_is_known_to_be_refused_is_not_sent(asking: Start, monkeypatch: pyt
 def test_a_refusal_of_something_else_is_not_asked_again(asking: Start, monkeypatch: pytest.MonkeyPatch) -> None:
     model = asking(error(422), text("no"), model="mistral/x", api_base=None, temperature=None)
     monkeypatch.setenv("MISTRAL_API_BASE", model.server.base_url)
-    with pytest.raises(Exception, match="does not take the request"):
+    with pytest.raises(Exception, match="rejected the request"):
         model.chunks()
     assert len(model.server.requests) == 1

@@ -224,7 +224,7 @@ def test_what_the_provider_warns_of_is_asked_and_then_acknowledged(talk: Any) ->
         ({"type": "scroll", "x": 1, "y": 2, "scroll_x": 0, "scroll_y": -250}, "computer.mouse.move(x=1, y=2)\ncomputer.mouse.scroll(2)"),
         ({"type": "click", "x": 1, "y": 2, "button": "wheel"}, "computer.mouse.click(x=1, y=2, button='middle')"),
         ({"type": "drag", "path": [{"x": 1, "y": 2}, {"x": 3, "y": 4}]}, "computer.mouse.move(x=1, y=2)\ncomputer.mouse.down()\ncomputer.mouse.move(x=3, y=4)\ncomputer.mouse.up()"),
-        ({"action": "wait", "duration": 1.5}, "import time\ntime.sleep(1.5)"),
+        ({"action": "wait", "duration": 1.5}, "import time\ntime.sleep(1.5)\ncomputer.display.wait_until_still()"),
         ({"action": "zoom", "region": [10, 20, 30, 60]}, "computer.display.view(region=(10, 20, 20, 40))"),
     ],
 )  # fmt: skip
@@ -266,5 +266,5 @@ def test_an_unknown_action_is_an_error_in_words_and_valid_python(action: dict[st
     ],
 )
 def test_what_is_no_action_is_told_to_the_model_and_ends_nothing(action: Any) -> None:
-    with pytest.raises(ValueError, match="no action of the computer tool"):
+    with pytest.raises(ValueError, match="not an action of the computer tool"):
         exec(code_of([action], SCREEN))

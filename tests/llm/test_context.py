@@ -39,7 +39,7 @@ def talk() -> Iterator[Any]:
 
     def start(*replies: Any, window: int | None = None, model: str = "gpt-4o", **given: Any) -> Talk:
         server = ModelServer(replies).start()
-        interpreter = OpenInterpreter(auto_run=True, system_message="Be brief.", **given)
+        interpreter = OpenInterpreter(auto_run=True, stream_all=True, system_message="Be brief.", **given)
         interpreter.llm.model, interpreter.llm.max_retries, interpreter.llm.api_key = model, 0, "key"
         interpreter.llm.api_base, interpreter.llm.context_window = server.base_url, window
         interpreter.computer.languages = [Echo]
@@ -140,7 +140,7 @@ def test_one_long_turn_is_cut_between_its_blocks_and_keeps_its_request(talk: Any
     interpreter.messages = [say("user", "Hi"), say("assistant", "Hello"), request]
     for step in range(20):
         interpreter.messages += block(f"step {step}")
-    list(interpreter.llm.run([say("system", "Be brief."), *interpreter.messages]))
+    list(interpreter.llm.reply([say("system", "Be brief."), *interpreter.messages]))
     [messages] = posted(server)
     assert [m["content"] for m in messages[:3]] == ["Be brief.", "Hi", "Do it all"]
     assert messages[3]["content"] == note_in(messages)

@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asking import folded
-from interpreter.llm.text_mode import FenceParser, language_of
+from interpreter.llm.text_mode import TextParser, language_of
 
 
 def parse(pieces: list[str]) -> list[Any]:
-    parser = FenceParser()
+    parser = TextParser()
     chunks = [chunk for piece in pieces for chunk in parser.feed(piece)]
     return folded(chunks + parser.finish())
 
@@ -110,7 +110,7 @@ def test_a_line_too_long_for_a_fence_is_not_one() -> None:
 
 
 def test_code_is_seen_while_it_arrives() -> None:
-    parser = FenceParser()
+    parser = TextParser()
     assert parser.feed("Hi\n```pyth") == [{"type": "message", "content": "Hi\n"}]
     assert parser.feed("on\nprint(1") == [{"type": "code", "format": "python", "content": "print(1"}]
     assert parser.feed(")\n``") == [{"type": "code", "format": "python", "content": ")"}]
@@ -130,9 +130,9 @@ def test_what_blocks_and_prose_become() -> None:
 
 def test_the_work_grows_with_the_length_of_the_reply_not_with_its_square() -> None:
     """Counted in characters that the parser holds: never more than a line that may be a fence."""
-    parser = FenceParser()
+    parser = TextParser()
     held = 0
     for piece in list("```python\n" + "x = '`' * 3  # `\n" * 300 + "a" * 5000):
         parser.feed(piece)
-        held = max(held, len(parser._held))
+        held = max(held, len(parser._text))
     assert held <= 256

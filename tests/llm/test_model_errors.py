@@ -100,7 +100,7 @@ def test_the_servers_own_words_are_passed_on_and_never_read(asking: Start) -> No
 
 def test_no_key_is_said_before_anything_is_sent() -> None:
     with pytest.raises(MissingKeyError, match=r"OPENAI_API_KEY.*--api_key.*--api_base"):
-        next(OpenInterpreter().llm.run([SYSTEM, HELLO]))
+        next(OpenInterpreter().llm.reply([SYSTEM, HELLO]))
 
 
 def test_a_server_that_wants_a_key_is_another_matter_than_a_wrong_key(asking: Start) -> None:

@@ -46,6 +46,14 @@ def test_without_a_price_there_is_no_cost(asking: Start) -> None:
     assert model.llm.usage.unpriced_tokens == 1100
 
 
+def test_a_reply_that_is_left_at_the_end_of_its_block_counts(asking: Start) -> None:
+    model = asking(text("```python\n1\n```"), supports_functions=False)
+    chunks = model.stream()
+    assert any(chunk["type"] == "code" and chunk.get("end") for chunk in chunks)  # the user says no here
+    chunks.close()
+    assert model.llm.usage.requests == model.llm.turn_usage.requests == 1
+
+
 def test_turn_and_session(asking: Start) -> None:
     model = asking(*[text("Hi").then(usage(1000, 100))] * 3)
     assert (model.llm.usage.requests, model.llm.cost) == (0, 0)
@@ -60,7 +68,7 @@ def test_turn_and_session(asking: Start) -> None:
 
 def test_a_reply_that_broke_off_was_paid_for_and_is_counted_once(asking: Start) -> None:
     model = asking(text("Hello there").then(broken()))
-    with pytest.raises(Exception, match="broke off"):
+    with pytest.raises(Exception, match="was lost"):
         model.chunks()
     assert model.llm.usage.requests == 1
     assert model.llm.usage.output_tokens > 0
@@ -133,7 +141,7 @@ def test_without_a_price_a_budget_is_so_many_tokens(asking: Start) -> None:
     model = asking(*[text("Hi").then(usage(40_000, 1000))] * 3, model="openai/own-model", max_budget=1)
     model.chunks()
     model.chunks()
-    with pytest.raises(BudgetExceededError, match=r"own-model.*100,000 tokens.*82,000 have been used"):
+    with pytest.raises(BudgetExceededError, match=r"own-model.*100,000 tokens.*82,000 used"):
         model.chunks()
     assert len(model.server.requests) == 2
 

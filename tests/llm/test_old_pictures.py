@@ -70,7 +70,7 @@ def conversation(kind: str) -> Iterator[dict[str, Any]]:
         interpreter.screen = Screen(1280, 800)
         messages: list[Message] = [SYSTEM, {"role": "user", "type": "message", "content": "Go"}]
         for number in range(STEPS):
-            chunks = list(llm.run(messages))
+            chunks = list(llm.reply(messages))
             code = "".join(chunk.get("content", "") for chunk in chunks if chunk["type"] == "code")
             messages += [
                 {"role": "assistant", "type": "code", "format": "python", "content": code},

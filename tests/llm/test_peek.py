@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conversation import Chatting, chatting
-from interpreter.llm.file_preview import is_for_shell, peek
+from interpreter.llm.file_preview import languages_for, peek
 from model_replies import text
 
 __all__ = ["chatting"]
@@ -117,9 +117,12 @@ def test_a_large_model_looks_for_itself(chatting: Chatting, folder: Path, monkey
         ("How many files are in this folder?", True),
         ("Move all files with a capital letter into the folder old", True),
         ("Make a list of the files that sales.csv names", False),
+        ("Use the file sales.csv in the current folder. What is the mean of amount? Print it.", False),
+        ("Which terminal in sales.csv has the highest amount per command?", False),
+        ("Use the shell: how many lines has sales.csv?", True),
     ],
 )
 def test_what_is_for_the_shell(tmp_path: Path, words: str, expected: bool) -> None:
     (tmp_path / "sales.csv").write_text("region,amount\nnorth,5\n")
     (tmp_path / "old").mkdir()
-    assert is_for_shell(words, str(tmp_path)) is expected
+    assert (languages_for(words, str(tmp_path), lambda _: False) == "Python or bash") is expected

@@ -75,7 +75,7 @@ def test_the_model_is_asked_again_without_what_it_repeated(chatting: Chatting) -
 
 def test_the_second_time_the_user_is_told(chatting: Chatting) -> None:
     interpreter, server = chatting(*[text(ROUND, split=10)] * 2)
-    with pytest.raises(RepeatingReplyError, match="over and over"):
+    with pytest.raises(RepeatingReplyError, match="kept repeating"):
         interpreter.chat("What is it?", display=False)
     assert len(server.requests) == 2
     assert len(interpreter.messages) == 3  # what was said is kept

@@ -31,8 +31,7 @@ from interpreter.llm import Llm, ollama
 from interpreter.llm.anthropic import AnthropicMessages
 from interpreter.llm.chat_completions import ChatCompletions
 from interpreter.llm.failures import MALFORMED
-from interpreter.llm.http import Exchange, event_data, fetch_json, plain_client, read_events
-from interpreter.llm.kept_replies import KeptReplies
+from interpreter.llm.http import Exchange, event_data, fetch_json, read_events
 from interpreter.llm.local import servers
 from interpreter.llm.local.servers import KINDS, look
 from interpreter.llm.ollama import OllamaChat
@@ -52,7 +51,7 @@ MODELS = {
 
 
 def model_at(server: HostileServer, wire: str = "chat", **settings: Any) -> Llm:
-    llm = OpenInterpreter().llm
+    llm = OpenInterpreter(stream_all=True).llm
     base = server.address if wire == "ollama" else f"{server.address}/v1"
     settings = {
         "model": MODELS[wire],
@@ -72,10 +71,10 @@ def failure(answer: bytes | Iterable[bytes], wire: str = "chat", **settings: Any
     with HostileServer(*before, answer, HI) as server:
         llm = model_at(server, wire, **settings)
         with pytest.raises(ModelError) as caught:
-            list(llm.run([SYSTEM, HELLO]))
+            list(llm.reply([SYSTEM, HELLO]))
         llm.model, llm.api_base = MODELS["chat"], f"{server.address}/v1"
         llm.timeout, llm.reply_timeout = 60, 60
-        assert folded([c for c in llm.run([SYSTEM, HELLO]) if c.get("format") != "usage"]) == ["Hi"]
+        assert folded([c for c in llm.reply([SYSTEM, HELLO]) if c.get("format") != "usage"]) == ["Hi"]
     return caught.value
 
 
@@ -195,10 +194,10 @@ def test_a_call_with_deeply_nested_arguments_does_not_spoil_the_conversation(wir
         answer += event({"type": "message_delta", "delta": {"stop_reason": "tool_use"}})
     with HostileServer(STREAM + answer, STREAM + answer) as server:
         llm = model_at(server, wire)
-        chunks = [c for c in llm.run([SYSTEM, HELLO]) if c["type"] == "tool_call"]
+        chunks = [c for c in llm.reply([SYSTEM, HELLO]) if c["type"] == "tool_call"]
         content = "".join(c.get("content", "") for c in chunks)
         called: Message = {"role": "assistant", "type": "tool_call", "format": "note", "content": content, "call": "c"}
-        assert list(llm.run([SYSTEM, HELLO, called, HELLO]))
+        assert list(llm.reply([SYSTEM, HELLO, called, HELLO]))
     assert len(server.requests) == 2
 
 
@@ -480,7 +479,7 @@ EVENTS = st.lists(st.dictionaries(st.sampled_from(KEYS), VALUES, max_size=6) | V
 def read_anything(wire: str, stream: bytes) -> None:
     """Read a reply as `Llm` does; only typed errors may come of it."""
     endpoint = resolve("openai/x", {}, api_base="http://127.0.0.1:1/v1", api_key="k")
-    exchange = WIRES[wire](endpoint, {"messages": []}, KeptReplies())
+    exchange = WIRES[wire](endpoint, {"messages": []}, {})
     parser = ReplyParser(fences=True, tools=["note"])
     try:
         for chunk in read_events(event_data([stream]), exchange):
@@ -510,12 +509,14 @@ from hypothesis import HealthCheck, given, settings, seed
 import importlib.util
 spec = importlib.util.spec_from_file_location("limits", {file!r})
 limits = importlib.util.module_from_spec(spec); spec.loader.exec_module(limits)
+many = settings(max_examples=2000, database=None, deadline=None, suppress_health_check=list(HealthCheck))
+events, noise = limits.test_any_events_give_a_reply_or_a_typed_error, limits.test_any_bytes_give_a_reply_or_a_typed_error
+tests = [many(events), many(noise)]
 ends, runs = time.monotonic() + {seconds}, 0
 while time.monotonic() < ends:
     runs += 1
-    for test in (limits.test_any_events_give_a_reply_or_a_typed_error, limits.test_any_bytes_give_a_reply_or_a_typed_error):
-        fresh = settings(max_examples=2000, database=None, deadline=None, suppress_health_check=list(HealthCheck))
-        seed(time.time_ns())(fresh(test))()
+    for test in tests:
+        seed(time.time_ns())(test)()
 print(runs)
 """
 
@@ -537,7 +538,7 @@ llm = OpenInterpreter().llm
 llm.model, llm.api_base, llm.api_key, llm.max_retries = sys.argv[1], sys.argv[2], "key", 0
 def ask():
     try:
-        list(llm.run([dict(role="system", type="message", content="s"), dict(role="user", type="message", content="u")]))
+        list(llm.reply([dict(role="system", type="message", content="s"), dict(role="user", type="message", content="u")]))
     except Exception as error:
         return type(error).__name__
 ask()
@@ -570,7 +571,7 @@ def test_a_small_answer_whose_headers_trickle_in_ends_in_time() -> None:
 
     threading.Thread(target=trickle, daemon=True).start()
     began = time.monotonic()
-    with plain_client(httpx.Timeout(5)) as client, pytest.raises(httpx.HTTPError):
-        fetch_json(client, "GET", f"http://127.0.0.1:{server.getsockname()[1]}/", 0.5)
+    with pytest.raises(httpx.HTTPError):
+        fetch_json("GET", f"http://127.0.0.1:{server.getsockname()[1]}/", 0.5, connect=5)
     server.close()
     assert time.monotonic() - began < 4

@@ -186,7 +186,7 @@ def test_your_own_way_needs_neither_key_nor_known_provider() -> None:
     interpreter = OpenInterpreter()
     interpreter.llm.model = "nobody/x"
     interpreter.llm.completions = lambda **params: iter([{"choices": [{"delta": {"content": "Mine"}}]}])
-    assert folded([*interpreter.llm.run([SYSTEM, ASK])]) == ["Mine"]
+    assert folded([*interpreter.llm.reply([SYSTEM, ASK])]) == ["Mine"]
 
 
 def test_an_error_of_your_own_way_is_yours(asking: Start) -> None:

@@ -23,7 +23,6 @@ from interpreter.errors import (
 from interpreter.llm.anthropic import AnthropicMessages
 from interpreter.llm.chat_completions import ChatCompletions
 from interpreter.llm.http import Exchange, event_data, read_events
-from interpreter.llm.kept_replies import KeptReplies
 from interpreter.llm.providers import resolve
 from interpreter.llm.reply_parser import ReplyParser
 from interpreter.llm.responses import Responses
@@ -323,7 +322,7 @@ def test_an_empty_answer_and_json_of_something_else(asking: Start, spoken: Forma
 def chunks_of(spoken: Format, pieces: list[bytes]) -> list[Any]:
     """What the pieces come to, without a network between."""
     endpoint = resolve(spoken.model, {}, "http://localhost:1/v1")
-    exchange = spoken.exchange(endpoint, {"messages": []}, KeptReplies())
+    exchange = spoken.exchange(endpoint, {"messages": []}, {})
     exchange.is_framed = True
     parser = ReplyParser(fences=False)
     out = [chunk for each in read_events(event_data(pieces), exchange) for chunk in parser.feed(each)]

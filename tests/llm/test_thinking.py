@@ -10,16 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from asking import Start, folded
-from interpreter.llm.reply_parser import ThinkSpans, thinks_first
+from interpreter.llm.reply_parser import thinks_first
+from interpreter.llm.text_mode import TextParser
 from model_server import reasoning, text
 
 
 def spans(pieces: list[str], first: bool = False) -> list[tuple[str, str]]:
     """The pieces of one kind that stand together, put together."""
-    parser = ThinkSpans(first)
-    found = [span for piece in pieces for span in parser.feed(piece)] + parser.finish()
-    groups = groupby(found, key=lambda span: span[0])
-    return [(kind, "".join(words for _, words in group)) for kind, group in groups]
+    parser = TextParser(fences=False, thinks_first=first)
+    found = [chunk for piece in pieces for chunk in parser.feed(piece)] + parser.finish()
+    groups = groupby(found, key=lambda chunk: chunk["type"])
+    return [(kind, "".join(chunk["content"] for chunk in group)) for kind, group in groups]
 
 
 M, R = "message", "reasoning"
@@ -111,11 +112,11 @@ def test_code_in_a_thought_that_was_never_opened_is_not_run(asking: Start) -> No
 
 
 def test_words_are_not_held_back() -> None:
-    parser = ThinkSpans()
-    assert parser.feed("H") == [(M, "H")]
-    assert parser.feed("i <") == [(M, "i <")]
-    assert parser.feed("\n<") == [(M, "\n")]
-    assert parser.feed("b") == [(M, "<b")]
+    parser = TextParser(fences=False)
+    assert parser.feed("H") == [{"type": M, "content": "H"}]
+    assert parser.feed("i <") == [{"type": M, "content": "i <"}]
+    assert parser.feed("\n<") == [{"type": M, "content": "\n"}]
+    assert parser.feed("b") == [{"type": M, "content": "<b"}]
 
 
 @pytest.mark.parametrize("split", [None, 1, 5])

@@ -25,7 +25,7 @@ def talk() -> Iterator[Any]:
 
     def start(*replies: Any, row: dict[str, Any] | None = None, **settings: Any) -> Any:
         server = ModelServer(replies, models=[{"id": "somebodys-own", **(row or {})}]).start()
-        interpreter = OpenInterpreter(auto_run=True)
+        interpreter = OpenInterpreter(auto_run=True, stream_all=True)
         given = {"model": OWN, "api_base": server.base_url, "api_key": "key", "max_retries": 2, **settings}
         for name, value in given.items():
             setattr(interpreter.llm, name, value)
@@ -61,7 +61,9 @@ def test_it_gets_the_full_prompt_and_tools(talk: Any) -> None:
 def test_code_in_its_words_runs_and_it_steps_down(talk: Any) -> None:
     interpreter, server = talk(FENCED, text("One."), text("Two."))
     [told] = notices(interpreter, "Go")
-    assert told.startswith(f"{OWN} wrote code as text instead of calling the tool, so it gets shorter instructions")
+    assert told.startswith(
+        f"{OWN} wrote code as text instead of calling the tool, so from now on it gets shorter instructions"
+    )
     assert notices(interpreter, "And?") == []
     assert [m["content"].strip() for m in interpreter.messages] == ["Go", "Look:", "one", "one", "One.", "And?", "Two."]
     first, second, third = posted(server)

@@ -29,7 +29,7 @@ def test_a_model_that_was_not_downloaded_says_how_to_get_it() -> None:
     interpreter = OpenInterpreter()
     interpreter.llm.model = "builtin/qwen2.5-coder-1.5b"
     with pytest.raises(WeightsMissingError, match=r"1\.1 GB.*interpreter --local"):
-        list(interpreter.llm.run([SYSTEM, HELLO]))
+        list(interpreter.llm.reply([SYSTEM, HELLO]))
 
 
 def test_a_name_that_is_no_model_says_which_there_are() -> None:

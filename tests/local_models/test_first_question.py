@@ -23,7 +23,7 @@ def test_one_command_one_choice_one_question(tmp_path: Path, monkeypatch: pytest
     (models_folder() / file.name).symlink_to(file)  # as if it had been downloaded
     monkeypatch.chdir(tmp_path)
     with someone("-y", "--max_blocks", "3", patience=300) as person:
-        person.sees("A GGUF file of yours")
+        person.sees("Your own GGUF file")
         rows = person.emulator.visible
         marked = next(at for at, row in enumerate(rows) if row.startswith("> "))
         person.types(DOWN * (next(at for at, row in enumerate(rows) if TITLE in row) - marked) + ENTER)
@@ -33,5 +33,5 @@ def test_one_command_one_choice_one_question(tmp_path: Path, monkeypatch: pytest
         assert "hello" in (tmp_path / "hello.txt").read_text().lower()
         assert person.leaves() == 0
     with someone(patience=300) as person:
-        person.sees("Chosen last: builtin/qwen2.5-coder-0.5b.")
+        person.sees("Using builtin/qwen2.5-coder-0.5b, your last choice.")
         assert person.leaves() == 0

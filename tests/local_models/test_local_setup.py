@@ -173,7 +173,7 @@ def test_ollama_fetches_a_model_with_a_bar() -> None:
         person = Person(ollama=ollama)
         person.sees("Get another model for Ollama")
         person.presses(DOWN, DOWN, ENTER)
-        person.sees("Which model should Ollama get?")
+        person.sees("Which model should Ollama download?")
         person.sees("> qwen2.5-coder:7b")
         person.presses(ENTER)
         person.sees("2.0/2.0 MB")
@@ -186,7 +186,7 @@ def test_a_model_that_ollama_cannot_fetch_leads_back_to_the_list() -> None:
         person = Person(ollama=ollama)
         person.sees("Get another model for Ollama")
         person.presses(DOWN, DOWN, ENTER)
-        person.sees("Which model should Ollama get?")
+        person.sees("Which model should Ollama download?")
         person.presses(UP, *[DOWN] * 9, ENTER)
         person.sees("Model:")
         person.presses("nonsense", ENTER)
@@ -228,7 +228,7 @@ def test_a_server_that_wants_its_key_says_so_above_the_list() -> None:
     with RoutedServer({"GET /v1/models": as_json({}, 401)}) as jan:
         person = Person(jan=jan)
         person.sees("JAN_API_KEY")
-        person.sees("A GGUF file of yours")
+        person.sees("Your own GGUF file")
         person.presses(CTRL_C)
         person.ends_with("LEFT")
 
@@ -238,12 +238,12 @@ def test_a_file_may_be_dropped_into_the_terminal(tmp_path: Path) -> None:
     file.write_bytes(b"GGUF")
     person = Person(settings={"offline": True, "hidden": "xllamacpp"})
     for spelled in (f"'{file}'", str(file).replace(" ", "\\ ") + " ", str(file)):
-        person.sees("A GGUF file of yours")
+        person.sees("Your own GGUF file")
         person.presses(ENTER)
         person.sees("Path of the GGUF file:")
         person.presses(spelled, ENTER)
-        person.sees("Nothing is downloaded while")  # the engine, which it needs
-    person.sees("A GGUF file of yours")
+        person.sees("Can't download anything while")  # the engine, which it needs
+    person.sees("Your own GGUF file")
     person.presses(CTRL_C)
     person.ends_with("LEFT")
 
@@ -284,7 +284,7 @@ def test_nothing_is_downloaded_offline() -> None:
         person = Person(row(b"GGUF", hub), settings={"offline": True})
         person.sees("> built-in  Tiny")
         person.presses(ENTER)
-        person.sees("Nothing is downloaded")
+        person.sees("Can't download anything")
         person.presses(CTRL_C)
         person.ends_with("LEFT")
         assert hub.asked == []
@@ -334,7 +334,7 @@ def test_the_engine_is_installed_only_after_a_yes(monkeypatch: pytest.MonkeyPatc
 
 def test_a_file_that_is_not_there() -> None:
     person = Person()
-    person.sees("> built-in  A GGUF file of yours")
+    person.sees("> built-in  Your own GGUF file")
     person.presses(ENTER)
     person.sees("Path of the GGUF file:")
     person.presses("/no/such.gguf", ENTER)
@@ -389,5 +389,5 @@ def test_the_command_line_takes_the_only_model_when_nobody_can_choose() -> None:
             capture_output=True,
             text=True,
         )
-    assert "not there yet" not in done.stderr
+    assert "not available yet" not in done.stderr
     assert "llama3.1" in done.stdout + done.stderr

@@ -46,7 +46,7 @@ def asking(file: Path, window: int = 1024) -> OpenInterpreter:
 
 def test_it_answers_and_counts(small: Path) -> None:
     interpreter = asking(small)
-    chunks = list(interpreter.llm.run([SYSTEM, SAY_HI]))
+    chunks = list(interpreter.llm.reply([SYSTEM, SAY_HI]))
     loading = [chunk["content"]["done"] for chunk in chunks if chunk.get("format") == "loading"]
     assert loading == [False, True]
     assert "".join(chunk["content"] for chunk in chunks if chunk["type"] in ("message", "code")).strip()
@@ -54,7 +54,7 @@ def test_it_answers_and_counts(small: Path) -> None:
     assert not usage["estimated"]
     assert usage["input_tokens"] > 5
     assert 0 < usage["output_tokens"] <= 16
-    assert not any(chunk.get("format") == "loading" for chunk in interpreter.llm.run([SYSTEM, SAY_HI]))
+    assert not any(chunk.get("format") == "loading" for chunk in interpreter.llm.reply([SYSTEM, SAY_HI]))
 
 
 def test_one_engine_serves_all_who_ask_and_only_them(small: Path) -> None:
@@ -80,19 +80,19 @@ def test_another_window_is_another_engine_and_the_old_one_goes(small: Path) -> N
 def test_a_conversation_that_is_too_long_is_told_by_its_kind(small: Path) -> None:
     long: Message = {"role": "user", "type": "message", "content": "word " * 3000}
     with pytest.raises(ContextTooLongError):
-        list(asking(small).llm.run([SYSTEM, long]))
+        list(asking(small).llm.reply([SYSTEM, long]))
 
 
 def test_an_engine_that_died_comes_back_with_the_next_question(small: Path) -> None:
     interpreter = asking(small)
-    list(interpreter.llm.run([SYSTEM, SAY_HI]))
+    list(interpreter.llm.reply([SYSTEM, SAY_HI]))
     served = engine.loaded()
     assert served is not None
     for process in psutil.Process(served.child.pid).children(recursive=True):
         process.kill()
         process.wait(60)
     assert not served.child.alive
-    assert list(interpreter.llm.run([SYSTEM, SAY_HI]))
+    assert list(interpreter.llm.reply([SYSTEM, SAY_HI]))
 
 
 def test_cancelling_while_the_model_loads_takes_effect_at_once(small: Path) -> None:
@@ -110,13 +110,13 @@ def test_cancelling_while_the_model_loads_takes_effect_at_once(small: Path) -> N
 def test_a_cancelled_answer_leaves_the_engine_alone(small: Path) -> None:
     interpreter = asking(small)
     interpreter.llm.max_tokens = 400
-    for chunk in interpreter.llm.run([SYSTEM, SAY_HI]):
+    for chunk in interpreter.llm.reply([SYSTEM, SAY_HI]):
         if chunk["type"] == "message":
             interpreter.llm.cancel()
     served = engine.loaded()
     assert served is not None
     assert served.child.alive
-    assert list(interpreter.llm.run([SYSTEM, SAY_HI]))
+    assert list(interpreter.llm.reply([SYSTEM, SAY_HI]))
     assert engine.loaded() is served
 
 

@@ -50,7 +50,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         patch.setenv("OLLAMA_CONTEXT_LENGTH", str(OWN_WINDOW))
         started = engine.start_ollama(kind, OLLAMA)
         try:
-            assert servers.look(kind) == servers.Server(kind, (), "Ollama is running and has no model yet.")
+            assert servers.look(kind) == servers.Server(kind, (), "Ollama is running but has no model yet.")
             patch.setenv("OLLAMA_HOST", place)
             argv = [OLLAMA, "create", "smol", "-f", str(home / "Modelfile")]
             subprocess.run(argv, check=True, capture_output=True, timeout=200)
@@ -68,7 +68,7 @@ def asked(model: str, *messages: Message) -> list[Chunk]:
     llm = OpenInterpreter(offline=True).llm
     llm.model, llm.max_tokens, llm.max_retries = f"ollama/{model}", 8, 0
     llm.model_profile, llm.execution_instructions = "full", ""
-    return list(llm.run([SYSTEM, *(messages or [HELLO])]))
+    return list(llm.reply([SYSTEM, *(messages or [HELLO])]))
 
 
 def test_it_is_found_with_its_models_and_their_windows(address: str) -> None:

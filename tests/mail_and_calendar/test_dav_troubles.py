@@ -30,7 +30,7 @@ DAY = "2026-11-16"
 def test_a_wrong_password_is_told(computer: Computer, dav: DavServer, monkeypatch: pytest.MonkeyPatch) -> None:
     computer.calendar_account = dav.account()
     monkeypatch.setenv("MAIL_PASSWORD", "mistaken")
-    with pytest.raises(LoginRefusedError, match=r"does not let user\d+ in") as told:
+    with pytest.raises(LoginRefusedError, match=r"rejected the login of user\d+") as told:
         computer.calendar.get_events(DAY)
     assert "mistaken" not in str(told.value)
 
@@ -50,7 +50,7 @@ def test_no_calendar_at_all_is_told(computer: Computer, dav: DavServer) -> None:
 def test_a_server_that_is_down_is_told(computer: Computer) -> None:
     with closed_port() as port:
         computer.calendar_account = {"url": f"http://127.0.0.1:{port}/"}
-        with pytest.raises(ServerUnreachableError, match=f"127.0.0.1:{port} cannot be reached"):
+        with pytest.raises(ServerUnreachableError, match=f"Can't reach .*127.0.0.1:{port}"):
             computer.calendar.get_events(DAY)
 
 
@@ -82,11 +82,11 @@ class Scripted(BaseHTTPRequestHandler):
     ("status", "body", "location", "kind", "words"),
     [
         (500, b"oh", "", ServerRefusedError, "500"),
-        (207, b"<html><br></html>", "", ServerRefusedError, "cannot be read"),
+        (207, b"<html><br></html>", "", ServerRefusedError, "Can't read"),
         (200, b"hello", "", ServerRefusedError, "200"),
-        (302, b"", "/", ServerRefusedError, "in a circle"),
-        (302, b"", "http://example.org/", AccountError, "only asked over https"),
-        (302, b"", "file:///etc/passwd", AccountError, "takes an https address"),
+        (302, b"", "/", ServerRefusedError, "Too many redirects"),
+        (302, b"", "http://example.org/", AccountError, "needs https"),
+        (302, b"", "file:///etc/passwd", AccountError, "must be an https URL"),
         (302, b"", "https://elsewhere.example/", ServerRefusedError, "your password is not sent there"),
     ],
 )
@@ -137,9 +137,9 @@ def test_a_password_goes_to_nobody_else(host: str, own: str) -> None:
 @pytest.mark.parametrize(
     ("account", "words"),
     [
-        ({"url": "http://dav.example.org/"}, "only asked over https"),
-        ({"url": "https://me:secret@dav.example.org/"}, "must not hold a password"),
-        ({"url": "dav.example.org"}, "takes an https address"),
+        ({"url": "http://dav.example.org/"}, "needs https"),
+        ({"url": "https://me:secret@dav.example.org/"}, "must not contain a password"),
+        ({"url": "dav.example.org"}, "must be an https URL"),
         ({"urls": "https://dav.example.org"}, 'has no "urls"'),
         ({"user": "me"}, 'needs "url"'),
     ],
@@ -164,20 +164,19 @@ def test_offline_asks_nobody_beyond_this_machine(computer: Computer, dav: DavSer
 
 def test_what_somebody_else_changed_is_not_overwritten(computer: Computer, dav: DavServer) -> None:
     from interpreter.computer_api.accounts import Account
-    from interpreter.computer_api.calendar import KEYS
     from interpreter.computer_api.dav import CALENDARS, collections
 
     account = dav.account()
     dav.make(account, "work", CALENDAR.format(name="Work"))
     computer.calendar_account = account
     computer.calendar.create_event("A", "2026-11-16 10:00", "2026-11-16 11:00")
-    known = Account.of(computer, "calendar_account", KEYS, "", "")
+    known = Account.of(computer, "calendar_account")
     assert known is not None
     with collections(known, CALENDARS) as (work,):
         (item,) = work.items()
         work.replace(item, item.text.replace("SUMMARY:A", "SUMMARY:B"))
-        with pytest.raises(ComputerError, match="changed meanwhile by somebody else"):
+        with pytest.raises(ComputerError, match="changed in the meantime"):
             work.replace(item, item.text.replace("SUMMARY:A", "SUMMARY:C"))
-        with pytest.raises(ComputerError, match="changed meanwhile by somebody else"):
-            work.remove(item)
+        with pytest.raises(ComputerError, match="changed in the meantime"):
+            work.replace(item, None)
     assert [each["title"] for each in computer.calendar.get_events(DAY)] == ["B"]

@@ -68,9 +68,9 @@ def test_nobody_there_is_a_no(interpreter: OpenInterpreter, post_office: PostOff
         ("mail.send('a@b.org', 'Hi', 'x')", {"imap": "localhost", "user": "me"}, 'computer.mail_account needs "smtp"'),
         ("mail.send('a@b.org', 'Hi', 'x')", {"smtp": "localhost", "user": "me"}, 'needs "password_variable"'),
         ("calendar.create_event('A', '2026-11-16', '2026-11-16')", None, "interpreter.computer.calendar_account ="),
-        ("calendar.delete_event('A', '2026-11-16')", {"path": "/nowhere"}, "which is not there"),
+        ("calendar.delete_event('A', '2026-11-16')", {"path": "/nowhere"}, "which does not exist"),
         ("calendar.delete_event('A', '2026-11-16')", {"user": "me"}, 'computer.calendar_account needs "url"'),
-        ("sms.send('+15550100', 'Hi')", None, "Messages is a part of macOS"),
+        ("sms.send('+15550100', 'Hi')", None, "Messages is only available on macOS"),
     ],
 )
 def test_without_an_account_it_is_said_what_to_set_and_nobody_is_asked(
@@ -95,4 +95,4 @@ except ValueError as error:
 """
     with allowing_calls(interpreter, lambda words: True):
         text = printed(interpreter, code)
-    assert "Lunch 2026-11-16T12:00\n" in text and "'someday' is no date" in text
+    assert "Lunch 2026-11-16T12:00\n" in text and "'someday' is not a date" in text

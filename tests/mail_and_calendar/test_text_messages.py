@@ -75,17 +75,17 @@ def test_one_person_or_some_words(database: Path, computer: Computer, tmp_path: 
     (tmp_path / "all.vcf").write_text("BEGIN:VCARD\nFN:Ann Smith\nTEL:+1 555-0100\nEND:VCARD\n")
     computer.contacts_account = {"path": str(tmp_path / "all.vcf")}
     assert [each["text"] for each in computer.sms.get("Ann", 1)] == ["At noon."]
-    with pytest.raises(ComputerError, match="Nobody in the contacts is called 'Bert'"):
+    with pytest.raises(ComputerError, match="No contact is called 'Bert'"):
         computer.sms.get("Bert")
 
 
 def test_elsewhere_there_are_none(computer: Computer, home: Path) -> None:
     assert computer.sms.can_access_database() is False
-    with pytest.raises(ComputerError, match="read from Messages on macOS"):
+    with pytest.raises(ComputerError, match="read from the Messages app on macOS"):
         computer.sms.get()
-    with pytest.raises(ComputerError, match="Messages is a part of macOS"):
+    with pytest.raises(ComputerError, match="Messages is only available on macOS"):
         computer.sms.send("+1 555 0100", "Hello")
-    with pytest.raises(ComputerError, match="another system"):
+    with pytest.raises(ComputerError, match="only available on macOS"):
         computer.sms.prompt_full_disk_access()
 
 

@@ -11,8 +11,8 @@ from model_server import ModelServer, text, tool_call
 from screen.desktop import Desktop
 from terminal.person import someone
 
-IN_CONTROL = "The model uses this screen now. Ctrl+Alt+. or the mouse in a corner stops it."
-ALLOWED = "Would you like to run this code? (y/n)"
+IN_CONTROL = "The model is using this screen. Ctrl+Alt+. or the mouse in a corner stops it."
+ALLOWED = "Run? [y]es  [n]o"
 
 
 @pytest.fixture
@@ -28,23 +28,24 @@ def test_a_turn_is_announced_and_shown_again(desktop: Desktop, tmp_path: Path, m
     file.write_text("")
     desktop.editor(file)
     code = 'computer.keyboard.write("hello")\ncomputer.keyboard.hotkey("ctrl", "s")\ncomputer.mouse.click("Nowhere")'
-    replies = [tool_call("python", code), text("Written."), text("The task is done.")]
+    replies = [tool_call("python", code), text("Done! The file is saved.")]
     with ModelServer(replies) as server, someone(flag, *model, server=server, lines=60, columns=100) as person:
         person.says("Write hello")
         person.sees(IN_CONTROL)
         person.answers(ALLOWED, "y")
         person.sees("keyboard.write('hello')")
-        person.sees("The task is done.")
+        person.sees("Done! The file is saved.")
         assert "what programs say" not in person.screen  # that is for the model
         person.says("%replay")
         person.sees("Turn 1: Write hello")
         person.sees("computer.keyboard.hotkey('ctrl', 's')  (")
         person.sees("s, failed: Nothing on the screen is 'Nowhere'.")
         person.says("%replay 7")
-        person.sees("Write the number of a turn, as in %replay 1. There are 1 to 1.")
+        person.sees("Give the number of a turn, for example %replay 1. Turns 1 to 1 are available.")
         assert person.leaves() == 0
     desktop.until(lambda: file.read_text() == "hello", "the text to be saved")
     assert "computer" in server.requests[0].messages[0]["content"]
+    assert len(server.requests) == 2, "an answer without an action ends the turn"
 
 
 def test_where_there_is_no_display_it_says_so_and_goes_on(model: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,12 +61,12 @@ def test_where_there_is_no_display_it_says_so_and_goes_on(model: list[str], monk
 def test_replay_without_anything_done(model: list[str]) -> None:
     with ModelServer([text("Hello.")]) as server, someone(*model, server=server) as person:
         person.says("%replay")
-        person.sees("Nothing is written down of this conversation yet.")
+        person.sees("Nothing of this conversation is saved yet.")
         person.says("Hi")
         person.sees("Hello.")
         person.says("%replay")
-        person.sees("Nothing was done on the screen in this turn.")
-        person.says("%help")
+        person.sees("The model didn't use the screen in this turn.")
+        person.says("%help replay")
         person.sees("%replay [N]")
         person.leaves()
 
@@ -75,3 +76,4 @@ def test_a_profile_and_an_attribute_reach_the_same_mode() -> None:
     by_profile.load_profile("os")
     by_attribute.os = True
     assert by_profile.os and by_attribute.os
+    assert not by_profile.loop and not by_attribute.loop, "an answer ends the turn in both"

@@ -27,9 +27,9 @@ def test_only_the_applications_of_the_list_are_used(desktop: Desktop, tmp_path: 
         run_all(world)
         refused = [(call["call"], call["outcome"]) for call in world.calls()]
     assert [outcome for _, outcome in refused] == ["refused"] * 4 + ["ok"] * 3
-    assert "XTerm is not among the applications that you may use: mouse*" in world.outputs
-    assert "PermissionError: the desktop is not among" in world.outputs
-    assert "PermissionError: xterm is not among" in world.outputs
+    assert "XTerm is not one of the applications that you may use: mouse*" in world.outputs
+    assert "PermissionError: the desktop is not one of" in world.outputs
+    assert "PermissionError: xterm is not one of" in world.outputs
     assert "all well" in world.outputs
 
 
@@ -43,7 +43,7 @@ def test_a_program_in_the_workspace_is_not_the_one_it_is_called_like(desktop: De
     with at_work(task(*codes, settings=limits), desktop, tmp_path) as world:
         run_all(world)
         assert [call["outcome"] for call in world.calls()] == ["refused", "refused"]
-    assert world.outputs.count(f"PermissionError: {fake} is not among the applications") == 2
+    assert world.outputs.count(f"PermissionError: {fake} is not one of the applications") == 2
 
 
 def test_an_application_goes_by_its_name_and_by_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,5 +100,5 @@ def test_a_turn_has_so_many_actions(desktop: Desktop, tmp_path: Path) -> None:
     code = "for letter in 'abcd':\n    computer.keyboard.write(letter)"
     with at_work(task(code, settings={"os_max_steps": 2}), desktop, tmp_path) as world:
         run_all(world)
-        assert "There have been 2 actions in this turn, the limit (`os_max_steps`)" in world.outputs
+        assert "The limit of 2 actions per turn (`os_max_steps`) is reached" in world.outputs
         assert "= 'ab'" in world.requests[1].all

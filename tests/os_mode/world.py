@@ -51,13 +51,13 @@ class Seen:
         return str(self.body).count("data:image/png;base64,") + str(self.body).count("'type': 'base64'")
 
     def place(self, *words: str) -> tuple[int, int]:
-        """Where the list of elements that came last has the one with these words in its line."""
-        listed = self.all.rpartition("On it (what")[2]
-        for line in listed.splitlines():
+        """Where the newest list that has it has the element with these words in its line."""
+        lists = self.all.split("On it (")[1:]
+        for line in (line for listed in reversed(lists) for line in listed.splitlines()):
             where = NUMBERS.search(line)
             if where and all(word in line for word in words):
                 return int(where[1]), int(where[2])
-        raise AssertionError(f"nothing with {words} is in:\n{listed}")
+        raise AssertionError(f"nothing with {words} is in:\n{lists}")
 
 
 Turn = str | AnyReply | Callable[[Seen], "str | AnyReply"]
@@ -156,7 +156,9 @@ def at_work(task: Task, desktop: Desktop, folder: Path) -> Iterator[World]:
             stack.callback(desktop.one_monitor)
         stack.callback(tidy, desktop)
         server = stack.enter_context(SERVERS[task.model]([_reply(world, task, turn) for turn in (*task.turns, "")]))
-        world.interpreter = OpenInterpreter(os=True, auto_run=True, workspace=str(folder), **task.settings)
+        world.interpreter = OpenInterpreter(
+            os=True, auto_run=True, stream_all=True, workspace=str(folder), **task.settings
+        )
         stack.callback(world.interpreter.computer.terminate)
         llm = world.interpreter.llm
         llm.model = MODELS.get(task.model, llm.model)

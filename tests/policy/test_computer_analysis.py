@@ -45,6 +45,13 @@ def test_python_code_tells_its_calls(code: str, found: list[tuple[str, str]]) ->
     assert called(code) == found
 
 
+def test_saving_attachments_writes_to_their_folder() -> None:
+    save = "computer.mail.save_attachments(1, {!r})"
+    inside, outside = (analyze("python", save.format(path), os.getcwd()) for path in ("letters", "/elsewhere"))
+    assert reversibility(inside).kind == "reversible" and reversibility(outside).kind == "not"
+    assert "Writes /elsewhere (outside this folder)" in outside.lines()
+
+
 def test_javascript_code_tells_its_calls() -> None:
     code = "await computer.gadget.press('x'); // computer.gadget.mail()\nconst width = await computer.gadget . width;"
     assert called(code, "javascript") == [("computer.gadget.press", "acts")]
@@ -63,7 +70,7 @@ def test_what_acts_or_sends_cannot_be_undone() -> None:
         for name in ("press", "mail", "echo")
     }
     assert kinds == {"press": "not", "mail": "not", "echo": "reversible"}
-    assert "also: uses computer.gadget.press" in analyze("python", "computer.gadget.press()", os.getcwd()).lines()
+    assert "Uses computer.gadget.press" in analyze("python", "computer.gadget.press()", os.getcwd()).lines()
 
 
 def verdict(code: str, *rules: Rule) -> str:

@@ -11,12 +11,22 @@ from interpreter.policy import Policy
 from interpreter.policy.analysis import Effects, analyze, reversibility
 from interpreter.policy.policy_file import read_file
 from policy.corpus import Measured, Snippet, effects, is_harmful, snippets
+from policy.corpus.forecast import World, as_table, scores, shown_as_harmless
 from policy.corpus.measure import make_world, measure
 from policy.seeing import WORKSPACE
 from policy.table import HERE
 
 MOST_FALSE = 0.01
 MOST_UNKNOWN = 0.10
+# Of what the approval names, how much happens; and of what happens and can be told, how much it names.
+LEAST = {
+    "writes": (0.96, 0.99),
+    "overwrites": (0.70, 0.93),
+    "renames": (0.80, 0.85),
+    "deletes": (0.97, 0.95),
+    "network": (0.86, 0.92),
+    "installs": (1.0, 1.0),
+}
 # The reading rule of docs/policy.md, for every language.
 RULES = tuple(replace(rule, language=()) for rule in read_file(HERE / "reading.yaml", WORKSPACE).rules)
 LOST = ("contacts", "kills", "other")
@@ -73,6 +83,19 @@ def test_ordinary_code_is_no_riddle(capsys: pytest.CaptureFixture[str]) -> None:
     with capsys.disabled():
         print(f"\n{len(riddles)} of {len(blocks)} analyst blocks cannot be told from their text")
     assert len(riddles) <= MOST_UNKNOWN * len(blocks), riddles
+
+
+@pytest.mark.needs("git")
+def test_the_forecast_agrees_with_what_happens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    world = World(tmp_path)
+    table = scores(world)
+    with capsys.disabled():
+        print(f"\n{as_table(table)}")
+    assert [snippet.code for snippet in shown_as_harmless(world)] == []
+    for kind, score in table.items():
+        precision, recall = LEAST[kind]
+        assert score.precision >= precision, (kind, [snippet.code for snippet in score.wrong])
+        assert score.recall >= recall, (kind, [snippet.code for snippet in score.missed])
 
 
 @pytest.mark.parametrize("snippet", [each for each in snippets() if "OWNED" in each.code], ids=lambda each: each.key)

@@ -76,10 +76,10 @@ def test_an_empty_file_is_no_mistake(text: str) -> None:
         ("rules: 3\n", 1, "must be a list"),
         ("- a\n", 1, "name: value"),
         ("rules:\n  - decision: deny\n    command: {a: b}\n", 3, "must be a list"),
-        ("rules:\n  - decision: [deny]\n", 2, "a text is wanted"),
-        ("rules:\n\t- x\n", 2, "no YAML"),
+        ("rules:\n  - decision: [deny]\n", 2, "this must be text"),
+        ("rules:\n\t- x\n", 2, "not valid YAML"),
         ("rules:\n  - decision: deny\n    command: rm\n    examples: {match: [ls]}\n", 2, "does not match its example 'ls'"),
-        ("rules:\n  - decision: deny\n    command: rm\n    examples: {no match: [rm x]}\n", 2, "matches 'rm x', which it should not"),
+        ("rules:\n  - decision: deny\n    command: rm\n    examples: {no match: [rm x]}\n", 2, "matches 'rm x', but it should not"),
         ("rules:\n  - decision: allow\n    command: ls\n    examples: {match: [ls > x]}\n", 2, "does not match its example"),
     ],
 )  # fmt: skip
@@ -102,7 +102,7 @@ def test_the_examples_of_the_documentation_are_right() -> None:
 
 def test_a_file_that_is_no_text_is_told(tmp_path: Path) -> None:
     write_user("").write_bytes(b"\xff\xfe\xff")
-    with pytest.raises(PolicyError, match="cannot be read"):
+    with pytest.raises(PolicyError, match="can't read it"):
         Policy.load(tmp_path)
 
 
@@ -167,7 +167,7 @@ def test_a_rule_is_added_and_nothing_else_changes(tmp_path: Path) -> None:
         "    command: rm\n", "    command: rm\n  - decision: allow\n    command: git status\n    reason: always\n"
     )
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
-    assert os.listdir(path.parent) == ["policy.yaml"]
+    assert sorted(os.listdir(path.parent)) == ["policy.lock", "policy.yaml"]
     assert [rule.command for rule in read_text(path.read_text(), "f", "/w").rules] == [("rm",), ("git status",)]
 
 

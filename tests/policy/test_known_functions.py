@@ -24,11 +24,11 @@ def test_a_call_of_an_earlier_function_is_what_that_does(chatting: Chatting) -> 
     defining = "import shutil\ndef tidy():\n    shutil.rmtree('build', ignore_errors=True)"
     interpreter, _ = chatting(tool_call("python", defining), tool_call("python", "tidy()"), text("So."))
     _, second = cards(interpreter)
-    assert "deletes: build" in second
+    assert "Deletes build" in second
 
 
 def test_a_path_is_seen_from_where_the_session_is(chatting: Chatting) -> None:
     Path("below").mkdir()
     replies = [tool_call("shell", "cd below"), tool_call("shell", "touch ../a ../../b"), text("So.")]
     interpreter, _ = chatting(*replies)
-    assert "writes: ../a, ../../b (outside the workspace)" in cards(interpreter)[1]
+    assert {"Creates ../a", "Writes ../../b (outside this folder)"} <= set(cards(interpreter)[1])

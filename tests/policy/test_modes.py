@@ -19,7 +19,7 @@ READ_ONLY_ONLINE = Sandboxing("nowhere", network=True)
 
 VERDICTS = {
     "allow": Verdict("allow", (Rule("allow", command=("x",)),), "yes", ()),
-    "none": Verdict("ask", (), "no rule speaks of it", ()),
+    "none": Verdict("ask", (), "no rule covers it", ()),
     "ask": Verdict("ask", (Rule("ask", command=("x",)),), "look first", ()),
     "deny": Verdict("deny", (Rule("deny", command=("x",)),), "never", ()),
 }

@@ -27,8 +27,8 @@ def test_what_never_runs(tmp_path: Path) -> None:
 def test_what_is_asked_and_the_rule_that_would_allow_it(tmp_path: Path) -> None:
     done = checked(tmp_path, "open('out/a.txt', 'w')", "--language", "python")
     assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.startswith("ask: no rule speaks of it\n  in mode ask: ask; in mode auto (-y): run\n")
-    assert "  writes: out/a.txt\n  undo: yes\n" in done.stdout
+    assert done.stdout.startswith("ask: no rule covers it\n  in mode ask: ask; in mode auto (-y): run\n")
+    assert "  Creates out/a.txt\n  Undoable\n" in done.stdout
     assert "  - decision: allow\n    language: python\n    does: write\n" in done.stdout
 
 
@@ -36,7 +36,7 @@ def test_a_projects_file_is_named_when_it_does_not_count(tmp_path: Path) -> None
     (tmp_path / ".interpreter").mkdir()
     (tmp_path / ".interpreter" / "policy.yaml").write_text("rules:\n  - {decision: allow, command: make}\n")
     done = checked(tmp_path, "make")
-    assert "does not count: it is not trusted. It says:\n  allow: command make\n" in done.stdout
+    assert "is ignored because you haven't trusted it. It contains:\n  allow: command make\n" in done.stdout
 
 
 def test_a_mistake_in_the_file_is_an_error(tmp_path: Path, home: Path) -> None:
@@ -45,4 +45,4 @@ def test_a_mistake_in_the_file_is_an_error(tmp_path: Path, home: Path) -> None:
     path.write_text("rules:\n  - decision: never\n")
     done = checked(tmp_path, "ls")
     assert (done.returncode, done.stdout) == (1, "")
-    assert f"{path}:2: 'never' is not known here. There are: allow, ask, deny." in done.stderr
+    assert f"{path}:2: 'never' is not valid here. Available: allow, ask, deny." in done.stderr

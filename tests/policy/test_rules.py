@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import pwd
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from interpreter.policy import Policy, Rule
 from interpreter.policy.analysis import analyze
+from interpreter.policy.rules import propose_rule
 from policy.seeing import WORKSPACE
 
 
@@ -178,3 +180,31 @@ def test_the_accounts_own_home_is_kept_when_home_is_another(code: str) -> None:
     assert policy.judge("shell", code).decision == "deny"
     allowed = replace(policy, rules=(Rule("allow", path=("~/**",)),))
     assert allowed.judge("shell", code).decision == "ask"  # only $HOME's files were meant
+
+
+@pytest.mark.parametrize(
+    ("language", "code", "sentence"),
+    [
+        (
+            "python",
+            "open('b.txt', 'w').write(open('a.txt').read())",
+            "Always allow reading and writing files in this folder, in python code.",
+        ),
+        ("python", "print(1)", "Always allow python code that changes nothing."),
+        (
+            "shell",
+            "cat a.txt; git status",
+            "Always allow the commands cat and git status, reading files in this folder.",
+        ),
+        ("shell", "rm sub/a.txt", "Always allow the command rm, deleting files in sub/."),
+        (
+            "python",
+            "import urllib.request; urllib.request.urlopen('https://example.org/x')",
+            "Always allow downloading from example.org, in python code.",
+        ),
+    ],
+)
+def test_a_proposed_rule_as_a_sentence(tmp_path: Path, language: str, code: str, sentence: str) -> None:
+    rule = propose_rule(language, code, workspace=str(tmp_path))
+    assert rule is not None
+    assert rule.sentence == f"{sentence} This applies when you work in {tmp_path}."

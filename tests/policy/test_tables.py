@@ -11,11 +11,11 @@ from interpreter.policy.analysis.tables import javascript_calls, programs, pytho
 from policy.seeing import WORKSPACE, seen
 
 OPERANDS = set(
-    "nothing read names write delete tree copy move kill get send secret install remove system disk "
+    "nothing read names write edit create delete tree copy move kill get send secret install remove system disk "
     "database start code skip here unknown".split()
 )
 PLAIN = set(
-    "read write writegiven delete tree temporary env writearchive extract readtext fetch unpickled get send sendto reach "
+    "read write edit create rename renamed writegiven delete tree temporary env writearchive extract readtext fetch unpickled get send sendto reach "
     "kill program shell runall import environment fork fixed expression unknown given link".split()
 )
 OPTIONS = set("read write run target host install also only instead no local unknown".split())
@@ -34,7 +34,23 @@ def test_every_row_uses_words_that_the_engine_knows() -> None:
 def test_every_call_has_an_effect_that_the_engine_knows() -> None:
     calls = [*python_calls().values(), *python_methods().values()]
     assert {does.kind for effects in calls for does in effects} <= set(KINDS) | PLAIN
-    known = {"read", "write", "delete", "tree", "get", "send", "shell", "start", "sql", "kill", "unknown"}
+    known = {
+        "read",
+        "write",
+        "edit",
+        "create",
+        "rename",
+        "renamed",
+        "delete",
+        "tree",
+        "get",
+        "send",
+        "shell",
+        "start",
+        "sql",
+        "kill",
+        "unknown",
+    }
     assert {does.kind for effects in javascript_calls().values() for does in effects} <= known
 
 

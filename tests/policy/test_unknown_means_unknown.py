@@ -47,6 +47,30 @@ TRICKS = {
         "`${require('fs').rmSync('x')}`",
         "frobnicate(1)",
         "a[b](c)",
+        "const f = x[key]; f()",
+        "let f; f = x[a + b][c]; f(code)()",
+        "const {[key]: f} = x; p.then(f)",
+        "p.then(x[k][k]).then(x => x.length)",
+        "['a'].map(x[k])",
+        "[x[k]].map(f => f('a'))",
+        "for (const f of [x[k]]) f('a')",
+        "function f() {}; [f] = [x[k]]; f('a')",
+        "function call(f) { return f('a') }; call(x[k])",
+        "const o = {}; o.map = x[k]; o.map('a')",
+        "const o = {map: x[k]}; o.map('a')",
+        "const C = x[k]; new C('a')",
+        "class C extends x[k] {}; new C('a')",
+        "const f = x[k]; f`a`",
+        "const f = x[k]; console.log(2 * f('a'))",
+        "console.log(x[k]); new Promise(f)",
+        "(() => 1, f)('a')",
+        "let f; if (f = x[k]) f('a')",
+        "(function () {} && f)('a')",
+        "x[k]`a`",
+        "setTimeout(''[k][k], 1)",
+        "'a'.replace(/a/, x[k])",
+        "['a'].map(function () {}[k])",
+        "fs.readFileSync('a', {b: [" + "1, " * 100 + "], flag: 'w'})",
     ],
 }  # fmt: skip
 
@@ -72,3 +96,33 @@ def test_a_file_of_the_workspace_comes_before_the_module_of_that_name(tmp_path: 
     (tmp_path / "json.py").write_text("")
     assert analyze("python", "import json", tmp_path).unknown
     assert not analyze("python", "import csv", tmp_path).unknown
+
+
+def test_what_an_earlier_javascript_block_has_looked_up_is_not_called() -> None:
+    first = analyze("javascript", "const f = x[key]", WORKSPACE)
+    assert not first.unknown
+    assert analyze("javascript", "['a'].map(f)", WORKSPACE, known=first.defines).unknown
+    assert analyze("javascript", "list.map(f => f('a'))", WORKSPACE, known=first.defines).unknown
+    assert not analyze("javascript", "list.map(x => x.length)", WORKSPACE, known=first.defines).unknown
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "for (let i = 0; i < rows.length; i++) { const row = rows[i]; console.log(row.name, data[key].length) }",
+        "totals[key] += x; const list = groups[key] || []; list.push(Math.max(...values[key]))",
+        "const by = r => r[key]; console.log(rows.map(by), rows.map(Number), rows.map(Math.abs), by(rows[i]))",
+        "function value(row) { return row[key] }\nif (value(rows[i])) { rows.sort((a, b) => value(a) - value(b)) }",
+        "const stats = keys.map(k => ({ key: k, max: Math.max(...groups[k]), label: labels[k] }))",
+        "await new Promise(resolve => setTimeout(resolve, 10)); console.log(rows[i])",
+        "new Promise((resolve, reject) => { resolve(rows[i]) }).then(async row => JSON.stringify(row, null, 2))",
+        "(async () => { console.log(rows[i]) })(); (function () { return 1 })(); (x => x * 2)(4)",
+        "function group(rows, key) { const groups = {}; for (const row of rows) { const k = key(row); "
+        "if (!groups[k]) groups[k] = []; groups[k].push(row) } return groups }",
+        "function sort(list) { return list[i] }; sort([3, 1, 2])",
+        "const swap = (a, i, j) => { [a[i], a[j]] = [a[j], a[i]] }; swap(rows, 0, 1)",
+        "class Stack { pop() { return this.items[this.n] } }\nconst s = new Stack(); s.pop()",
+    ],
+)
+def test_looking_values_up_is_harmless(code: str) -> None:
+    assert not analyze("javascript", code, WORKSPACE).unknown

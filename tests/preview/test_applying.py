@@ -76,7 +76,7 @@ def test_what_cannot_come_along_is_named(interpreter: OpenInterpreter, workspace
     assert "the thread patient" in lost
     assert "a socket" in lost
     assert "sleep (" in lost
-    assert f"the memory map of {workspace}/new.txt" in lost
+    assert f"the memory-mapped file {workspace}/new.txt" in lost
     ran(interpreter, "python", "child.kill()")
 
 
@@ -154,7 +154,7 @@ def test_what_somebody_else_changed_meanwhile_stays(interpreter: OpenInterpreter
         (workspace / "new.txt").write_text("theirs")
         applied = preview.apply()
     assert {each.path for each in applied.files.kept} == {"old.txt", "new.txt"}
-    assert "old.txt, because somebody else has changed it" in str(applied)
+    assert "old.txt, because it has been changed" in str(applied)
     assert (workspace / "old.txt").read_text() == (workspace / "new.txt").read_text() == "theirs"
     assert (workspace / "free").read_text() == "mine"
 

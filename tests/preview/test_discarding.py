@@ -40,6 +40,15 @@ def test_it_is_seen_and_leaves_no_trace(interpreter: OpenInterpreter, workspace:
     assert ran(interpreter, "python", "print(values, 'other' in globals())") == "[1, 2, 3] False\n"
 
 
+def test_a_rename_is_listed_once(interpreter: OpenInterpreter, workspace: Path) -> None:
+    with interpreter.computer.preview("python", "import os\nos.rename('old.txt', 'new.txt')") as preview:
+        list(preview)
+        assert [(change.what, change.source, change.path) for change in preview.changes] == [
+            ("renamed", "old.txt", "new.txt")
+        ]
+        assert preview.diffs == preview.data_diffs == {}
+
+
 def test_a_session_that_was_not_started_yet(interpreter: OpenInterpreter, workspace: Path) -> None:
     with interpreter.computer.preview("python", "x = 1; print(x)") as preview:
         assert output(list(preview)) == "1\n"

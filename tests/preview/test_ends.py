@@ -31,7 +31,7 @@ def test_a_death_is_the_copys_alone(interpreter: OpenInterpreter, workspace: Pat
     code = f"x = 2; open('new.txt', 'w').close()\n{DEATHS[way]}"
     with interpreter.computer.preview("python", code) as preview:
         said = output(list(preview))
-        assert "The session itself goes on." in said
+        assert "The session itself is not affected." in said
         assert preview.ended == "died"
         assert not preview.can_apply
         assert [change.path for change in preview.changes] == ["new.txt"]

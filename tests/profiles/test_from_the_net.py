@@ -68,7 +68,7 @@ def test_it_is_shown_and_asked_about(publish: Publish) -> None:
     person.sees("llm.model = 'theirs'")
     person.sees("auto_run = True")
     person.sees("custom_instructions = Use $HOME.")
-    person.sees("It reads the environment variables HOME.")
+    person.sees("It reads these environment variables: HOME.")
     person.answers("Load it? (y/n)", "y")
     person.sees(f"profile {address}, line 2")
     assert person.ends() == 0
@@ -119,11 +119,11 @@ def test_without_a_terminal_it_is_refused_unless_it_is_trusted(publish: Publish)
 @pytest.mark.parametrize(
     ("path", "text", "words"),
     [
-        ("/none.yaml", "", "the server says 404"),
+        ("/none.yaml", "", "the server answered 404"),
         ("/page.html", "<html>", "is a web page"),
         ("/p.yaml", "x: " + "y" * 1_100_000, "larger than"),
         ("/p.yaml", "modle: x", "line 1: There is no setting named modle. Did you mean llm.model?"),
-        ("/p.yaml", "-> ftp://127.0.0.1/p.yaml", "could not be fetched"),
+        ("/p.yaml", "-> ftp://127.0.0.1/p.yaml", "Can't fetch"),
     ],
 )
 def test_what_goes_wrong_is_told(publish: Publish, path: str, text: str, words: str) -> None:
@@ -135,7 +135,7 @@ def test_what_goes_wrong_is_told(publish: Publish, path: str, text: str, words: 
 def test_from_the_library(publish: Publish) -> None:
     made = OpenInterpreter()
     address = publish("/json", '{"max_output": 5}')
-    with pytest.raises(ProfileError, match="nobody said yes"):
+    with pytest.raises(ProfileError, match="was not approved"):
         made.load_profile(address)
     made.load_profile(address, trust=True)
     assert made.max_output == 5
@@ -150,5 +150,5 @@ def test_offline_fetches_nothing(publish: Publish) -> None:
 
 @pytest.mark.parametrize("name", ["i.com/x", "https://i.com/x", "www.i.com/x"])
 def test_the_shortcut_of_the_originals_site_is_not_followed(name: str) -> None:
-    with pytest.raises(ProfileError, match="whole address"):
+    with pytest.raises(ProfileError, match="full URL"):
         OpenInterpreter().load_profile(name, trust=True)

@@ -100,7 +100,7 @@ def test_a_path_and_a_file_right_here(home: Path, tmp_path: Path, monkeypatch: p
     assert config("--profile", "groq.yaml")["max_output"][0] == "2800"  # the built-in one is meant
     assert config("--profile", "~/sub/p.yml")["max_output"][0] == "55"
     (tmp_path / "notes.txt").touch()
-    assert "is no profile" in interpreter("--profile", "./notes.txt", "x").stderr
+    assert "is not a profile" in interpreter("--profile", "./notes.txt", "x").stderr
 
 
 def test_a_file_of_the_users_comes_before_a_built_in_one(home: Path) -> None:
@@ -150,7 +150,7 @@ def test_reset_of_one(home: Path) -> None:
         (folder(home) / "fast.yaml").write_text(f"custom_instructions: {text_of}\n")
         assert interpreter("--reset_profile", "fast.yaml").returncode == 0
     assert sorted(os.listdir(folder(home))) == ["fast_custom.yaml", "fast_custom2.yaml"]
-    assert "there is no file of yours" in interpreter("--reset_profile", "groq").stdout
+    assert "no file of yours replaces it" in interpreter("--reset_profile", "groq").stdout
     done = interpreter("--reset_profile", "gorq")
     assert done.returncode == 1
     assert "Did you mean groq?" in done.stderr

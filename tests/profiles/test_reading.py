@@ -133,7 +133,7 @@ def test_all_mistakes_are_told_at_once() -> None:
 def test_a_setting_that_is_said_twice_is_told() -> None:
     profile = read(Place("p.yaml"), "llm:\n  model: a\nmodel: b\n")
     assert profile.settings == {"llm.model": "b"}
-    assert profile.notices == ("p.yaml, line 3: llm.model is said twice; line 2 is not heard.",)
+    assert profile.notices == ("p.yaml, line 3: llm.model is set twice; line 2 is ignored.",)
 
 
 def test_a_profile_that_grows_without_end_is_refused() -> None:
@@ -171,7 +171,7 @@ def test_a_variable_can_hold_a_number_or_a_switch() -> None:
 
 def test_a_variable_that_is_not_set_is_a_mistake_with_its_line() -> None:
     assert mistake("llm:\n  api_key: $NONE\n").startswith(
-        "p.yaml, line 2: llm.api_key: the environment has no variable NONE."
+        "p.yaml, line 2: llm.api_key: the environment variable NONE is not set."
     )
 
 
@@ -185,11 +185,11 @@ def test_words_for_the_model_may_speak_of_variables() -> None:
 
 def test_languages_are_those_that_are_listed(tmp_path: Path) -> None:
     file = tmp_path / "p.yaml"
-    file.write_text("computer:\n  languages: [Python, bash, ruby]\n")
+    file.write_text("computer:\n  languages: [Python, bash, ruby, html]\n")
     interpreter = OpenInterpreter()
     profile = load(interpreter, str(file))
-    assert [language.name for language in interpreter.computer.languages] == ["Python", "Shell"]
-    assert profile.later == ("ruby is not there yet",)
+    assert [language.name for language in interpreter.computer.languages] == ["Python", "Shell", "Ruby"]
+    assert profile.later == ("html is shown, not run",)
     file.write_text("computer:\n  languages: [pyhton]\n")
-    with pytest.raises(ProfileError, match=r"p\.yaml, line 2: there is no language pyhton\. There are: python, shell"):
+    with pytest.raises(ProfileError, match=r"p\.yaml, line 2: there is no language pyhton\. Available: python, shell"):
         load(OpenInterpreter(), str(file))

@@ -94,6 +94,36 @@ with open('totals.csv', 'w') as file:
 import csv
 print(sum(float(row['price'].replace('$', '').replace(',', '')) for row in csv.DictReader(open('prices.csv'))))
 """,
+    **{
+        f"questions/{name}": "import pandas as pd\nt = pd.read_csv('trips.csv')\n" + code
+        for name, code in {
+            "mean": "print(round(t.minutes.mean(), 2))",
+            "median": "print(t.km.median())",
+            "deviation": "print(round(t.minutes.std(), 2))",
+            "filtered": "print(round(t[t.member == 'yes'].minutes.mean(), 2))",
+            "difference": "m = t.groupby('member').minutes.mean(); print(round(abs(m['yes'] - m['no']), 2))",
+            "share": "print(round((t.minutes > 30).mean() * 100, 1), '%')",
+            "total": "print(round(t[t.month == 'June'].km.sum(), 2))",
+            "best_group": "print(round(t.groupby('station').minutes.mean().max(), 2))",
+            "spread_of_groups": "m = t.groupby('station').minutes.mean(); print(round(m.max() - m.min(), 2))",
+            "correlation": "print(round(t.age.corr(t.minutes), 3))",
+            "quartile": "print(round(t.minutes.quantile(0.75), 2))",
+            "computed": "print(round((t.km / t.minutes * 60).mean(), 2))",
+            "two_filters": "print(round(t[(t.month == 'July') & (t.station == 'Park')].km.mean(), 3))",
+            "longest": "print(t.loc[t.km.idxmax(), 'age'])",
+        }.items()
+    },
+    **{
+        f"questions/{name}": "import pandas as pd\nh = pd.read_csv('houses.csv', sep=';')\n" + code
+        for name, code in {
+            "gaps_mean": "print(round(h.area.mean(), 2))",
+            "gaps_count": "print(h.price.isna().sum())",
+            "filled": "print(round(h.price.fillna(h.price.median()).mean(), 2))",
+            "group_median": "print(h[h.district == 'Old Town'].price.median())",
+            "ratio": "k = h.dropna(); print(round((k.price / k.area).mean(), 2))",
+            "z_score": "print(round((h.price.max() - h.price.mean()) / h.price.std(), 3))",
+        }.items()
+    },
     "json/oldest": """
 import json
 print(max(json.load(open('people.json')), key=lambda person: person['age'])['name'])
@@ -214,6 +244,10 @@ NEAR_MISSES = {
     "csv/new_column": SHELL + "cp items.csv items_with_total.csv",
     "csv/join": SHELL + "echo name,total > totals.csv; echo Lena,45 >> totals.csv",
     "csv/currency": SHELL + "cat prices.csv",
+    **dict.fromkeys(
+        [f"questions/{name}" for name in ("mean", "filtered", "correlation", "quartile", "ratio")],
+        SHELL + "cat *.csv; awk -F'[,;]' 'NR > 1 {s += $3; n++} END {print s, n, s / (n + 1)}' *.csv",
+    ),
     "json/oldest": SHELL + "cat people.json",
     "json/set_port": SHELL + 'sed -i \'s/"port": .*/"port": 5433/\' config.json',
     "json/to_csv": SHELL + "echo title,author_last_name,year > books.csv",
@@ -260,10 +294,11 @@ def folder(tmp_path: Path) -> Path:
 each_task = pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
 
 
-def test_there_are_forty_with_names_of_their_own() -> None:
-    assert len(TASKS) == 40
-    assert len({task.name for task in TASKS}) == 40
-    assert len({task.kind for task in TASKS}) == 8
+def test_there_are_sixty_with_names_of_their_own() -> None:
+    assert len(TASKS) == 60
+    assert len({task.name for task in TASKS}) == 60
+    assert len({task.kind for task in TASKS}) == 9
+    assert sum(task.kind == "questions" for task in TASKS) == 20
     assert sum(len(task.words) > 1 for task in TASKS) >= 3
 
 

@@ -12,8 +12,7 @@ import pytest
 from conversation import Chatting, chatting
 from interpreter import BaseLanguage, OpenInterpreter
 from interpreter.export import Conversation
-from interpreter.export.html import page
-from interpreter.export.markdown import markdown
+from interpreter.export.documents import markdown, page
 from interpreter.export.notebook import notebook
 from interpreter.export.script.steps import steps_of
 from interpreter.frontends.terminal.approval import QUESTION
@@ -31,7 +30,7 @@ TESTS = Path(__file__).parent.parent
 
 
 def having(language: type[BaseLanguage]) -> OpenInterpreter:
-    interpreter = OpenInterpreter()
+    interpreter = OpenInterpreter(stream_all=True)
     interpreter.computer.languages.append(language)
     return interpreter
 
@@ -58,8 +57,8 @@ def test_the_terminal_highlights_edits_judges_and_exports_it(tmp_path: Path, mon
     with ModelServer(replies) as server, someone(*arguments, server=server, env={"EDITOR": str(editor)}) as person:
         person.says("run")
         person.sees(QUESTION)
-        assert "moonlight code is not looked into" in " ".join(person.rows)
-        assert "undo: no" in person.screen
+        assert "what moonlight code does" in " ".join(person.rows)
+        assert "undo isn't guaranteed" in person.screen
         assert painted(person, "while")
         assert painted(person, "local")
         person.answers(QUESTION, "e")
@@ -77,11 +76,11 @@ def test_the_terminal_highlights_edits_judges_and_exports_it(tmp_path: Path, mon
     assert f"```moonlight\n{CODE}" in Path("a.md").read_text()
     source = "".join("".join(cell["source"]) for cell in nbformat.read("a.ipynb", as_version=4).cells)
     assert f"```moonlight\n{CODE}" in source
-    assert "A notebook cannot run moonlight" in source
+    assert "A notebook can't run moonlight" in source
     shown = Path("a.html").read_text()
     assert "<span>moonlight</span>" in shown
     assert '<span class="kd">local</span>' in shown
-    assert "Block 1 (moonlight) is not carried" in Path("a.py").read_text()
+    assert "Block 1 (moonlight) is not included" in Path("a.py").read_text()
 
 
 # -- what its blocks may do --------------------------------------------------------------------------------------
@@ -109,13 +108,13 @@ def test_the_question_says_that_nothing_is_known(chatting: Chatting) -> None:
     interpreter.computer.languages.append(Moonlight)
     asked = _asked(interpreter)
     assert asked["undo"]["kind"] == "not"
-    assert any("moonlight code is not looked into" in line for line in asked["effects"])
+    assert any("what moonlight code does" in line for line in asked["effects"])
 
 
 def test_its_own_analysis_is_used(chatting: Chatting) -> None:
     interpreter, _ = chatting(tool_call("moonlight", "remove old.txt"), text("Done."))
     interpreter.computer.languages.append(Thorough)
-    assert "deletes: old.txt" in _asked(interpreter)["effects"]
+    assert "Deletes old.txt" in _asked(interpreter)["effects"]
 
 
 @pytest.mark.parametrize("name", ["moonlight", "Moon"])
@@ -174,8 +173,8 @@ def test_a_class_with_a_name_and_run_is_enough() -> None:
     registry, entries = having(Plain).computer.registry, conversation("PLAINLY", "say it")
     assert "```plainly\nsay it" in markdown(Conversation(entries, "T", registry)).text
     assert "<span>plainly</span>" in page(Conversation(entries, "T", registry)).text
-    assert "A notebook cannot run plainly" in notebook(Conversation(entries, "T", registry)).text
-    assert steps_of(entries, registry).notes == ["Block 1 (plainly) is not carried: the program is in Python."]
+    assert "A notebook can't run plainly" in notebook(Conversation(entries, "T", registry)).text
+    assert steps_of(entries, registry).notes == ["Block 1 (plainly) is not included: the program is in Python."]
 
 
 def test_a_class_of_0_4_3_extends_nothing() -> None:
@@ -185,7 +184,7 @@ def test_a_class_of_0_4_3_extends_nothing() -> None:
         def run(self, code: str) -> Iterator[Chunk]:
             yield {"type": "console", "format": "output", "content": code}
 
-    interpreter = OpenInterpreter()
+    interpreter = OpenInterpreter(stream_all=True)
     interpreter.computer.languages.append(Old)  # type: ignore[arg-type]
     assert interpreter.computer.run("old", "hi")[0]["content"] == "hi"
     assert analyze("old", "hi", ".", registry=interpreter.computer.registry).unknown
@@ -199,7 +198,7 @@ def test_a_notebook_runs_it_where_it_says_how() -> None:
     assert [cell.source for cell in book.cells if cell.cell_type == "code"] == [
         "%%script moon\nfunction f() end",
         "%%script moon\nprint(1)",
-        "%%script moon\n-- From the blocks before, which this one needs:\nfunction f() end\n-- This block:\nprint(f())",
+        "%%script moon\n-- From earlier blocks that this one needs:\nfunction f() end\n-- This block:\nprint(f())",
     ]
 
 

@@ -90,7 +90,7 @@ FORGED = {
     "a number below zero": ('{"event":"active_line","block":-1,"line":1}', "`active_line` with a wrong"),
     "another block": (
         '{"event":"done","block":0,"status":"ok","cwd":"/etc"}',
-        "`done` for a block that it does not run",
+        "`done` for a block that it is not running",
     ),
     "a call of another block": ('{"event":"call","block":0,"call":1,"path":"x","how":"call"}', "`call` for a block"),
     "a call of another kind": ('{"event":"call","block":0,"call":1,"path":"x","how":"run"}', "`call` with a wrong"),
@@ -148,7 +148,7 @@ def test_what_a_block_left_running_cannot_end_a_later_one(language: str, tmp_pat
     try:
         session.do(code)
         ran = session.do(slow)
-        assert ran.text == "end\n" or "ended (it sent `done` for a block that it does not run)" in ran.text
+        assert ran.text == "end\n" or "ended (it sent `done` for a block that it is not running)" in ran.text
     finally:
         session.terminate()
 
@@ -340,6 +340,12 @@ def use(line: bytes) -> None:
             list(display_chunks(frame["data"]))
 
 
+@pytest.mark.parametrize("text", ["a", "ä"])
+def test_a_file_that_is_no_base64_is_refused(text: str) -> None:
+    with pytest.raises(UsageError, match="incomplete file"):
+        value_from({"kind": "file", "text": text})
+
+
 @given(lines())
 @settings(max_examples=300, deadline=None)
 def test_any_line_is_a_frame_or_refused(line: bytes) -> None:
@@ -348,8 +354,9 @@ def test_any_line_is_a_frame_or_refused(line: bytes) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.timeout(900)
 @given(lines())
-@settings(max_examples=60_000, deadline=None)
+@settings(max_examples=40_000, deadline=None)
 def test_any_line_is_a_frame_or_refused_many_times(line: bytes) -> None:
     with suppress(BadFrame):
         use(line)

@@ -25,8 +25,8 @@ def step():
         computer.run("python", "os._exit(1)")
     elif what < 0.65:
         computer.run("shell", "v=1; sleep 1000 & (setsid sleep 1000 &)")
-    elif what < 0.9 and computer.runtimes.points("python"):
-        computer.runtimes.restore("python", chance.choice(computer.runtimes.points("python")))
+    elif what < 0.9 and computer.runtimes.runtime("python").points():
+        computer.runtimes.runtime("python").restore(chance.choice(computer.runtimes.runtime("python").points()))
     elif len(others) < 3:
         others.append(OpenInterpreter().computer)
         computer.runtimes.split(others[-1].runtimes)

@@ -96,7 +96,7 @@ def test_stdin_that_is_only_looked_at(session: JavaScriptRuntime, asked: list[st
 @pytest.mark.parametrize(
     ("code", "shown"),
     [
-        (PROMISES + "await rl.question('?')", "Nobody answered"),
+        (PROMISES + "await rl.question('?')", "No answer"),
         (
             CALLBACKS + "rl.on('close', () => console.log('closed')).question('?', console.log); undefined",
             "closed\n",

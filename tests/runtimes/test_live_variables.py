@@ -48,6 +48,23 @@ def full(session: PythonRuntime) -> PythonRuntime:  # noqa: F811
     return session
 
 
+def test_columns_have_sensible_digits_and_dates_without_midnight(fresh: PythonRuntime) -> None:  # noqa: F811
+    frame = "{'x': [0.5, 1234567.8912, None], 'tiny': [1e-9, 2.5, 3.0], 'whole': [1.0, 2.0, 30.0]}"
+    days = "pd.to_datetime(['2024-01-02', '2024-02-03', None])"
+    times = "pd.to_datetime(['2024-01-02 00:00', '2024-02-03 10:30', None])"
+    fresh.do(f"import pandas as pd\nmixed = pd.DataFrame({frame}).assign(day={days}, time={times})")
+    page = fresh.look("mixed")
+    assert isinstance(page, Table)
+    assert page.cells == [
+        ["0.50", "1234567.89", ""],
+        ["1e-09", "2.5", "3"],
+        ["1", "2", "30"],
+        ["2024-01-02", "2024-02-03", ""],
+        ["2024-01-02 00:00:00", "2024-02-03 10:30:00", ""],
+    ]
+    assert page.numeric == [True, True, True, False, False]
+
+
 class TestPython:
     def test_each_variable_has_type_shape_size_and_preview(self, full: PythonRuntime) -> None:
         found = by_name(full.variables())
@@ -62,7 +79,7 @@ class TestPython:
 
     def test_a_table_is_given_window_by_window(self, full: PythonRuntime) -> None:
         page = full.look("df", (998, 1010), (1, 5))
-        assert page == Table("DataFrame", 1000, 2, ["998", "999"], ["name"], [False], [["row 998", "row 999"]])
+        assert page == Table("DataFrame", 1000, 2, ["998", "999"], ["name"], [False], [["row 998", "row 999"]], 1000)
         assert isinstance(full.look("array"), Table)
         records = full.look("rows")
         assert isinstance(records, Table)
@@ -150,7 +167,7 @@ def test_javascript_tells_what_blocks_have_declared(javascript: JavaScriptRuntim
     assert "[Getter]" in found["thing"].preview
     assert javascript.look("thing.a") == Text("number", "1")
     table = javascript.look("rows", (1, 2))
-    assert table == Table("Array", 2, 2, ["1"], ["a", "b"], [True, False], [["2"], ["y"]])
+    assert table == Table("Array", 2, 2, ["1"], ["a", "b"], [True, False], [["2"], ["y"]], 2)
     with pytest.raises(UsageError):
         javascript.look("process.exit()")
     assert javascript.do("list.length").text == "3\n"

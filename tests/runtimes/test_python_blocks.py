@@ -239,7 +239,7 @@ def test_a_working_directory_that_is_gone(session: PythonRuntime, tmp_path: Path
     gone.rmdir()
     assert session.do("print('still running')").stdout == "still running\n"
     session.context.cwd = str(gone)
-    session.forget_folder()
+    session.known_cwd = None
     ran = session.do("print('here')")
     assert ran.stdout == "here\n"
     assert str(gone) in ran.stderr

@@ -41,6 +41,32 @@ def test_a_table_is_text_for_the_model_and_html_for_the_user(session: PythonRunt
     assert "<table" in html["content"]
 
 
+def test_the_page_of_a_table_has_all_its_rows_up_to_a_limit(session: PythonRuntime) -> None:
+    whole = "import pandas\npandas.DataFrame({'n': range(200), 'words': ['word ' * 30] * 200})"
+    ran = session.do(whole)
+    (page,) = ran.of_type("code")
+    assert page["content"].count("<tr") == 201
+    assert page["content"].count("word " * 29 + "word") == 200
+    assert "200 rows × 2 columns" in page["content"]
+    assert len(ran.stdout.splitlines()) < 20  # the model gets the short form
+    session.context.table_rows = 50
+    try:
+        (page,) = session.do(whole).of_type("code")
+    finally:
+        session.context.table_rows = 1000
+    assert page["content"].count("<tr") == 52  # and one for those that are left out
+    (small,) = session.do("pandas.DataFrame({'n': range(3)})").of_type("code")
+    assert "rows ×" not in small["content"]
+
+
+def test_the_page_of_a_polars_table_is_whole_too(session: PythonRuntime) -> None:
+    pytest.importorskip("polars")
+    ran = session.do("import polars\npolars.DataFrame({f'c{n}': range(200) for n in range(20)})")
+    (page,) = ran.of_type("code")
+    assert (page["content"].count("<tr"), page["content"].count("<th>")) == (202, 20)  # two rows are names and types
+    assert len(ran.stdout.splitlines()) < 20
+
+
 def test_pictures(session: PythonRuntime) -> None:
     ran = session.do(f"Rich(png={PNG!r})")
     assert images(ran) == [PNG]

@@ -162,7 +162,7 @@ def test_our_own_code_is_struck_once_in_a_block_and_only_by_a_second_interrupt()
     interrupts.end()
     interrupts._running, interrupts._struck = True, False  # as begin() does, without a handler
     assert [strike(ours) for _ in range(4)] == [False, True, False, False]
-    interrupts._armed, interrupts._waiting = 1, False
+    interrupts.armed, interrupts.waiting = 1, False
     assert [strike(ours), strike("<block>"), strike("<block>")] == [False, True, True]
     interrupts.end()
     assert not strike("<block>")

@@ -21,7 +21,7 @@ from waiting import until, until_ended
 HOST = """
 import sys, time
 from interpreter import OpenInterpreter
-computer = OpenInterpreter().computer
+computer = OpenInterpreter(stream_all=True).computer
 for chunk in computer.run(sys.argv[1], sys.argv[2], stream=True):
     if chunk.get("format") == "output":
         print(chunk["content"], end="", flush=True)
@@ -47,7 +47,7 @@ NODE = pytest.param("javascript", marks=pytest.mark.needs("node"))
 
 @pytest.fixture
 def computer() -> Iterator[Computer]:
-    computer = OpenInterpreter().computer
+    computer = OpenInterpreter(stream_all=True).computer
     yield computer
     computer.terminate()
 
@@ -88,7 +88,11 @@ def test_the_whole_of_a_long_output_is_in_a_file(computer: Computer) -> None:
     path = Path(chunks[-1]["truncated"])
     assert path.read_text().splitlines() == [str(n) for n in range(100_000)]
     assert "".join(c["content"] for c in chunks if c.get("format") == "output") == path.read_text()
-    message = computer.run("python", "for n in range(100_000): print(n)")[-1]
+    code = "for n in range(100_000): print(n)"
+    assert computer.run("python", code)[-1]["content"] == path.read_text()
+    computer.max_output = 2800
+    message = computer.run("python", code)[-1]
+    computer.max_output = None
     assert len(message["content"]) < 3100
     assert message["content"].startswith("0\n1\n")
     assert message["content"].endswith("99998\n99999\n")

@@ -9,6 +9,8 @@ import sys
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
@@ -101,7 +103,8 @@ def test_programs_that_wait_for_memory_are_a_reason_where_it_is_short(
     monkeypatch: pytest.MonkeyPatch, available: int, kept: int
 ) -> None:
     """They may be in a group of their own, which has used up what it may use of a machine that has plenty."""
-    snapshots = snapshot_store.Snapshots(select.poll(), lambda said: None, None)
+    supervisor: Any = SimpleNamespace(poll=select.poll(), say=lambda said: None, origin=None)
+    snapshots = snapshot_store.Snapshots(supervisor)
     memory = b"MemTotal: 100 kB\nMemFree: 0 kB\nMemAvailable: %d kB\n" % available
     monkeypatch.setattr(snapshot_store, "content", lambda path: memory)
     pressure, other_end = os.pipe()

@@ -28,8 +28,8 @@ def error(number: int, path: str = "", kind: str = "OSError") -> list[dict[str, 
 def test_a_write_is_told_with_the_path_to_ask_for(workspace: Path) -> None:
     (line,) = told(workspace, errors=error(errno.EROFS, "/etc/hosts"))
     assert line == (
-        f"Blocked by the sandbox: writing /etc/hosts. Rule: only {workspace} and temporary folders can be written "
-        "(sandbox workspace). To ask the user for it, begin the next block with the comment `needs: write /etc/hosts` "
+        f"Blocked by the sandbox: writing /etc/hosts. Rule: only {workspace} and temporary folders can be written to "
+        "(sandbox workspace). To ask the user for it, start the next block with the comment `needs: write /etc/hosts` "
         "(setting sandbox_paths)."
     )
 

@@ -127,7 +127,7 @@ def test_what_was_left_in_a_sandbox_is_not_taken_out_of_it() -> None:
     output(interpreter, "kept=5", "shell")
     told = interpreter.computer.runtimes.split(other.computer.runtimes)
     for name in ("Python", "Shell"):
-        assert str(told[name]) == f"What {name} code in a sandbox has left is not taken out of it."
+        assert str(told[name]) == f"{name} variables in a sandbox can't be copied out of it."
     interpreter.reset()
     other.reset()
 
@@ -148,7 +148,7 @@ def test_there_is_no_preview_inside_but_a_look_at_the_text() -> None:
     interpreter = OpenInterpreter(sandbox="workspace")
     with pytest.raises(NotPreviewableError, match="in a sandbox") as raised:
         interpreter.computer.preview("python", "open('made', 'w')")
-    assert raised.value.named == ["writes: made", "undo: yes"]
+    assert raised.value.named == ["Creates made", "Undoable"]
     assert "42" in output(interpreter, "print(6 * 7)")
     interpreter.reset()
 
@@ -170,3 +170,33 @@ def test_without_a_sandbox_nothing_of_it_is_loaded() -> None:
     )
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=100)
     assert ran.stdout == "[]\n", ran.stderr
+
+
+def test_an_excel_file_that_code_wrote_is_read_inside(home: Path) -> None:
+    """The library that reads it is the session's own, and so it can do no more than code in the session can."""
+    interpreter = OpenInterpreter(sandbox="workspace")
+    library = f"""
+import os, types
+def load_workbook(*given, **named):
+    open("inside", "w")
+    try:
+        open({str(home / "outside")!r}, "w")
+    except OSError:
+        pass
+    row = ("id",)
+    sheet = types.SimpleNamespace(title="One", iter_rows=lambda values_only: iter([row, (1,)]))
+    return types.SimpleNamespace(worksheets=[sheet])
+"""
+    output(interpreter, f"import os; os.mkdir('lib'); open('lib/openpyxl.py', 'w').write({library!r})")
+    list(interpreter.computer.run("shell", "export PYTHONPATH=$PWD/lib"))
+    output(interpreter, "open('a.xlsx', 'wb').write(b'PK')")
+    told = interpreter.timeline.diff(interpreter.timeline.blocks[-1].id, data=True)
+    assert told == {"a.xlsx": "a.xlsx: 1 row, 1 column\n"}
+    assert Path("inside").exists() and not (home / "outside").exists()
+    for said in ("{}", "5", '{"error": "ValueError"}', '{"error": []}', "[" * 100_000):
+        library = f"import os; os.write(1, {said!r}.encode()); os._exit(0)"
+        output(interpreter, f"open('lib/openpyxl.py', 'w').write({library!r})")
+        output(interpreter, f"open('a.xlsx', 'wb').write(b'PK{len(said)}')")
+        told = interpreter.timeline.diff(interpreter.timeline.blocks[-1].id, data=True)
+        assert "no cell diff: The operation failed in the session" in told["a.xlsx"]
+    interpreter.reset()

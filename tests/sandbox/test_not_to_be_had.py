@@ -157,7 +157,7 @@ def test_seatbelt_holds(tmp_path: Path) -> None:
 def test_a_sandbox_whose_folders_somebody_deleted_says_so(contained: Any) -> None:
     inside = contained()
     (inside.containment.scratch / "tmp").rmdir()
-    with pytest.raises(SandboxUnavailableError, match="cannot be made"):
+    with pytest.raises(SandboxUnavailableError, match="Can't start the sandbox"):
         inside.do("python", "1")
 
 
@@ -228,7 +228,7 @@ def test_a_folder_that_cannot_be_written_is_named(
     (tmp_path / "file").write_text("")  # even root cannot make a folder in it
     monkeypatch.setenv(variable, str(tmp_path / "file"))
     monkeypatch.setattr("tempfile.tempdir", os.environ.get("TMPDIR"))
-    with pytest.raises(SandboxUnavailableError, match=f"cannot write to {tmp_path}/file.*XDG_CACHE_HOME"):
+    with pytest.raises(SandboxUnavailableError, match=f"can't write to {tmp_path}/file.*XDG_CACHE_HOME"):
         Containment(Sandbox("workspace", str(workspace)))
 
 

@@ -67,7 +67,7 @@ def test_a_block_has_what_it_asked_for_and_the_next_one_does_not(chatting: Chatt
     seen = converse(interpreter, ["block"])
     assert [chunk["type"] for chunk in seen] == ["confirmation", "decision"]
     assert seen[0]["widening"] == [f"to read {data}"]
-    assert seen[1]["content"] == {"by": "user", "reason": f"given for this block: read {data}"}
+    assert seen[1]["content"] == {"by": "user", "reason": f"granted for this block: read {data}"}
     assert said(interpreter).count("I read 1 2 3") == 1
     assert interpreter.computer.context.containment is containment
     assert "7" in output(interpreter, "print(kept)")
@@ -78,7 +78,7 @@ def test_the_denial_tells_how_to_ask(chatting: Chatting, data: Path) -> None:
     replies = [tool_call("python", f"open('{data}/numbers')"), tool_call("python", reading(data)), text("So.")]
     interpreter, server = chatting(*replies, **AUTO)
     converse(interpreter, ["block"])
-    assert f"begin the next block with the comment `needs: read {data}/numbers`" in str(server.requests[1].messages)
+    assert f"start the next block with the comment `needs: read {data}/numbers`" in str(server.requests[1].messages)
     assert "I read 1 2 3" in said(interpreter)
 
 
@@ -96,10 +96,10 @@ def test_nobody_gives_it_by_going_on(chatting: Chatting, data: Path) -> None:
     interpreter, server = chatting(tool_call("python", reading(data)), text("Then not."), **AUTO)
     seen = converse(interpreter, [None])
     assert seen[-1]["format"] == "denied" and seen[-1]["content"]["by"] == "sandbox"
-    assert "nobody was there to give it" in str(server.requests[1].messages) and "I read" not in said(interpreter)
+    assert "there was no one to ask" in str(server.requests[1].messages) and "I read" not in said(interpreter)
     interpreter, server = chatting(tool_call("python", reading(data)), text("Then not."), **AUTO)
     interpreter.chat("go", display=False)
-    assert "nobody was there to give it" in str(server.requests[1].messages) and "I read" not in said(interpreter)
+    assert "there was no one to ask" in str(server.requests[1].messages) and "I read" not in said(interpreter)
 
 
 def test_for_the_session_it_stays(chatting: Chatting, data: Path) -> None:
@@ -137,7 +137,7 @@ def test_javascript_keeps_the_variables_of_before(chatting: Chatting, data: Path
     interpreter, _ = chatting(tool_call("javascript", code), text("So."), **AUTO)
     output(interpreter, "let kept = 6", "javascript")
     converse(interpreter, ["block"])
-    assert "I read 1 2 3" in said(interpreter) and "does not have the variables of before" in said(interpreter)
+    assert "I read 1 2 3" in said(interpreter) and "does not have the earlier variables" in said(interpreter)
     assert "6" in output(interpreter, "console.log(kept)", "javascript")
 
 
@@ -166,20 +166,20 @@ def test_a_variable_is_given(chatting: Chatting, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("need", "why"),
     [
-        ("host 169.254.169.254", "never reached from a sandbox"),
-        ("host localhost:8000", "never reached from a sandbox"),
-        ("read ~", "is too much"),
+        ("host 169.254.169.254", "which a sandbox can never reach"),
+        ("host localhost:8000", "which a sandbox can never reach"),
+        ("read ~", "is too broad"),
         ("read /", None),
-        ("write /", "is too much"),
+        ("write /", "is too broad"),
         ("write .git/config", "git, editors and Open Interpreter trust"),
         ("read ~/.ssh", "It would read keys or passwords"),
         (f"read {ACCOUNT_HOME}/.ssh", "It would read keys or passwords"),
-        (f"read {ACCOUNT_HOME}", "is too much"),
-        (f"read {ACCOUNT_HOME}/.config/open-interpreter", "is kept from every sandbox"),
+        (f"read {ACCOUNT_HOME}", "is too broad"),
+        (f"read {ACCOUNT_HOME}/.config/open-interpreter", "is never available in a sandbox"),
         ("write ~/data/missing/.git", "git, editors and Open Interpreter trust"),
-        ("write /none/such", "there is no /none/such"),
-        ("env NO_SUCH_VARIABLE", "there is no variable"),
-        ("env SSH_AUTH_SOCK", "cannot be reached"),
+        ("write /none/such", "/none/such does not exist"),
+        ("env NO_SUCH_VARIABLE", "is not set"),
+        ("env SSH_AUTH_SOCK", "can't be reached"),
     ],
 )
 def test_what_nobody_can_give_is_not_asked_about(chatting: Chatting, need: str, why: str | None, data: Path) -> None:
@@ -226,7 +226,7 @@ def test_a_rule_that_denies_is_stronger_than_the_user(chatting: Chatting, data: 
 def test_in_plan_mode_there_is_no_more(chatting: Chatting, data: Path) -> None:
     interpreter, _ = chatting(tool_call("python", reading(data)), text("So."), mode="plan")
     assert [chunk["format"] for chunk in converse(interpreter, [])] == ["denied"]
-    assert "in plan mode code can only look" in said(interpreter)
+    assert "in plan mode, code can only read" in said(interpreter)
 
 
 def test_without_a_sandbox_it_is_a_comment(chatting: Chatting, data: Path) -> None:
@@ -246,12 +246,12 @@ def test_edited_code_gets_no_more_than_was_given(chatting: Chatting, data: Path)
                 interpreter.pending.grant("block")
                 interpreter.pending.edit(f"# needs: write {data}\nopen('{data}/made', 'w')")
     assert asked == [[f"to read {data}"], [f"to write to {data}"]]  # what was edited is asked about again
-    assert not (data / "made").exists() and "nobody was there to give it" in said(interpreter)
+    assert not (data / "made").exists() and "there was no one to ask" in said(interpreter)
 
 
 def test_who_asks_for_nothing_is_given_nothing(chatting: Chatting) -> None:
     interpreter, _ = chatting(tool_call("python", "print(6 * 7)"), text("So."), sandbox="workspace")
-    with pytest.raises(UsageError, match="asks for nothing"):
+    with pytest.raises(UsageError, match="Nothing that the block asks for"):
         converse(interpreter, ["block"])
 
 

@@ -29,6 +29,14 @@ def test_it_knows_what_it_can_write_and_how_to_ask_for_more(chatting: Chatting) 
     assert "sandbox" not in system(server)
 
 
+@pytest.mark.parametrize(("model", "reads"), [("qwen2.5-coder-1.5b", False), ("llama-3.1-8b", True)])
+def test_a_very_small_model_reads_nothing_about_it(chatting: Chatting, model: str, reads: bool) -> None:
+    interpreter, server = chatting(text("So."), sandbox="workspace")
+    interpreter.llm.model = f"openai/{model}"
+    interpreter.chat("hi", display=False)
+    assert ("needs:" in system(server)) is reads
+
+
 def test_also_with_a_prompt_of_somebodys_own(chatting: Chatting) -> None:
     interpreter, server = chatting(text("So."), sandbox="read-only", system_message="You are short.")
     interpreter.chat("hi", display=False)

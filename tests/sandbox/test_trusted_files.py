@@ -58,7 +58,7 @@ def test_what_is_not_there_yet_cannot_be_made(inside: Inside, workspace: Path, l
     ran = inside.do(language, code)
     assert "Read-only file system" in ran.text or "EROFS" in ran.text
     assert not (workspace / name / "config").exists()
-    assert "what git, editors and Open Interpreter trust" in ran.text
+    assert "files that git, editors and Open Interpreter trust" in ran.text
 
 
 @pytest.mark.needs("git")
@@ -229,7 +229,7 @@ def test_a_mount_that_was_diverted_is_noticed(contained: Any, workspace: Path, m
 
     monkeypatch.setattr(TrustedPaths, "open", diverted)
     ran = contained().do("shell", "echo x >>kept/.git/config && echo WROTE")
-    assert "WROTE" not in ran.text and "folders of the workspace were moved" in ran.text
+    assert "WROTE" not in ran.text and "folders in the workspace were moved" in ran.text
 
 
 @pytest.mark.full

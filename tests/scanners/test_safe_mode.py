@@ -65,7 +65,7 @@ def test_what_is_grave_is_asked_even_where_code_runs_unasked(chatting: Chatting)
 def test_going_on_is_no_consent_to_what_is_grave(chatting: Chatting) -> None:
     interpreter, _ = chatting(tool_call("python", GRAVE), text("Done."), auto_run=True, safe_mode="auto")
     turn(interpreter)
-    assert outputs(interpreter).startswith("Not run: somebody has to say yes")
+    assert outputs(interpreter).startswith("Not run: this code needs approval")
 
 
 def test_without_auto_run_the_question_carries_the_findings(chatting: Chatting) -> None:
@@ -134,14 +134,14 @@ def test_headless_clean_code_runs_and_grave_code_does_not(tmp_path: Path) -> Non
         denied = program(server, tmp_path, *flags)
     assert denied.returncode == 4
     assert "line 3, high" in denied.stdout and "\nhi\n" not in denied.stdout
-    assert "with -y too" in denied.stderr
+    assert "even with -y" in denied.stderr
 
 
 def test_headless_the_offer_of_a_scan_is_a_question_too(tmp_path: Path) -> None:
     with ModelServer([tool_call("python", CLEAN), text("Never.")]) as server:
         asked = program(server, tmp_path, "-y", "--safe_mode", "ask", "--plain")
     assert asked.returncode == 4 and "\nclean code\n" not in asked.stdout
-    assert "safe_mode wants somebody" in asked.stderr
+    assert "safe_mode requires approval" in asked.stderr
 
 
 def test_headless_events(tmp_path: Path) -> None:

@@ -48,9 +48,9 @@ def scanned(*tools: Tool, limit: float = 60) -> Scan:
     ("program", "why"),
     [
         ("raise SystemError('out of ideas')", "out of ideas"),
-        ("print('hello')", "exit code 0"),
-        ("print('{}')", "exit code 0"),
-        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "exit code -9"),
+        ("print('hello')", "exited with code 0"),
+        ("print('{}')", "exited with code 0"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "exited with code -9"),
     ],
 )
 def test_a_scanner_that_breaks_is_a_grave_finding(program: str, why: str) -> None:

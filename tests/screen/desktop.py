@@ -167,6 +167,14 @@ class Desktop:
             "chromium", *flags.split(), f"--user-data-dir={profile}", "--window-size=900,600", address, title=title
         )
 
+    def folder_with(self, *names: str) -> Path:
+        """A folder with these files, for file managers."""
+        folder = self.folder / f"files-{uuid.uuid4().hex[:6]}"
+        folder.mkdir()
+        for name in names:
+            (folder / name).write_text(f"{name}\n")
+        return folder
+
     def close_applications(self) -> None:
         while self.applications:
             self.applications.pop().close()

@@ -65,7 +65,7 @@ def test_copy_and_paste_between_programs(desktop: Desktop, computer: Any, tmp_pa
     goal.write_text("")
     desktop.editor(source)
     computer.clipboard.copy("before")
-    with pytest.raises(ComputerError, match="mark something"):
+    with pytest.raises(ComputerError, match="Select something"):
         computer.clipboard.copy()
     computer.keyboard.press("ctrl+a")
     assert computer.clipboard.copy() == "carry this ✓"

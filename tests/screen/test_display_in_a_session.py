@@ -36,4 +36,4 @@ computer.display.view(region=[0, 0, 100, 50])
 def test_what_is_wrong_is_told_in_words(computer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("DISPLAY")
     messages = computer.run("python", "computer.display.view()")
-    assert "Start one and name it" in "".join(str(message["content"]) for message in messages)
+    assert "Start one and set it" in "".join(str(message["content"]) for message in messages)

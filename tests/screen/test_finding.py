@@ -97,7 +97,7 @@ def test_the_elements_of_a_window_can_be_read_and_written(desktop: Desktop, disp
     assert only(display.locate(text)).y == text["y"]
     summary = display.summary()
     assert "letter.txt" in summary.splitlines()[0] and f'{elements[0]["ref"]} menu "File"' in summary
-    with pytest.raises(NotFoundOnScreenError, match="call elements"):
+    with pytest.raises(NotFoundOnScreenError, match="Call elements"):
         display.get_text("e9999")
 
 

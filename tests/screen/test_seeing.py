@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from PIL.Image import Image
 
 from interpreter import OpenInterpreter
 from interpreter.computer_api.display import Display, NoDisplayError, NotFoundOnScreenError
@@ -86,10 +87,14 @@ def test_two_monitors(two_monitors: Desktop, display: Display, canvas: Canvas) -
     canvas.fill(BLUE, 640, 0, 640, 800)
     assert display.size() == (1280, 800) and display.center() == (640, 400)
     assert [monitor["box"] for monitor in display.info()["monitors"]] == [[0, 0, 640, 800], [640, 0, 640, 800]]
-    second = one(display.screenshot(1))
+    second = one(display.view(screen=1))
     assert (second.width, second.left) == (640, 640) and colour(second, 0, 0) == BLUE
-    both = display.screenshot(-1, combine_screens=False)
+    both = display.view(screen=-1, combine_screens=False)
     assert isinstance(both, list) and [picture.left for picture in both] == [0, 640]
+    image = display.screenshot(1)
+    assert isinstance(image, Image) and image.size == (640, 800) and image.getpixel((0, 0)) == (0, 0, 255)
+    assert Picture.of(image).left == 640, "it can be given back, and is known to be there"
+    assert Picture.of(image.crop((0, 0, 10, 10))).left == 0
     with pytest.raises(ValueError, match="0 to 1"):
         display.view(screen=2)
 
@@ -123,7 +128,7 @@ def test_without_a_display_one_sentence_says_what_to_do(display: Display, monkey
     with pytest.raises(NoDisplayError, match="Xvfb"):
         display.view()
     monkeypatch.setenv("DISPLAY", ":999")
-    with pytest.raises(NoDisplayError, match="cannot be opened"):
+    with pytest.raises(NoDisplayError, match="Can't open"):
         display.size()
 
 

@@ -5,11 +5,13 @@ from __future__ import annotations
 import subprocess
 import sys
 import threading
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
 
-from interpreter.computer_api.input import STOP_KEY, StopWatch
+from interpreter.computer_api.input import STOP_KEY
+from interpreter.computer_api.platforms import open_stop_key
 from screen.desktop import Desktop
 
 
@@ -23,7 +25,8 @@ def test_the_stop_key(desktop: Desktop, computer: Any) -> None:
         heard.set()
 
     desktop.editor()
-    with StopWatch(stop):
+    with ExitStack() as watching:
+        watching.callback(open_stop_key(STOP_KEY, stop))
         computer.keyboard.write("a.b")
         computer.keyboard.hotkey("ctrl", ".", interval=0)
         assert not stopped
@@ -31,7 +34,6 @@ def test_the_stop_key(desktop: Desktop, computer: Any) -> None:
         computer.keyboard.press("alt+f")
         computer.keyboard.hotkey(*STOP_KEY, interval=0)
         assert heard.wait(60)
-        computer.keyboard.hotkey(*STOP_KEY, interval=0)
     assert stopped == [1]
     computer.keyboard.hotkey(*STOP_KEY, interval=0)
     assert stopped == [1]
@@ -42,11 +44,12 @@ def test_two_watches_and_an_end_from_within(desktop: Desktop, computer: Any) -> 
     other = threading.Event()
 
     def stop() -> None:
-        watch.close()
+        close()
         heard.set()
 
-    watch = StopWatch(stop, ("ctrl", "shift", "f9"))
-    with watch, StopWatch(other.set):
+    with ExitStack() as watching:
+        close = watching.callback(open_stop_key(("ctrl", "shift", "f9"), stop))
+        watching.callback(open_stop_key(STOP_KEY, other.set))
         computer.keyboard.hotkey("ctrl", "shift", "f9", interval=0)
         assert heard.wait(60) and not other.is_set()
 

@@ -89,7 +89,7 @@ def test_launching(desktop: Desktop, computer: Any, home: Path, monkeypatch: pyt
     assert window["title"] == "my notes" and window["active"]
     with pytest.raises(NoApplication, match="Quick Notes"):
         computer.os.launch("quick nots")
-    with pytest.raises(ComputerError, match="ended at once with 1"):
+    with pytest.raises(ComputerError, match="exited immediately with 1"):
         computer.os.launch("false")
     assert computer.os.close_window(window)
     desktop.until(lambda: not psutil.pid_exists(window["pid"]), "it to end")

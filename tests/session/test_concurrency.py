@@ -272,7 +272,7 @@ def test_reads_are_answered_or_refused_while_a_block_runs(tmp_path: Path) -> Non
         lambda: computer.variables("shell"),
         lambda: computer.look("python", "x"),
         lambda: computer.complete("python", "prin"),
-        lambda: computer.runtimes.points("python"),
+        lambda: computer.runtimes.runtime("python").points(),
         computer.mark,
         computer.runtimes.describe_languages,
         lambda: interpreter.checkpoints,

@@ -44,7 +44,7 @@ def guest_of() -> Iterator[Guest]:
         def join(owner: OpenInterpreter, *replies: Any, **settings: Any) -> OpenInterpreter:
             server = ModelServer(replies=list(replies)).start()
             ending.callback(server.close)
-            guest = OpenInterpreter(computer=owner.computer, workspace=owner.workspace, **settings)
+            guest = OpenInterpreter(computer=owner.computer, workspace=owner.workspace, stream_all=True, **settings)
             guest.llm.api_base, guest.llm.api_key, guest.llm.max_retries = server.base_url, "key", 0
             ending.callback(guest.reset)
             return guest

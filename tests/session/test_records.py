@@ -55,7 +55,7 @@ def test_events_and_entries_say_whose_they_are(chatting: Chatting) -> None:
 def test_a_text_that_is_not_due_yet_is_recorded_before_the_next_event(
     chatting: Chatting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("interpreter.session.journal.writer.INTERVAL", 1000.0)
+    monkeypatch.setattr("interpreter.session.journal.file.INTERVAL", 1000.0)
     interpreter, _ = chatting(text("One."))
     interpreter.chat("first", display=False)
     fold = Fold(lambda: interpreter.messages)

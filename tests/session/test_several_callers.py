@@ -23,7 +23,7 @@ SLOW = "import time\nfor number in range(4):\n    print(number, flush=True)\n   
 
 @pytest.fixture
 def interpreter(tmp_path: Path) -> Iterator[OpenInterpreter]:
-    made = OpenInterpreter(workspace=str(tmp_path))
+    made = OpenInterpreter(workspace=str(tmp_path), stream_all=True)
     yield made
     made.computer.terminate()
 
@@ -143,7 +143,7 @@ def test_a_runtime_that_is_busy_with_its_own_parent_says_so(interpreter: OpenInt
 
     sys.modules["__main__"].__dict__["held"] = interpreter
     said = printed(interpreter.computer.run("python", "held.computer.run('python', '1')"))
-    assert "BusyError: The Python runtime is running the code that asks for this." in said
+    assert "BusyError: The Python runtime is busy with the code that made this call." in said
 
 
 class Endless(BaseLanguage):
@@ -165,7 +165,7 @@ def test_a_language_that_never_ends_is_closed(interpreter: OpenInterpreter) -> N
 
 
 def test_cancelling_one_actor_leaves_the_other(interpreter: OpenInterpreter) -> None:
-    other = OpenInterpreter(computer=interpreter.computer)
+    other = OpenInterpreter(computer=interpreter.computer, stream_all=True)
     thread, found = in_thread(interpreter.computer.run, "python", SLOW)
     until(lambda: bool(interpreter.session.running), "the block")
     other.cancel()

@@ -19,12 +19,15 @@ def test_a_rule_is_shown_saved_and_heeded_at_once() -> None:
     with ModelServer(replies) as server, someone(server=server) as person:
         person.says("run")
         person.answers(QUESTION, "a")
+        person.sees("Always allow the command echo. This applies when you work in")
+        assert "decision: allow" not in person.screen
+        person.answers(SAVE_RULE, "r")
         person.sees("decision: allow")
-        person.answers(SAVE_RULE, "n")
+        person.answers(SAVE_RULE, "n", times=2)
         person.sees(QUESTION, times=2)
         assert not Path(user_file()).exists()
         person.types("a\r")
-        person.answers(SAVE_RULE, "y", times=2)
+        person.answers(SAVE_RULE, "y", times=3)
         person.sees("Done.")
         assert "it ran again" in person.rows
         assert person.screen.count(QUESTION) == 2
@@ -36,7 +39,7 @@ def test_what_is_not_known_has_no_rule() -> None:
     with ModelServer([tool_call("python", "eval(input())"), text("Done.")]) as server, someone(server=server) as person:
         person.says("run")
         person.answers(QUESTION, "a")
-        person.sees("No rule is made of this")
+        person.sees("no rule can safely allow it")
         person.answers(QUESTION, "n", times=2)
         assert person.leaves() == 0
     assert not Path(user_file()).exists()
@@ -69,8 +72,8 @@ def test_a_mistake_in_the_rules_is_told_before_anything_is_asked() -> None:
         ModelServer([tool_call("shell", "touch made"), text("Done.")]) as server,
         someone(server=server, columns=200) as person,
     ):
-        person.sees("policy.yaml:2: 'allw' is not known here. Did you mean allow?")
-        person.sees("No code runs until that is mended.")
+        person.sees("policy.yaml:2: 'allw' is not valid here. Did you mean allow?")
+        person.sees("No code runs until this is fixed.")
         user_file().write_text("rules:\n- decision: allow\n  command: touch\n")
         person.says("run")
         person.sees("Done.")

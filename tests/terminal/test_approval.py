@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 import threading
 from pathlib import Path
+from shutil import which
 
 import pytest
 
-from interpreter.frontends.terminal.approval import QUESTION
-from model_server import ModelServer, stall, text, tool_call
+from interpreter.frontends.terminal.approval import OR_SAY, QUESTION
+from interpreter.policy.files import user_file
+from model_server import ModelServer, stall, text, tool_call, usage
 from terminal.person import CTRL_C, CTRL_D, ENTER, someone
 
 pytestmark = pytest.mark.usefixtures("no_strays")
+LEFT, CTRL_S = "\x1b[D", "\x13"
 RAN = "it ran"
 CODE = "print('it' + ' ran')"
 
@@ -34,13 +38,27 @@ def test_a_no_returns_to_the_prompt() -> None:
         assert said.count("I have declined to run this code.") == len(answers)
 
 
+def test_a_declined_block_is_counted_and_shown_as_declined_after_a_resume() -> None:
+    with ModelServer([tool_call("python", CODE).then(usage(10, 5))]) as server:
+        with someone(server=server) as person:
+            person.says("run")
+            person.answers(OR_SAY, "n")
+            person.says("%tokens")
+            person.sees("This session: 1 request, 10 input tokens, 5 output tokens")
+            assert person.leaves() == 0
+        with someone("--continue", server=server) as person:
+            person.sees("Not run: you said no.")
+            person.at_prompt()
+            assert "I have declined" not in person.screen
+
+
 def test_in_a_narrow_window_the_question_breaks_between_words() -> None:
     replies = [tool_call("python", CODE), text("Fine.")]
     with ModelServer(replies) as server, someone(server=server, columns=30) as person:
         person.says("run")
-        person.answers("code? (y/n)", "y")
+        person.answers(OR_SAY, "y")
         person.sees("Fine.")
-        assert "Would you like to run this" in person.rows
+        assert "Run? [y]es  [n]o  [p]review" in person.rows
 
 
 def test_words_after_a_no_go_to_the_model_at_once() -> None:
@@ -56,13 +74,49 @@ def test_words_after_a_no_go_to_the_model_at_once() -> None:
         assert RAN not in person.screen
 
 
+def test_a_sentence_at_the_card_goes_to_the_model() -> None:
+    replies = [tool_call("python", CODE), text("Right away.")]
+    with ModelServer(replies) as server, someone(server=server) as person:
+        person.says("run")
+        person.answers(OR_SAY, "use pandas instead")
+        person.sees("Right away.")
+        assert server.requests[-1].messages[-1]["content"].endswith("use pandas instead")
+        assert RAN not in person.screen
+
+
+def test_every_answer_is_on_the_card_and_arrow_keys_move_in_the_line() -> None:
+    replies = [tool_call("python", "open('made.txt', 'w').close()"), text("Done.")]
+    with ModelServer(replies) as server, someone(server=server) as person:
+        person.says("run")
+        person.sees(OR_SAY)
+        card = next(row for row in person.rows if row.startswith(QUESTION))
+        assert card == "Run? [y]es  [n]o  [p]review  [e]dit  [s]can  [a]lways  [b]ox"
+        effects = person.rows[person.rows.index(card) - 1]
+        assert f"\x1b[1m{effects.split()[0]}\x1b[0m" in person.raw  # in bold, not by colour
+        person.types("es" + LEFT * 2 + "y" + ENTER)
+        person.sees("Done.")
+        assert Path("made.txt").exists()
+
+
+@pytest.mark.parametrize("arguments", [[], ["--plain"]])
+def test_long_code_is_shown_in_full_and_the_card_says_what_scrolled_away(arguments: list[str]) -> None:
+    code = "\n".join(f"line_{number} = {number}" for number in range(40))
+    with ModelServer([tool_call("python", code)]) as server, someone(*arguments, server=server) as person:
+        person.says("run")
+        person.sees(OR_SAY)
+        hidden = int(re.search(r"(\d+) lines of this code are above this screen", person.screen)[1])
+        assert all(f"line_{number} = {number}" in person.rows for number in range(40))
+        on_screen = person.rows[-24:]
+        assert f"line_{hidden} = {hidden}" in on_screen and f"line_{hidden - 1} = {hidden - 1}" not in on_screen
+
+
 def test_anything_else_asks_again() -> None:
-    answers = ["", "maybe", "ny", "yy", "yn", "run"]
+    answers = ["", "maybe", "ny", "yy", "run", "yes please", "%undo 2"]
     with ModelServer([tool_call("python", CODE), text("Done.")]) as server, someone(server=server) as person:
         person.says("run")
         for number, answer in enumerate(answers, 1):
             person.answers(QUESTION, answer, times=number)
-            person.sees("n and some words tell the model why not", times=number)
+            person.sees("Type one of the letters in brackets", times=number)
         assert RAN not in person.screen
         person.answers(QUESTION, "y", times=len(answers) + 1)
         person.sees("Done.")
@@ -117,8 +171,9 @@ def test_e_opens_the_editor_and_asks_about_what_it_leaves(tmp_path: Path) -> Non
 
 def test_the_editor_has_the_terminal_to_itself(tmp_path: Path) -> None:
     editor = tmp_path / "editor"
-    asks = "printf 'Which'; printf ' word? '; read word"
-    editor.write_text(f"#!/bin/sh\ntrap : INT\n{asks} || {{ {asks}; }}\n" + 'sed -i "s/ran/$word/" "$1"\n')
+    asks = "printf 'Which'; printf ' word? '"  # also if Ctrl-C comes before it reads
+    script = ["#!/bin/sh", f'trap "{asks}" INT', asks, "until read word; do :; done", 'sed -i "s/ran/$word/" "$1"', ""]
+    editor.write_text("\n".join(script))
     editor.chmod(0o755)
     env = {"EDITOR": str(editor)}
     with (
@@ -141,12 +196,80 @@ def test_the_editor_has_the_terminal_to_itself(tmp_path: Path) -> None:
         assert person.leaves() == 0
 
 
-def test_an_editor_that_fails_asks_again() -> None:
-    env = {"EDITOR": "/nowhere/editor"}
+@pytest.mark.parametrize(
+    ("editor", "says"),
+    [
+        ("/nowhere/editor", "Can't find the editor /nowhere/editor. Set EDITOR to one that is installed."),
+        ("false", "Not edited: false exited with code 1."),
+        ("sh -c 'kill -9 $$'", "Not edited: sh was stopped by signal 9."),
+        ("true", "The code is unchanged."),
+        ("sh -c 'echo >$0'", "The edited code is empty, so it was discarded."),
+        ("vim '+normal x' +q!", "The code is unchanged."),
+    ],
+)
+def test_after_an_editor_that_changes_nothing_the_question_is_open(editor: str, says: str) -> None:
+    if editor.startswith("vim") and not which("vim"):
+        pytest.skip("no vim here")
+    env = {"EDITOR": editor}
     with ModelServer([tool_call("python", CODE)]) as server, someone(server=server, env=env) as person:
         person.says("run")
-        person.answers(QUESTION, "e")
-        person.sees("The editor could not be used")
-        person.sees(QUESTION, times=2)
-        person.types(CTRL_C)
+        person.answers(OR_SAY, "e")
+        person.sees(says)
+        person.wait_until(lambda: OR_SAY in person.screen.partition(says)[2], "the question again")
+        person.types("n" + ENTER)
         assert person.leaves() == 0
+        assert RAN not in person.screen
+
+
+def test_an_edit_is_asked_about_again_even_if_no_rule_asks_about_it(tmp_path: Path) -> None:
+    editor = tmp_path / "editor"
+    editor.write_text('#!/bin/sh\necho "echo it walked" > "$1"\n')
+    editor.chmod(0o755)
+    user_file().parent.mkdir(parents=True)
+    user_file().write_text("rules:\n- decision: ask\n  command: touch\n")
+    with (
+        ModelServer([tool_call("shell", "touch made"), text("Done.")]) as server,
+        someone("--mode", "auto", server=server, env={"EDITOR": str(editor)}) as person,
+    ):
+        person.says("run")
+        person.answers(OR_SAY, "e")
+        person.sees(OR_SAY, times=2)
+        assert "it walked" not in person.rows
+        person.types("y" + ENTER)
+        person.sees("Done.")
+        assert "it walked" in person.rows
+
+
+NO_EDITOR = {"EDITOR": "", "VISUAL": ""}
+
+
+def test_without_an_editor_the_code_is_edited_in_the_terminal() -> None:
+    code = f"first = '\u202e'\n{CODE}"
+    replies = [tool_call("python", code), text("Done.")]
+    with ModelServer(replies) as server, someone(server=server, env=NO_EDITOR) as person:
+        person.says("run")
+        person.answers(OR_SAY, "e")
+        person.sees("Ctrl-S when done")
+        person.sees("first = '<U+202E>'", times=2)
+        person.sees(CODE, times=2)
+        person.types("x" + CTRL_C)
+        person.sees("The code is unchanged.")
+        person.answers(OR_SAY, "e", times=2)
+        person.sees(CODE, times=3)
+        person.types(ENTER + "print('and walked')" + CTRL_S)
+        person.sees(OR_SAY, times=3)
+        assert "and walked" not in person.rows
+        person.types("y" + ENTER)
+        person.sees("Done.")
+        assert "\u202e" not in person.raw
+        assert [row for row in person.rows if row in (RAN, "and walked")] == [RAN, "and walked"]
+
+
+def test_a_plain_terminal_without_an_editor_says_what_to_set() -> None:
+    with ModelServer([tool_call("python", CODE)]) as server, someone("--plain", server=server, env=NO_EDITOR) as person:
+        person.says("run")
+        person.answers(OR_SAY, "e")
+        person.sees("Set EDITOR to your editor")
+        person.answers(OR_SAY, "n", times=2)
+        assert person.leaves() == 0
+        assert RAN not in person.screen

@@ -80,6 +80,6 @@ def test_a_model_that_cannot_see_is_told_the_path(folder: Path) -> None:
         person.says(f"%cd {folder}")
         person.says("see @a.png")
         person.sees("Fine.")
-        person.sees("cannot look at images")
+        person.sees("doesn't accept images")
         assert server.requests[0].messages[-1]["content"] == str(folder / "a.png")
         assert person.leaves() == 0

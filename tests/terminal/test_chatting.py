@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
 import signal
@@ -11,12 +12,13 @@ from pathlib import Path
 
 import pytest
 
+from model_replies import RawReply, Stall
 from model_server import ModelServer, error, reasoning, stall, text, tool_call
 from terminal.person import ALT_ENTER, CTRL_C, CTRL_J, ENTER, PROGRAM, Person, someone
 
 pytestmark = pytest.mark.usefixtures("no_strays")
 CTRL_Z = "\x1a"
-QUESTION = "Would you like to run this code? (y/n)"
+QUESTION = "Run? [y]es  [n]o"
 
 
 def last_said(server: ModelServer) -> str:
@@ -40,8 +42,8 @@ def test_say_it_see_the_code_run_it_go_on() -> None:
         person.answers(QUESTION, "y", times=2)
         person.sees("Still there.")
         person.at_prompt()
-        assert person.rows[2:22] == [
-            "",
+        begun = person.rows.index("> What is six times seven?")
+        assert person.rows[begun : begun + 20] == [
             "> What is six times seven?",
             "",
             "Let me see.",
@@ -52,8 +54,9 @@ def test_say_it_see_the_code_run_it_go_on() -> None:
             "x = 6",
             "print(x * 7)",
             "─" * 72,
-            "undo: yes",
-            QUESTION + " y",
+            "Changes no files",
+            f"{QUESTION}  [p]review  [e]dit  [s]can  [a]lways  [b]ox",
+            "Or say what to change: y",
             "42",
             "",
             "It is 42.",
@@ -138,7 +141,7 @@ def test_leaving() -> None:
         person.types("half a thought" + CTRL_C)
         person.at_prompt()
         person.types(CTRL_C)
-        person.sees("Press Ctrl-C again, or Ctrl-D, to leave.")
+        person.sees("Press Ctrl-C again, or Ctrl-D, to exit.")
         person.types(CTRL_C)
         assert person.ends() == 0
         assert person.mode_is_restored
@@ -248,3 +251,27 @@ def test_ctrl_z_at_the_prompt_goes_to_the_shell_and_fg_comes_back() -> None:
             assert server.requests[-1].messages[-1]["content"] == "half a word"
         finally:
             person.close()
+
+
+def test_a_local_model_shows_how_much_of_the_prompt_it_has_read() -> None:
+    def event(**fields: object) -> bytes:
+        return b"data: " + json.dumps(fields).encode() + b"\n\n"
+
+    empty = {"choices": [{"index": 0, "delta": {"role": "assistant", "content": None}, "finish_reason": None}]}
+    progress = {"total": 8000, "cache": 0, "processed": 2048, "time_ms": 900}
+    answer = {"choices": [{"index": 0, "delta": {"content": "Read."}, "finish_reason": "stop"}]}
+    may_answer = threading.Event()
+    reading = (event(**empty, prompt_progress=progress), Stall(may_answer), event(**answer), b"data: [DONE]\n\n")
+    json_type = (("Content-Type", "application/json"),)
+    refusal = RawReply((b'{"error": {"message": "unknown field return_progress"}}',), 400, json_type)
+    replies = [RawReply(reading), refusal, text("Done.")]
+    with ModelServer(replies) as server, someone("--model", "llamafile/tiny", server=server) as person:
+        person.says("A long story")
+        person.glimpses("reading the prompt: 25% of 8,000 tokens")
+        may_answer.set()
+        person.sees("Read.")
+        person.says("And to an older server")
+        person.sees("Done.")
+        assert person.leaves() == 0
+    asked = [request.body.get("return_progress") for request in server.requests if "messages" in request.body]
+    assert asked == [True, True, None]

@@ -20,7 +20,7 @@ NEWS: dict[str, Any] = {"messages": 12, "images": 1, "tokens_before": 9000, "tok
 )
 def test_what_is_counted(messages: int, images: int, words: str) -> None:
     said = status_note("compacted", {**NEWS, "messages": messages, "images": images})
-    assert said.startswith(f"The conversation is long: {words} ")
+    assert said.startswith(f"The conversation is long, so the model gets a short summary of {words}.")
 
 
 def test_it_is_said_in_plain_text_too() -> None:

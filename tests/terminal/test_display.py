@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from interpreter.frontends.terminal.render.display import Display
-from interpreter.frontends.terminal.render.screen import Screen
+from interpreter.frontends.terminal.render.display import Display, Screen
 from interpreter.frontends.terminal.render.theme import Theme
 from interpreter.messages import Chunk
 from terminal.emulator import EmulatedOutput, Emulator
@@ -139,7 +138,7 @@ def test_the_active_line_is_named_while_a_block_is_silent(stage: Stage) -> None:
     [
         (over(), "No output."),
         (over(3, "error"), "Exit code 3."),
-        (over(None, "timed_out"), "Stopped: it ran into the time limit after 0.1 s."),
+        (over(None, "timed_out"), "Stopped at the time limit after 0.1 s."),
         (over(None, "died"), "The session died after 0.1 s."),
         (over(None, "background"), "Moved to the background."),
     ],

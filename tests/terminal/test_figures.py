@@ -14,8 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from interpreter.frontends.terminal.render.display import Display
+from interpreter.frontends.terminal.render.display import Display, Screen
 from interpreter.frontends.terminal.render.images import (
+    COARSE,
     Graphics,
     Pictures,
     block_rows,
@@ -26,7 +27,6 @@ from interpreter.frontends.terminal.render.images import (
     sixel_escape,
 )
 from interpreter.frontends.terminal.render.plain import PlainDisplay
-from interpreter.frontends.terminal.render.screen import Screen
 from interpreter.frontends.terminal.render.theme import Theme, color_depth
 from terminal.emulator import Emulator
 
@@ -273,7 +273,8 @@ def test_blocks_on_the_screen() -> None:
     rows = Stage({"TERM": "xterm-256color"}).show(figure())
     assert sum("▀" in row for row in rows) > 2
     assert all(len(row) < 80 for row in rows)
-    assert rows[-1].startswith("Image: ")
+    assert rows[-2].startswith("Image: ")
+    assert rows[-1] == COARSE
 
 
 @pytest.mark.parametrize("content", [b"no picture", png(picture())[:60]])
@@ -300,7 +301,7 @@ def test_without_pillow_a_line_says_what_to_install(monkeypatch: pytest.MonkeyPa
     monkeypatch.setitem(sys.modules, "PIL", None)
     stage = Stage({"TERM": "xterm"}, SIXEL)
     rows = stage.show(figure_of(b"\x89PNG..."), figure_of(b"\x89PNG..."))
-    assert [row for row in rows if "pip install Pillow" in row] == ["`pip install Pillow` shows pictures here."]
+    assert [row for row in rows if "pip install Pillow" in row] == ["To show images here: pip install Pillow"]
     assert len(rows) == 3
 
 

@@ -13,13 +13,13 @@ from pathlib import Path
 import pytest
 
 from interpreter.llm.providers import ROWS, STARTING_MODELS, save_key
-from model_server import ModelServer, text, tool_call
+from model_server import ModelServer, error, text, tool_call
 from routed_server import RoutedServer, as_json, as_lines
 from terminal.person import ENTER, PROGRAM, Person, someone
 
 DOWN, ESCAPE = "\x1b[B", "\x1b"
 KEY = "gsk_made-up"
-PASTE = "> Paste the key of a provider"
+PASTE = "> Paste a provider's API key"
 CHAT = as_lines({"message": {"content": "From here."}, "done": True})
 OLLAMA = {
     "GET /api/tags": as_json({"models": [{"name": "tiny:latest"}]}),
@@ -57,19 +57,19 @@ def folder(home: Path) -> Path:
 def pastes(person: Person, key: str = KEY) -> None:
     person.sees(PASTE)
     person.types(ENTER)
-    person.sees("Key, hidden while you type")
+    person.sees("API key, hidden while you type")
     person.types(key + ENTER)
 
 
 def keeps(person: Person, yes: bool) -> None:
-    person.sees("Keep the key for the next start?")
+    person.sees("Save the key for next time?")
     person.types((DOWN if yes else "") + ENTER)
 
 
 def test_one_screen_says_what_the_choices_are() -> None:
     with someone() as person:
         person.sees(PASTE)
-        person.sees("A GGUF file of yours")
+        person.sees("Your own GGUF file")
         shown = "\n".join(person.emulator.visible)
         assert "No model is set up yet" in shown
         for words in ("a key", "a server", "built-in", "OPENAI_API_KEY", "Ollama", "Qwen2.5 Coder 1.5B"):
@@ -83,11 +83,11 @@ def test_one_screen_says_what_the_choices_are() -> None:
 
 def test_on_a_narrow_screen_lines_end_between_words() -> None:
     with someone(columns=40, lines=40) as person:
-        person.sees("A GGUF file of yours")
+        person.sees("Your own GGUF file")
         words = " ".join(person.screen.split())
-        assert "a small model, downloaded once: no key, no account, and nothing that you say leaves this" in words
-        assert "keeps it from all files but those of the folder that you start in, and from the network" in words
-        assert "Which model? Arrow keys and Enter; Escape leaves." in words
+        assert "a small model, downloaded once: no key, no account, and nothing leaves this machine" in words
+        assert "limits code to the files in the folder you start in, without network" in words
+        assert "Which model? Arrow keys and Enter to pick, Escape to exit." in words
         assert words.count("GB to download)") == 3
         person.types(DOWN)
         person.sees("> built-in")
@@ -98,15 +98,15 @@ def test_on_a_narrow_screen_lines_end_between_words() -> None:
 @pytest.mark.parametrize(("flag", "term"), [("--plain", "xterm-256color"), ("--no_plain", "dumb")])
 def test_where_nothing_is_drawn_the_choice_is_a_number(groq: ModelServer, flag: str, term: str) -> None:
     with someone(flag, env={"TERM": term}) as person:
-        person.sees("1. Paste the key of a provider")
-        person.sees("Its number (Enter alone leaves):")
+        person.sees("1. Paste a provider's API key")
+        person.sees("Number (Enter to exit):")
         person.types("99" + ENTER + "1" + ENTER)
-        person.sees("Key, hidden while you type")
+        person.sees("API key, hidden while you type")
         person.types(KEY + ENTER)
-        person.sees("1. No: for this session alone")
+        person.sees("1. No: only for this session")
         person.types("1" + ENTER)
         person.sees("Using groq/")
-        person.sees("Ctrl-D leaves.")
+        person.sees("Ctrl-D exits.")
         person.types("Hi" + ENTER)
         person.sees("Welcome.")
         assert KEY not in person.raw
@@ -148,11 +148,12 @@ def test_a_key_that_is_kept_is_used_at_the_next_start(groq: ModelServer, home: P
     assert file.read_text() == f"GROQ_API_KEY={KEY}\n"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     groq.replies[:] = [
+        text("Yes."),  # to the test of the key
         tool_call("python", "import os; print([v for v in os.environ.values() if 'gsk_' in v])"),
         text("Ok."),
     ]
     with someone("-y") as person:
-        person.sees("Chosen last: groq/")
+        person.sees("Using groq/")
         person.says("Hi")
         person.sees("[]")  # code does not get it
         person.sees("Ok.")
@@ -175,6 +176,45 @@ def test_whose_key_it_is_is_asked_where_its_look_does_not_tell(groq: ModelServer
         assert person.leaves() == 0
 
 
+def test_a_key_is_tested_at_once_and_a_rejected_one_leads_back_to_the_list(groq: ModelServer, home: Path) -> None:
+    groq.replies[:] = [error(401), text("Yes."), text("Welcome.")]
+    with someone() as person:
+        pastes(person, "gsk_wrong")
+        person.sees("Testing the key ...")
+        person.sees("rejected the key")
+        pastes(person)
+        person.sees("The key works.")
+        keeps(person, yes=False)
+        person.says("Hi")
+        person.sees("Welcome.")
+        assert person.leaves() == 0
+    assert [each.headers["authorization"] for each in groq.requests] == ["Bearer gsk_wrong", *[f"Bearer {KEY}"] * 2]
+
+
+def test_a_rejected_key_is_replaced_in_the_chat(groq: ModelServer, home: Path) -> None:
+    groq.replies[:] = [error(401), error(401), text("Yes."), text("Welcome."), text("Yes."), text("Again.")]
+    with someone("--model", "groq/mine", "--api_key", "gsk_old") as person:
+        person.says("Hi")
+        person.sees("%model asks for another key")
+        person.says("%model")
+        person.sees("API key, hidden while you type")
+        person.types("gsk_wrong" + ENTER)
+        person.sees("API key, hidden while you type", times=2)
+        person.types(KEY + ENTER)
+        person.sees("The key works.")
+        keeps(person, yes=False)
+        person.says("Hello")
+        person.sees("Welcome.")
+        person.says("%setup")
+        pastes(person, "gsk_newest")
+        keeps(person, yes=False)
+        person.says("Once more")
+        person.sees("Again.")
+        assert person.leaves() == 0
+    keys = [each.headers["authorization"].removeprefix("Bearer ") for each in groq.requests]
+    assert keys == ["gsk_old", "gsk_wrong", KEY, KEY, "gsk_newest", "gsk_newest"]
+
+
 def test_no_key_leads_back_to_the_list() -> None:
     with someone() as person:
         pastes(person, "")
@@ -183,15 +223,15 @@ def test_no_key_leads_back_to_the_list() -> None:
         pastes(person, "somebodys-key")
         person.sees("Whose key is it?")
         person.types(ESCAPE)
-        person.sees("The key is not used.")
-        person.sees("A GGUF file of yours")
+        person.sees("The key was not used.")
+        person.sees("Your own GGUF file")
         person.types(ESCAPE)
         assert person.ends() == 1
 
 
 def test_a_key_in_the_environment_chooses_its_providers_model(groq: ModelServer) -> None:
     with someone(env={"GROQ_API_KEY": KEY}) as person:
-        person.sees("GROQ_API_KEY is set, so the model is groq/openai/gpt-oss-120b.")
+        person.sees("Using groq/openai/gpt-oss-120b because GROQ_API_KEY is set.")
         person.says("Hi")
         person.sees("Welcome.")
         assert person.leaves() == 0
@@ -209,7 +249,7 @@ def test_a_key_in_the_environment_does_in_a_pipe_too(groq: ModelServer) -> None:
 
 def test_a_key_that_may_be_for_something_else_chooses_nothing() -> None:
     with someone(env={"HF_TOKEN": "hf_made-up"}) as person:
-        person.sees("HF_TOKEN is set: --model huggingface/")
+        person.sees("HF_TOKEN is set. To use it: --model huggingface/")
         person.sees(PASTE)
         assert "hf_made-up" not in person.raw
 
@@ -233,7 +273,7 @@ def test_a_servers_model_is_remembered(ollama: RoutedServer, home: Path) -> None
         person.at_prompt()
         assert person.leaves() == 0
     with someone() as person:
-        person.sees("Chosen last: ollama/tiny. `interpreter --setup` changes it.")
+        person.sees("Using ollama/tiny, your last choice. To change it: interpreter --setup")
         person.says("Hi")
         person.sees("From here.")
         assert person.leaves() == 0
@@ -249,13 +289,13 @@ def test_a_flag_and_a_key_in_the_environment_beat_what_is_remembered(
         assert person.leaves() == 0
     with someone("--model", "groq/mine", "--api_key", KEY) as person:
         person.sees("model groq/mine")
-        assert "Chosen last" not in person.screen
+        assert "your last choice" not in person.screen
     with someone(env={"GROQ_API_KEY": KEY}) as person:
         person.sees("GROQ_API_KEY is set")
-        assert "Chosen last" not in person.screen
+        assert "your last choice" not in person.screen
     with someone(env={"INTERPRETER_MODEL": "ollama/other"}) as person:
         person.sees("model ollama/other")
-        assert "Chosen last" not in person.screen
+        assert "your last choice" not in person.screen
 
 
 def test_the_choice_can_be_changed(ollama: RoutedServer, home: Path) -> None:
@@ -277,7 +317,7 @@ def test_a_server_that_is_gone_is_said_and_the_choices_come_again(home: Path) ->
         address = f"{gone.address}/v1"
     remembered(home, model="ollama/tiny", api_base=address)
     with someone() as person:
-        person.sees("The model chosen last, ollama/tiny, cannot be used: nothing answers at")
+        person.sees("Can't use your last model, ollama/tiny: nothing answers at")
         person.sees(PASTE)
 
 
@@ -286,11 +326,11 @@ def test_a_built_in_model_is_remembered_until_its_file_is_gone(home: Path, tmp_p
     file.write_bytes(b"GGUF")
     remembered(home, model=f"builtin/{file}")
     with someone(columns=200) as person:
-        person.sees("Chosen last: builtin/")
+        person.sees("Using builtin/")
         assert person.leaves() == 0
     file.unlink()
     with someone(columns=200) as person:
-        person.sees("cannot be used: its file is gone.")
+        person.sees("its file no longer exists.")
         person.sees(PASTE)
 
 
@@ -343,3 +383,21 @@ def test_a_program_that_had_to_be_started_is_started_again(
         person.sees("Using two at Ollama")
         assert "Which model?" not in person.raw
         assert person.leaves() == 0
+
+
+def test_a_download_fits_80_columns_and_says_that_it_resumes() -> None:
+    program = """
+from interpreter.frontends.terminal.widgets import show_download
+from interpreter.llm.local.weights import Progress
+source = "a mirror with quite a long name that is not needed in the bar"
+steps = [Progress(done * 10**7, 1_117_320_768, source) for done in range(40, 60)]
+show_download("Qwen2.5-Coder-1.5B-Instruct-Q4_K_M.gguf", steps)
+"""
+    person = Person([sys.executable, "-c", program])
+    assert person.ends() == 0
+    assert "Resuming Qwen2.5-Coder-1.5B-Instruct-Q4_K_M.gguf from a mirror" in person.screen
+    assert "the next start resumes it." in " ".join(person.screen.split())
+    bar = next(row for row in person.rows if row.startswith("downloading"))
+    assert "/1.1 GB" in bar and bar.rstrip().count(":") == 2, "the size and the time are not cut"
+    piped = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert "\n50%\n" in piped.stdout and piped.stdout.count("\n") < 8

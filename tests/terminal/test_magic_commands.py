@@ -52,7 +52,61 @@ def desk() -> Desk:
 def test_help_lists_every_command(desk: Desk) -> None:
     shown = desk.run("%help")
     assert all(f"%{command.name}" in shown for command in magics.COMMANDS)
-    assert all(sign in shown for sign in ("%% command", "!command", ">>> code"))
+    assert all(sign in shown for sign in ("%% ls", "!ls", ">>> 1 + 1"))
+
+
+def test_languages_are_listed_with_their_programs(desk: Desk) -> None:
+    shown = desk.run("%languages")
+    here, _, missing = shown.partition("Not installed:")
+    assert "Python 3." in here
+    assert "AppleScript" not in here
+    assert "it comes with macOS" in missing
+
+
+def test_help_fits_one_screen_in_groups() -> None:
+    server = ModelServer([text("A word you know.")])
+    with server, someone("--model", "gpt-4o", server=server) as person:
+        person.says("%help")
+        person.sees("/undo works like %undo.")
+        person.at_prompt()
+        screen = person.emulator.screen.display
+        rows = [row.rstrip() for row in screen]
+        first = next(number for number, row in enumerate(rows) if row.startswith("Your code"))
+        assert rows[first - 1] == "> %help", "the whole page is on the screen"
+        assert [row.split()[0] for row in rows[first:] if row[:1].isalpha()][:4] == ["Your", "Data", "Undo", "Forks"]
+        shown = set("\n".join(rows).split())
+        assert {f"%{command.name}" for command in magics.COMMANDS} <= shown
+
+
+@pytest.mark.parametrize("asked", ["help", "?", "Help", "/help"])
+def test_asking_for_help_is_answered_without_the_model(asked: str) -> None:
+    with ModelServer([]) as server, someone("--model", "gpt-4o", server=server) as person:
+        person.says(asked)
+        person.sees("%help undo explains a command")
+        assert person.leaves() == 0
+        assert not server.requests
+
+
+def test_help_of_one_command_has_examples(desk: Desk) -> None:
+    for asked in ("%help undo", "%help %undo", "%help /undo"):
+        assert "%undo [N]" in (shown := desk.run(asked))
+        assert "%undo --files" in shown
+    assert "Examples:\n  %reset" in desk.run("%help reset")
+    assert "Did you mean %undo?" in desk.run("%help unod")
+
+
+def test_a_slash_works_like_a_percent_sign_unless_it_is_a_path(tmp_path: Path) -> None:
+    assert magics.slash_command("/undo 2") == "%undo 2"
+    assert magics.slash_command("/undoing things") is None
+    assert magics.slash_command("/tmp is full") is None
+    assert magics.slash_command("/run x.py") == (None if Path("/run").exists() else "%run x.py")
+    assert magics.slash_command("/") is None
+    with ModelServer([text("It is a folder.")]) as server, someone("--model", "gpt-4o", server=server) as person:
+        person.says("/mode")
+        person.sees("Mode ask:")
+        person.says("/tmp what is in it?")
+        person.sees("It is a folder.")
+        assert server.requests[0].body["messages"][-1]["content"] == "/tmp what is in it?"
 
 
 @pytest.mark.parametrize(("line", "advice"), [("%verbos", "Did you mean %verbose?"), ("%xyz", "%help lists")])
@@ -84,16 +138,16 @@ def test_switches(desk: Desk) -> None:
 def test_the_mode_is_heard_before_auto_run_and_that_is_said(desk: Desk) -> None:
     desk.interpreter.mode = "plan"
     shown = desk.run("%auto_run true")
-    assert "The mode is plan: code can look" in shown and "%mode auto" in shown and "without asking" not in shown
+    assert "Mode plan: code can read" in shown and "%mode auto" in shown and "without asking" not in shown
 
 
 @pytest.mark.parametrize(
     ("settings", "words"),
     [
-        ({}, "You are asked before code runs. %help"),
+        ({}, "I'll ask before running any code. %help"),
         ({"auto_run": True}, "Code runs without asking. %help"),
         ({"mode": "auto"}, "Code runs without asking. %help"),
-        ({"auto_run": True, "mode": "plan"}, "Code can look, in a sandbox without network, and change nothing. %help"),
+        ({"auto_run": True, "mode": "plan"}, "Code can read but not change anything, and has no network. %help"),
     ],
 )
 def test_the_first_words_tell_whether_one_is_asked(desk: Desk, settings: dict[str, Any], words: str) -> None:
@@ -109,7 +163,7 @@ def test_os_mode_without_a_display_is_told_before_the_first_message(
         monkeypatch.delenv(name, raising=False)
     desk.interpreter.os = True
     greet(desk.terminal, desk.interpreter)
-    assert "OS mode cannot begin. There is no display here" in "\n".join(desk.emulator.everything)
+    assert "Can't start OS mode. There is no display here" in "\n".join(desk.emulator.everything)
 
 
 def test_save_and_load(desk: Desk, tmp_path: Path) -> None:
@@ -137,9 +191,9 @@ def test_another_model_in_mid_conversation(desk: Desk, monkeypatch: pytest.Monke
         None,
         None,
     )
-    assert "gpt-4o-mini answers from now on, in place of gpt-4o" in shown
+    assert "Now using gpt-4o-mini instead of gpt-4o." in shown
     assert "8,000 tokens was set for gpt-4o" in shown
-    assert "Window: 128,000 tokens" in shown and "$0.15 / $0.6" in shown
+    assert "Context window: 128,000 tokens" in shown and "$0.15 / $0.6" in shown
     assert len(desk.interpreter.messages) == 4
     desk.run("%model anthropic/claude-sonnet-4-5")
     assert (llm.model, llm.api_key) == ("anthropic/claude-sonnet-4-5", None)
@@ -148,7 +202,7 @@ def test_another_model_in_mid_conversation(desk: Desk, monkeypatch: pytest.Monke
 def test_a_model_that_cannot_be_asked_changes_nothing(desk: Desk) -> None:
     llm = desk.interpreter.llm
     llm.api_key, llm.context_window = "openai-key", 8000
-    for name, why in (("nobody/x", "No provider named"), ("groq/llama-3.3-70b-versatile", "GROQ_API_KEY")):
+    for name, why in (("nobody/x", "Unknown provider"), ("groq/llama-3.3-70b-versatile", "GROQ_API_KEY")):
         with pytest.raises(ModelError, match=why):
             desk.run(f"%model {name}")
     assert (llm.model, llm.api_key, llm.context_window) == ("gpt-4o", "openai-key", 8000)
@@ -157,7 +211,7 @@ def test_a_model_that_cannot_be_asked_changes_nothing(desk: Desk) -> None:
 def test_a_model_at_the_same_server_or_another(desk: Desk) -> None:
     llm = desk.interpreter.llm
     llm.api_base, llm.api_key = "http://127.0.0.1:1/v1", "key"
-    assert "asked at http://127.0.0.1:1/v1" in desk.run("%model meta/llama-3")
+    assert "Using the server at http://127.0.0.1:1/v1" in desk.run("%model meta/llama-3")
     assert (llm.model, llm.api_key) == ("meta/llama-3", "key")
     desk.run("%model other http://127.0.0.1:2/v1")
     assert (llm.model, llm.api_base, llm.api_key) == ("other", "http://127.0.0.1:2/v1", None)
@@ -169,7 +223,7 @@ def test_cost(desk: Desk) -> None:
     desk.interpreter.llm.max_budget = 1.0
     shown = desk.run("%cost")
     assert "This session: $0.00." in shown
-    assert "Of the budget of $1.00, $1.00 is left." in shown
+    assert "Left of the budget of $1.00: $1.00." in shown
 
 
 def test_saved_in_the_workspace_wherever_code_has_gone(desk: Desk, tmp_path: Path) -> None:
@@ -207,14 +261,35 @@ def test_a_shell_command_of_the_users_own() -> None:
 
 
 def test_tokens_tells_what_was_used_and_what_it_cost(desk: Desk) -> None:
-    assert "This session: 0 requests, 0 tokens read, 0 written, $0.00." in desk.run("%tokens")
+    assert "This session: 0 requests, 0 input tokens, 0 output tokens, $0.00." in desk.run("%tokens")
     with ModelServer([text("Hi").then(usage(20_000, 1000))] * 2) as server:
         desk.interpreter.llm.api_base, desk.interpreter.llm.api_key = server.base_url, "key"
         desk.interpreter.messages = []
         for _ in range(2):
             desk.interpreter.chat("Hello", display=False)
         shown = desk.run("%tokens how many are these?")
-    assert "This session: 2 requests, 40,000 tokens read, 2,000 written, about $0.12." in shown
-    assert "The last turn: 1 requests, 20,000 tokens read, 1,000 written, about $0.0600." in shown
+    assert "This session: 2 requests, 40,000 input tokens, 2,000 output tokens, about $0.12." in shown
+    assert "The last turn: 1 request, 20,000 input tokens, 1,000 output tokens, about $0.0600." in shown
     assert "The next request: about 20,0" in shown and "of 128,000 (15%)." in shown
     assert "Your message has about 5 tokens." in shown
+
+
+def test_compact_sends_a_note_instead_of_older_messages() -> None:
+    long = "What I found: " + " ".join(map(str, range(2000)))
+    replies = [text(long), text(long), text("Short."), text("Still here.")]
+    with ModelServer(replies) as server, someone("--model", "gpt-4o", server=server) as person:
+        person.says("%compact")
+        person.sees("Nothing to compact yet")
+        for number in ("first", "second", "third"):
+            person.says(f"The {number} question")
+            person.wait_until(lambda: person.emulator.row == ">", "the end of the turn")
+        person.says("%compact")
+        person.sees("Compacted from about")
+        person.says("%compact")
+        person.sees("Nothing to compact yet", times=2)
+        person.says("The last question")
+        person.sees("Still here.")
+        sent = [str(message["content"]) for message in server.requests[-1].body["messages"]]
+        assert sum("What I found" in each for each in sent) < 2
+        assert "The first question" in "".join(sent) and "The last question" in sent[-1]
+        assert person.leaves() == 0

@@ -8,8 +8,10 @@ import sys
 
 import pytest
 
-from interpreter.app.models import Available, Source
+from interpreter import OpenInterpreter
+from interpreter.app.models import Available, Source, default_by_key
 from interpreter.frontends.commands import model_lines
+from interpreter.llm.providers import STARTING_MODELS
 from interpreter.llm.usage import Price
 from routed_server import RoutedServer, as_json
 from terminal.person import PROGRAM, someone
@@ -100,3 +102,19 @@ def test_on_a_narrow_terminal() -> None:
     with someone("--models", "gpt-4o-mini", env={"OPENAI_API_KEY": "k"}, columns=30) as person:
         assert person.ends() == 0
         assert "0.15 / 0.60" in person.screen
+
+
+def test_the_default_for_each_key_is_named_and_why() -> None:
+    done = listing(OPENAI_API_KEY="k", ANTHROPIC_API_KEY="k")
+    first = done.stdout.splitlines()[0]
+    assert first == f"Default: {STARTING_MODELS['openai']}, because OPENAI_API_KEY is set."
+    assert f"Default: {STARTING_MODELS['openai']} (current" in done.stdout
+    assert f"Default: anthropic/{STARTING_MODELS['anthropic']} (current" in done.stdout
+
+
+def test_the_default_models_are_not_old_ones_but_the_library_keeps_its_default() -> None:
+    assert not any("gpt-4" in name for name in STARTING_MODELS.values())
+    assert default_by_key({"OPENAI_API_KEY": "k"}) == (STARTING_MODELS["openai"], "OPENAI_API_KEY")
+    assert default_by_key({"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://localhost:1/v1"}) is None
+    assert default_by_key({"GROQ_API_KEY": "k", "OPENAI_BASE_URL": "http://localhost:1/v1"}) is not None
+    assert OpenInterpreter().llm.model == "gpt-4o"

@@ -24,7 +24,7 @@ def test_a_key_can_be_typed_and_is_not_shown() -> None:
     with someone("--model", "gpt-4o") as person:
         person.sees("API key, hidden")
         person.types("typed-key" + ENTER)
-        person.sees("Keep the key for the next start?")
+        person.sees("Save the key for next time?")
         person.types(ENTER)
         person.at_prompt()
         assert "typed-key" not in person.raw

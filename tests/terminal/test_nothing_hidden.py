@@ -23,24 +23,18 @@ from interpreter.frontends.flags import parse
 from interpreter.frontends.headless.run import Events
 from interpreter.frontends.terminal import sessions, widgets
 from interpreter.frontends.terminal.approval import _ask_to_apply
-from interpreter.frontends.terminal.chat import _next_message
+from interpreter.frontends.terminal.chat import _next_message, replay
 from interpreter.frontends.terminal.keyboard import TypeAhead
-from interpreter.frontends.terminal.magics.runtimes import (
-    TextView,
-    show_table,
-    show_text,
-)
+from interpreter.frontends.terminal.magics import show
 from interpreter.frontends.terminal.magics.undo import show_difference
 from interpreter.frontends.terminal.prompt import Suggestions, status_facts
-from interpreter.frontends.terminal.render.display import Display
+from interpreter.frontends.terminal.render.display import Display, Screen
 from interpreter.frontends.terminal.render.plain import PlainDisplay
-from interpreter.frontends.terminal.render.screen import Screen
 from interpreter.frontends.terminal.render.theme import Theme
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.frontends.terminal.tty import Tty
-from interpreter.frontends.terminal.turn import replay
 from interpreter.frontends.wtf import Failure, message_for
-from interpreter.runtimes.state import Table
+from interpreter.runtimes.state import Table, View
 from model_server import ModelServer, text, tool_call
 from terminal.person import ENTER, someone
 
@@ -226,9 +220,9 @@ def replayed() -> str:
 
 def values() -> str:
     shown, table = terminal(), Table(HOSTILE, 1, 1, [HOSTILE], [HOSTILE], [False], [[HOSTILE]])
-    show_table(shown, HOSTILE, lambda rows, columns: table)
-    show_text(shown, HOSTILE, HOSTILE)
-    text = TextView(HOSTILE, ["a"])
+    show.show_table(shown, show.Source(None, "", HOSTILE), table, View(), at_once=True)  # type: ignore[arg-type]
+    show.show_text(shown, HOSTILE, HOSTILE)
+    text = show.TextView(HOSTILE, ["a"])
     return written(shown) + "\n".join(text.lines(80, 24))
 
 
@@ -304,7 +298,7 @@ def typed_ahead() -> str:
     display = Display(Screen(lines.append, lambda: (400, 24)), Theme(), Clock())
     display.typed(ahead.shown)
     shown.typed = ahead
-    _next_message(shown, None)  # type: ignore[arg-type]
+    _next_message(shown, None, None)  # type: ignore[arg-type]
     return "".join(lines) + written(shown)
 
 
@@ -360,22 +354,24 @@ WRITERS = {
     "cli.py": "main _run",
     "commands.py": "run_command _open_folder _list_models _check_policy",
     "headless/run.py": "write status error _turn",
+    "notebook.py": "show_chat _approve show",
     "start.py": "start write say piped_text configured _load_profile _accepted",
-    "terminal/approval.py": "_edit",
-    "terminal/chat.py": "_next_message",
-    "terminal/magics/runtimes.py": "_show _run_full_screen _table",
+    "terminal/approval.py": "_edit_in_program",
+    "terminal/chat.py": "_next_message replay",
+    "terminal/magics/runtimes.py": "_table",
+    "terminal/magics/show.py": "show _show _run_full_screen copy",
     "terminal/magics/undo.py": "show_difference",
     "terminal/prompt.py": "_ask _command _code _shell _files",
     "terminal/render/ansi.py": "_put",
     "terminal/render/code_block.py": "feed _fold",
+    "terminal/render/display.py": "paint",
+    "terminal/render/markdown.py": "rich_rows",
     "terminal/render/plain.py": "_content _console _section _end_section _say _write asking",
     "terminal/render/saved.py": "save_image save_text",
-    "terminal/render/screen.py": "paint",
-    "terminal/setup.py": "choose_model paste_key _offer_to_keep local_setup choose _use_server_model _start _use_builtin",
-    "terminal/terminal.py": "tell ask read",
-    "terminal/tty.py": "write read_line keys restore query",
-    "terminal/turn.py": "replay",
-    "terminal/widgets.py": "choose_row search_row ask_plainly",
+    "terminal/setup.py": "choose_model paste_key ask_for_key _test_key _offer_to_keep local_setup choose _use_server_model _start _use_builtin",
+    "terminal/terminal.py": "tell notify ask read",
+    "terminal/tty.py": "write read_line keys restore query hide_early_keys",
+    "terminal/widgets.py": "choose_row search_row ask_plainly show_download",
     "wtf/__init__.py": "main _run recorded_output",
     "wtf/recorder.py": "add",
 }
@@ -496,7 +492,8 @@ def test_a_name_cannot_look_like_lines_of_ours(chunks: list[dict[str, Any]]) -> 
 
 def test_a_preview_shows_one_line_for_each_file_and_each_line() -> None:
     change = SimpleNamespace(what="created", path=NAME, source=None, before=None, after=None)
-    preview = SimpleNamespace(changes=[change], diffs={"a": "+b\u2028undo: yes\n"}, denied=[], lost=[], can_apply=False)
+    diffs = {"a": "+b\u2028undo: yes\n"}
+    preview = SimpleNamespace(changes=[change], data_diffs=diffs, denied=[], lost=[], can_apply=False)
     shown = terminal()
     _ask_to_apply(shown, preview)  # type: ignore[arg-type]
     assert "a␊undo: yes" in written(shown)

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from interpreter.errors import UsageError
-from interpreter.frontends.terminal.render.saved import open_shown, save_text
+from interpreter.frontends.terminal.render.saved import open_in_viewer, save_text, shown_path
+from model_server import ModelServer
+from terminal.person import someone
 
 
 @pytest.fixture
@@ -24,10 +26,32 @@ def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def test_the_last_one_and_the_ones_before(opened: Path) -> None:
     first, second = save_text("<b>1</b>", "html"), save_text("<b>2</b>", "html")
-    assert open_shown() == second
-    assert open_shown("2") == first
-    assert open_shown(first) == first
-    assert opened.read_text().split() == [Path(path).as_uri() for path in (second, first, first)]
+    assert (shown_path(), shown_path("2"), shown_path(first)) == (second, first, first)
+    open_in_viewer(second)
+    assert opened.read_text().split() == [Path(second).as_uri()]
+
+
+def test_paths_are_seen_from_the_folder_of_the_session(tmp_path: Path) -> None:
+    (tmp_path / "chart.png").write_bytes(b"")
+    assert shown_path("chart.png", str(tmp_path)) == str(tmp_path / "chart.png")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="xdg-open")
+def test_the_systems_viewer_comes_first(opened: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "browser").rename(tmp_path / "xdg-open")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("DISPLAY", ":77")
+    path = save_text("<b>1</b>", "html")
+    open_in_viewer(path)
+    assert opened.read_text().split() == [path]
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="displays are known by variables")
+def test_without_a_display_nothing_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
+        monkeypatch.delenv(name, raising=False)
+    with pytest.raises(UsageError, match=r"without a display\. The file is /tmp/x\.png"):
+        open_in_viewer("/tmp/x.png")
 
 
 def test_nothing_opens_by_itself(opened: Path) -> None:
@@ -38,4 +62,23 @@ def test_nothing_opens_by_itself(opened: Path) -> None:
 @pytest.mark.parametrize("which", ["0", "99999", "/no/such/file"])
 def test_what_is_not_there(which: str, opened: Path) -> None:
     with pytest.raises(UsageError):
-        open_shown(which)
+        shown_path(which)
+
+
+def test_the_last_file_of_a_block_unless_code_runs_in_a_sandbox(
+    opened: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    work = tmp_path / "project"
+    work.mkdir()
+    monkeypatch.chdir(work)
+    with ModelServer([]) as server, someone(server=server) as person:
+        person.says(">>> _ = [open(name, 'w').write('x') for name in ('a.csv', 'run.desktop')]")
+        person.sees("files: created")
+        person.says("%open")
+        person.sees("/project/a.csv.")
+        person.says("%sandbox workspace")
+        person.says("%open a.csv")
+        person.answers("would open outside it. Open it?", "n")
+        person.sees("Nothing was opened.")
+        assert person.leaves() == 0
+    assert opened.read_text().split() == [(work / "a.csv").as_uri()]

@@ -36,7 +36,7 @@ def test_the_model_sees_what_was_run_and_shares_its_state() -> None:
 def test_the_model_does_not_see_it_where_the_user_wants_that() -> None:
     with ModelServer([text("Yes?")]) as server, someone(server=server) as person:
         person.says("%see off")
-        person.sees("does not see")
+        person.sees("doesn't see")
         person.says("!echo one$((1 + 1))three")
         person.sees("one2three")
         person.says(">>> 'se' + 'cret'")
@@ -73,7 +73,7 @@ def test_an_error_and_an_interrupt_leave_the_prompt_in_order() -> None:
         person.types("\x03")
         person.sees("Interrupted")
         person.says("!")
-        person.sees("as in !ls")
+        person.sees("for example !ls")
         assert person.leaves() == 0
 
 
@@ -84,7 +84,7 @@ def test_files_run_in_the_session_of_their_language(tmp_path: Path) -> None:
     (tmp_path / "inner").mkdir()
     with ModelServer() as server, someone(server=server) as person:
         person.says(f"%cd {tmp_path}")
-        person.sees("All sessions go on in")
+        person.sees("All sessions now work in")
         person.says("%run prepare.py")
         person.says(">>> prepared")
         person.sees("42")
@@ -96,7 +96,7 @@ def test_files_run_in_the_session_of_their_language(tmp_path: Path) -> None:
         person.says("%run nothing.py")
         person.sees("Could not read")
         person.says("%run ../notes.xyz")
-        person.sees("No language here")
+        person.sees("No language runs files")
         person.says("%cd nowhere")
         person.sees("There is no folder")
         person.says("%exit")

@@ -94,7 +94,7 @@ def test_words_first_are_a_sentence_and_the_model_is_to_be_quick(
     [
         (["--modle", "x"], 2, "--model"),
         ([], 2, "standard input is empty"),
-        (["--server"], 1, "not there yet"),
+        (["--server"], 1, "not available yet"),
         (["hello"], 3, "OPENAI_API_KEY"),
         (["hello", "--model", "nobody/knows"], 3, "nobody"),
     ],
@@ -178,7 +178,7 @@ def test_somebody_who_pipes_into_it_at_a_terminal_can_still_be_asked() -> None:
     with ModelServer([tool_call("python", "print(6 * 7)"), text("Done.")]) as server:
         program = [sys.executable, "-c", PROGRAM, "--api_base", server.base_url, "--api_key", "key"]
         person = Person(["sh", "-c", f"echo count | {shlex.join(program)}"])
-        person.answers("Would you like to run this code? (y/n)", "y")
+        person.answers("Run? [y]es  [n]o", "y")
         person.sees("Done.")
         assert person.ends() == 0
         assert "42" in person.rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from interpreter.frontends.terminal.approval import QUESTION
+from interpreter.frontends.terminal.approval import OR_SAY, QUESTION
 from model_server import ModelServer, text, tool_call
 from terminal.person import CTRL_C, CTRL_D, ENTER, someone
 
@@ -19,7 +19,7 @@ def test_a_turn_without_a_single_escape() -> None:
         person.sees("Done.")
         assert person.leaves() == 0
         assert "\x1b" not in person.raw
-        assert person.rows[2:] == [
+        assert person.rows[3:] == [  # below the greeting
             "> count",
             "",
             "I will **count**.",
@@ -27,8 +27,9 @@ def test_a_turn_without_a_single_escape() -> None:
             "```python",
             "print(6 * 7)",
             "```",
-            "undo: yes",
-            QUESTION + " y",
+            "Changes no files",
+            QUESTION + "  [p]review  [e]dit  [s]can  [a]lways  [b]ox",
+            OR_SAY + " y",
             "",
             "42",
             "",

@@ -49,6 +49,59 @@ def test_it_is_seen_and_applied(workspace: Path) -> None:
         assert "it is 42" in str(server.requests[1].messages)
 
 
+def test_a_table_is_described_by_rows_columns_and_cells(workspace: Path) -> None:
+    (workspace / "sales.csv").write_text("id,amount\n" + "".join(f"{n},{n}0\n" for n in range(1, 101)))
+    code = (
+        "lines = open('sales.csv').read().replace('7,70', '7,71').split('\\n')[:-11]\n"
+        "open('sales.csv', 'w').write('\\n'.join(f'{line},x' for line in lines) + '\\n')"
+    )
+    with ModelServer([tool_call("python", code), text("Done.")]) as server, someone(server=server) as person:
+        person.says("run")
+        asks_for_a_preview(person)
+        described = (
+            "sales.csv: 100 -> 90 rows, 2 -> 3 columns",
+            "columns added: x",
+            "10 rows removed, 1 cell changed",
+            "id 7, amount: 70 -> 71",
+        )
+        for words in described:
+            assert words in person.screen, words
+        assert "+++" not in person.screen
+        person.types("d\r")
+        person.sees("+++ b/sales.csv")
+        person.answers(PREVIEW_QUESTION, "y", times=2)
+        person.sees("files: changed sales.csv")
+        person.says("%diff")
+        person.sees("sales.csv: 100 -> 90 rows, 2 -> 3 columns", times=2)
+        person.sees("For the full diff of sales.csv")
+        assert person.leaves() == 0
+
+
+def test_an_excel_file_is_described_the_same_way(workspace: Path) -> None:
+    openpyxl = pytest.importorskip("openpyxl")
+    book = openpyxl.Workbook()
+    for row in [("id", "amount"), *((n, 10 * n) for n in range(1, 101))]:
+        book.active.append(row)
+    book.save(workspace / "sales.xlsx")
+    code = (
+        "import openpyxl\nbook = openpyxl.load_workbook('sales.xlsx')\nbook.active['B8'] = 71\n"
+        "book.active.delete_rows(92, 10)\nbook.save('sales.xlsx')"
+    )
+    with ModelServer([tool_call("python", code), text("Done.")]) as server, someone(server=server) as person:
+        person.says("run")
+        asks_for_a_preview(person)
+        for words in ("100 -> 90 rows, 2 columns", "10 rows removed, 1 cell changed", "id 7, amount: 70 -> 71"):
+            assert words in person.screen, words
+        person.types("d\r")
+        person.sees("id 7, amount: 70 -> 71", times=2)
+        assert "Binary" not in person.screen
+        person.answers(PREVIEW_QUESTION, "y", times=2)
+        person.sees("files: changed sales.xlsx")
+        person.says("%diff")
+        person.sees("id 7, amount: 70 -> 71", times=3)
+        assert person.leaves() == 0
+
+
 @pytest.mark.parametrize("answer", ["n\r", CTRL_C])
 def test_it_is_forgotten_and_asked_about_again(workspace: Path, answer: str) -> None:
     with ModelServer([tool_call("python", CODE), text("Fine.")]) as server, someone(server=server) as person:
@@ -71,7 +124,7 @@ def test_other_answers_explain(workspace: Path) -> None:
         person.says("run")
         asks_for_a_preview(person)
         person.types("what\r")
-        person.sees("y makes it real")
+        person.sees("Type one of the letters in brackets.")
         person.sees(PREVIEW_QUESTION, times=2)
         person.types("d\r")
         person.sees("+so", times=2)
@@ -98,8 +151,8 @@ def test_where_there_is_none_the_question_stays(workspace: Path) -> None:
     with ModelServer(replies) as server, someone(server=server) as person:
         person.says("run")
         person.answers(QUESTION, "p")
-        person.sees("cannot be previewed")
-        person.sees("Nothing was run. What can be told from its text:")
+        person.sees("can't be previewed")
+        person.sees("The code was not run. Reading it shows:")
         person.answers(QUESTION, "y", times=2)
         person.sees("42")
         person.sees("Fine.")

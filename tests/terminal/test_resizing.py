@@ -69,7 +69,8 @@ def tmux(server: ModelServer, columns: int, lines: int) -> Iterator[Tmux]:
     window = Tmux(shlex.join([sys.executable, *arguments]), columns, lines)
     try:
         window._client.expect(".+")  # there is a server from now on
-        window.sees("Ctrl-D leaves.\n\n>")
+        window.sees("Ctrl-D exits.\nTry: ")
+        window.sees("\n\n>")
         yield window
     finally:
         window.close()

@@ -34,12 +34,12 @@ def test_b_runs_this_block_and_the_next_in_a_sandbox(home: Path) -> None:
         person.answers(QUESTION, "y")
         person.sees("outside")
         person.answers(QUESTION, "?", times=2)
-        person.sees("b runs it, and what comes after it")
+        person.sees("run this and later code in a sandbox")
         person.answers(QUESTION, "b", times=3)
         person.sees("The sandbox has changed")
         person.answers(QUESTION, "b", times=4)  # there is nothing more to turn on
         person.answers(QUESTION, "y", times=5)
-        assert " ".join(person.screen.split()).count("p shows what it would change.") == 1  # not in a sandbox
+        assert person.screen.count("[p]review  [e]dit") == 3  # not in a sandbox
         person.sees("it ran")
         person.sees("Done.")
         person.at_prompt()
@@ -55,7 +55,7 @@ def test_where_no_sandbox_can_be_made_b_asks_again(home: Path) -> None:
     ):
         person.says("run")
         person.answers(QUESTION, "b")
-        person.sees("a sandbox would protect nothing")
+        person.sees("a sandbox would not protect anything")
         person.answers(QUESTION, "y", times=2)
         person.sees("it ran")
         person.sees("Done.")
@@ -66,21 +66,21 @@ def test_where_no_sandbox_can_be_made_b_asks_again(home: Path) -> None:
 def test_the_sandbox_and_the_mode_can_be_seen_and_changed() -> None:
     with ModelServer([]) as server, someone(server=server, columns=120) as person:
         person.says("%sandbox")
-        person.sees("There is no sandbox")
+        person.sees("The sandbox is off")
         person.says("%sandbox read-only")
-        person.sees("it can change nothing")
+        person.sees("it can't change anything")
         person.says("!touch made; echo so")
         person.sees("Read-only file system")
         person.says("%sandbox strong")
         person.sees("not 'strong'")
         person.says("%mode")
-        person.sees("The mode is ask")
+        person.sees("Mode ask:")
         person.says("%mode auto-in-sandbox")
-        person.sees("where a sandbox holds it")
+        person.sees("code in a sandbox runs without asking")
         person.sees("auto-in-sandbox, sandbox read-only")
         person.says("%mode wild")
         person.sees("not 'wild'")
         person.says("%sandbox off")
-        person.sees("There is no sandbox", times=2)
+        person.sees("The sandbox is off", times=2)
         assert person.leaves() == 0
     assert not Path("made").exists()

@@ -43,7 +43,7 @@ def test_it_is_given_for_a_block_a_session_and_always(data: Path) -> None:
         person.says("run")
         person.sees(f"wants: to read {data}")
         person.answers(GRANT_QUESTION, "what")
-        person.sees("a always, in this folder")
+        person.sees("Type one of the letters in brackets")
         person.answers(GRANT_QUESTION, "y", times=2)
         person.sees("One.")
         assert "I read 1 2 3" in person.rows
@@ -75,5 +75,5 @@ def test_a_no_is_a_no_to_where_a_link_leads(data: Path, plain: list[str]) -> Non
 def test_where_nobody_is_the_model_is_told_and_goes_on(data: Path) -> None:
     with ModelServer([tool_call("shell", reading(data)), text("Then not.")]) as server:
         done = interpreter("-y", "--plain", "--sandbox", "workspace", "go", server=server)
-        assert "nobody was there to give it" in server.requests[-1].messages[-1]["content"]
+        assert "there was no one to ask" in server.requests[-1].messages[-1]["content"]
     assert done.returncode == 0 and "Then not." in done.stdout and "I read 1" not in done.stdout

@@ -72,7 +72,7 @@ def test_display_message(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_local_setup_with_nobody_to_ask_says_what_there_is() -> None:
-    with pytest.raises(LocalServerError, match="nobody to ask"):
+    with pytest.raises(LocalServerError, match="no terminal to ask at"):
         OpenInterpreter(offline=True).local_setup()
 
 
@@ -90,7 +90,7 @@ print(len(messages), input("more? "))
 def test_on_a_terminal_it_is_drawn_and_the_terminal_given_back() -> None:
     with ModelServer([tool_call("python", "print(6 * 7)"), text("It is **42**.")]) as server:
         person = Person([sys.executable, "-c", SCRIPT.format(address=server.base_url)])
-        person.answers("Would you like to run this code? (y/n)", "y")
+        person.answers("Run? [y]es  [n]o", "y")
         person.sees("It is 42.")
         person.answers("more?", "yes")
         person.sees("3 yes")
@@ -117,7 +117,7 @@ asyncio.run(main())
 def test_a_question_can_be_asked_inside_a_running_event_loop() -> None:
     with ModelServer([tool_call("python", "print(6 * 7)"), text("It is **42**.")]) as server:
         person = Person([sys.executable, "-c", INSIDE_A_LOOP.format(address=server.base_url)])
-        person.answers("Would you like to run this code? (y/n)", "y")
+        person.answers("Run? [y]es  [n]o", "y")
         person.sees("3 messages")
         assert person.ends() == 0
         assert person.mode_is_restored

@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interpreter.frontends.terminal.render.ansi import without_styles
-from interpreter.frontends.terminal.render.display import Display
+from interpreter.frontends.terminal.render.display import Display, Screen
 from interpreter.frontends.terminal.render.markdown import MarkdownView
-from interpreter.frontends.terminal.render.screen import Screen
 from interpreter.frontends.terminal.render.theme import Theme
 from terminal.emulator import EmulatedOutput, Emulator
 

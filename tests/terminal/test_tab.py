@@ -57,6 +57,8 @@ def offered(interpreter: OpenInterpreter, typed: str) -> list[str]:
         ("%% cat data/s", ["%% cat data/sales.csv"]),
         ("%undo 3 --f", ["%undo 3 --files"]),
         ("%why data/s", ["%why data/sales.csv"]),
+        ("/verb", ["/verbose"]),
+        ("/dev/nul", ["/dev/null"]),
     ],
 )
 def test_commands_and_files(interpreter: OpenInterpreter, typed: str, lines: list[str]) -> None:
@@ -109,6 +111,29 @@ def test_at_the_keyboard(tmp_path: Path) -> None:
         person.at_prompt()
         person.types("%s" + TAB)
         person.sees("%save_message")
-        person.sees("look at a value")
+        person.sees("Show a value")
         person.types("\x03")
         assert person.leaves() == 0
+
+
+@pytest.mark.parametrize("sign", ["%", "/"])
+def test_a_menu_of_commands_opens_while_typing(sign: str) -> None:
+    with ModelServer([]) as server, someone("--model", "gpt-4o", server=server) as person:
+        person.at_prompt()
+        person.types(sign)
+        person.sees(f"{sign}vars")
+        person.sees("List the live variables")
+        person.types("red")
+        person.wait_until(lambda: f"{sign}redo" in person.screen and f"{sign}vars" not in person.screen, "the command")
+        person.types("\x1b[B")  # down: the menu's entry
+        person.sees(f"> {sign}redo")
+        person.types(ENTER)
+        person.sees("othing to redo")
+        assert person.leaves() == 0
+
+
+def test_prose_opens_no_menu(interpreter: OpenInterpreter) -> None:
+    with ModelServer([text("Yes.")]) as server, someone("--model", "gpt-4o", server=server) as person:
+        person.says("100% of / is used")
+        person.sees("Yes.")
+        assert "%vars" not in person.raw and "/vars" not in person.raw

@@ -62,6 +62,16 @@ def test_rows_are_left_out_as_pandas_did_or_as_the_screen_needs() -> None:
     assert fifty[-1] == "32 rows not shown"
 
 
+@pytest.mark.parametrize("note", ["<p>5000 rows × 1 columns</p>", "<small>shape: (5_000, 1)</small>"])
+def test_rows_that_the_page_itself_leaves_out_are_counted(note: str) -> None:
+    cells = ["0", "1", *map(str, range(2, 50)), "...", *map(str, range(4950, 5000))]
+    page = f"<div><table>{''.join(f'<tr><td>{cell}</td></tr>' for cell in cells)}</table>{note}</div>"
+    table = table_in(page)
+    assert table is not None
+    assert without_styles(fitted(table, 79, Theme())[0][-1]).endswith(" · 4,982 rows not shown")
+    assert table.what_is_saved == "part of the table, 100 rows"
+
+
 def test_several_levels_of_names() -> None:
     frame = pd.DataFrame({"b": list("xxy"), "c": list("uvu"), "a": [1, 2, 3]}).pivot_table(
         index=["b", "c"], values="a", aggfunc=["sum", "max"]
@@ -149,6 +159,13 @@ def test_what_does_not_fit_is_in_a_file() -> None:
     assert Path(stage.rows[-1].removeprefix("Whole table: ")).read_text().count("<th>") > 60
 
 
+def test_a_page_that_has_not_all_of_the_table_does_not_claim_so() -> None:
+    stage = Stage()
+    stage.show(*shown_frame(pd.DataFrame(np.ones((100, 60)))), over())
+    stage.display.finish()
+    assert stage.rows[-1].startswith("Part of the table, 10 rows: ")
+
+
 def test_a_page_keeps_its_text_unless_that_says_nothing() -> None:
     stage = Stage()
     page = {"role": "computer", "type": "code", "format": "html", "content": "<b>x</b>", "recipient": "user"}
@@ -173,4 +190,6 @@ def test_in_plain_text_a_table_is_lines_and_a_file() -> None:
         display.show(chunk)  # type: ignore[arg-type]
     text = "".join(written)
     assert "99  99" in text
-    assert re.search(r"^\[table: 100 rows × 1 columns, the whole saved to \S+page-\d+\.html\]$", text, re.MULTILINE)
+    assert re.search(
+        r"^\[table: 100 rows × 1 columns, part of the table, 10 rows saved to \S+\.html\]$", text, re.MULTILINE
+    )

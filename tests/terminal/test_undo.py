@@ -12,7 +12,7 @@ from terminal.person import CTRL_C, ENTER, Person, someone
 from waiting import until
 
 pytestmark = pytest.mark.usefixtures("no_strays")
-ALLOWED = "Would you like to run this code? (y/n)"
+ALLOWED = "Run? [y]es  [n]o"
 QUESTION = "Change these files? [y/N]"
 DOWN, ESCAPE = "\x1b[B", "\x1b"
 
@@ -41,7 +41,7 @@ def test_files_variables_and_conversation_go_back_together_and_return(work: Path
     with ModelServer([tool_call("python", code), text("Done.")]) as server, someone("-y", server=server) as person:
         person.says(">>> x = 1")
         person.says("Change it")
-        person.sees("files: created made.txt · changed data.txt (%undo takes it back)")
+        person.sees("files: created made.txt · changed data.txt (%undo reverts it)")
         person.sees("Done.")
         person.says("%undo")
         person.sees(QUESTION)
@@ -51,10 +51,10 @@ def test_files_variables_and_conversation_go_back_together_and_return(work: Path
         assert "Variables: Python" in asked
         assert (work / "data.txt").read_text() == "new\n"
         person.types("y" + ENTER)
-        person.sees("Taken back: 4 messages, 2 files, the variables of Python.")
+        person.sees("Undone: 4 messages, 2 files, the Python variables.")
         assert (work / "data.txt").read_text() == "old\n" and not (work / "made.txt").exists()
         person.says("%redo -y")
-        person.sees("Done again: 4 messages, 2 files, the variables of Python.")
+        person.sees("Redone: 4 messages, 2 files, the Python variables.")
         assert (work / "data.txt").read_text() == "new\n" and (work / "made.txt").exists()
         person.says(">>> x * 100")
         person.sees("4100")
@@ -88,13 +88,13 @@ def test_a_turn_without_files_goes_at_once(work: Path) -> None:
         person.says("Hello")
         person.sees("Hello to you.")
         person.says("%undo")
-        person.sees("Taken back:\n  user message: Hello\n  assistant message: Hello to you.\n%redo brings it back")
+        person.sees("Undone:\n  user message: Hello\n  assistant message: Hello to you.\nTo bring it back, use %redo")
         person.says("%redo")
-        person.sees("Done again:\n  user message: Hello")
+        person.sees("Redone:\n  user message: Hello")
         person.says("%redo")
         person.sees("There is nothing to redo.")
         person.says("%undo")
-        person.sees("Taken back:", times=2)
+        person.sees("Undone:", times=2)
         person.says("It is me")
         person.sees("Who?")
         assert "Hello" not in str(server.requests[-1].messages[1:])
@@ -107,7 +107,7 @@ def test_only_a_part(work: Path) -> None:
         person.says("Write it")
         person.sees("Done.")
         person.says("%undo --files -y")
-        person.sees("Taken back: 1 file.")
+        person.sees("Undone: 1 file.")
         assert not (work / "a.txt").exists()
         person.says(">>> x * 100")
         person.sees("500")
@@ -115,7 +115,7 @@ def test_only_a_part(work: Path) -> None:
         person.sees("Still here.")
         assert "Write it" in str(server.requests[-1].messages)
         person.says("%undo --everything")
-        person.sees("--everything means nothing here.")
+        person.sees("Unknown option: --everything.")
         person.says("%undo 77")
         person.sees("steps can be undone.")
         assert person.leaves() == 0
@@ -127,7 +127,7 @@ def test_one_block_of_a_turn(work: Path) -> None:
         person.says("Write them")
         person.sees("Done.")
         person.says("%undo --block -y")
-        person.sees("Taken back: 3 messages, 1 file")
+        person.sees("Undone: 3 messages, 1 file")
         assert [path.name for path in work.iterdir()] == ["a.txt"]
         assert person.leaves() == 0
 
@@ -142,15 +142,15 @@ def test_what_somebody_else_changed_is_asked_about(work: Path) -> None:
         (work / "a.txt").write_text("mine\n")
         (work / "b.txt").write_text("mine\n")
         person.says("%undo")
-        person.sees("changed by somebody else since: a.txt")
+        person.sees("changed since, outside this session: a.txt")
         person.answers(QUESTION, "y")
-        person.sees("a.txt was changed by somebody else since.")
+        person.sees("a.txt has been changed since, outside this session.")
         person.sees("-mine\n+old")
-        person.answers("r restores it, a restores all 2, n keeps all 2. [k]", "what?")
+        person.answers("r: restore it, a: restore all 2, n: keep all 2 [k]", "what?")
         person.answers("[k]", "", times=2)
-        person.answers("r restores it. [k]", "r")
-        person.sees("Taken back: 4 messages, 2 files, the variables of Python.")
-        person.sees("a.txt is left as it is: somebody else changed it after the block.")
+        person.answers("r: restore it [k]", "r")
+        person.sees("Undone: 4 messages, 2 files, the Python variables.")
+        person.sees("a.txt was left unchanged: it was changed after the block.")
         found = {path.name: path.read_text() for path in work.iterdir()}
         assert found == {"a.txt": "mine\n", "b.txt": "old\n", "c.txt": "old\n"}
         assert person.leaves() == 0
@@ -165,12 +165,12 @@ def test_the_users_own_repository_stays_as_it_is(work: Path) -> None:
         person.says(f"%% {setup}; echo ready$((40 + 2))")
         person.sees("ready42")
         person.says("Stage it")
-        person.sees("files: changed .git/, a.txt (%undo takes it back)")
+        person.sees("files: changed .git/, a.txt (%undo reverts it)")
         person.sees("Done.")
         person.says("%undo")
-        person.sees(".git stays as it is: its commits and its index are git's own")
+        person.sees(".git is left alone: git manages its commits and its index")
         person.answers(QUESTION, "y")
-        person.sees("Taken back: 4 messages, 1 file")
+        person.sees("Undone: 4 messages, 1 file")
         person.says("%% git diff --cached --stat")
         person.sees("1 file changed")
         assert (work / "a.txt").read_text() == "old\n"
@@ -196,13 +196,13 @@ def test_choosing_a_moment(work: Path) -> None:
         person.says("%rewind")
         person.sees("Search:")
         person.types("thanks" + ENTER)
-        person.sees("Taken back:\n  user message: Thanks\n  assistant message: Second.")
+        person.sees("Undone:\n  user message: Thanks\n  assistant message: Second.")
         person.says("%rewind 1")
         person.answers(QUESTION, "y")
-        person.sees("Taken back: 4 messages, 1 file")
+        person.sees("Undone: 4 messages, 1 file")
         assert not (work / "a.txt").exists()
         person.says("%rewind now -y")
-        person.sees("Done again: 6 messages, 1 file")
+        person.sees("Redone: 6 messages, 1 file")
         assert (work / "a.txt").read_text() == "a"
         assert person.leaves() == 0
 
@@ -220,13 +220,13 @@ def test_what_a_block_changed_and_who_let_it(work: Path) -> None:
         person.sees("Binary files /dev/null and b/b.bin differ")
         assert "--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n" in person.screen
         person.says("%diff 3")
-        person.sees("It changed no files of the workspace.")
+        person.sees("It changed no files in the workspace.")
         person.says("%why a.txt:2")
         person.sees("a.txt:2: block 2, approved by you at ")
-        person.sees("in answer to: Make it a number")
+        person.sees("in reply to: Make it a number")
         person.sees("    open('a.txt', 'w').write(")
         person.says("%why a.txt:1")
-        person.sees("No block of this conversation made line 1 of a.txt what it is.")
+        person.sees("No block in this conversation changed line 1 of a.txt.")
         person.says("!echo more >> a.txt")
         person.says("%why a.txt:3")
         person.sees("which you ran yourself at ")
@@ -237,11 +237,11 @@ def test_what_a_block_changed_and_who_let_it(work: Path) -> None:
 
 def falls_into_the_middle(person: Person, work: Path, times: int) -> bool:
     """Press Ctrl-C as soon as an undo has begun to delete; whether it was in time."""
-    interrupted = "Interrupted half way."
+    interrupted = "Interrupted halfway."
     person.says("%undo -y")
     until(lambda: len(os.listdir(work)) < 3000, "the first file to go")
     person.types(CTRL_C)
-    person.wait_until(lambda: interrupted in person.screen or person.screen.count("Taken back") == times, interrupted)
+    person.wait_until(lambda: interrupted in person.screen or person.screen.count("Undone") == times, interrupted)
     return interrupted in person.screen
 
 
@@ -254,10 +254,10 @@ def test_ctrl_c_in_the_middle_is_told_and_the_same_command_goes_on(work: Path) -
             if falls_into_the_middle(person, work, times):
                 break
             person.says("%redo -y")
-            person.sees("Done again", times)
+            person.sees("Redone", times)
         assert 0 < len(os.listdir(work)) < 3000
         person.says("%undo -y")
-        person.sees("Taken back")
+        person.sees("Undone")
         assert not os.listdir(work)
         assert person.leaves() == 0
 
@@ -270,7 +270,7 @@ def test_what_javascript_had_is_run_again(work: Path) -> None:
             person.says("%run block.js")
             person.sees(code[-4:-1])
         person.says("%undo")
-        person.sees("Not the variables of JavaScript: they cannot be rewound")
+        person.sees("Can't restore the JavaScript variables: not possible in this language")
         person.sees("again (%rerun javascript)")
         assert "Not covered" not in person.screen
         person.says("%rerun javascript")
@@ -288,10 +288,10 @@ def test_own_blocks_go_one_by_one(work: Path) -> None:
         person.says("%% echo b > b.txt")
         person.sees("files: created b.txt")
         person.says("%undo -y")
-        person.sees("Taken back: 1 file, the variables of Shell.")
+        person.sees("Undone: 1 file, the Shell variables.")
         assert [path.name for path in work.iterdir()] == ["a.txt"]
         person.says("%undo -y")
-        person.sees("Taken back: 1 message, 1 file, the variables of Shell.")
+        person.sees("Undone: 1 message, 1 file, the Shell variables.")
         assert not list(work.iterdir())
         assert person.leaves() == 0
 
@@ -305,26 +305,26 @@ def test_a_conversation_that_is_taken_up_again(work: Path) -> None:
             person.says("And more")
             person.sees("More.")
             person.says("%undo")
-            person.sees("Taken back:")
+            person.sees("Undone:")
             assert person.leaves() == 0
         with someone("-y", "--continue", server=server) as person:
             person.says("%undo")
-            person.sees("Variables of an earlier run of the session cannot be brought back")
+            person.sees("Variables from an earlier run of the session can't be restored")
             person.answers(QUESTION, "y")
-            person.sees("Taken back: 4 messages, 1 file.")
+            person.sees("Undone: 4 messages, 1 file.")
             assert not (work / "a.txt").exists()
             person.says("%redo -y")
-            person.sees("Done again: 4 messages, 1 file.")
+            person.sees("Redone: 4 messages, 1 file.")
             person.says("%branch")
             person.sees("a new conversation")
             person.says("%undo -y")
-            person.sees("Taken back: 4 messages, 1 file.", times=2)
-            person.sees("Taken back: 4 messages, 1 file.", times=2)
+            person.sees("Undone: 4 messages, 1 file.", times=2)
+            person.sees("Undone: 4 messages, 1 file.", times=2)
             assert not (work / "a.txt").exists()
             assert person.leaves() == 0
 
 
-def test_after_a_reset_there_is_nothing_to_take_back(work: Path) -> None:
+def test_a_reset_without_a_record_brings_back_conversation_and_variables(work: Path) -> None:
     profile = work.parent / "unsaved.yaml"
     profile.write_text("conversation_history: false\n")
     arguments = ("-y", "--profile", str(profile))
@@ -335,14 +335,47 @@ def test_after_a_reset_there_is_nothing_to_take_back(work: Path) -> None:
         person.says("%why a.txt")
         person.sees("who approved it is not recorded")
         person.says("%undo -y")
-        person.sees("Taken back: 4 messages, 1 file")
+        person.sees("Undone: 4 messages, 1 file")
         person.says("%redo -y")
-        person.sees("Done again: 4 messages, 1 file")
-        person.says("%reset")
-        person.sees("The conversation is empty")
+        person.sees("Redone: 4 messages, 1 file")
+        person.says("%reset -y")
+        person.sees("Cleared. Until you exit, %undo brings the conversation and the variables back")
         person.says("%undo")
-        person.sees("There is nothing to undo.")
+        person.sees("Reset undone: 4 messages and the variables are back.")
+        person.says("%undo -y")
+        person.sees("ran before this session loaded the conversation")
         assert (work / "a.txt").exists()
+        assert person.leaves() == 0
+
+
+def test_a_reset_asks_and_can_be_undone(work: Path) -> None:
+    replies = [tool_call("python", writing("a.txt", "a", "x = 41; ")), text("Done."), text("New."), text("Old.")]
+    with ModelServer(replies) as server, someone("-y", server=server) as person:
+        person.says("Write it")
+        person.sees("Done.")
+        person.says("%reset")
+        person.answers("Clear the conversation and all variables? Files are not touched. (y/n)", "n")
+        person.sees("Nothing changed.")
+        person.says("%reset")
+        person.answers("Files are not touched. (y/n)", "y", times=2)
+        person.sees("Cleared.")
+        person.says(">>> 'x' in globals()")
+        person.sees("False")
+        person.says("Something else")
+        person.sees("New.")
+        assert "Write it" not in str(server.requests[-1].messages)
+        person.says("%undo 2 -y")
+        person.sees("Undone:")
+        person.says("%undo")
+        person.sees("Reset undone: 4 messages and the variables are back.")
+        person.says(">>> x + 1")
+        person.sees("42")
+        person.says("And before?")
+        person.sees("Old.")
+        assert "Write it" in str(server.requests[-1].messages)
+        person.says("%undo 3 -y")
+        person.sees("1 file")
+        assert not (work / "a.txt").exists()
         assert person.leaves() == 0
 
 
@@ -355,11 +388,11 @@ def test_plain_lines(work: Path) -> None:
         person.sees("Done.")
         person.at_prompt()
         person.types("%rewind" + ENTER)
-        person.sees("%rewind NUMBER goes there")
+        person.sees("%rewind NUMBER goes back")
         person.at_prompt()
         person.types("%undo" + ENTER)
         person.answers(QUESTION, "y")
-        person.sees("Taken back: 4 messages, 1 file")
+        person.sees("Undone: 4 messages, 1 file")
         assert not (work / "a.txt").exists()
         person.at_prompt()
         person.types("%exit" + ENTER)

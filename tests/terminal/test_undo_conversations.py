@@ -180,20 +180,20 @@ def test_without_anybody_to_ask(talk: OpenInterpreter, work: Path) -> None:
     talk.auto_run = False
     assert "Three." in desk.run("%undo")
     shown = desk.run("%undo")
-    assert "  deleted a.txt" in shown and "nobody is here to say yes" in shown
+    assert "  deleted a.txt" in shown and "there is no terminal to ask at" in shown
     assert (work / "a.txt").exists() and said(talk) == ["first", "second"]
-    assert "Taken back: 4 messages, 1 file." in desk.run("%undo -y")
+    assert "Undone: 4 messages, 1 file." in desk.run("%undo -y")
     assert not (work / "a.txt").exists()
     listed = desk.run("%rewind")
     assert "first" in listed and "now" in listed and "here" in listed
-    assert "Done again: 4 messages, 1 file." in desk.run("%rewind 4 -y")
-    assert "There is no point 99." in desk.run("%rewind 99")
+    assert "Redone: 4 messages, 1 file." in desk.run("%rewind 4 -y")
+    assert "There is no checkpoint 99." in desk.run("%rewind 99")
 
 
 def test_without_anybody_what_somebody_else_changed_stays(talk: OpenInterpreter, work: Path) -> None:
     (work / "a.txt").write_text("mine\n")
     shown = Desk(talk).run("%undo 2 -y")
-    assert "a.txt is left as it is: somebody else changed it after the block." in shown
+    assert "a.txt was left unchanged: it was changed after the block." in shown
     assert (work / "a.txt").read_text() == "mine\n" and said(talk) == ["first"]
 
 
@@ -203,7 +203,7 @@ def test_a_difference_of_a_whole_turn_and_of_none(talk: OpenInterpreter) -> None
     turns = [point.id for point in talk.checkpoints if point.kind == "turn"]
     assert "+written" in desk.run(f"%diff {turns[1]}")
     assert "No block ran in that turn." in desk.run(f"%diff {turns[0]}")
-    assert "There is no point 99." in desk.run("%diff 99")
+    assert "There is no checkpoint 99." in desk.run("%diff 99")
     assert "%rewind lists them" in desk.run("%diff last")
 
 
@@ -221,7 +221,7 @@ def test_long_differences_are_cut(talk: OpenInterpreter, work: Path) -> None:
     talk.computer.run("long", "")
     desk = Desk(talk)
     number = talk.checkpoints[-1].id
-    assert f"%diff {number} --all shows all of long.txt." in desk.run("%diff")
+    assert f"For the full diff of long.txt: %diff {number} --all" in desk.run("%diff")
     assert desk.run("%diff --all").count("+iiiii") == 500
 
 
@@ -232,8 +232,8 @@ def test_files_switched_off(work: Path, chatting: Chatting) -> None:
     interpreter.computer.languages.append(Files)
     interpreter.chat("write", display=False)
     desk = Desk(interpreter)
-    assert "Undo of files is off" in desk.run("%why a.txt")
-    assert "Not covered: Undo of files is off" in desk.run("%undo")
+    assert "File undo is off" in desk.run("%why a.txt")
+    assert "Not covered: File undo is off" in desk.run("%undo")
     assert (work / "a.txt").exists() and interpreter.messages == []
 
 
@@ -248,13 +248,13 @@ def test_who_approved_a_block(chatting: Chatting, work: Path) -> None:
                 interpreter.pending.edit("write d.txt")
             interpreter.auto_run = interpreter.pending.code == "write d.txt"
     desk = Desk(interpreter)
-    assert ", approved by the program that runs this at " in desk.run(f"%why {work / 'a.txt'}")
+    assert ", approved by the calling program at " in desk.run(f"%why {work / 'a.txt'}")
     shown = desk.run(f"%why {work / 'd.txt'}")
     assert ", edited and approved by you at " in shown
-    assert "in answer to: write them\n    write d.txt" in shown
-    assert ", not asked about (auto_run), run at " in desk.run(f"%why {work / 'c.txt'}")
+    assert "in reply to: write them\n    write d.txt" in shown
+    assert ", run without asking (auto_run) at " in desk.run(f"%why {work / 'c.txt'}")
     for command in ("%undo -y", "%redo -y", "%undo --conversation"):
         desk.run(command)
     assert ", edited and approved by you at " in desk.run(f"%why {work / 'd.txt'}")
-    assert "No block of this conversation made" in desk.run("%why /etc/hostname")
-    assert "as in %why out.csv" in desk.run("%why")
+    assert "No block in this conversation changed" in desk.run("%why /etc/hostname")
+    assert "for example %why out.csv" in desk.run("%why")

@@ -50,10 +50,10 @@ def test_a_line_for_what_a_block_changed() -> None:
     deleted = [change("deleted", "old", "folder"), *(change("deleted", f"old/{name}") for name in "abc")]
     three = [change("changed", "data.json"), change("created", "out.csv"), *deleted]
     shown = "files: created out.csv · changed data.json · deleted old/ (3)"
-    assert told(*three, width=99) == f"{shown} (%undo takes it back)"
+    assert told(*three, width=99) == f"{shown} (%undo reverts it)"
     assert told(*three) == f"{shown} (%undo)"
     assert told(*three, width=65) == shown
-    assert told(change("renamed", "new", **{"from": "was"})) == "files: renamed was to new (%undo takes it back)"
+    assert told(change("renamed", "new", **{"from": "was"})) == "files: renamed was to new (%undo reverts it)"
     assert told(change("mode", "run.sh"), change("touched", "x")).startswith("files: mode of run.sh · touched x")
     assert told(change("created", "empty", "folder")).startswith("files: created empty/ (%undo")
 
@@ -62,10 +62,10 @@ def test_a_renamed_folder_is_one() -> None:
     folders = [change("created", name, "folder") for name in ("b", "b/in")]
     folders += [change("deleted", name, "folder") for name in ("a", "a/in", "other")]
     files = [change("renamed", f"b/{name}", **{"from": f"a/{name}"}) for name in ("x", "in/y")]
-    assert told(*folders, *files) == "files: deleted other/ · renamed a/ to b/ (2) (%undo takes it back)"
+    assert told(*folders, *files) == "files: deleted other/ · renamed a/ to b/ (2) (%undo reverts it)"
     apart = change("renamed", "b/new", **{"from": "old"})
     assert told(*folders, *files, apart, change("created", "b/z"), width=99) == (
-        "files: created b/z · deleted other/ · renamed a/ to b/ (2), old to b/new (%undo takes it back)"
+        "files: created b/z · deleted other/ · renamed a/ to b/ (2), old to b/new (%undo reverts it)"
     )
 
 
@@ -79,12 +79,12 @@ def test_nothing_to_tell() -> None:
 
 def test_what_git_writes_is_one_word() -> None:
     inside = [change("created", f".git/objects/{number}") for number in range(20)]
-    assert told(*inside, change("changed", ".git/index")) == "files: changed .git/ (%undo takes it back)"
+    assert told(*inside, change("changed", ".git/index")) == "files: changed .git/ (%undo reverts it)"
 
 
 def test_names_give_way_to_numbers_where_there_is_no_room() -> None:
     many = [change("created", f"file{number}.txt") for number in range(12)]
-    assert told(*many) == "files: created file0.txt, file1.txt, file10.txt, 9 more (%undo takes it back)"
+    assert told(*many) == "files: created file0.txt, file1.txt, file10.txt, 9 more (%undo reverts it)"
     assert told(*many, width=20) == "files: 12 created"
     assert told(*many, change("changed", "y"), change("deleted", "x"), width=25) == "files: 14 changes"
     assert told(*many, change("deleted", "x"), width=30) == "files: 12 created · deleted x"
@@ -108,7 +108,7 @@ def test_the_line_stands_below_the_output(columns: int, silent: bool) -> None:
     stage.show({"role": "computer", "type": "status", "format": "files", "content": content})
     stage.show({"role": "computer", "type": "console", "format": "active_line", "content": None, "ended": "done"})
     stage.display.finish()
-    last = "files: created out.csv (%undo takes it back)" if columns == 80 else "files: created out.csv (%undo)"
+    last = "files: created out.csv (%undo reverts it)" if columns == 80 else "files: created out.csv (%undo)"
     assert stage.rows == ([last] if silent else ["printed", last])
 
 
@@ -142,8 +142,8 @@ def test_each_file_with_what_happens_to_it() -> None:
         "  restored a.txt",
         "  deleted made/ (1)",
         "  renamed back new.txt to old.txt",
-        "  changed by somebody else since: mine.txt",
-        "  .git stays as it is: its commits and its index are git's own",
+        "  changed since, outside this session: mine.txt",
+        "  .git is left alone: git manages its commits and its index",
     ]
 
 
@@ -172,7 +172,7 @@ def test_variables_and_what_is_not_covered() -> None:
     shown = undo_words.lines(undo_plan(variables=variables, notes=("It sent a mail.",)))
     assert shown == [
         "Variables: Python, Shell",
-        "Not the variables of JavaScript: it cannot (%rerun javascript)",
+        "Can't restore the JavaScript variables: it cannot (%rerun javascript)",
         "Not covered: It sent a mail.",
     ]
 
@@ -182,15 +182,15 @@ def test_what_was_done() -> None:
     found = undo_plan(plan(*steps), notes=("Known.",))
     report = Report("undo", ("1",), ("a.txt", "made"))
     undone = UndoResult(found, report, {"Python": Restored(lost=["thread Thread-1"])})
-    assert undo_words.summary(undone) == "Taken back: 1 file, the variables of Python."
-    assert undo_words.sentences(undone) == ["Python: Not brought back: thread Thread-1."]
-    assert undo_words.summary(UndoResult(undo_plan())) == "Nothing was to be restored."
+    assert undo_words.summary(undone) == "Undone: 1 file, the Python variables."
+    assert undo_words.sentences(undone) == ["Python: Not restored: thread Thread-1."]
+    assert undo_words.summary(UndoResult(undo_plan())) == "There was nothing to restore."
     hidden = UndoResult(undo_plan(notes=("Known.",), variables=(VariablesPlan("JavaScript", "it cannot"),)))
     assert undo_words.sentences(hidden, shown=True) == []
-    told = ["Not the variables of JavaScript: it cannot (%rerun javascript)", "Known."]
+    told = ["Can't restore the JavaScript variables: it cannot (%rerun javascript)", "Known."]
     assert undo_words.sentences(hidden, shown=False) == told
     again = UndoResult(undo_plan(plan(*steps, direction="redo"), back=False), report)
-    assert undo_words.summary(again) == "Done again: 1 file."
+    assert undo_words.summary(again) == "Redone: 1 file."
 
 
 def test_a_file_that_is_not_covered_reads_like_a_sentence() -> None:
@@ -212,5 +212,5 @@ def test_options_of_undo() -> None:
     assert parse("").parts == ("conversation", "files", "variables")
     wanted = parse("3 --variables --files --blocks -y")
     assert (wanted.place, wanted.parts, wanted.blocks, wanted.yes) == ("3", ("files", "variables"), True, True)
-    with pytest.raises(UndoError, match="--everything means nothing here"):
+    with pytest.raises(UndoError, match="Unknown option: --everything"):
         parse("--everything")

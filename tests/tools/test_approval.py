@@ -70,7 +70,7 @@ def test_reading_on_is_no_consent_to_a_call(chatting: Chatting, tmp_path: Path) 
     chunks = list(notes.interpreter.chat("go", display=False, stream=True))
     (question,) = [chunk for chunk in chunks if chunk["type"] == "confirmation"]
     assert question["format"] == "tool_call" and question["content"]["format"] == "note"
-    assert notes.kept == [] and "nobody was there to give it" in notes.result()
+    assert notes.kept == [] and "there was no one to ask" in notes.result()
 
 
 def test_it_is_answered_through_pending_too(chatting: Chatting, tmp_path: Path) -> None:
@@ -92,7 +92,7 @@ def test_rules_name_it(chatting: Chatting, tmp_path: Path, home: Path, decision:
     notes = Notes(chatting, folder)
     notes.interpreter.chat("go", display=False)
     assert notes.kept == kept
-    assert ("kept" if kept else "The rules here do not allow note: It is so.") in notes.result()
+    assert ("kept" if kept else "The rules don't allow note: It is so.") in notes.result()
 
 
 def test_in_plan_mode_only_what_reads_is_called(chatting: Chatting, tmp_path: Path) -> None:

@@ -7,15 +7,13 @@ import json
 from typing import Any
 
 from interpreter.export import Conversation, without_secrets
-from interpreter.export.html import page
-from interpreter.export.markdown import markdown
+from interpreter.export.documents import markdown, page
 from interpreter.export.notebook import notebook
 from interpreter.export.script.steps import steps_of
-from interpreter.frontends.terminal.render.display import Display
+from interpreter.frontends.terminal.chat import chunks_of
+from interpreter.frontends.terminal.render.display import Display, Screen
 from interpreter.frontends.terminal.render.plain import PlainDisplay
-from interpreter.frontends.terminal.render.screen import Screen
 from interpreter.frontends.terminal.render.theme import Theme
-from interpreter.frontends.terminal.turn import chunks_of
 from interpreter.messages import Chunk, Message
 from interpreter.session.journal.reader import (
     Said,

@@ -72,7 +72,7 @@ def talk() -> Iterator[Callable[..., tuple[OpenInterpreter, ModelServer]]]:
 
     def start(model: str, kind: type[ModelServer], replies: list[Any]) -> tuple[OpenInterpreter, ModelServer]:
         server = kind(replies).start()
-        interpreter = OpenInterpreter(auto_run=True, system_message="Be brief.")
+        interpreter = OpenInterpreter(auto_run=True, stream_all=True, system_message="Be brief.")
         interpreter.llm.model, interpreter.llm.api_base, interpreter.llm.api_key = model, server.base_url, "key"
         interpreter.llm.max_retries = 0
         interpreter.computer.languages = [Echo]
@@ -472,7 +472,7 @@ def test_fences_are_the_same_however_they_are_cut(written: str, data: Any) -> No
 
 
 def test_a_toolbox_is_a_list_with_names() -> None:
-    interpreter = OpenInterpreter()
+    interpreter = OpenInterpreter(stream_all=True)
     assert interpreter.tools.names == ["execute"]
     add_note(interpreter)
     assert [tool.name for tool in interpreter.tools] == ["execute", "note"]
@@ -492,7 +492,7 @@ def test_a_tool_has_a_name_that_every_provider_takes(name: str, policy: Any) -> 
 
 
 def test_execute_is_one_of_the_tools() -> None:
-    interpreter = OpenInterpreter()
+    interpreter = OpenInterpreter(stream_all=True)
     interpreter.computer.languages = [Echo]
     execute = interpreter.tools["execute"]
     assert execute.schema["properties"]["language"]["enum"] == ["echo"]

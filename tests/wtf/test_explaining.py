@@ -17,7 +17,7 @@ from model_server import ModelServer, text, tool_call
 from wtf.shells import PROMPT, SHELLS, shell_with_hook
 
 pytestmark = [pytest.mark.needs("bash", "zsh")]
-QUESTION = "Would you like to run this code? (y/n)"
+QUESTION = "Run? [y]es  [n]o"
 
 
 def said(server: ModelServer, number: int = 0) -> str:
@@ -50,7 +50,7 @@ def test_the_failed_command_is_explained_and_the_fix_runs_after_a_yes(
         shell.comes(PROMPT)
         assert (tmp_path / "work" / "fixed").is_dir()
         told = said(server)
-        assert "(exit 4)" in told and "status 4" in told and "Its output is not known." in told
+        assert "(exit 4)" in told and "status 4" in told and "Its output is unknown." in told
         assert str(tmp_path / "work") in told and name in told
 
 

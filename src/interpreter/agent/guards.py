@@ -66,7 +66,6 @@ class BlockGuard:
         return self._last is not None and self._last[:2] == (language, code)
 
     def ran(self, language: str, code: str, result: list[Any], failed: bool = False) -> None:
-        """A block ran, with this result."""
         self._failed = failed
         self.blocks += 1
         this = (language, code, result)
@@ -104,8 +103,8 @@ class StuckDetector:
             return
         if self.advice is not None:
             raise StuckError(
-                f"The same error has come again and again: {failure} "
-                "Say it in other words or in smaller steps, or use a larger model."
+                f"The same error keeps happening: {failure} Rephrase the request, split it into smaller steps, or use "
+                f"a larger model."
             )
         content = _SAME_ERROR.replace("{error}", failure)
         self._same, self.advice = 0, {"role": "computer", "type": "message", "content": content, "ended": "error"}

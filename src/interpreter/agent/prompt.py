@@ -54,7 +54,7 @@ class SystemPrompt:
             parts = [read_prompt(interpreter.llm.profile.prompt), self._situation()]
         if interpreter.os:
             parts.append(read_prompt("os"))
-        parts += [language.system_message or "" for language in interpreter.computer.languages]
+        parts += [language.system_message or "" for language in interpreter.computer.runtimes.available()]
         if _FIRST_SANDBOX not in self.rendered:
             self.rendered[_FIRST_SANDBOX] = self.rendered[_SANDBOX] = self._sandbox()
         parts += [self.rendered[_FIRST_SANDBOX], interpreter.custom_instructions, self._computer(), self._skills()]
@@ -79,7 +79,8 @@ class SystemPrompt:
 
     def _sandbox(self) -> str:
         sandbox = self._interpreter.sandbox_now()
-        if sandbox is None:
+        # A small model copies the example into every block. What the sandbox denied is in the output anyway.
+        if sandbox is None or self._interpreter.llm.profile.name in ("minimal", "tiny"):
             return ""
         places = [*([sandbox.workspace] if sandbox.writes_workspace else []), *map(str, sandbox.writable), TEMPORARY]
         but = f" but to {', '.join(sandbox.hosts)}" if sandbox.hosts else ""
@@ -111,13 +112,15 @@ class SystemPrompt:
         if SITUATION not in self.rendered:
             try:
                 user = getpass.getuser()
-            except (KeyError, OSError):  # a number without a name, as in containers
+            except (KeyError, OSError, ImportError):  # a number without a name, as in containers
                 user = "an unnamed user"
             self.rendered[SITUATION] = SITUATION.format(
                 system=f"{platform.system()} {platform.release()}",
                 user=user,
                 cwd=self._interpreter.computer.context.cwd,
-                languages=self._interpreter.computer.runtimes.describe_languages(),
+                languages=self._interpreter.computer.runtimes.describe_languages(
+                    only_common=self._interpreter.llm.profile.name != "full"
+                ),
             )
         return self.rendered[SITUATION]
 
@@ -131,9 +134,28 @@ class SystemPrompt:
 # -- what a block did to files, for small models, which do not check what they wrote -----------------------------------
 
 NOTHING_CHANGED = "No file was changed: what was asked is not done yet."
-_ASKS_FOR_FILES = re.compile(
-    r"\b(sav|writ|stor|creat|chang|replac|renam|mov|delet|remov|updat|convert|append|insert|fix)\w*\b|\b(put|set)\b",
-    re.IGNORECASE,
+# A request for a change of files: a verb that begins a clause, and what behind it says that it is about files.
+_FILE, _TABLE = r"[\w*~/-]*\.[a-z]\w{0,4}\b", r"\.(csv|tsv|xlsx?|parquet|json|jsonl|db)\b"
+_FOLDER = r"(folders?|director(y|ies)|archive|zip)\b"
+_FORMAT = r"(a |an )?(new )?(csv|tsv|json|excel|xlsx|parquet|html|pdf|png|markdown|yaml|text|utf-?8|zip)\b"
+_NEW = r".*\b(a|an|the|new|empty|\d+) (\w+ ){0,3}(file|script)s?\b"
+_NO_VARIABLE = r"(?!.*\bvariable)"
+_CHANGES_ASKED = (
+    (r"save|export", _NO_VARIABLE),
+    (r"write|store|output|dump|put|print", rf"{_NO_VARIABLE}.*\b(to|into|in|as)\b.*({_FILE}|\bfiles?\b|{_FORMAT})"),
+    (r"write", rf"{_NEW}|.*\b{_FILE}"),
+    (r"create|make|generate|produce|build|draw|plot|touch", rf"(?!.*\blist of)(.*\b{_FOLDER}|{_NEW}| (the )?{_FILE})"),
+    (r"create|make|generate|produce|build|draw|plot", rf".*\b(called|named|as|to|into) {_FILE}"),
+    (r"zip|unzip|compress|pack|unpack|archive", ""),
+    (r"rename|move|copy|duplicate|delete", rf".*(\bfiles?\b|{_FILE}|{_FOLDER}|\b(them|those)\b)"),
+    (r"convert|translate|turn", rf".*\b(to|into|as) ({_FORMAT}|{_FILE})"),
+    (r"add|append|insert", rf"(?! up\b).*\b(to|into|in|at)\b.*({_FILE}|\bfile\b)"),
+    (r"remove|change|replace|update|fix|set|edit|modify|sort|split|merge|combine", rf".*({_FILE}|\bfiles?\b)"),
+)
+_BEGINS = r"(?:^|[,:;]\s+|\b(?:and|then|please|also|you|(?<!how )to|just)\s+)"
+_ASKS = [re.compile(rf"{_BEGINS}(?:{verbs})\b(?: it| them)?(?:{rest})", re.I) for verbs, rest in _CHANGES_ASKED]
+_ANSWER = re.compile(
+    r"\b(what|how (many|much)|which|print|show|tell|report|count|compute|calculate|find|answer)\b", re.I
 )
 _SHOWN = 3
 _NAMED = 10
@@ -162,8 +184,28 @@ def file_change_note(changed: Mapping[str, Any] | None, folder: str) -> str:
 def is_missing_change(request: str, changed: Mapping[str, Any] | None) -> bool:
     """Whether the user asked for a change of files, and there was none."""
     is_known = changed is None or not (changed.get("off") or changed.get("not_covered"))
-    return is_known and not _listed(changed) and bool(_ASKS_FOR_FILES.search(request))
+    return is_known and not _listed(changed) and asks_for_change(request)
+
+
+def asks_for_change(request: str) -> bool:
+    """Whether a request clearly asks for files to be written, changed or deleted; a question does not."""
+    for sentence in re.split(r"(?<=[.!?])\s+|\n", request):
+        is_question = sentence.rstrip().endswith("?") and not re.match(
+            r"\s*(can|could|would|will) you\b", sentence, re.I
+        )
+        words = re.sub(r"^\s*in (\S+), (.*?)[.!]?\s*$", r"\2 in \1", sentence, flags=re.I)
+        found = [] if is_question else [number for number, asks in enumerate(_ASKS) if asks.search(words.strip())]
+        # "Remove the duplicates in a.csv and print the mean": the table stays as it is, the answer counts.
+        computes = re.search(_TABLE, sentence, re.I) and _ANSWER.search(request)
+        if any(number < len(_ASKS) - 1 or not computes for number in found):
+            return True
+    return False
+
+
+# What llama.cpp and llamafile write where they were started: the block did not.
+_OF_SERVERS = frozenset({"llama.log", "llama-server.log", "llamafile.log", "main.log"})
 
 
 def _listed(changed: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
-    return [each for each in (changed or {}).get("changed", ()) if each["what"] in _VERBS]
+    listed = (changed or {}).get("changed", ())
+    return [each for each in listed if each["what"] in _VERBS and Path(each["path"]).name not in _OF_SERVERS]

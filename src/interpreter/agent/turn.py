@@ -9,12 +9,12 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from interpreter.agent.guards import BlockGuard, StuckDetector, failure_of, without_failures
+from interpreter.agent.guards import BlockGuard, Refusal, StuckDetector, failure_of, without_failures
 from interpreter.agent.prompt import NOTHING_CHANGED, file_change_note, is_missing_change
 from interpreter.computer_api.runtime_pool import unknown_language
 from interpreter.errors import InterpreterError, LimitReachedError, ModelError, RepeatingReplyError
 from interpreter.llm.text_mode import PROSE_LANGUAGES
-from interpreter.messages import Chunk, Fold, Message, has_failed
+from interpreter.messages import Chunk, Fold, Message
 from interpreter.policy.approval import (
     UNATTENDED,
     BlockApproval,
@@ -33,6 +33,13 @@ Step = Chunk | Event  # what a turn yields inside: chunks to publish, and events
 
 DECLINED = "I have declined to run this code."
 ONLY_FIRST = "Only the first block of a reply runs. The rest of this reply was not run."
+# Why a turn ended, where neither the last answer nor the user's own doing shows it.
+ENDINGS = {
+    "limit": "Stopped: the limit of {limit} blocks in one turn (`max_blocks`) is reached.",
+    "repetition": "Stopped: the model was repeating itself.",
+    "no effect": "Stopped: the last actions changed nothing on the screen.",
+}
+_MOST_ANSWERS = 3  # in a row without an action, where `loop` asks the model to go on
 
 
 # How many characters after a block are read to see whether another one begins, where only the first one runs.
@@ -108,6 +115,8 @@ class Turn:
         self.guard = BlockGuard(interpreter.max_blocks, profile.same_results)
         self.stuck = StuckDetector(profile.same_failures)
         self.over = False
+        self.ending = ""
+        self._answers: list[str] = []  # the last ones, since the model last acted
         self._changed: dict[str, Any] | None = None  # by the block that ran last
         self._changed_any = False  # by any block of the turn
         self._fold = Fold(lambda: interpreter.messages, interpreter.max_output)
@@ -136,12 +145,20 @@ class Turn:
                         yield step
                     else:
                         yield from publisher.publish(step)
-                    if self._journal.notice is not None:
-                        yield from publisher.publish(self._journal.take_notice())
+                    if (notice := self._journal.take_notice()) is not None:
+                        yield from publisher.publish(notice)
             yield from publisher.close()
             for chunk in self._control.farewell() if self._control is not None else ():
                 yield from publisher.publish(chunk)
-        except (KeyboardInterrupt, InterpreterError):
+            self.ending = "stopped" if interpreter.cancelled else self.ending or "answered"
+            if words := ENDINGS.get(self.ending):
+                words = words.format(limit=interpreter.max_blocks)
+                yield from publisher.publish(
+                    {"role": "computer", "type": "status", "format": "notice", "content": {"text": words}}
+                )
+        except (KeyboardInterrupt, InterpreterError) as error:
+            kinds = {KeyboardInterrupt: "stopped", LimitReachedError: "limit"}
+            self.ending = kinds.get(type(error), "error")
             yield from publisher.close()
             raise
         finally:
@@ -150,11 +167,14 @@ class Turn:
             self._journal.end_turn()
             if self._control is not None:
                 self._control.end()
-            ended = self._tell("ended")
+            ended = self._tell("ended", reason=self.ending or "stopped")
         yield ended
 
-    def _tell(self, state: str) -> Event:
-        return self.interpreter.session.log.publish("turn", {"state": state}, self._publisher.ids)
+    def _tell(self, state: str, **more: str) -> Event:
+        return self.interpreter.session.log.publish("turn", {"state": state, **more}, self._publisher.ids)
+
+    def _end(self, ending: str) -> None:
+        self.over, self.ending = True, ending
 
     # -- the walk ------------------------------------------------------------------------------------------------
 
@@ -162,10 +182,13 @@ class Turn:
         """Ask, and as long as blocks ran, ask again."""
         prodding, requests = False, 0
         yield from self._control.begin() if self._control is not None else ()
+        last = self.interpreter.messages[-1] if self.interpreter.messages else {}
+        if last.get("role") == "assistant" and last.get("type") == "code":
+            yield from self._block(last.get("format", "python"), last["content"])
         while not self.over:
             most = self.interpreter.max_turns
             if most is not None and requests >= most:
-                words = f"The model has been asked {most} times for this message, which is the limit (`max_turns`)."
+                words = f"Stopped: the limit of {most} requests per message (`max_turns`) is reached."
                 raise LimitReachedError(words)
             requests += 1
             count = self.guard.blocks
@@ -181,20 +204,25 @@ class Turn:
                     return
                 prodding = True
                 self.guard.count()
-                yield {"role": "assistant", "type": "message", "content": "\n\n"}
-            yield {"role": "assistant", "type": "message", "end": True}  # what comes next is another reply
+                yield {"role": "assistant", "type": "message", "content": "\n\n"}  # the reply goes on
+            else:
+                self._answers = []
+                yield {"role": "assistant", "type": "message", "end": True}  # what comes next is another reply
 
     def _ask(self, prodding: bool) -> Generator[Step, None, bool]:
         """One reply of the model, its blocks run as they come; gives whether it had a block of prose."""
-        reply = Reply(self.interpreter.llm.run(self._messages(prodding)), self.interpreter.llm.cancel)
+        reply = Reply(self.interpreter.llm.reply(self._messages(prodding)), self.interpreter.llm.cancel)
         only_first = self.interpreter.llm.profile.one_block
         prose = False
         code: list[str] = []
+        self._answers.append("")
         with closing(reply):
             for chunk in reply:
                 if self.interpreter.cancelled:
                     self.over = True
                     return prose
+                if chunk["type"] == "message":
+                    self._answers[-1] += chunk.get("content") or ""
                 if chunk["type"] not in ("code", "tool_call"):
                     yield {**chunk, "role": "computer" if chunk["type"] == "status" else "assistant"}
                 elif chunk["type"] == "code" and chunk["format"].lower() in PROSE_LANGUAGES:
@@ -209,7 +237,7 @@ class Turn:
                     if not code and chunk["type"] == "code":  # start the runtime while the code is still arriving
                         with contextlib.suppress(InterpreterError):  # which the block would raise again
                             self.interpreter.runtimes.warm(chunk["format"])
-                            self.interpreter.timeline.prepare()
+                            self.interpreter.timeline.files.prepare()
                     code.append(chunk["content"])
                     yield {**chunk, "role": "assistant"}
                 else:
@@ -240,12 +268,20 @@ class Turn:
         return messages
 
     def _wants_more(self) -> bool:
+        """Whether to ask again after an answer without an action; if that leads nowhere, the turn ends."""
         interpreter = self.interpreter
-        if not interpreter.loop or self.over or self.guard.exhausted or not interpreter.messages:
+        if not interpreter.loop or self.over or not interpreter.messages:
             return False
         last = interpreter.messages[-1]
         said = str(last.get("content", ""))
-        return last["role"] == "assistant" and not any(phrase in said for phrase in interpreter.loop_breakers)
+        if last["role"] != "assistant" or any(phrase in said for phrase in interpreter.loop_breakers):
+            return False
+        words = [" ".join(answer.split()) for answer in self._answers]
+        if self.guard.exhausted:
+            self._end("limit")
+        elif len(words) >= _MOST_ANSWERS or words[-1] in words[:-1]:
+            self._end("repetition")
+        return not self.over
 
     def _tell_dropped(self, reply: Reply) -> Generator[Chunk]:
         """Where only the first block of a reply runs: tell the user and the model if there were more."""
@@ -258,9 +294,7 @@ class Turn:
                     yield {**chunk, "role": "computer"}
         if not dropped or self.over:
             return
-        messages = self.interpreter.messages
-        note: Message = {"role": "computer", "type": "message", "recipient": "assistant", "content": ONLY_FIRST}
-        messages.append({**note, "ended": "error"} if has_failed(messages[-1]) else note)
+        self._note(ONLY_FIRST)
         yield {"role": "computer", "type": "status", "format": "notice", "content": {"text": ONLY_FIRST}}
 
     # -- a tool call ---------------------------------------------------------------------------------------------
@@ -269,7 +303,7 @@ class Turn:
         """Call a tool, and record its result under the id of the call."""
         refusal = self.guard.refusal(name, arguments)
         if refusal is not None:
-            self.over = refusal.final
+            self._refused(refusal)
             for chunk in self._say(f"{refusal.words}\n", refusal.failed):
                 yield {**chunk, "call": call} if call is not None else chunk
             return
@@ -285,17 +319,18 @@ class Turn:
     def _block(self, language: str, code: str) -> Generator[Step]:
         refusal = self.guard.refusal(language, code)
         if refusal is not None:
-            self.over = refusal.final
+            self._refused(refusal)
             yield decision("denied", "limit" if self.guard.exhausted else "guard", refusal.words)
             yield from self._say(f"{refusal.words}\n", refusal.failed)
             if refusal.failed and self.stuck.refused():
-                self.over = self.guard.exhausted
+                self.over, self.ending = self.guard.exhausted, "limit" if self.guard.exhausted else ""
             return
         interpreter = self.interpreter
         if interpreter.computer.get_language(language) is None:
-            self.over = self.guard.repeats(language, code)
+            if self.guard.repeats(language, code):
+                self._end("repetition")
             self.guard.ran(language, code, [])
-            yield from self._say(f"{unknown_language(language, interpreter.computer.languages)}\n")
+            yield from self._say(f"{unknown_language(language, interpreter.runtimes.available())}\n")
             return
         approval = BlockApproval(interpreter)
         yield from interpreter.tell_apart()
@@ -337,29 +372,38 @@ class Turn:
                     self._control.called(chunk["content"])
                 if "ended" in chunk and self._control is not None:
                     yield from self._control.after_block()
+                    if self._control.is_stuck:
+                        self._end("no effect")
                 yield event
         publisher.fields = {}
 
     def _tell_files(self) -> None:
         """Tell the model which files changed, where it would not check."""
         interpreter = self.interpreter
-        if not interpreter.timeline.watches_files:
+        if interpreter.timeline.files.record() is None:
             return
         said = (m for m in reversed(interpreter.messages) if m["role"] == "user" and m["type"] == "message")
         words = next((str(message["content"]) for message in said), "")
-        message: Message = {"role": "computer", "type": "message", "recipient": "assistant"}
         if note := file_change_note(self._changed, str(interpreter.workspace)):
-            interpreter.messages.append({**message, "content": note})
+            self._note(note)
         elif not self._changed_any and is_missing_change(words, self._changed):
             self._changed_any = True  # say it once
-            interpreter.messages.append({**message, "content": NOTHING_CHANGED, "ended": "error"})
+            self._note(NOTHING_CHANGED)["ended"] = "unchanged"
+
+    def _note(self, text: str) -> Message:
+        """Tell the model something together with the last output; what was printed stays as it is."""
+        messages = self.interpreter.messages
+        if not messages or messages[-1]["role"] != "computer" or messages[-1]["type"] != "console":
+            messages.append({"role": "computer", "type": "console", "format": "output", "content": ""})
+        messages[-1]["note"] = "\n".join(filter(None, (messages[-1].get("note"), text)))
+        return messages[-1]
 
     def _decline(self, pending: PendingBlock) -> Generator[Chunk]:
         """Tell the model that the block did not run, and why if that is known."""
         messages = self.interpreter.messages
         findings = format_findings(pending)
         if pending.unattended and pending.requires_approval:
-            self.over = True
+            self._end("declined")
             yield from self._say("\n".join(filter(None, [f"Not run: {UNATTENDED}", findings])) + "\n", failed=True)
             return
         messages.append({"role": "user", "type": "message", "content": DECLINED})
@@ -369,7 +413,11 @@ class Turn:
             messages.append({"role": "user", "type": "message", "content": pending.words})
             self.guard.count()
         else:
-            self.over = True
+            self._end("declined")
+
+    def _refused(self, refusal: Refusal) -> None:
+        if refusal.final:
+            self._end("limit" if self.guard.exhausted else "repetition")
 
     def _say(self, text: str, failed: bool = False) -> Generator[Chunk]:
         """Tell the model something in place of a block's output."""

@@ -1,7 +1,7 @@
 """Use cases for any front end: what a person can do with a session besides chatting.
 
 Nothing here prints or reads input. A function that changes a session is a generator: it yields the session's events,
-asks through its questions, and returns its result, None if the answer was no. Functions that only look return data.
+asks through its questions, and returns its result, None if the answer was no. Functions that only read return data.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ Result = TypeVar("Result")
 
 
 def perform(interpreter: OpenInterpreter, action: Action) -> Generator[Event, None, Any]:
-    """Have the user's action performed: its events, and what came of it."""
+    """Perform an action of the user: yields its events, returns its result."""
     yield from interpreter.session.perform(action, interpreter.user)
     return action.result
 
 
 def result_of(events: Generator[Event, None, Result]) -> Result:
-    """Take a use case to its end; its result. Its questions go to whoever else can answer them."""
+    """Run a use case to its end and return its result. Other front ends answer its questions."""
     while True:
         try:
             next(events)

@@ -1,4 +1,4 @@
-"""Files that go along with a message: those it names as `@path`, and images it names by their path."""
+"""Files attached to a message: those it names as `@path`, and images it names by path."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _TRAILING = ".,;:!?)]}'\""
 
 @dataclass(frozen=True)
 class Attachment:
-    """A file or folder that goes along with a message."""
+    """A file or folder attached to a message."""
 
     path: str
     is_image: bool = False
@@ -32,7 +32,7 @@ class Attachment:
 
 @dataclass(frozen=True)
 class Outgoing:
-    """What the user said, with the files that go along, ready to be sent."""
+    """The user's message with its attachments, ready to be sent."""
 
     messages: tuple[Message, ...]
     attached: tuple[Attachment, ...] = ()
@@ -41,7 +41,7 @@ class Outgoing:
 
 
 def prepare(interpreter: OpenInterpreter, text: str, data: str = "") -> Outgoing:
-    """A message with the files that `text` names; `data` goes along as text, whatever it names.
+    """A message with the files that `text` names; `data` is added as plain text.
 
     A model that can see gets the images. Of other files it gets the path: code can read what is in them.
     """
@@ -64,7 +64,7 @@ def send(interpreter: OpenInterpreter, outgoing: Outgoing) -> Generator[Event]:
 
 
 def attachments(text: str, folder: str) -> list[Attachment]:
-    """What a message names, relative to this folder: whatever stands behind an @, else images alone."""
+    """The paths that a message names, relative to this folder: those after an @, otherwise only images."""
     found: dict[str, Attachment] = {}
     for match in _NAMED.finditer(text):
         path = existing(match["at"] or match["path"], folder)
@@ -76,7 +76,7 @@ def attachments(text: str, folder: str) -> list[Attachment]:
 
 
 def missing(text: str, folder: str) -> list[str]:
-    """What stands behind an @ and looks like a file, and is none."""
+    """Words after an @ that look like a file but are not one."""
     named = [match["at"] for match in _NAMED.finditer(text) if match["at"]]
     return [name for name in named if re.search(r"[/.]\w", name) and existing(name, folder) is None]
 
@@ -86,7 +86,7 @@ def is_image(path: str) -> bool:
 
 
 def existing(written: str, folder: str) -> str | None:
-    """The path that is meant, if it is there; a full stop behind it may belong to the sentence."""
+    """The path, if it exists; a full stop after it may belong to the sentence."""
     for spelled in _spellings(written):
         path = os.path.join(folder, os.path.expanduser(spelled))
         if os.path.exists(path):

@@ -9,18 +9,17 @@ from interpreter.app import perform
 from interpreter.errors import UndoError
 from interpreter.session import Do, Event, Question
 from interpreter.session.checkpoints import PARTS, Asks, Part, UndoAction, UndoKind, UndoPlan, UndoResult
-from interpreter.session.checkpoints.fork import Keep, plan_keep
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
-    from interpreter.session.checkpoints import Merged
+    from interpreter.session.checkpoints.fork import Merged
     from interpreter.workspace import Step
 
 
 def plan_undo(
     interpreter: OpenInterpreter, count: int = 1, parts: Collection[Part] = PARTS, blocks: bool = False
 ) -> UndoPlan:
-    """What taking back the last turns, or with `blocks` the last blocks, would change."""
+    """What undoing the last turns, or with `blocks` the last blocks, would change."""
     timeline = interpreter.timeline
     return timeline.plan(timeline.back(count, parts, blocks), parts, "undo")
 
@@ -28,7 +27,7 @@ def plan_undo(
 def plan_redo(
     interpreter: OpenInterpreter, count: int = 1, parts: Collection[Part] = PARTS, blocks: bool = False
 ) -> UndoPlan:
-    """What doing again what was taken back would change."""
+    """What redoing the last undo would change."""
     timeline = interpreter.timeline
     return timeline.plan(timeline.forward(count, parts, blocks), parts, "redo")
 
@@ -43,10 +42,10 @@ def plan_restore(interpreter: OpenInterpreter, checkpoint: int | None, parts: Co
 def carry_out(
     interpreter: OpenInterpreter, plan: UndoPlan, kind: UndoKind = "restore", ask: Asks = "files"
 ) -> Generator[Event, None, UndoResult | None]:
-    """Do what a plan says, after asking: by default before any file changes, and about files that others changed.
+    """Carry out a plan, after asking: by default before any file changes, and about files changed since.
 
     The subject of these questions is the plan. UndoError if something has happened since it was made. After an
-    interrupt, `how_far` tells what was done.
+    interrupt, `how_far` says what was done.
     """
     action = UndoAction(interpreter.timeline, interpreter, kind, plan, ask=ask)
     return (yield from perform(interpreter, action))  # type: ignore[no-any-return]
@@ -63,39 +62,38 @@ def how_far(interpreter: OpenInterpreter, plan: UndoPlan) -> Literal["nothing", 
 
 # -- forks ---------------------------------------------------------------------------------------------------------
 
-_NO_FORK = "There is no fork yet."
+_NO_FORK = "There are no forks yet."
 
 
 class Forks:
-    """The interpreter that a user began with and the forks of it, one of which is the current one."""
+    """The original interpreter and its forks, one of which is the current one."""
 
     def __init__(self, interpreter: OpenInterpreter) -> None:
         self.all = [interpreter]  # in the order in which they were made
         self.current = interpreter
 
     def __bool__(self) -> bool:
-        """Whether there is a fork."""
         return len(self.all) > 1
 
     def fork(self, workspace: str | None = None) -> OpenInterpreter:
-        """Fork the current one; the fork is the current one then."""
+        """Fork the current one and make the fork current."""
         self.current = self.current.fork(workspace)
         self.all.append(self.current)
         return self.current
 
     def switch(self, number: int | None = None) -> OpenInterpreter:
-        """Make another one current: the one with this number, from 1 on, or else the next."""
+        """Make another one current: the one with this number (counted from 1), or the next."""
         if not self:
             raise UndoError(_NO_FORK)
         if number is not None and not 0 < number <= len(self.all):
-            raise UndoError(f"There are 1 to {len(self.all)}, not {number}.")
+            raise UndoError(f"Use a number from 1 to {len(self.all)}, not {number}.")
         place = number - 1 if number is not None else self.number % len(self.all)
         self.current = self.all[place]
         return self.current
 
     @property
     def number(self) -> int:
-        """That of the current one, from 1 on."""
+        """The number of the current one, counted from 1."""
         return self.all.index(self.current) + 1
 
     def made_from(self, interpreter: OpenInterpreter) -> list[OpenInterpreter]:
@@ -106,16 +104,20 @@ class Forks:
 
     def plan_keep(self) -> list[Step]:
         """What keeping the current fork would change in the workspace that it came from."""
+        from interpreter.session.checkpoints.fork import plan_keep
+
         return plan_keep(self.current)
 
     def keep(self) -> Generator[Event, None, Merged | None]:
-        """Bring the files of the current fork into the workspace it came from, and go on there.
+        """Merge the files of the current fork into the workspace it came from, and continue there.
 
         Asks before it changes files there, and about those that were changed in both.
         """
+        from interpreter.session.checkpoints.fork import Keep
+
         kept = self.current
         if kept.forked is None:
-            raise UndoError("This is not a fork: `drop_others` drops the forks of it.")
+            raise UndoError("This is not a fork. `drop_others` drops its forks.")
         parent = kept.forked.parent
         merged: Merged | None = yield from perform(kept, Keep(kept, ask=True))
         if merged is not None:
@@ -126,18 +128,18 @@ class Forks:
         return merged
 
     def drop_others(self) -> Generator[Event, None, bool]:
-        """Drop all forks after asking, and go on where they came from; whether that was done."""
+        """Drop all forks after asking, and continue in the original; returns whether it was done."""
         kept = self.current
         others = [each for each in self.all if each is not kept]
         if not others or kept.forked is not None:
-            raise UndoError(_NO_FORK if not others else "This is a fork: keep it, or drop it.")
+            raise UndoError(_NO_FORK if not others else "This is a fork. Keep it or drop it.")
 
         def drop() -> None:
             for other in reversed(others):
                 other.drop()
 
         last = others[-1]
-        question = Question.in_words("confirm", "drop", f"Drop {last.workspace} and what was done there?", last)
+        question = Question.in_words("confirm", "drop", f"Drop {last.workspace} and all changes in it?", last)
         action = Do("drop", drop, "forks are being dropped", question=question)
         yield from perform(kept, action)
         if action.outcome == "done":
@@ -145,14 +147,14 @@ class Forks:
         return action.outcome == "done"
 
     def drop(self) -> Generator[Event, None, bool]:
-        """End the current fork after asking, and go back to where it came from; whether that was done."""
+        """End the current fork after asking, and go back to its origin; returns whether it was done."""
         dropped = self.current
         if dropped.forked is None:
-            raise UndoError("This is not a fork, so it cannot be dropped.")
+            raise UndoError("This is not a fork, so it can't be dropped.")
         if self.made_from(dropped):
-            raise UndoError("There is a fork of this one: keep or drop that first.")
+            raise UndoError("This one has a fork. Keep or drop that first.")
         parent = dropped.forked.parent
-        question = Question.in_words("confirm", "drop", f"Drop {dropped.workspace} and what was done there?", dropped)
+        question = Question.in_words("confirm", "drop", f"Drop {dropped.workspace} and all changes in it?", dropped)
         action = Do("drop", dropped.drop, "a fork is being dropped", question=question, recorded=False)
         yield from perform(dropped, action)
         if action.outcome != "done":

@@ -7,32 +7,40 @@ import os
 import time
 from collections.abc import Generator, Iterable
 from contextlib import closing
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from interpreter.app import perform
-from interpreter.errors import ConversationFileError, LanguageNotFound
+from interpreter.app import perform, result_of
+from interpreter.errors import ConversationFileError, LanguageNotFound, NotRestorableError
 from interpreter.host import files
-from interpreter.policy.approval import BlockApproval
+from interpreter.policy.approval import BlockApproval, mode_of
+from interpreter.runtimes.state import Restored
+from interpreter.session import APPROVE, REFUSE, Do, Event, Ids, Publisher, Question
 from interpreter.session import Block as RunBlock
-from interpreter.session import Do, Event, Ids, Publisher
 from interpreter.session.journal import find, last_in, listed
 from interpreter.session.journal.reader import Block, entries_from_messages, entries_from_session
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
+    from interpreter.computer_api.runtime_pool import Outcomes
     from interpreter.runtimes.base import BaseLanguage
     from interpreter.session.journal import SavedSession, Summary
     from interpreter.session.journal.reader import Entry
 
+RERUN = "rerun"
+"""An answer about variables: run the blocks again that built them."""
+_NAMED = 8  # variables that a question names
 # The model reads these before the user's next message.
 _RESUMED = (
-    "[This conversation was taken up again on {date}, in a new process. The live sessions of before are over: "
+    "[This conversation was resumed on {date}, in a new process. The earlier live sessions have ended: "
     "variables, functions and imports are gone, files are still there. {again}The working directory is {folder}.]"
 )
-_NEW_RUNTIME = (
-    "[The user has begun the {name} session anew and run {done} of its {all} blocks again that had run well.]"
+_NEW_RUNTIME = "[The user has restarted the {name} session and run {done} of its {all} successful blocks again.]"
+_RESTORED = (
+    "[This conversation was resumed on {date}, in a new process. The user has restored the saved variables: "
+    "{names}.{lost} Files are still there. The working directory is {folder}.]"
 )
-_RERUN = "The user has run {done} of the {all} blocks that had run well again, so what they define is there. "
+_RERUN = "The user has run {done} of the {all} successful blocks again, so what they define exists. "
 
 
 # -- finding -----------------------------------------------------------------------------------------------------
@@ -63,7 +71,7 @@ def resume(
 ) -> Generator[Event, None, SavedSession]:
     """Continue a saved conversation; with `leave`, first end the one that is open here, and its runtimes.
 
-    Its live variables are gone. The model is told so; `Rerun` builds them again.
+    Its live variables are gone. The model is told so; `restore_variables` and `Rerun` bring them back.
     """
 
     def take_up() -> SavedSession:
@@ -78,10 +86,123 @@ def resume(
     return (yield from perform(interpreter, Do("resume", take_up, "a conversation is being resumed", recorded=False)))  # type: ignore[no-any-return]
 
 
+@dataclass(frozen=True)
+class VariablesOffer:
+    """The variables of a resumed conversation, and how they can come back."""
+
+    names: list[str]
+    """Those that were saved; empty if none were."""
+    lost: list[str]
+    """Those that could not be saved."""
+    saved_at: float
+    newer_blocks: int
+    """How many blocks ran after that."""
+    blocks: int
+    """How many blocks could be run again instead."""
+
+    @property
+    def words(self) -> str:
+        blocks = "the block that built them" if self.blocks == 1 else f"the {self.blocks} blocks that built them"
+        if not self.names:
+            return f"The variables are gone. Run {blocks} again?"
+        lines = [f"Variables saved {_ago(self.saved_at)}: {_some(self.names)}."]
+        if self.lost:
+            lines.append(f"Not saved: {_some(self.lost)}.")
+        if self.newer_blocks:
+            one = self.newer_blocks == 1
+            lines.append(f"{'1 block' if one else f'{self.newer_blocks} blocks'} ran after that.")
+        return "\n".join([*lines, "Restore them?"])
+
+
+def variables_offer(interpreter: OpenInterpreter) -> VariablesOffer | None:
+    """What can be offered right after a conversation was resumed; None if it has no variables."""
+    session, found = interpreter.journal.read(), interpreter.timeline.variables.found
+    blocks = blocks_to_rerun(session) if session is not None else []
+    if session is None or not (blocks or found):
+        return None
+    saved_at = min((entry["time"] for entry in found.values()), default=0.0)
+    last = max((entry["blocks"] for entry in found.values()), default=session.last_block)
+    newer = sum(block.number > last and block.ended is not None for block in session.blocks)
+    names, lost = ([each for entry in found.values() for each in entry[key]] for key in ("names", "lost"))
+    return VariablesOffer(names, lost, saved_at, newer, len(blocks))
+
+
+def restore_variables(interpreter: OpenInterpreter) -> Generator[Event, None, Outcomes | None]:
+    """Restore the variables of a conversation that was just resumed; by language, how that went.
+
+    It asks first, unless code runs without asking. None if the answer was no, or nothing was saved. The answer `RERUN`
+    is for the front end: it runs the blocks again, with `Rerun(interpreter, approved=True)`.
+    """
+    offer = variables_offer(interpreter)
+    if offer is None or not offer.names:
+        return None
+    question = None
+    if mode_of(interpreter) != "auto":
+        question = Question.in_words("choose", "variables", offer.words, offer, (APPROVE, RERUN, REFUSE))
+    load = interpreter.timeline.variables.load
+    action = Do("restore_variables", load, "variables are being restored", question, recorded=False)
+    outcomes: Outcomes | None = yield from perform(interpreter, action)
+    if outcomes is not None and any(isinstance(each, Restored) for each in outcomes.values()):
+        lost = [*offer.lost, *(str(each) for each in outcomes.values() if isinstance(each, NotRestorableError))]
+        told = {"names": _some(offer.names, 50), "lost": f" Not restored: {_some(lost, 50)}." if lost else ""}
+        interpreter.journal.tell_model(_note(interpreter, text=_RESTORED, **told))
+    return outcomes
+
+
+def _some(names: list[str], most: int = _NAMED) -> str:
+    more = f" and {len(names) - most} more" if len(names) > most else ""
+    return f"{', '.join(names[:most])}{more}"
+
+
+def _ago(then: float) -> str:
+    seconds = max(0.0, time.time() - then)
+    for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60)):
+        if seconds >= size:
+            count = int(seconds // size)
+            return f"{count} {unit}{'s' if count > 1 else ''} ago"
+    return "just now"
+
+
 def branch(interpreter: OpenInterpreter, title: str = "") -> Generator[Event, None, str]:
-    """Go on in a new conversation that begins with this one, which stays as it is; the new id."""
+    """Continue in a new conversation that starts as a copy of this one; returns the new id."""
     action = Do("branch", lambda: interpreter.journal.branch(title or None), recorded=False)
     return (yield from perform(interpreter, action))  # type: ignore[no-any-return]
+
+
+class UndoableReset:
+    """A reset that can be undone as long as this object has not been discarded: it keeps the runtimes alive."""
+
+    def __init__(self, interpreter: OpenInterpreter) -> None:
+        self.interpreter = interpreter
+        interpreter.journal.sync()
+        self._session = interpreter.journal.id
+        self._messages, self._functions = interpreter.messages, interpreter.known_functions
+        self._marks = {each.id: each.mark for each in interpreter.timeline.checkpoints}
+        result_of(perform(interpreter, Do("reset", self._reset, "a reset is running", recorded=False)))
+
+    def _reset(self) -> None:
+        self._runtimes = self.interpreter.runtimes.suspend()
+        self.interpreter.reset()
+
+    def undo(self) -> Generator[Event, None, None]:
+        """Restore the conversation, the variables and the undo history; anything done since the reset is dropped."""
+        yield from perform(self.interpreter, Do("undo", self._undo, "a reset is being undone", recorded=False))
+
+    def _undo(self) -> None:
+        interpreter = self.interpreter
+        interpreter.reset()
+        if self._session is None:
+            interpreter.messages = self._messages
+        else:
+            interpreter.journal.resume(find_conversation(interpreter, self._session))
+        for each in interpreter.timeline.checkpoints:
+            each.mark = self._marks.get(each.id)
+        interpreter.known_functions = self._functions
+        interpreter.runtimes.restore(self._runtimes)
+
+    def discard(self) -> None:
+        """End the runtimes from before the reset."""
+        self._runtimes.terminate()
 
 
 def blocks_to_rerun(session: SavedSession) -> list[Block]:
@@ -93,15 +214,16 @@ class Rerun:
     """Runs the blocks that ran well once more, in order, until one fails. Each is approved as always.
 
     With a language, it runs only the blocks in that language, in a new runtime. That brings variables back where undo
-    cannot.
+    cannot. `approved` means that the user has approved all of them at once: a block is then asked about only if more
+    than the permission mode asks, such as a rule or a scan.
     """
 
-    def __init__(self, interpreter: OpenInterpreter, language: str = "") -> None:
-        self._interpreter = interpreter
+    def __init__(self, interpreter: OpenInterpreter, language: str = "", approved: bool = False) -> None:
+        self._interpreter, self._approved = interpreter, approved
         computer = interpreter.computer
         self.language: type[BaseLanguage] | None = computer.get_language(language) if language else None
         if language and self.language is None:
-            raise LanguageNotFound(f"There is no language {language!r} here.")
+            raise LanguageNotFound(f"There is no language {language!r}.")
         session = interpreter.journal.read()
         if session is not None:
             self.blocks = blocks_to_rerun(session)
@@ -112,13 +234,13 @@ class Rerun:
         self.done = 0  # how many ran well this time
 
     def events(self) -> Generator[Event, None, int]:
-        """Run them: for each the code, then what its run publishes. Gives how many ran well."""
+        """Run them, yielding the code and then the events of each; returns how many succeeded."""
         interpreter, language = self._interpreter, self.language
         if language is not None:
             end = Do(
                 "end_runtime",
                 lambda: interpreter.computer.runtimes.end(language.name),
-                f"{language.name} is being ended",
+                f"{language.name} is stopping",
             )
             yield from perform(interpreter, end)
         try:
@@ -144,6 +266,9 @@ class Rerun:
         with closing(interpreter.session.perform(action, interpreter.agent)) as events:
             for event in events:
                 exit_code = event.data.get("exit_code", exit_code)
+                question = interpreter.session.questions.find(event.data.get("question", ""))
+                if self._approved and question is not None and question.continuing_is_consent:
+                    interpreter.session.answer(question.id, APPROVE)
                 yield event
         return not action.refused and action.outcome == "done" and not exit_code
 
@@ -154,16 +279,16 @@ def _that_ran_well(entries: Iterable[Entry]) -> list[Block]:
     return [each for each in blocks if each.succeeded or (each.author == "user" and each.decision == "not_run")]
 
 
-def _note(interpreter: OpenInterpreter, again: str = "") -> str:
+def _note(interpreter: OpenInterpreter, again: str = "", text: str = _RESUMED, **more: str) -> str:
     folder = interpreter.computer.context.cwd
-    return _RESUMED.format(date=time.strftime("%d %B %Y"), again=again, folder=folder)
+    return text.format(date=time.strftime("%d %B %Y"), again=again, folder=folder, **more)
 
 
 # -- as a file ---------------------------------------------------------------------------------------------------
 
 
 def save_messages(interpreter: OpenInterpreter, path: str = "") -> str:
-    """Write the conversation to a JSON file; where that is."""
+    """Write the conversation to a JSON file and return its path."""
     path = _message_file(interpreter, path)
     text = json.dumps(interpreter.messages, indent=2, ensure_ascii=False, default=str)
     try:
@@ -174,7 +299,7 @@ def save_messages(interpreter: OpenInterpreter, path: str = "") -> str:
 
 
 def load_messages(interpreter: OpenInterpreter, path: str = "") -> Generator[Event, None, str]:
-    """Replace the conversation by the one in such a file; where that is."""
+    """Replace the conversation with one from such a file and return its path."""
     path = _message_file(interpreter, path)
     try:
         messages = json.loads(files.read_bytes(path))
@@ -183,7 +308,7 @@ def load_messages(interpreter: OpenInterpreter, path: str = "") -> Generator[Eve
     except ValueError:
         messages = None
     if not isinstance(messages, list) or not all(isinstance(item, dict) and "role" in item for item in messages):
-        raise ConversationFileError(f"{path} is not a conversation: it must hold a JSON list of messages.")
+        raise ConversationFileError(f"{path} is not a conversation: it must contain a JSON list of messages.")
     yield from perform(interpreter, Do("load", lambda: setattr(interpreter, "messages", messages)))
     return os.path.abspath(path)
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from interpreter.app import perform
-from interpreter.errors import ExportError
+from interpreter.errors import ExportError, UsageError
 from interpreter.session import Do, Question
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from interpreter.session import Event
     from interpreter.session.journal.reader import Entry
 
+TABLE_FILES = ("csv", "tsv", "parquet", "xlsx")
 VERIFY = "Run the program again, in a copy of this folder?"
 
 
@@ -55,6 +57,23 @@ def export(
         return _write(interpreter, form, path, force, keep_secrets, whole)
 
     return (yield from perform(interpreter, Do("export", write, "an export is being written")))  # type: ignore[no-any-return]
+
+
+def export_table(
+    interpreter: OpenInterpreter, path: str, fetch: Callable[[str], bytes]
+) -> Generator[Event, None, Path]:
+    """Write a table to a new file of the workspace. `fetch` returns its content as csv, tsv, parquet or xlsx."""
+    from interpreter.export import write as write_file
+
+    file = Path(interpreter.workspace, os.path.expanduser(path))
+    form = file.suffix.lower()[1:]
+    if form not in TABLE_FILES:
+        raise UsageError(f"Tables are exported to {', '.join(f'.{each}' for each in TABLE_FILES)} files.")
+    if os.path.lexists(file):
+        raise UsageError(f"{path} exists already. Choose another name.")
+    content = fetch(form)
+    yield from perform(interpreter, Do("export", lambda: write_file(file, content), "a table is being exported"))
+    return file
 
 
 def verify(interpreter: OpenInterpreter, exported: Export) -> Generator[Event, None, Report | None]:
@@ -97,7 +116,6 @@ def _write(
 
 
 def _entries(interpreter: OpenInterpreter) -> tuple[list[Entry], str]:
-    """What happened, and its title."""
     from interpreter.export import title_of
     from interpreter.session.journal.reader import entries_from_messages, entries_from_session
 

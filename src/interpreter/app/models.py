@@ -88,7 +88,7 @@ def usable_models(words: Sequence[str], environ: Mapping[str, str], offline: boo
 
 
 def models_without_key(words: Sequence[str], environ: Mapping[str, str]) -> Iterator[Source]:
-    """Providers that have such models and whose key is not there; `key` is the variable for it."""
+    """Providers that have such models but no key; `key` is the variable to set."""
     for row in PROVIDERS:
         if row.key_variables and not _key_of(row, environ) and (found := _at_provider(row, words)):
             yield Source("provider", row.prefix, found, key=row.key_variables[0])
@@ -103,7 +103,7 @@ def _at_provider(row: Provider, words: Sequence[str]) -> tuple[Available, ...]:
 
 
 def _key_of(row: Provider, environ: Mapping[str, str]) -> str:
-    """The name of the variable with its key or, where everybody has an address, with that."""
+    """The variable with its key or, for self-hosted providers, with its URL."""
     if not row.base_url and not any(map(environ.get, row.base_variables)):
         return ""
     names = (*row.key_variables, *(() if row.base_url else row.base_variables))
@@ -118,10 +118,10 @@ def _has(name: str, words: Sequence[str]) -> bool:
 
 
 def model_problem(interpreter: OpenInterpreter) -> ModelError | None:
-    """Why the model cannot even be asked, as far as the settings tell."""
+    """Why the model can't be used, judging by the settings."""
     llm = interpreter.llm
     if getattr(llm.completions, "__self__", None) is not llm:
-        return None  # somebody's own way to a model
+        return None  # the caller's own function
     try:
         if interpreter.offline:
             check_offline(llm.model, os.environ, llm.api_base)
@@ -143,21 +143,32 @@ def is_model_named(interpreter: OpenInterpreter) -> bool:
 
 
 def _use_saved_key(interpreter: OpenInterpreter, row: Provider) -> None:
-    """Use the key that the user keeps for this provider, if there is one."""
+    """Use the saved key for this provider, if there is one."""
     key = saved_key_for(row)
     if key is not None:
         apply(interpreter, {"llm.api_key": key}, "default")
 
 
+def default_by_key(environ: Mapping[str, str]) -> tuple[str, str] | None:
+    """The default model of the first provider whose key is set, and the variable with that key."""
+    for row, variable in keys_in_environment(environ):
+        if selects_provider(row, variable):
+            # Another server that speaks OpenAI's API has its own names: the setting's default stays.
+            is_elsewhere = row.prefix == "openai" and any(map(environ.get, row.base_variables))
+            return None if is_elsewhere else (starting_model(row), variable)
+    return None
+
+
 def choose_by_key(interpreter: OpenInterpreter) -> str | None:
     """Use the model that goes with a key in the environment; the variable with that key, None if there is none."""
-    if interpreter.offline:
+    llm = interpreter.llm
+    has_own_completions = getattr(llm.completions, "__self__", None) is not llm
+    found = default_by_key(os.environ)
+    if interpreter.offline or has_own_completions or found is None:
         return None
-    for row, variable in keys_in_environment(os.environ):
-        if selects_provider(row, variable):
-            apply(interpreter, {"llm.model": starting_model(row)}, "default")
-            return variable
-    return None
+    model, variable = found
+    apply(interpreter, {"llm.model": model}, "default")
+    return variable
 
 
 def use_server_model(interpreter: OpenInterpreter, server: Server, model: Model) -> int | None:
@@ -178,7 +189,7 @@ def use_server_model(interpreter: OpenInterpreter, server: Server, model: Model)
 
 
 class Remembered(NamedTuple):
-    """What to ask, where, and which program has to run for that."""
+    """Which model to use, where, and which program has to run for it."""
 
     model: str
     api_base: str | None = None
@@ -186,7 +197,7 @@ class Remembered(NamedTuple):
 
     @property
     def problem(self) -> str:
-        """Why it cannot answer now, as far as a look at this machine tells; empty if it may."""
+        """Why it can't answer now, judging by this machine; empty if it may be able to."""
         from interpreter.llm.local import (
             engine,
             weights,
@@ -194,18 +205,18 @@ class Remembered(NamedTuple):
 
         if self.model.startswith(weights.PREFIX):
             if not engine.is_installed():
-                return "llama.cpp, which loads it, is not installed"
+                return "it needs llama.cpp, which is not installed"
             try:
                 weights.file_of(self.model.removeprefix(weights.PREFIX))
             except ModelError:
-                return "its file is gone"
+                return "its file no longer exists"
         elif self.api_base and not engine.listens(self.api_base):
             return f"nothing answers at {urlsplit(self.api_base).netloc}"
         return ""
 
 
 def remember(interpreter: OpenInterpreter, program: str = "") -> None:
-    """Keep the present choice for the next start."""
+    """Remember the current choice for the next start."""
     chosen = Remembered(interpreter.llm.model, interpreter.llm.api_base, program)
     path = _memory(interpreter)
     with suppress(OSError):  # a folder that cannot be written costs a question at the next start, no more
@@ -223,7 +234,7 @@ def recall(interpreter: OpenInterpreter) -> Remembered | None:
 
 
 def use_remembered(interpreter: OpenInterpreter, chosen: Remembered) -> ModelError | None:
-    """Use the last choice; if that does not work, why not, and nothing is changed."""
+    """Use the last choice; if that fails, return why and change nothing."""
     before = {"llm.model": interpreter.llm.model, "llm.api_base": None, "llm.api_key": None}
     apply(interpreter, {"llm.model": chosen.model, "llm.api_base": chosen.api_base}, "default")
     row = ROWS.get(identify(chosen.model)[0])

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class OwnBlock(Block):
-    """A block of the user's; if it is shared, the model sees it and its output."""
+    """A block that the user runs; if it is shared, the model sees it and its output."""
 
     def __init__(self, interpreter: OpenInterpreter, language: str, code: str, shared: bool) -> None:
         super().__init__(interpreter.runtimes, language, code)
@@ -36,7 +36,7 @@ def run_own_block(
 ) -> Generator[Event, None, str]:
     """Run the user's code without asking; `shared` shows it to the model, None does as `share_commands` says.
 
-    Gives how it ended: done, error, interrupted, ...
+    Returns how it ended: done, error, interrupted, ...
     """
     shared = interpreter.share_commands if shared is None else shared
     session, block = interpreter.session, OwnBlock(interpreter, language, code, shared)
@@ -58,7 +58,7 @@ def run_file(interpreter: OpenInterpreter, path: str) -> Generator[Event, None, 
     known = interpreter.computer.languages if ending else []
     names = [each.name.lower() for each in known if ending in (each.file_extension, *each.aliases)]
     if not names:
-        raise UsageError(f"No language here has files like {os.path.basename(path)}.")
+        raise UsageError(f"No language runs files like {os.path.basename(path)}.")
     try:
         code = files.read_bytes(path).decode("utf-8").replace("\r\n", "\n")
     except (OSError, UnicodeDecodeError) as error:
@@ -67,7 +67,7 @@ def run_file(interpreter: OpenInterpreter, path: str) -> Generator[Event, None, 
 
 
 def change_folder(interpreter: OpenInterpreter, folder: str) -> Generator[Event, None, str]:
-    """Have all runtimes continue in another folder; its path."""
+    """Make all runtimes continue in another folder and return its path."""
     shared = interpreter.computer.context
     path = os.path.normpath(os.path.join(shared.cwd, os.path.expanduser(folder)))
     if not os.path.isdir(path):
@@ -82,7 +82,7 @@ SIGNS = {"python": ">>> ", "shell": "!"}  # what the user types before such a bl
 
 
 def python_of(text: str) -> str:
-    """The code of a line or more after `>>>`; the prompts of a pasted session are no part of it."""
+    """The code after `>>>`, without the prompts of a pasted session."""
     lines = [line[4:] if line.startswith((">>> ", "... ")) else line for line in text.strip("\n").split("\n")]
     lines = ["" if line.rstrip() in (">>>", "...") else line for line in lines]
     first = lines[0].removeprefix(">>>")
@@ -90,7 +90,7 @@ def python_of(text: str) -> str:
 
 
 def is_unfinished(text: str) -> bool:
-    """Whether code after `>>>` goes on in the next line, as Python's own prompt sees it."""
+    """Whether code after `>>>` continues on the next line, as at Python's prompt."""
     if not text.lstrip().startswith(">>>"):
         return False
     from codeop import compile_command

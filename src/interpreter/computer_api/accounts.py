@@ -10,20 +10,44 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from interpreter.computer_api.computer import Computer
 from interpreter.errors import ComputerError
 from interpreter.host import processes
 
-if TYPE_CHECKING:
-    from interpreter.computer_api.computer import Computer
-
 TIMEOUT = 30.0
 PASSWORD_TIMEOUT = 120.0  # a command may ask the user to unlock something
-COMMON = {"user": str, "password_variable": str, "password_command": (str, list), "certificate": str}
+COMMON = {
+    "user": str,
+    "password_variable": str,
+    "password_command": (str, list),
+    "certificate": str,
+    "timeout": (int, float),
+}
+DAV_EXAMPLE = '{"url": "https://dav.example.org", "user": "me", "password_variable": "DAV_PASSWORD"}'
+# By setting: its keys beside the common ones, and for the error where it is not set, what it says and an example.
+SETTINGS: dict[str, tuple[dict[str, Any], str, str]] = {
+    "mail_account": (
+        {"imap": str, "smtp": str, "from": str, "token_variable": str, "token_command": (str, list)},
+        "the user's mail is",
+        '{"imap": "imap.example.org", "smtp": "smtp.example.org", "user": "me@example.org", '
+        '"password_variable": "MAIL_PASSWORD"}',
+    ),
+    "calendar_account": (
+        {"url": str, "path": str, "calendar": str},
+        "the user's calendars are",
+        f'{DAV_EXAMPLE} or {{"path": "~/calendars"}}',
+    ),
+    "contacts_account": (
+        {"url": str, "path": str},
+        "the user's contacts are",
+        f'{DAV_EXAMPLE} or {{"path": "~/contacts.vcf"}}',
+    ),
+}
 NO_PASSWORD = (
-    "{setting} must not hold a password. Put it into an environment variable and name that: "
-    '"password_variable": "MAIL_PASSWORD", or name a program that prints it: "password_command": "pass show mail".'
+    "{setting} must not contain a password. Put it in an environment variable and name that: "
+    '"password_variable": "MAIL_PASSWORD", or name a command that prints it: "password_command": "pass show mail".'
 )
 
 
@@ -65,27 +89,22 @@ class NotFoundError(ComputerError):
 
 @dataclass(frozen=True)
 class Account:
-    """One account as the settings have it."""
-
     setting: str
     values: Mapping[str, Any]
     offline: bool = False
 
     @classmethod
-    def of(cls, computer: Computer, setting: str, keys: Mapping[str, Any], what: str, example: str) -> Account | None:
-        """The account in this setting, which may have these keys beside the common ones; None for macOS's own program.
-
-        `what` and `example` are for the error where neither is there.
-        """
-        values = getattr(computer, setting)
+    def of(cls, computer: Computer, setting: str) -> Account | None:
+        """The account in this setting; None for macOS's own program."""
+        values, (keys, what, example) = getattr(computer, setting), SETTINGS[setting]
         if not values and processes.which("osascript"):
             return None
         if not values:
             raise NotConfiguredError(
-                f"Nobody has said where {what}. The user can set it in a profile or in Python: "
+                f"Not set up yet: where {what}. The user can set it in a profile or in Python: "
                 f"interpreter.computer.{setting} = {example} (docs/mail-and-calendar.md)."
             )
-        name, known = f"computer.{setting}", {**COMMON, "timeout": (int, float), **keys}
+        name, known = f"computer.{setting}", {**COMMON, **keys}
         if "password" in values:
             raise AccountError(NO_PASSWORD.format(setting=name))
         for key, value in values.items():
@@ -112,33 +131,39 @@ class Account:
     def path(self, key: str) -> Path:
         return Path(os.path.expanduser(self.get(key)))
 
+    @property
+    def secret(self) -> str:
+        """What the account logs in with: a token of OAuth, or a password."""
+        return "token" if self.values.get("token_variable") or self.values.get("token_command") else "password"
+
     def check_login(self) -> None:
-        """Whether there is a name and a password; a command for the password is not run yet."""
+        """Whether there is a name and a password or token; a command for it is not run yet."""
         self.get("user")
-        if self.values.get("password_variable") or not self.values.get("password_command"):
+        if self.values.get(f"{self.secret}_variable") or not self.values.get(f"{self.secret}_command"):
             self.password()
 
     def password(self) -> str:
-        """The password, from the variable or the command that the settings name."""
-        if name := self.values.get("password_variable"):
+        """The password or token, from the variable or the command that the settings name."""
+        what = self.secret
+        if name := self.values.get(f"{what}_variable"):
             if not os.environ.get(name):
-                raise AccountError(f"{self.setting} takes its password from the variable {name}, which is not set.")
+                raise AccountError(f"{self.setting} reads its {what} from the variable {name}, which is not set.")
             return os.environ[name]
-        given = self.values.get("password_command")
+        given = self.values.get(f"{what}_command")
         if not given:
             raise AccountError(f'{self.setting} needs "password_variable" or "password_command".')
         command = shlex.split(given) if isinstance(given, str) else list(given)
-        about = f"The command for the password in {self.setting}, {command[0] if command else '(nothing)'},"
+        about = f"The command for the {what} in {self.setting}, {command[0] if command else '(nothing)'},"
         try:
             done = processes.run(command, timeout=PASSWORD_TIMEOUT)
         except TimeoutError:
-            raise AccountError(f"{about} did not end within {PASSWORD_TIMEOUT:.0f} seconds.") from None
+            raise AccountError(f"{about} did not finish within {PASSWORD_TIMEOUT:.0f} seconds.") from None
         except (OSError, IndexError, ValueError) as error:
-            raise AccountError(f"{about} cannot be run: {error}") from None
+            raise AccountError(f"{about} can't be run: {error}") from None
         password = done.text.split("\n", 1)[0].rstrip("\r")
         if done.returncode or not password:
             said = done.stderr.decode("utf-8", "replace").strip()[-300:] or "it printed nothing"
-            raise AccountError(f"{about} ended with code {done.returncode}: {said}")
+            raise AccountError(f"{about} exited with code {done.returncode}: {said}")
         return password
 
     def tls(self) -> ssl.SSLContext:
@@ -154,11 +179,10 @@ class Account:
     def allow(self, host: str) -> None:
         """Refuse a host beyond this machine while `offline` is set."""
         if self.offline and not is_loopback(host):
-            raise ServerUnreachableError(f"{host} is not asked: it is not on this machine, and `offline` is set.")
+            raise ServerUnreachableError(f"Can't contact {host} while `offline` is set: it is not on this machine.")
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host name or address is this machine."""
     if host == "localhost" or host.endswith(".localhost"):
         return True
     try:
@@ -174,16 +198,16 @@ def reaching(server: str, timeout: float) -> Iterator[None]:
         yield
     except ssl.SSLCertVerificationError as error:
         raise CertificateError(
-            f"The certificate of {server} cannot be trusted: {error.verify_message or error.reason}. If it is a server "
-            'of your own, name the file with its certificate: "certificate": "/path/to/it.pem".'
+            f"The certificate of {server} cannot be trusted: {error.verify_message or error.reason}. If it is your own "
+            'server, give its certificate file: "certificate": "/path/to/it.pem".'
         ) from None
     except ssl.SSLError as error:
         raise ServerUnreachableError(
-            f"{server} does not speak TLS as expected ({error.reason or error}): is the port right?"
+            f"{server} does not use TLS as expected ({error.reason or error}). Check the port."
         ) from None
     except TimeoutError:
         raise ServerTimeoutError(f"{server} did not answer within {timeout:g} seconds.") from None
     except OSError as error:
         raise ServerUnreachableError(
-            f"{server} cannot be reached: {error.strerror or error}. Are host and port right, and is it running?"
+            f"Can't reach {server}: {error.strerror or error}. Check the host and port, and that it is running."
         ) from None

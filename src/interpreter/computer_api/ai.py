@@ -37,12 +37,13 @@ class Ai(Tool):
         model = self._model()
         if base64 is not None and not model.vision:
             raise ComputerError(
-                f"The model {model.model} cannot see images. computer.vision.ocr(base_64=...) reads the text in one."
+                f"The model {model.model} doesn't accept images. computer.vision.ocr(base_64=...) reads the text in "
+                f"one."
             )
         return model.answer(SYSTEM, text, base64)
 
     def query(self, text: str, query: str, custom_reduce_query: str | None = None, max_calls: int = MOST_CALLS) -> str:
-        """Ask a question about a text of any length, in parts if need be, with at most `max_calls` requests."""
+        """Ask a question about a text of any length, in parts if needed, with at most `max_calls` requests."""
         model = self._model()
         plan = plan_for(text, query, model.window(estimate_text(text) + estimate_text(query)))
         self._check(model, plan, max_calls)
@@ -91,19 +92,19 @@ class Ai(Tool):
         about = f"{plan.calls} requests with {plan.tokens:,} tokens" + (f", about ${cost:.2f}" if cost else "")
         if plan.calls > max_calls:
             raise ComputerError(
-                f"This text would take {about}, and max_calls is {max_calls}. Search in it for the parts that matter, "
-                f"or give max_calls={plan.calls}."
+                f"This text would take {about}, and max_calls is {max_calls}. Search it for the parts that matter, or "
+                f"give max_calls={plan.calls}."
             )
         if cost and model.max_budget is not None and model.usage.cost + cost > model.max_budget:
             raise BudgetExceededError(
-                f"This text would take {about}: more than is left of the budget (max_budget). "
-                "Search in it for the parts that matter.",
+                f"This text would take {about}, more than is left of the budget (max_budget). Search it for the parts "
+                f"that matter.",
                 spent=model.usage,
             )
 
     def _model(self, max_tokens: int | None = None) -> SideChat:
         if self.computer.interpreter is None:
-            raise ComputerError("There is no model to ask: this computer belongs to no interpreter.")
+            raise ComputerError("There is no model to ask, because this computer has no interpreter.")
         from interpreter.llm import SideChat
 
         return SideChat(self.computer.interpreter.llm, max_tokens)
@@ -120,13 +121,10 @@ REPLY = 1_000  # tokens of an answer about one piece
 class Plan:
     """How a text is cut, and what asking about it takes."""
 
-    size: int
-    """Bytes of a piece."""
+    size: int  # bytes of a piece
     calls: int
-    tokens: int
-    """All tokens that are sent."""
-    reply: int
-    """The most tokens of an answer about a piece."""
+    tokens: int  # all that are sent
+    reply: int  # the most tokens of an answer about a piece
 
 
 def plan_for(text: str, query: str, window: int | None) -> Plan:
@@ -151,7 +149,7 @@ def size_of(text: str) -> int:
 
 
 def pieces(text: str, size: int) -> Iterator[str]:
-    """The text in pieces of at most so many bytes, which end at a line or a word if they can and overlap a little."""
+    """Cut the text into pieces of at most this many bytes, at a line or word end if possible, with a small overlap."""
     start = 0
     while True:
         end = _end(text, start, size)
@@ -181,17 +179,15 @@ def together(answers: list[str], size: int) -> list[str]:
     groups: list[list[str]] = []
     room = 0
     for number, answer in enumerate(answers, 1):
-        told = f"Part {number}:\n{_within(answer, size // 2 - 20)}"
+        if size_of(answer) > size // 2 - 20:
+            answer = answer[: _end(answer, 0, size // 2 - 24)] + "..."
+        told = f"Part {number}:\n{answer}"
         if not groups or (size_of(told) > room and len(groups[-1]) > 1):
             groups.append([])
             room = size
         groups[-1].append(told)
         room -= size_of(told)
     return ["\n\n".join(group) for group in groups]
-
-
-def _within(text: str, size: int) -> str:
-    return text if size_of(text) <= size else text[: _end(text, 0, size - 4)] + "..."
 
 
 DESCRIBE = "Describe this image. Also tell me what text is in the image, if any."
@@ -201,7 +197,7 @@ class Vision(Tool):
     """Looks at one picture: as base64, a path, a message, or an image of Pillow."""
 
     def load(self, load_moondream: bool = True, load_easyocr: bool = True) -> bool:
-        """Nothing has to be loaded any more: True."""
+        """Always True: there is nothing to load."""
         return True
 
     def query(
@@ -230,7 +226,7 @@ class Vision(Tool):
         return "\n".join(" ".join(line) for line in lines)
 
     def _image(self, base_64: str | None, path: str | None, lmc: dict[str, Any] | None, pil_image: Any) -> bytes:
-        """The picture's file, however it is given."""
+        """The image file, from any of the accepted forms."""
         if lmc is not None:
             is_path = lmc.get("format") == "path"
             path, base_64 = (str(lmc["content"]), None) if is_path else (None, str(lmc["content"]))
@@ -240,9 +236,9 @@ class Vision(Tool):
             try:
                 return base64.b64decode(base_64.rpartition("base64,")[2], validate=True)
             except ValueError as error:
-                raise ComputerError("This is not base64 of a picture.") from error
+                raise ComputerError("This is not a base64-encoded image.") from error
         if isinstance(pil_image, Picture):
             return pil_image.png
         if pil_image is not None:
             return Picture.of(pil_image).png
-        raise ValueError("Give the picture: as base_64, path, lmc (a message) or pil_image.")
+        raise ValueError("Give the image as base_64, path, lmc (a message) or pil_image.")

@@ -21,7 +21,7 @@ from interpreter.host import processes
 TIMEOUT = 120
 FIELD, RECORD = "\x1f", "\x1e"
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
-_CONTROL = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
+_UNFIT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")  # control characters, lone surrogates
 _CODE = re.compile(r"\((-\d+)\)\s*$")
 NOT_PERMITTED = ("-1743", "-10004")
 NO_ANSWER = "-1712"
@@ -69,12 +69,9 @@ end ourMoment
 
 def quoted(value: str) -> str:
     """A text as an AppleScript string that it cannot leave."""
-    if (control := _CONTROL.search(value)) is not None:
-        raise ValueError(f"The text has the control character {control[0]!r} in it, which cannot be handed on.")
-    try:
-        value.encode("utf-8")
-    except UnicodeEncodeError:
-        raise ValueError("The text has half a character in it (a lone surrogate), which cannot be handed on.") from None
+    if (found := _UNFIT.search(value)) is not None:
+        kind = "a control character" if found[0].isascii() else "half a character (a lone surrogate)"
+        raise ValueError(f"The text contains {kind}, {found[0]!r}, which can't be passed on.")
     return f'"{value.translate(_ESCAPES)}"'
 
 
@@ -101,12 +98,12 @@ def program(application: str) -> str:
     """The program that runs scripts; an error on another system."""
     found = processes.which("osascript")
     if found is None:
-        raise ComputerError(f"{application} is a part of macOS, and this is another system.")
+        raise ComputerError(f"{application} is only available on macOS.")
     return found
 
 
 def run(script: str, application: str) -> str:
-    """Run a script that controls an application; its result as text."""
+    """Run a script that controls an application and return its result."""
     try:
         # On standard input, so that no value is seen in the list of processes.
         done = processes.run([program(application), "-"], stdin=(HANDLERS + script).encode(), timeout=TIMEOUT)
@@ -123,8 +120,8 @@ def run(script: str, application: str) -> str:
             f"Automation, below the terminal or application that runs it, and try again."
         )
     if code == NO_ANSWER:
-        raise ServerTimeoutError(f"{application} did not answer. Is a window of it waiting for somebody?")
-    raise ComputerError(f"{application} could not do it: {said[-400:] or 'it did not say why'}")
+        raise ServerTimeoutError(f"{application} did not answer. It may be showing a window that waits for input.")
+    raise ComputerError(f"{application} failed: {said[-400:] or 'it gave no reason'}")
 
 
 def records(script: str, application: str) -> list[list[str]]:
@@ -161,12 +158,12 @@ tell application "Mail"
 end tell
 return theRecords
 """
-MATCHING_MAILS = "set theFound to (messages of inbox whose {condition})"
 FIRST_MAILS = """\
 set theLast to count of messages of inbox
     if theLast > {number} then set theLast to {number}
     set theFound to {{}}
     if theLast > 0 then set theFound to messages 1 thru theLast of inbox"""
+UNREAD_MAILS = 'tell application "Mail" to return unread count of inbox\n'
 SEND_MAIL = """\
 set theFiles to {{}}
 repeat with thePath in {files}
@@ -195,23 +192,26 @@ def newest_mails(number: int, unread: bool, search: str | None) -> list[dict[str
     conditions = ["read status is false"] if unread else []
     if search:
         conditions.append(f"(subject contains {quoted(search)} or sender contains {quoted(search)})")
-    if conditions:
-        find = MATCHING_MAILS.format(condition=" and ".join(conditions))
-    else:
-        find = FIRST_MAILS.format(number=number)
+    matching = f"set theFound to (messages of inbox whose {' and '.join(conditions)})"
+    find = matching if conditions else FIRST_MAILS.format(number=number)
     found = []
     for fields in records(NEWEST_MAILS.format(find=find, number=number), "Mail"):
         uid, sender, recipients, subject, received, body, names, read = fields
         when = read_stamp(received)
-        mail = {"id": int(uid), "from": sender, "to": ", ".join(recipients.split("\n")[:-1]), "subject": subject}
-        mail |= {"date": when.isoformat() if when else None, "body": body.replace("\r", "\n")}
-        mail |= {"attachments": names.split("\n")[:-1], "unread": read == "false", "truncated": False}
-        found.append(mail)
+        found.append(
+            {
+                "id": int(uid),
+                "from": sender,
+                "to": ", ".join(recipients.split("\n")[:-1]),
+                "subject": subject,
+                "date": when.isoformat() if when else None,
+                "body": body.replace("\r", "\n"),
+                "attachments": names.split("\n")[:-1],
+                "unread": read == "false",
+                "truncated": False,
+            }
+        )
     return found
-
-
-def unread_mails() -> int:
-    return int(run('tell application "Mail" to return unread count of inbox\n', "Mail"))
 
 
 def send_mail(to: list[str], subject: str, body: str, files: Sequence[tuple[str, bytes]], delay: float) -> None:
@@ -305,6 +305,7 @@ tell application "Calendar"
 end tell
 """
 WRITABLE = "first calendar whose writable is true"
+FIRST_CALENDAR = f'tell application "Calendar" to return name of {WRITABLE}\n'
 
 
 def events(start: datetime, end: datetime, calendar: str | None) -> list[list[str]]:
@@ -332,13 +333,13 @@ def delete_event(title: str, start: datetime, end: datetime, calendar: str | Non
     values = {"start": moment(start), "end": moment(end), "title": quoted(title)}
     said = run(DELETE_EVENT.format(**values, calendars=_calendars(calendar)), "Calendar")
     if said == "series":
-        raise NotFoundError("That event repeats. Delete its one date in Calendar itself: a script would delete all.")
+        raise NotFoundError(
+            "That event repeats. Delete this one date in the Calendar app, because a script would delete all of them."
+        )
     if said != "deleted":
-        raise NotFoundError(f"There are {said} events of that name then. Name the exact title, time and calendar.")
-
-
-def first_calendar() -> str:
-    return run(f'tell application "Calendar" to return name of {WRITABLE}\n', "Calendar")
+        raise NotFoundError(
+            f"There are {said} events with that name at that time. Give the exact title, time and calendar."
+        )
 
 
 def _calendars(name: str | None) -> str:
@@ -379,7 +380,3 @@ def contacts(name: str) -> list[tuple[str, list[str], list[str]]]:
     people = f"(every person whose {conditions})" if conditions else "people"
     found = records(CARDS.format(people=people), "Contacts")
     return [(full, phones.split("\n")[:-1], emails.split("\n")[:-1]) for full, phones, emails in found if full]
-
-
-def send_message(to: str, message: str) -> None:
-    run(SEND_MESSAGE.format(message=quoted(message), to=quoted(to)), "Messages")

@@ -9,20 +9,17 @@ from __future__ import annotations
 import base64
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from interpreter.computer_api.computer import CALL
+from interpreter.computer_api.computer import CALL, Computer
 from interpreter.errors import ComputerError, SandboxUnavailableError
-from interpreter.runtimes.launch import Start, run_to_end
+from interpreter.runtimes.launch import SessionContext, Start, run_to_end
 from interpreter.runtimes.python.language import which_python
-
-if TYPE_CHECKING:
-    from interpreter.computer_api.computer import Computer
-    from interpreter.runtimes.launch import SessionContext
 
 WORK = "interpreter.computer_api.files.work"
 FOLDER = Path(__file__).parent / "files" / "work"
@@ -56,28 +53,37 @@ ERRORS: dict[str, type[Exception]] = {
 def called_from_sandbox() -> bool:
     """Whether code in a sandbox made the call that is being answered."""
     call = CALL.get()
-    return call is not None and call.is_contained
+    return call is not None and call.containment is not None
 
 
-def do(computer: Computer, module: str, function: str, /, **arguments: Any) -> Any:
-    """Call one of the functions of `files/work`, with the session's directory as its folder."""
+def do(computer: Computer, module: str, function: str, /, apart: bool = False, **arguments: Any) -> Any:
+    """Call one of the functions of `files/work`, with the session's directory as its folder.
+
+    `apart`: in a process of its own, which can be interrupted whatever it does.
+    """
     shared = context_of(computer)
     arguments = {"folder": shared.cwd, **arguments}
-    if shared.containment is None:
+    if shared.containment is None and not apart:
         return getattr(import_module(f"{WORK}.{module}"), function)(**arguments)
     return _ask(shared, [sys.executable, "-I"], module, function, arguments)
 
 
-def do_in_python(computer: Computer, module: str, function: str, /, **arguments: Any) -> Any:
+def do_in_python(computer: Computer, module: str, function: str, /, seconds: float = SECONDS, **arguments: Any) -> Any:
     """The same in a process of the session's Python, which knows what that can import."""
     shared = context_of(computer)
     asked = None if shared.python == "in-process" else shared.python
     python = which_python(asked, shared.own_environment())
-    return _ask(shared, [python], module, function, {"folder": shared.cwd, **arguments})
+    return _ask(shared, [python], module, function, {"folder": shared.cwd, **arguments}, seconds)
+
+
+def read_tables(computer: Computer, kind: str, contents: Sequence[bytes | None], seconds: float) -> Any:
+    """The tables in these contents of an Excel or Parquet file; ComputerError, OSError or ValueError says why not."""
+    encoded = [None if content is None else base64.b64encode(content).decode() for content in contents]
+    return do_in_python(computer, "tables", "read", seconds, kind=kind, contents=encoded)
 
 
 def read_bytes(computer: Computer, path: str) -> bytes:
-    """What a file holds, for the other tools: they read no more than the session could."""
+    """The content of a file, for the other tools, which must not read more than the session can."""
     return base64.b64decode(do(computer, "texts", "content", path=path))
 
 
@@ -92,23 +98,33 @@ def context_of(computer: Computer) -> SessionContext:
     return replace(shared, containment=call.containment, exported={})  # its exports do not belong in another sandbox
 
 
-def _ask(shared: SessionContext, python: list[str], module: str, function: str, arguments: dict[str, Any]) -> Any:
+def _ask(
+    shared: SessionContext,
+    python: list[str],
+    module: str,
+    function: str,
+    arguments: dict[str, Any],
+    seconds: float = SECONDS,
+) -> Any:
     plain = Start([*python, "-c", PROGRAM], shared.environment(), shared.cwd)
     request = {"sources": _sources(), "module": module, "function": function, "arguments": arguments}
     try:
-        answer = run_to_end(plain, shared.containment, json.dumps(request).encode(), SECONDS)
+        answer = run_to_end(plain, shared.containment, json.dumps(request).encode(), seconds)
     except TimeoutError as error:
         raise ComputerError(f"{error} Ask for less.") from error
     except (OSError, SandboxUnavailableError) as error:
-        raise ComputerError(f"The work could not be begun where the session is: {error}") from error
+        raise ComputerError(f"Can't start the operation in the session: {error}") from error
     try:
         told = json.loads(answer.stdout)
-    except ValueError as error:
+        kind = ERRORS.get(told["error"], ComputerError) if "error" in told else None
+        words = told["words"] if kind is not None else ""
+        value = told["value"] if kind is None else None
+    except (ValueError, TypeError, LookupError, RecursionError) as error:  # code can send anything
         said = answer.stderr.decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]
-        raise ComputerError(f"The work failed where the session is: {said[-1]}") from error
-    if "error" in told:
-        raise ERRORS.get(told["error"], ComputerError)(told["words"])
-    return told["value"]
+        raise ComputerError(f"The operation failed in the session: {said[-1]}") from error
+    if kind is not None:
+        raise kind(words)
+    return value
 
 
 @cache

@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.tool import (
     TOOLS,
@@ -30,15 +30,13 @@ if TYPE_CHECKING:
 
 LONGEST = 200  # characters of arguments in the record
 LONGEST_SHOWN = 4000  # and in a question, where the user has to see what is sent
-Outcome = Literal["ok", "failed", "refused"]
 
 
 @dataclass(frozen=True)
 class Use:
     """What a call would do: its method, how that is marked, and the arguments."""
 
-    name: str
-    """As code spells it: `computer.mouse.click`."""
+    name: str  # as code spells it: `computer.mouse.click`
     how: str
     function: Callable[..., Any]
     args: tuple[Any, ...]
@@ -46,10 +44,8 @@ class Use:
     language: str = ""
     acts: bool = False
     sends: bool = False
-    contained: bool = False
-    """The code that calls is in a sandbox."""
-    only_reads: bool = False
-    """That sandbox is read-only."""
+    contained: bool = False  # the code that calls is in a sandbox
+    only_reads: bool = False  # that sandbox is read-only
 
     @property
     def tool(self) -> str:
@@ -62,7 +58,7 @@ class Use:
             return dict(inspect.signature(self.function).bind(*self.args, **self.kwargs).arguments)
         except TypeError as error:
             right = f"{self.name}({signature(self.function, whole=True)})"
-            raise TypeError(f"{self.name}: {error}. It is called so: {right}") from None
+            raise TypeError(f"{self.name}: {error}. Usage: {right}") from None
 
     @property
     def in_full(self) -> str:
@@ -89,8 +85,7 @@ class CodeCall(Action):
     def __init__(self, use: Use, call: Call) -> None:
         super().__init__()
         self._use, self._call = use, call
-        self.by = ""
-        """Who allowed it."""
+        self.by = ""  # who allowed it
         self.refusal: PermissionError | None = None
 
     def describe(self) -> str:
@@ -112,93 +107,88 @@ class CodeCall(Action):
         yield from ()
 
     def run(self) -> Generator[Chunk]:
-        with self._call.interruptible():  # only the tool's own code is cut off in the middle
+        with self._call.interrupt.may_strike():  # only the tool's own code is cut off in the middle
             self.result = self._use.function(*self._use.args, **self._use.kwargs)
         self.outcome = "done"
         yield from ()
 
 
-class Answering:
-    """Answers the calls to the tools of one computer."""
+def answer(computer: Computer, call: Call) -> Frame:
+    """Make a call; its reply, with the result or the error."""
+    try:
+        if call.how == "names":
+            return {"value": names(_owner(computer, call.path.split(".") if call.path else []))}
+        value = make(computer, call, unpacked(call.args, Picture), unpacked(call.kwargs, Picture))
+        return {"value": {"$part": call.path} if isinstance(value, Tool) else packed(value)}
+    except Exception as error:  # noqa: BLE001 - whatever a tool raises is raised where it was called
+        return {"error": packed_error(error)}
 
-    def __init__(self, computer: Computer) -> None:
-        self._computer = computer
 
-    def answer(self, call: Call) -> Frame:
-        """Make a call; its reply, with the result or the error."""
-        try:
-            if call.how == "names":
-                return {"value": names(self._owner(call.path.split(".") if call.path else []))}
-            args, kwargs = unpacked(call.args, Picture), unpacked(call.kwargs, Picture)
-            value = self.use(call, args, kwargs)
-            return {"value": {"$part": call.path} if isinstance(value, Tool) else packed(value)}
-        except Exception as error:  # noqa: BLE001 - whatever a tool raises is raised where it was called
-            return {"error": packed_error(error)}
+def make(computer: Computer, call: Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    """Judge the call and make it; either way, the block's record has it."""
+    from interpreter.computer_api.computer import CALL
 
-    def stand_in(self, call: Callable[[str, str], Any]) -> StandIn:
-        """What code in this process finds as `computer`."""
-        return StandIn(self, call, "", self._computer)
+    use = _meant(computer, call, args, kwargs)
+    block = call.action or ACTION.get()
+    actor = block.actor if block is not None and block.actor is not None else computer.user
+    began = time.monotonic()
+    told: dict[str, Any] = {"call": use.name, "told": str(use), "acts": use.acts, "sends": use.sends}
+    call.about = dict(told)
+    action = CodeCall(use, call)
+    token, inside = CALL.set(call), ACTION.set(block)
+    try:
+        value = computer.session.perform(action, actor).result()
+        if action.refusal is not None:
+            raise action.refusal
+        return value
+    except Exception as error:
+        told |= {"error": cut(str(error), LONGEST), "kind": type(error).__name__}
+        raise
+    finally:
+        ACTION.reset(inside)
+        CALL.reset(token)
+        told |= {"by": action.by} if action.by else {}
+        if isinstance(tool := getattr(use.function, "__self__", None), Tool):
+            told["told"] = tool.without_secrets(told["told"])
+        told |= {
+            "outcome": {"done": "ok", "refused": "refused", "": "refused"}.get(action.outcome, "failed"),
+            "seconds": round(time.monotonic() - began, 3),
+            "pictures": [action.result.base64] if isinstance(action.result, Picture) else [],
+        }
+        call.tell({"event": "called", "call": told})
 
-    def use(self, call: Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
-        """Judge the call and make it; either way, the block's record has it."""
-        from interpreter.computer_api.computer import CALL
 
-        use = self._meant(call, args, kwargs)
-        block = call.action or ACTION.get()
-        actor = block.actor if block is not None and block.actor is not None else self._computer.user
-        began = time.monotonic()
-        told: dict[str, Any] = {"call": use.name, "told": str(use), "acts": use.acts, "sends": use.sends}
-        call.about = dict(told)
-        action = CodeCall(use, call)
-        token, inside = CALL.set(call), ACTION.set(block)
-        try:
-            value = self._computer.session.perform(action, actor).result()
-            if action.refusal is not None:
-                raise action.refusal
-            return value
-        except Exception as error:
-            told |= {"error": cut(str(error), LONGEST), "kind": type(error).__name__}
-            raise
-        finally:
-            ACTION.reset(inside)
-            CALL.reset(token)
-            pictures = [action.result.base64] if isinstance(action.result, Picture) else []
-            outcomes: dict[str, Outcome] = {"done": "ok", "refused": "refused", "": "refused"}
-            told |= {"by": action.by} if action.by else {}
-            told["outcome"] = outcomes.get(action.outcome, "failed")
-            told |= {"seconds": round(time.monotonic() - began, 3), "pictures": pictures}
-            call.tell({"event": "called", "call": told})
+def _owner(computer: Computer, path: list[str]) -> Any:
+    owner: Any = computer
+    for place, name in enumerate(path):
+        if name not in names(owner):
+            raise missing(path[: place + 1], owner)
+        owner = getattr(owner, name)
+    return owner
 
-    def _owner(self, path: list[str]) -> Any:
-        owner: Any = self._computer
-        for place, name in enumerate(path):
-            if name not in names(owner):
-                raise missing(path[: place + 1], owner)
-            owner = getattr(owner, name)
-        return owner
 
-    def _meant(self, call: Call, args: list[Any], kwargs: dict[str, Any]) -> Use:
-        *path, name = call.path.split(".")
-        owner = self._owner(path)
-        kind = names(owner).get(name)
-        if kind is None:
-            raise missing([*path, name], owner)
-        acts = sends = False
-        function: Callable[..., Any]
-        if call.how == "call" and kind == "method":
-            function = getattr(owner, name)
-            acts, sends = (bool(getattr(function, f"__{mark}__", False)) for mark in ("acts", "sends"))
-        elif call.how == "set" and kind == "value" and len(args) == 1:
-            function, kwargs = lambda value: setattr(owner, name, value), {}
-        elif call.how == "get":
-            function, args, kwargs = lambda: getattr(owner, name), [], {}
-        else:
-            raise TypeError(f"computer.{call.path} cannot be used like that.")
-        use = Use(f"computer.{call.path}", call.how, function, tuple(args), kwargs, call.language, acts, sends)
-        if call.how == "call":
-            _ = use.given  # a call with wrong arguments fails before anyone is asked
-        box = call.containment
-        return replace(use, contained=True, only_reads=box.only_reads) if box is not None else use
+def _meant(computer: Computer, call: Call, args: list[Any], kwargs: dict[str, Any]) -> Use:
+    *path, name = call.path.split(".")
+    owner = _owner(computer, path)
+    kind = names(owner).get(name)
+    if kind is None:
+        raise missing([*path, name], owner)
+    box = call.containment
+    about: dict[str, Any] = {"contained": box is not None, "only_reads": box is not None and box.only_reads}
+    function: Callable[..., Any]
+    if call.how == "call" and kind == "method":
+        function = getattr(owner, name)
+        about |= {mark: bool(getattr(function, f"__{mark}__", False)) for mark in ("acts", "sends")}
+    elif call.how == "set" and kind == "value" and len(args) == 1:
+        function, kwargs = lambda value: setattr(owner, name, value), {}
+    elif call.how == "get":
+        function, args, kwargs = lambda: getattr(owner, name), [], {}
+    else:
+        raise TypeError(f"computer.{call.path} can't be used like that.")
+    use = Use(f"computer.{call.path}", call.how, function, tuple(args), kwargs, call.language, **about)
+    if call.how == "call":
+        _ = use.given  # a call with wrong arguments fails before anyone is asked
+    return use
 
 
 def missing(path: list[str], owner: Any) -> AttributeError:
@@ -206,7 +196,7 @@ def missing(path: list[str], owner: Any) -> AttributeError:
     before, there = ".".join(["computer", *path[:-1]]), list(names(owner))
     close = get_close_matches(path[-1], there, 3, 0.8) or get_close_matches(path[-1], there, 3, 0.5)
     meant = " or ".join(f"{before}.{name}" for name in close)
-    advice = f"Did you mean {meant}?" if close else f"There are: {', '.join(there)}."
+    advice = f"Did you mean {meant}?" if close else f"Available: {', '.join(there)}."
     return AttributeError(f"There is no {before}.{path[-1]}. {advice}")
 
 
@@ -221,7 +211,7 @@ def asked_first(use: Use, ask: Callable[[str], bool | None]) -> str:
     parts = [f"  {name}: {cut(shown(value), LONGEST_SHOWN)}" for name, value in use.given.items()]
     allowed = ask("\n".join([f"The code wants to send something with {use.name}:", *parts, "Send it?"]))
     if allowed is None:
-        raise PermissionError(f"{use.name} sent nothing: the user is always asked first, and nobody was there to ask.")
+        raise PermissionError(f"{use.name} sent nothing: sending needs approval, and there was no one to ask.")
     if not allowed:
         raise PermissionError(f"{use.name} sent nothing: the user said no.")
     return "user"
@@ -236,7 +226,7 @@ def shown(value: Any) -> str:
 
 def cut(text: str, longest: int) -> str:
     """Its beginning, and how much more there is."""
-    return text if len(text) <= longest else f"{text[:longest]}… and {len(text) - longest:,} characters more"
+    return text if len(text) <= longest else f"{text[:longest]}… and {len(text) - longest:,} more characters"
 
 
 class StandIn:
@@ -245,13 +235,13 @@ class StandIn:
     All else is the computer's own.
     """
 
-    def __init__(self, answering: Answering, call: Callable[[str, str], Any], path: str, target: Any) -> None:
-        self.__dict__.update(_answering=answering, _call=call, _path=path, _target=target)
+    def __init__(self, computer: Computer, call: Callable[[str, str], Any], path: str, target: Any) -> None:
+        self.__dict__.update(_computer=computer, _call=call, _path=path, _target=target)
 
     def _used(self, name: str, how: str, /, *args: Any, **kwargs: Any) -> Any:
         """Call, read or set an attribute of the tool, with the values as they are."""
         path = f"{self._path}.{name}" if self._path else name
-        return self._answering.use(self._call(path, how), list(args), kwargs)
+        return make(self._computer, self._call(path, how), list(args), kwargs)
 
     def __getattr__(self, name: str) -> Any:
         kind = names(self._target).get(name)
@@ -263,7 +253,7 @@ class StandIn:
             return partial(self._used, name, "call")
         value = self._used(name, "get") if self._path else getattr(self._target, name)
         path = f"{self._path}.{name}" if self._path else name
-        return StandIn(self._answering, self._call, path, value) if isinstance(value, Tool) else value
+        return StandIn(self._computer, self._call, path, value) if isinstance(value, Tool) else value
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self._path:

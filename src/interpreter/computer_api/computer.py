@@ -9,25 +9,24 @@ from collections.abc import Callable, Generator
 from contextlib import ExitStack, closing, suppress
 from contextvars import ContextVar
 from difflib import get_close_matches
-from functools import cached_property, partial
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from interpreter.computer_api.runtime_pool import Language, RuntimePool
+from interpreter.computer_api.runtime_pool import Language, Outcomes, RuntimePool
 from interpreter.computer_api.tool import TOOLS, Picture, Tool, help_on, info, kind_of
 from interpreter.config.settings import ComputerSettings
 from interpreter.errors import NotRestorableError, UnknownSettingError, UsageError
-from interpreter.messages import Chunk, Framer, fold
+from interpreter.messages import UNFLAGGED, Chunk, Framer, fold, only_original
 from interpreter.runtimes import Registry
 from interpreter.runtimes.base import BaseLanguage
-from interpreter.session import Actor, Block, Performance, Session
-from interpreter.sigint import call_user_code, guarded
+from interpreter.session import Actor, Block, Session
+from interpreter.sigint import Guarded, call_user_code
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.computer_api.ai import Ai, Vision
     from interpreter.computer_api.browser import Browser
     from interpreter.computer_api.calendar import Calendar
-    from interpreter.computer_api.code_calls import Answering
     from interpreter.computer_api.contacts import Contacts
     from interpreter.computer_api.desktop import Os
     from interpreter.computer_api.display import Display
@@ -40,24 +39,22 @@ if TYPE_CHECKING:
     from interpreter.runtimes.launch import OnInput, SessionContext
     from interpreter.runtimes.live import Job
     from interpreter.runtimes.protocol import Frame
-    from interpreter.runtimes.state import Completions, Mark, Restored, Value, Variable, Window
+    from interpreter.runtimes.state import Completions, Mark, Restored, Value, Variable, View, Window
     from interpreter.session.preview import Preview
 
 CALL: ContextVar[Call | None] = ContextVar("call", default=None)
 """The call from a block's code that this thread is answering."""
 
+_MOST_OUTPUT = 10_000_000  # characters that `run` gives; of more, the beginning and the end
 
-class Computer(ComputerSettings, closed=True):
+
+class Computer(ComputerSettings):
     """The user's computer: it runs code in live runtimes, and has tools that code can call."""
 
-    interpreter: OpenInterpreter | None
-    """Whose computer it is."""
-    registry: Registry
-    """Finds its languages by name, for parts that describe code without running it."""
+    interpreter: OpenInterpreter | None  # whose computer it is
+    registry: Registry  # finds its languages by name, for parts that describe code without running it
     runtimes: RuntimePool
-    """The live runtimes of its languages."""
-    code_calls: Tools
-    """Answers the calls that code makes to the tools of this computer."""
+    code_calls: Tools  # answers the calls that code makes to the tools of this computer
 
     if TYPE_CHECKING:  # in the order of TOOLS
         mouse: Mouse
@@ -166,24 +163,28 @@ class Computer(ComputerSettings, closed=True):
         block = Block(self.runtimes, language, code)
         performance = self.session.perform(block, self.user, wait)
         if display:
-            from interpreter.frontend import terminal
+            from interpreter.frontend import display as front_end
 
-            chunks = _without_frames(terminal().show_events(self.interpreter, performance))
+            chunks = block_chunks(front_end().show_events(self.interpreter, performance))
         else:
-            chunks = block_chunks(performance)
-        # 0.4.3 had no chunks of this type, and scripts read them all
-        shown: Generator[Chunk] = (chunk for chunk in chunks if chunk["type"] != "status")
+            chunks = block_chunks(performance.chunks)
         if not display:  # a terminal handles Ctrl-C itself
-            shown = guarded(shown, partial(self.session.cancel, block))
+            chunks = Guarded(chunks, partial(self.session.cancel, block))
         if stream:
-            return shown
+            everything = self.interpreter is not None and self.interpreter.stream_all
+            return chunks if everything else _until_end(only_original(chunks))
         framer = Framer()
-        with closing(shown):
+        with closing(chunks):
+            shown = (chunk for chunk in chunks if chunk["type"] not in UNFLAGGED)
             framed = (each for chunk in shown for each in framer.frame({**chunk, "role": "computer"}))
-            messages = fold(framed, self.context.max_output)
+            messages = fold(framed, self.max_output or _MOST_OUTPUT)
         for message in messages:
             message.pop("role", None)
         return [message for message in messages if message["content"] != "" or "ended" in message]
+
+    def split(self, other: Computer) -> Outcomes:
+        """Give another computer, whose sessions have not started, the same variables; by language, how that went."""
+        return self.runtimes.split(other.runtimes)
 
     def exec(self, code: str) -> Any:
         """Run a shell command."""
@@ -191,12 +192,12 @@ class Computer(ComputerSettings, closed=True):
 
     def stream(self, language: str, code: str) -> Generator[Chunk]:
         """Run code and yield its chunks; errors are part of the output."""
-        return block_chunks(self.session.perform(Block(self.runtimes, language, code), self.user))
+        return block_chunks(self.session.perform(Block(self.runtimes, language, code), self.user).chunks)
 
     def preview(self, language: str, code: str) -> Preview:
         """A dry run of a block in a copy-on-write view of the workspace."""
         if self.interpreter is None:
-            raise UsageError("A preview needs an interpreter, whose workspace it is a view of.")
+            raise UsageError("A preview needs an interpreter with a workspace.")
         return self.interpreter.dry_run(language, code)
 
     def stop(self) -> None:
@@ -237,9 +238,23 @@ class Computer(ComputerSettings, closed=True):
         """The live variables by language: of one, or of all that have any; BusyError while a block runs."""
         return self.runtimes.variables(language)
 
-    def look(self, language: str, name: str, rows: Window = (0, 50), columns: Window = (0, 50)) -> Value:
-        """A live value: a window of a table, a picture, or text."""
-        return self.runtimes.runtime(language).look(name, rows, columns)
+    def look(
+        self,
+        language: str,
+        name: str,
+        rows: Window = (0, 50),
+        columns: Window = (0, 50),
+        view: View | None = None,
+        again: bool = False,
+    ) -> Value:
+        """A live value: a window of a table, a picture, or text.
+
+        A view sorts, filters or exports a table; `again` says that nothing has changed since the last look at it.
+        """
+        runtime = self.runtimes.runtime(language)
+        if view is None:
+            return runtime.look(name, rows, columns)  # languages from elsewhere may know no views
+        return runtime.look(name, rows, columns, view, again)
 
     def complete(self, language: str, code: str, cursor: int | None = None) -> Completions:
         """What could be typed at the cursor; nothing if the language is busy or has no runtime yet."""
@@ -252,10 +267,6 @@ class Computer(ComputerSettings, closed=True):
     def go_back(self, mark: Mark) -> dict[str, Restored | NotRestorableError]:
         """Return to a moment, earlier or later; for each language that was in another state, how that went."""
         return self.runtimes.go_back(mark)
-
-    def split(self, other: Computer) -> dict[str, Restored | NotRestorableError]:
-        """Give another computer, whose runtimes have not started, the same variables; by language, how that went."""
-        return self.runtimes.split(other.runtimes)
 
     # -- what is shown ---------------------------------------------------------------------------------------------
 
@@ -311,7 +322,7 @@ class Computer(ComputerSettings, closed=True):
         return found
 
     def load_dict(self, given: dict[str, Any]) -> None:
-        """Set the settings that `to_dict` gave. Entries that are no settings are ignored."""
+        """Apply settings from `to_dict`. Entries that are not settings are ignored."""
         for name, value in given.items():
             if name in self.setting_rows:
                 setattr(self, name, value)
@@ -323,31 +334,36 @@ class _CodeCalls:
     def __init__(self, computer: Computer) -> None:
         self._computer = computer
 
-    @cached_property
-    def _answering(self) -> Answering:
-        from interpreter.computer_api.code_calls import Answering
-
-        return Answering(self._computer)
-
     def answer(self, call: Call) -> Frame:
-        return self._answering.answer(call)
+        from interpreter.computer_api.code_calls import answer
+
+        return answer(self._computer, call)
 
     def stand_in(self, call: Callable[[str, str], Any]) -> Any:
-        return self._answering.stand_in(call)
+        from interpreter.computer_api.code_calls import StandIn
+
+        return StandIn(self._computer, call, "", self._computer)
 
 
-def block_chunks(performance: Performance) -> Generator[Chunk]:
+def block_chunks(framed: Generator[Chunk]) -> Generator[Chunk]:
     """The chunks of a block as `computer.run` streams them: without flags and role."""
-    return _without_frames(performance.chunks)
-
-
-def _without_frames(framed: Generator[Chunk]) -> Generator[Chunk]:
     with closing(framed):
         for chunk in framed:
             if not (chunk.get("start") or chunk.get("end")):
                 yield {key: value for key, value in chunk.items() if key != "role"}  # type: ignore[misc]
 
 
-def _completed(language: Language) -> Language:
+def _until_end(chunks: Generator[Chunk]) -> Generator[Chunk]:
+    """The chunks of a block without the last active line, None, which 0.4.3 has only in a chat."""
+    with closing(chunks):
+        for chunk in chunks:
+            if chunk.get("format") != "active_line" or chunk["content"] is not None:
+                yield chunk
+
+
+def _completed(language: type) -> Language:
     """The class; one that does not extend BaseLanguage, as in 0.4.3, gets its defaults."""
-    return language if issubclass(language, BaseLanguage) else type(language.__name__, (language, BaseLanguage), {})
+    if issubclass(language, BaseLanguage):
+        return language
+    named = {} if hasattr(language, "name") else {"name": language.__name__}
+    return type(language.__name__, (language, BaseLanguage), named)

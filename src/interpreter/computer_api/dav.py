@@ -31,7 +31,7 @@ DAV = "{DAV:}"
 MAX_REDIRECTS = 5
 PROVIDERS = ("icloud.com",)  # domains of one provider, with several servers for one account
 MAX_BYTES = 64 * 1024 * 1024
-CHANGED = "{} was changed meanwhile by somebody else; nothing was done. Look again, then try again."
+CHANGED = "{} has been changed in the meantime, so nothing was done. Read it again, then retry."
 
 
 class Kind(NamedTuple):
@@ -106,23 +106,17 @@ class LocalCollection:
         else:
             _write(self.path / f"{uid}{self.suffix}", extend(None))
 
-    def replace(self, item: Item, text: str) -> None:
-        self._check_unchanged(item)
-        _write(Path(item.place), text)
-
-    def remove(self, item: Item) -> None:
-        self._check_unchanged(item)
-        if self.path.is_file():
-            _write(self.path, "")
+    def replace(self, item: Item, text: str | None) -> None:
+        """Replace the text of an item, or with None remove the item; an error if it has changed in the meantime."""
+        place = Path(item.place)
+        if _read(place) != item.text:
+            raise ComputerError(CHANGED.format(item.place))
+        if text is not None or self.path.is_file():
+            _write(place, text or "")
         else:
-            place = Path(item.place)
             folder, above = confined(place.parent)
             with folder:
                 folder.unlink(f"{above}/{place.name}")
-
-    def _check_unchanged(self, item: Item) -> None:
-        if _read(Path(item.place)) != item.text:
-            raise ComputerError(CHANGED.format(item.place))
 
 
 def local_collections(account: Account, kind: Kind) -> list[LocalCollection]:
@@ -131,7 +125,7 @@ def local_collections(account: Account, kind: Kind) -> list[LocalCollection]:
     if path.is_file():
         return [LocalCollection(path, suffix)]
     if not path.is_dir():
-        raise AccountError(f'"path" in {account.setting} names {path}, which is not there.')
+        raise AccountError(f'"path" in {account.setting} is {path}, which does not exist.')
     inner = [folder for folder in sorted(path.iterdir()) if folder.is_dir() and not folder.name.startswith(".")]
     own = [path] if not inner or any(path.glob(f"*{suffix}")) else []
     return [LocalCollection(folder, suffix) for folder in (*own, *inner)]
@@ -158,8 +152,6 @@ def _write(file: Path, text: str) -> None:
 
 
 class Resource(NamedTuple):
-    """One resource of a server's answer."""
-
     url: str
     properties: dict[str, ElementTree.Element]
 
@@ -191,17 +183,15 @@ class Server:
         found = [each for home in homes or [url] for each in self._properties(home, depth=1)]
         if ones := [RemoteCollection(self, each) for each in found if self._is_collection(each)]:
             return ones
-        raise NotFoundError(f'There is no {self.kind.collection} at {url}: is "url" in {self.account.setting} right?')
+        raise NotFoundError(f'There is no {self.kind.collection} at {url}. Check "url" in {self.account.setting}.')
 
     def _homes(self, found: list[Resource]) -> list[str]:
         """Where the user's collections are: said of this resource, or of the user that it names."""
-        if not found:
-            return []
         tag = self.kind.tag(self.kind.home)
-        if homes := found[0].links(tag):
+        if homes := [home for each in found for home in each.links(tag)]:
             return homes
-        principals = [url for url in found[0].links(f"{DAV}current-user-principal") if url != found[0].url]
-        return [home for url in principals for each in self._properties(url, depth=0)[:1] for home in each.links(tag)]
+        users = [url for each in found for url in each.links(f"{DAV}current-user-principal") if url != each.url]
+        return [home for url in users for each in self._properties(url, depth=0) for home in each.links(tag)]
 
     def _is_collection(self, resource: Resource) -> bool:
         kinds = resource.properties.get(f"{DAV}resourcetype")
@@ -213,8 +203,8 @@ class Server:
     def _properties(self, url: str, depth: int) -> list[Resource]:
         own = f"<K:{self.kind.home}/><K:supported-calendar-component-set/>"
         body = f"<D:prop><D:resourcetype/><D:displayname/><D:current-user-principal/>{own}</D:prop>"
-        missing = (404, 405) if depth == 0 else ()
-        return self.ask("PROPFIND", url, "D:propfind", body, depth, missing)
+        found = self.ask("PROPFIND", url, "D:propfind", body, depth, missing=() if depth else (404, 405))
+        return found if depth else found[:1]
 
     def ask(
         self, method: str, url: str, element: str, body: str, depth: int, missing: tuple[int, ...] = ()
@@ -253,26 +243,24 @@ class Server:
             match answer.status_code:
                 case 401:
                     user = self.account.values.get("user", "nobody")
-                    raise LoginRefusedError(f"{where} does not let {user} in. Check the name and the password.")
+                    raise LoginRefusedError(f"{where} rejected the login of {user}. Check the name and the password.")
                 case 404:
                     raise NotFoundError(f"{where} has nothing at {path}.")
                 case 412:
                     raise ComputerError(CHANGED.format(path))
                 case status:
-                    raise ServerRefusedError(f"{where} refuses: {status} {answer.reason_phrase} for {path}.")
-        raise ServerRefusedError(f"The server sends us round in a circle, at last to {url}.")
+                    raise ServerRefusedError(f"{where} refused: {status} {answer.reason_phrase} for {path}.")
+        raise ServerRefusedError(f"Too many redirects, the last one to {url}.")
 
 
 class RemoteCollection:
-    """A calendar or an address book on a server."""
-
     def __init__(self, server: Server, resource: Resource) -> None:
         self._server = server
         self.url = resource.url if resource.url.endswith("/") else f"{resource.url}/"
         self.name = resource.text(f"{DAV}displayname") or self.url.rstrip("/").rpartition("/")[2]
 
     def items(self, start: datetime | None = None, end: datetime | None = None) -> list[Item]:
-        """What it holds; of a calendar, what happens between two times."""
+        """Its content; for a calendar, the events between two times."""
         kind = self._server.kind
         query, filters = "addressbook-query", ""
         if kind is CALENDARS:
@@ -290,11 +278,12 @@ class RemoteCollection:
         url = urljoin(self.url, quote(f"{uid}{self._server.kind.suffix}"))
         self._put(url, extend(None), {"If-None-Match": "*"})
 
-    def replace(self, item: Item, text: str) -> None:
-        self._put(item.place, text, {"If-Match": item.tag} if item.tag else {})
-
-    def remove(self, item: Item) -> None:
-        self._server.send("DELETE", item.place, "", {"If-Match": item.tag} if item.tag else {}, (200, 202, 204))
+    def replace(self, item: Item, text: str | None) -> None:
+        unchanged = {"If-Match": item.tag} if item.tag else {}
+        if text is None:
+            self._server.send("DELETE", item.place, "", unchanged, (200, 202, 204))
+        else:
+            self._put(item.place, text, unchanged)
 
     def _put(self, url: str, text: str, headers: dict[str, str]) -> None:
         media = {"Content-Type": f"{self._server.kind.media}; charset=utf-8"}
@@ -311,13 +300,14 @@ def check_url(account: Account, url: str) -> None:
     if "@" in parts.netloc:
         raise AccountError(NO_PASSWORD.format(setting=account.setting))
     if not host or parts.scheme not in ("https", "http"):
-        raise AccountError(f'"url" in {account.setting} takes an https address, not {url!r:.80}.')
+        raise AccountError(f'"url" in {account.setting} must be an https URL, not {url!r:.80}.')
     if parts.scheme == "http" and not is_loopback(host):
-        raise AccountError(f"{host} is only asked over https: a password would be readable on the way.")
+        raise AccountError(f"{host} needs https, because plain http would expose your password.")
     own = urlsplit(account.get("url")).hostname or ""
     if not is_related(host, own):
         raise ServerRefusedError(
-            f"{own} leads to {host}, and your password is not sent there. If that is your server, set it as the url."
+            f"{own} redirects to {host}, and your password is not sent there. If that is your server, set it as the "
+            f"url."
         )
     account.allow(host)
 
@@ -339,7 +329,7 @@ def _resources(url: str, xml: bytes) -> list[Resource]:
     try:
         root = ElementTree.fromstring(xml)
     except ElementTree.ParseError as error:
-        raise ServerRefusedError(f"The server's answer cannot be read: {error}. Is the address right?") from None
+        raise ServerRefusedError(f"Can't read the server's answer: {error}. Check the URL.") from None
     found = []
     for response in root.iter(f"{DAV}response"):
         properties: dict[str, ElementTree.Element] = {}

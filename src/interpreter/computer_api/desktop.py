@@ -9,6 +9,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +39,10 @@ class NoApplication(ComputerError, ValueError):
 
 
 class Os(Tool):
-    """The desktop. A window is told by its id, a part of its title, or what `windows` gave."""
+    """The desktop. Windows are given by id, part of the title, or an entry from `windows`."""
 
     def get_selected_text(self) -> str:
-        """The text that is marked on the screen; empty if none is."""
+        """The selected text on the screen; empty if there is none."""
         selected = open_clipboard().selected_text()
         if selected is None and self.computer.clipboard.modifier_key == "command":
             # macOS has no selection to read, so it is copied.
@@ -57,15 +58,13 @@ class Os(Tool):
         if sys.platform == "darwin":
             words, title = (json.dumps(part, ensure_ascii=False) for part in (text, _TITLE))
             return _runs(["osascript", "-e", f"display notification {words} with title {title}"])
-        try:
-            if run_async(lambda: _notify(text), 2 * _LIMIT):
+        with suppress(Exception):  # a notification never fails loudly
+            if run_async(lambda: _notify(text), _LIMIT):
                 return True
-        except Exception:  # noqa: BLE001, S110 - a notification never fails loudly
-            pass
         return _runs(["notify-send", "--app-name", _TITLE, _TITLE, text])
 
     def windows(self) -> list[dict[str, Any]]:
-        """All windows: id, title, application, place and size, which is active, which is hidden."""
+        """All windows: id, title, application, place (None if hidden) and size, which is active, which is hidden."""
         return [_as_dict(window) for window in open_windows().all()]
 
     def active_window(self) -> dict[str, Any] | None:
@@ -110,18 +109,19 @@ class Os(Tool):
 
 def _as_dict(window: Window) -> dict[str, Any]:
     x, y, width, height = window.inner
-    place = {"x": x, "y": y, "width": width, "height": height}
+    place: dict[str, int | None] = {"x": x, "y": y, "width": width, "height": height}
+    if window.hidden:
+        place |= {"x": None, "y": None}  # a click there would hit another window
     state = {"active": window.active, "hidden": window.hidden, "pid": window.pid}
     return {"id": window.id, "title": window.title, "application": window.application, **place, **state}
 
 
 def _now(windows: WindowManager, before: Window) -> dict[str, Any]:
-    """A window as it is now."""
     return _as_dict(next((window for window in windows.all() if window.id == before.id), before))
 
 
 def find_window(windows: WindowManager, target: Any) -> Window:
-    """The window that is meant; WindowError lists the windows if it is not exactly one."""
+    """The window that matches; WindowError lists the windows if there is not exactly one."""
     there = windows.all()
     if isinstance(target, dict):
         target = target.get("id")
@@ -135,7 +135,7 @@ def find_window(windows: WindowManager, target: Any) -> Window:
         return found[0]
     listed = "\n".join(f"id {window.id}: {window.title!r} of {window.application}" for window in found or there)
     what = f"{len(found)} windows are" if found else "No window is"
-    raise WindowError(f"{what} {target!r}. There are:\n{listed or '(no windows at all)'}")
+    raise WindowError(f"{what} {target!r}. Open windows:\n{listed or '(none)'}")
 
 
 # -- applications ------------------------------------------------------------------------------------------------------
@@ -156,14 +156,14 @@ def find_application(name: str) -> Application:
         return installed[holding[0]]
     near = holding or difflib.get_close_matches(wanted, installed, 5, 0.5)
     names = dict.fromkeys(installed[spelling].name for spelling in near)
-    raise NoApplication(f"No application is called {name!r}." + (f" Near are: {', '.join(names)}." if names else ""))
+    raise NoApplication(f"No application is called {name!r}." + (f" Similar: {', '.join(names)}." if names else ""))
 
 
 def names_of(application: Application, called: str, workspace: str) -> tuple[str, ...]:
     """The names by which `os_apps` may allow an application: its names, and the path of its program.
 
-    A path is no name, unless the program's name leads there as well. In the workspace no program has a name: code can
-    put there whatever it likes.
+    A path does not count as a name, unless the program's name also leads there. Programs in the workspace have no name,
+    because code can put anything there.
     """
     if sys.platform == "darwin":  # `open` finds it, by name or path
         return (os.path.realpath(called) if "/" in called else called,)
@@ -207,7 +207,6 @@ def _entries() -> Iterator[tuple[Application, list[str]]]:
 
 
 def _runs(command: list[str]) -> bool:
-    """Whether a command exists and succeeds."""
     try:
         return run(command, timeout=_LIMIT).returncode == 0
     except OSError:
@@ -216,14 +215,9 @@ def _runs(command: list[str]) -> bool:
 
 async def _notify(text: str) -> bool:
     """Ask the desktop's notification service over D-Bus."""
-    import asyncio
+    from dbus_fast import BusType, Message, MessageType
+    from dbus_fast.aio import MessageBus
 
-    try:
-        from dbus_fast import BusType, DBusError, Message, MessageType
-        from dbus_fast.aio import MessageBus
-        from dbus_fast.errors import InvalidAddressError
-    except ImportError:
-        return False
     message = Message(
         destination="org.freedesktop.Notifications",
         path="/org/freedesktop/Notifications",
@@ -232,14 +226,9 @@ async def _notify(text: str) -> bool:
         signature="susssasa{sv}i",
         body=[_TITLE, 0, "", _TITLE, text, [], {}, -1],
     )
+    bus = await MessageBus(bus_type=BusType.SESSION).connect()
     try:
-        async with asyncio.timeout(_LIMIT):
-            bus = await MessageBus(bus_type=BusType.SESSION).connect()
-        try:
-            async with asyncio.timeout(_LIMIT):
-                answer = await bus.call(message)
-        finally:
-            bus.disconnect()
-    except (DBusError, InvalidAddressError, OSError, EOFError, TimeoutError):
-        return False
+        answer = await bus.call(message)
+    finally:
+        bus.disconnect()
     return answer is not None and answer.message_type == MessageType.METHOD_RETURN

@@ -4,127 +4,77 @@ from __future__ import annotations
 
 import difflib
 import sys
-import threading
 import time
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from io import BytesIO
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from interpreter.computer_api.computer import Computer
 from interpreter.computer_api.platforms import (
     BUTTONS,
     AmbiguousTarget,
     InputDevice,
-    InputLost,
     NoDisplayError,
     NotFoundOnScreenError,
     StoppedByUser,
     UnknownKey,
+    in_corner,
     open_clipboard,
     open_input,
-    open_stop_key,
 )
 from interpreter.computer_api.tool import Picture, Tool, acts
 from interpreter.errors import ComputerError
 
-if TYPE_CHECKING:
-    from interpreter.computer_api.computer import Computer
-
-
 STOP_KEY = ("ctrl", "alt", ".")
-# How near to a corner counts: a mouse that is flung there ends on the last pixel.
-_CORNER = 1
-
 _devices: weakref.WeakKeyDictionary[Computer, InputDevice] = weakref.WeakKeyDictionary()
-_closers: weakref.WeakKeyDictionary[Computer, weakref.finalize[[], Computer]] = weakref.WeakKeyDictionary()
-_left_at: weakref.WeakKeyDictionary[InputDevice, tuple[int, int]] = weakref.WeakKeyDictionary()
 
 
 def device_of(computer: Computer) -> InputDevice:
-    """The input device of a computer; opened on first use, and again when it is lost."""
-    before = _devices.get(computer)
-    if before is None or before.is_lost:
-        made = _devices[computer] = open_input()
+    """The input device of a computer, opened on first use."""
+    if computer not in _devices:
+        device = _devices[computer] = open_input()
         # Also at exit: a modifier that stays down would spoil the user's keyboard.
-        _closers[computer] = weakref.finalize(computer, made.close)
-        if before is not None:
-            made.release()
+        weakref.finalize(computer, device.close)
     return _devices[computer]
-
-
-def position_of(computer: Computer) -> tuple[int, int]:
-    """Where the pointer is, also if an interrupt in another thread has just closed the device."""
-    try:
-        return device_of(computer).position()
-    except InputLost:
-        return device_of(computer).position()
 
 
 def release(computer: Computer) -> None:
     """Release the keys and buttons that a computer still holds."""
-    if computer not in _devices:
-        return
-    with suppress(NoDisplayError):  # then there is nothing to release
-        device = device_of(computer)
-        device.release()
-        if device.is_lost:  # an interrupt cut it off meanwhile, and keys may still be down
-            device_of(computer).release()
+    if computer in _devices:
+        with suppress(NoDisplayError):  # then there is nothing to release
+            _devices[computer].release()
 
 
 def close_device(computer: Computer) -> None:
-    """Close the input device of a computer, if it is open."""
     release(computer)
-    if _devices.pop(computer, None) is not None:
-        _closers.pop(computer)()
+    device = _devices.pop(computer, None)
+    if device is not None:
+        device.close()
 
 
 @contextmanager
 def acting(computer: Computer) -> Iterator[InputDevice]:
     """One action with the input device; StoppedByUser if the user has moved the pointer to a corner since the last."""
     device = device_of(computer)
-    x, y = device.position()
-    width, height = device.size()
-    in_corner = min(x, width - 1 - x) <= _CORNER and min(y, height - 1 - y) <= _CORNER
-    if _left_at.setdefault(device, (x, y)) != (x, y) and in_corner:
+    where = device.position()
+    if device.left_at not in (None, where) and in_corner(*where, *device.size()):
         raise StoppedByUser()
     try:
         yield device
     finally:
-        _left_at[device] = device.position()
+        device.left_at = device.position()
 
 
 def press_together(device: InputDevice, keys: list[str], interval: float = 0) -> None:
     """Press keys one after the other, and release them whatever happens."""
-    held: list[str] = []
-    try:
-        for key in keys:
-            if held and interval:
+    with ExitStack() as held:
+        for number, key in enumerate(keys):
+            if number:
                 time.sleep(interval)
-            held.append(key)
+            held.callback(device.key, key, False)
             device.key(key, True)
-    finally:
-        for key in reversed(held):
-            device.key(key, False)
-
-
-class StopWatch:
-    """Calls `on_stop` once, from its own thread, when the stop key is pressed, whichever window is in front."""
-
-    def __init__(self, on_stop: Callable[[], None], keys: tuple[str, ...] = STOP_KEY) -> None:
-        self._on_stop, self._keys = on_stop, keys
-        self._once = threading.Lock()
-
-    def __enter__(self) -> StopWatch:
-        self.close = open_stop_key(self._keys, self._stopped)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
-
-    def _stopped(self) -> None:
-        if self._once.acquire(blocking=False):
-            self._on_stop()
 
 
 # Spellings of the same key; the first of each line is the name that the devices know.
@@ -186,7 +136,7 @@ _NAMES |= dict.fromkeys(("cmd", "command", "commandleft"), "cmd" if sys.platform
 def key_name(name: str) -> str:
     """The key that a name means: the device's name for it, or a character."""
     if not isinstance(name, str) or not name:
-        raise UnknownKey(f"A key is told by its name, such as 'enter' or 'a', not by {name!r}.")
+        raise UnknownKey(f"Give a key by its name, such as 'enter' or 'a', not {name!r}.")
     if found := _NAMES.get(name) or _NAMES.get(name.strip().lower().replace(" ", "").replace("-", "")):
         return found
     if len(name) == 1:
@@ -231,11 +181,10 @@ class Keyboard(Tool):
         """Press keys one after the other: `press("enter")`, `press("ctrl+s")`, `press("down", presses=3)`."""
         pressed = chords(args)
         with acting(self.computer) as device:
-            for number in range(presses):
-                for chord in pressed:
-                    if number or chord is not pressed[0]:
-                        time.sleep(interval)
-                    press_together(device, chord)
+            for number, chord in enumerate(pressed * presses):
+                if number:
+                    time.sleep(interval)
+                press_together(device, chord)
             device.settle()
 
     @acts
@@ -284,7 +233,7 @@ class Mouse(Tool):
 
     def position(self) -> tuple[int, int]:
         """Where the pointer is, in pixels of the screen."""
-        return position_of(self.computer)
+        return device_of(self.computer).position()
 
     @acts
     def move(
@@ -376,7 +325,7 @@ class Mouse(Tool):
 
 def _check_button(button: str) -> None:
     if button not in BUTTONS:
-        raise ValueError(f"There is no mouse button {button!r}; there are {', '.join(BUTTONS)}.")
+        raise ValueError(f"There is no mouse button {button!r}. Use {', '.join(BUTTONS)}.")
 
 
 def _put(device: InputDevice, x: int, y: int) -> None:
@@ -386,7 +335,7 @@ def _put(device: InputDevice, x: int, y: int) -> None:
         if device.position() == (x, y):
             return
     raise ComputerError(
-        f"The pointer is at {device.position()} and not at {(x, y)}: somebody else moves it, or a program holds it."
+        f"The pointer is at {device.position()}, not at {(x, y)}. The user is moving it, or a program is holding it."
     )
 
 
@@ -403,7 +352,7 @@ def find_target(
 ) -> tuple[int, int] | None:
     """The pixel of a target, None where none is named. `size` is the screen's."""
     if others:
-        raise TypeError(f"A target has no {', '.join(map(repr, others))}. {_HOW}")
+        raise TypeError(f"A target doesn't take {', '.join(map(repr, others))}. {_HOW}")
     if len(args) == 2 and all(isinstance(value, int | float) for value in args):
         x, y = args
     elif len(args) > 1:
@@ -416,13 +365,13 @@ def find_target(
     if isinstance(target, Mapping) and "ref" not in target:  # an element with a ref may have moved since
         target = (target.get("x"), target.get("y")) if "x" in target else target.get("coordinates")
         if target is None:
-            raise ValueError(f"There is no place in that. {_HOW}")
+            raise ValueError(f"That has no position. {_HOW}")
     if target is None:
         return None
     if not isinstance(target, list | tuple):
         return _locate(computer, target, screenshot)
     if len(target) != 2 or not all(isinstance(value, int | float) for value in target):
-        raise ValueError(f"{target!r} is no place on the screen. {_HOW}")
+        raise ValueError(f"{target!r} is not a place on the screen. {_HOW}")
     across, down = target
     if hasattr(screenshot, "on_screen"):
         across, down = screenshot.on_screen(across, down)
@@ -493,7 +442,7 @@ class Clipboard(Tool):
                 clipboard.put_text(clipboard.selected_text() or "")
             elif not clipboard.changed_by(lambda: _press(device, self.modifier_key, "c")):
                 raise ComputerError(
-                    "Nothing was copied: mark something in the window in front first, by a drag or ctrl+a."
+                    "Nothing was copied. Select something in the front window first, by dragging or with ctrl+a."
                 )
         return self.view()
 
@@ -508,7 +457,7 @@ class Clipboard(Tool):
 
 
 def paste_text(clipboard: Clipboard, device: InputDevice, text: str, delay: float) -> bool:
-    """Enter a text by a paste, and restore the clipboard; whether a program took it."""
+    """Paste a text and restore the clipboard; returns whether a program accepted it."""
     if device.in_terminal():
         return _paste_in_terminal(device, text)
     return open_clipboard().paste_once(text, lambda: _press(device, clipboard.modifier_key, "v"), delay)
@@ -538,7 +487,7 @@ def _picture(image: Any) -> Picture:
         return Picture.of(image)
     png = image if isinstance(image, bytes) else getattr(image, "png", None)
     if png is None:
-        raise ValueError(f"A text or a picture can be copied, not {type(image).__name__}.")
+        raise ValueError(f"Only text or an image can be copied, not {type(image).__name__}.")
     from PIL import Image
 
     with Image.open(BytesIO(png)) as opened:

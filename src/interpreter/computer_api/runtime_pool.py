@@ -5,10 +5,10 @@ from __future__ import annotations
 import inspect
 import threading
 import traceback
-from collections.abc import Generator, Iterable
+from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from interpreter.errors import BusyError, InterpreterError, LanguageNotFound, NotPreviewableError, NotRestorableError
 from interpreter.messages import Chunk
@@ -21,28 +21,42 @@ if TYPE_CHECKING:
     from interpreter.runtimes import Registry
     from interpreter.runtimes.dry_run import DryRun, Overlay
     from interpreter.runtimes.launch import Containment, SessionContext
-    from interpreter.runtimes.live import Job
-    from interpreter.runtimes.state import Completions, Mark, Restored, Variable
+    from interpreter.runtimes.live import Job, LiveLanguage
+    from interpreter.runtimes.state import Completions, Mark, Restored, Saving, Variable
 
 Language = type[BaseLanguage]
 Outcomes = dict[str, "Restored | NotRestorableError"]
 
-IN_SANDBOX = "A block in a sandbox cannot be previewed: no view of the files can be made in there."
+IN_SANDBOX = "Can't preview a block in a sandbox: a copy-on-write view of the files is not possible there."
 
 
 class Owner(Protocol):
-    """The interpreter whose permissions and limits hold in a pool."""
+    """The interpreter whose permissions and limits apply to a pool."""
 
-    @property
-    def workspace(self) -> str: ...
-    @property
-    def block_timeout(self) -> float | None: ...
-    @property
-    def max_output(self) -> int: ...
+    workspace: str
+    block_timeout: float | None
+    max_output: int
+
     @property
     def cancelled(self) -> bool: ...
     def containment_now(self, present: Containment | None) -> Containment | None:
         """The sandbox that new runtimes start in."""
+
+
+class SuspendedRuntimes(NamedTuple):
+    """Runtimes that a pool has set aside, and their sandboxes."""
+
+    running: dict[Language, BaseLanguage]
+    left_sandboxes: list[Containment]
+    containment: Containment | None
+
+    def terminate(self) -> None:
+        """End them and everything they started."""
+        for language in self.running.values():
+            language.terminate()
+        for containment in (*self.left_sandboxes, self.containment):
+            if containment is not None:
+                containment.close()
 
 
 class RuntimePool:
@@ -58,17 +72,15 @@ class RuntimePool:
         self._context: SessionContext | None = None
         self._left_sandboxes: list[Containment] = []  # runtimes may still be inside
         self._dry_run: DryRun | None = None
-        self.active: BaseLanguage | None = None
-        """The runtime that is running a block."""
+        self.active: BaseLanguage | None = None  # it is running a block
 
     @property
     def owner(self) -> Owner | None:
-        """Whose permissions and limits hold: those of the computer's interpreter, if it is not another one's pool."""
+        """The interpreter whose permissions and limits apply: the pool's own, otherwise the computer's."""
         return self._owner if self._owner is not None else self._computer.interpreter
 
     @property
     def registry(self) -> Registry:
-        """Finds the languages by name."""
         return self._computer.registry
 
     # -- what the runtimes share -----------------------------------------------------------------------------------
@@ -86,13 +98,13 @@ class RuntimePool:
                 self._context.cancelled = lambda: owner.cancelled
         shared = self._context
         shared.python, shared.shell, shared.shell_rc = computer.python, computer.shell, computer.shell_rc
-        shared.active_lines = computer.active_line_detection
-        shared.snapshots = computer.undo_snapshots
+        shared.active_lines, shared.table_rows = computer.active_line_detection, computer.table_rows
+        shared.sql, shared.snapshots = computer.sql, computer.undo_snapshots
         shared.tools, shared.emit_images = computer.code_calls, computer.emit_images
         shared.skills = computer.skills.import_skills if computer.import_skills else None
         if owner is not None:
             shared.timeout = owner.block_timeout
-            shared.max_output = computer.max_output or owner.max_output
+            shared.max_output = owner.max_output
         return shared
 
     def apply_sandbox(self) -> None:
@@ -112,7 +124,10 @@ class RuntimePool:
         wait_for_abandoned()
         language = self._computer.get_language(name)
         if language is None:
-            raise LanguageNotFound(unknown_language(name, self._computer.languages))
+            raise LanguageNotFound(unknown_language(name, self.available()))
+        running, variant = self._running.get(language), language.variant(self.context)
+        if running is not None and variant is not language and not isinstance(running, variant):
+            self._running.pop(language).terminate()  # Python moves into our own process
         return self._running.get(language) or self._make(language)
 
     def _make(self, language: Language) -> BaseLanguage:
@@ -124,11 +139,14 @@ class RuntimePool:
                     for parameter in inspect.signature(variant).parameters.values()
                 )
                 given = self._computer if self._computer.runtimes is self else self
-                self._running[language] = variant(given) if takes_computer else variant()  # type: ignore[call-arg]
+                try:
+                    self._running[language] = variant(given) if takes_computer else variant()  # type: ignore[call-arg]
+                except Exception as error:  # a user's own class may raise anything
+                    words = f"{language.name} could not be started: {type(error).__name__}: {error}"
+                    raise LanguageNotFound(words) from error
             return self._running[language]
 
     def use(self, runtime: BaseLanguage) -> None:
-        """Use this runtime for its language from now on."""
         self._running[type(runtime)] = runtime
 
     def keep_only(self, languages: Iterable[Language]) -> None:
@@ -136,14 +154,23 @@ class RuntimePool:
         for dropped in set(self._running) - set(languages):
             self._running.pop(dropped).terminate()
 
-    def describe_languages(self) -> str:
-        """The languages with the versions that run them, for the model."""
+    def available(self) -> list[Language]:
+        """The languages that run here: those whose program is installed, or that need none."""
+        return [language for language, version in self._versions() if version is not None]
+
+    def describe_languages(self, only_common: bool = False) -> str:
+        """The languages that run here with their versions, for the model."""
+        found = [each for each in self._versions() if each[1] is not None and (each[0].is_common or not only_common)]
+        names = ((language.name.lower(), version) for language, version in found)
+        return ", ".join(f"{name} ({version})" if version else name for name, version in names)
+
+    def _versions(self) -> list[tuple[Language, str | None]]:
         self.apply_sandbox()
-        described = []
-        for language in self._computer.languages:
-            name, version = language.name.lower(), self.runtime(language.name).version()
-            described.append(name if version == "" else f"{name} ({version or 'not installed'})")
-        return ", ".join(described)
+        has_version = [language.version is not BaseLanguage.version for language in self._computer.languages]
+        return [
+            (language, self.runtime(language.name).version() if asks else "")
+            for language, asks in zip(self._computer.languages, has_version, strict=True)
+        ]
 
     def has_python_package(self, name: str) -> bool:
         """Whether Python blocks can import a package, found out without starting a runtime."""
@@ -170,7 +197,7 @@ class RuntimePool:
         """The runtime for a block; it starts while the session notes where the files are."""
         runtime = self.runtime(block.language)
         if any(isinstance(other, Block) and other.runtime is runtime for other in block.ancestors()):
-            raise BusyError(f"The {runtime.name} runtime is running the code that asks for this.")
+            raise BusyError(f"The {runtime.name} runtime is busy with the code that made this call.")
         self.apply_sandbox()
         if block.replay is None:
             self.end_dry_run()
@@ -212,7 +239,7 @@ class RuntimePool:
         if self.active.handles_interrupts:
             yield from self.active.run(block.code)
         else:
-            yield from iterate_user_code(call_user_code(self.active.run, block.code))
+            yield from _user_chunks(call_user_code(self.active.run, block.code))
 
     def warm(self, language: str) -> None:
         """Start a runtime ahead of its first block, without waiting for it."""
@@ -233,14 +260,12 @@ class RuntimePool:
             send(keys)
 
     def detach(self) -> None:
-        """Move the running block to the background."""
         detach = getattr(self.active, "detach", None)
         if detach is not None:
             detach()
 
     @property
     def jobs(self) -> list[Job]:
-        """The blocks that were moved to the background."""
         return [job for language in self._running.values() for job in getattr(language, "jobs", ())]
 
     def end(self, language: str) -> None:
@@ -248,19 +273,28 @@ class RuntimePool:
         self.end_dry_run()
         self.runtime(language).terminate()
 
+    def suspend(self) -> SuspendedRuntimes:
+        """Set all runtimes aside, alive: the next block starts new ones."""
+        self.end_dry_run()
+        shared = self._context
+        containment = shared.containment if shared is not None else None
+        suspended = SuspendedRuntimes(self._running, self._left_sandboxes, containment)
+        self._running, self._left_sandboxes = {}, []
+        if shared is not None:
+            shared.containment = None
+        return suspended
+
+    def restore(self, suspended: SuspendedRuntimes) -> None:
+        """End the runtimes of now, and continue with those that were set aside."""
+        self.terminate()
+        self._running, self._left_sandboxes, self.context.containment = suspended
+
     def terminate(self) -> None:
         """End all runtimes and everything they started."""
-        self.end_dry_run()
-        running, self._running = self._running, {}
-        for language in running.values():
-            language.terminate()
-        left, self._left_sandboxes = self._left_sandboxes, []
-        if self._context is not None and self._context.containment is not None:
-            left.append(self._context.containment)
-            self._context.containment = None
+        suspended = self.suspend()
+        if self._context is not None and suspended.containment is not None:
             self._context.exported.clear()
-        for containment in left:
-            containment.close()
+        suspended.terminate()
 
     # -- dry runs ----------------------------------------------------------------------------------------------------
 
@@ -292,22 +326,17 @@ class RuntimePool:
         if dry_run is not None:
             dry_run.drop()
 
-    # -- variables and states ----------------------------------------------------------------------------------------
+    # -- variables and states, for the methods of the computer that have these names -------------------------------
 
     def variables(self, language: str | None = None) -> dict[str, list[Variable]]:
-        """The live variables by language: of one, or of all that have any; BusyError while a block runs."""
-        wait_for_abandoned()
         if language is not None:
-            found = self._computer.get_language(language)
-            if found is None:
-                raise LanguageNotFound(unknown_language(language, self._computer.languages))
-            instance = self._running.get(found)
-            return {found.name: instance.variables() if instance else []}
+            runtime = self.runtime(language)
+            return {runtime.name: runtime.variables()}
+        wait_for_abandoned()
         listed = {each.name: instance.variables() for each, instance in list(self._running.items())}
         return {name: variables for name, variables in listed.items() if variables}
 
     def complete(self, language: str, code: str, cursor: int | None = None) -> Completions:
-        """What could be typed at the cursor; nothing if the language is busy or has no runtime yet."""
         from interpreter.runtimes.state import Completions
 
         found = self._computer.get_language(language)
@@ -316,21 +345,21 @@ class RuntimePool:
         return instance.complete(code, at) if instance is not None else Completions(at)
 
     def mark(self) -> Mark:
-        """This moment, to return to: the state of each language that can return, the directory, the exports."""
         from interpreter.runtimes.state import Mark
 
         shared = self.context
-        runtimes = {each.name: self._running.get(each) or self._make(each) for each in self._computer.languages}
+        stateful = [each for each in self._computer.languages if each.state is not BaseLanguage.state]
+        runtimes = {each.name: self._running.get(each) or self._make(each) for each in stateful}
         states = {name: runtime.state for name, runtime in runtimes.items() if runtime.state is not None}
         return Mark(states, shared.cwd, dict(shared.exported))
 
     def go_back(self, mark: Mark) -> Outcomes:
-        """Return to a moment, earlier or later; for each language that was in another state, how that went."""
         outcomes: Outcomes = {}
         for name, state in mark.states.items():
             try:
                 if state != self.state(name):
-                    outcomes[name] = self.restore(name, state)
+                    self.end_dry_run()
+                    outcomes[name] = self.runtime(name).restore(state)
             except NotRestorableError as error:
                 outcomes[name] = error
         self.context.return_to(mark.cwd, mark.exported)
@@ -343,22 +372,35 @@ class RuntimePool:
         self.context.leave_lost_folder()
         for instance in list(self._running.values()):
             if isinstance(instance, LiveLanguage):
-                instance.forget_folder()
+                instance.known_cwd = None
 
     def state(self, language: str) -> int | None:
         """The present state of one language; None if it cannot return to states."""
         _ = self.context
         return self.runtime(language).state
 
-    def points(self, language: str) -> list[int]:
-        """The states that a language can return to, the oldest first."""
-        return self.runtime(language).points()
+    def save(self, most: int, seconds: float, known: Mapping[str, int]) -> list[tuple[LiveLanguage, int, Saving]]:
+        """Begin to save the variables of each language whose state is not the known one; the numbers of the states."""
+        from interpreter.runtimes.live import LiveLanguage
 
-    def restore(self, language: str, state: int) -> Restored:
-        """Return to a state, or raise NotRestorableError. The present state can be returned to afterwards."""
-        _ = self.context
-        self.end_dry_run()
-        return self.runtime(language).restore(state)
+        begun = []
+        for instance in list(self._running.values()):
+            if isinstance(instance, LiveLanguage) and instance.present != known.get(instance.name):
+                saving = instance.save(most, seconds)
+                if saving is not None:
+                    begun.append((instance, instance.present, saving))
+        return begun
+
+    def load(self, language: str, data: bytes) -> Restored:
+        """Give a language the variables that an earlier run of the session saved."""
+        from interpreter.runtimes.live import LiveLanguage
+
+        instance = self.runtime(language)
+        if not isinstance(instance, LiveLanguage):
+            raise NotRestorableError(f"{instance.name} takes no saved variables.")
+        if instance.runtime is not None and instance.contained_in is not self.context.containment:
+            instance.end_runtime()  # loading runs code, which may come from a sandbox
+        return instance.load(data)
 
     def split(self, other: RuntimePool) -> Outcomes:
         """Give another pool, whose runtimes have not started, the same variables; by language, how that went.
@@ -376,8 +418,16 @@ class RuntimePool:
         return outcomes
 
 
+def _user_chunks(made: Any) -> Generator[Chunk]:
+    """What the `run` of a user's language made, as chunks: it may yield or return them, also one alone or a text."""
+    for item in iterate_user_code([made] if isinstance(made, str | dict) or made is None else made):
+        chunk: Any = item if isinstance(item, dict) else {"content": "" if item is None else str(item)}
+        if chunk.setdefault("type", "console") == "console":
+            chunk.setdefault("format", "output")
+        yield chunk
+
+
 def unknown_language(name: str, languages: list[Language]) -> str:
-    """The message about a language that is not available."""
     known = ", ".join(language.name.lower() for language in languages)
     return f"`{name}` is disabled or not supported here. Languages to use: {known}."
 

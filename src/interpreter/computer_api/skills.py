@@ -12,19 +12,17 @@ from dataclasses import replace as with_changes
 from difflib import get_close_matches
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from interpreter.computer_api.at_session import called_from_sandbox, context_of, do
+from interpreter.computer_api.computer import Computer
 from interpreter.computer_api.files.work.docstrings import Definition, defined_in, ranked, words_of
 from interpreter.computer_api.tool import Tool
 from interpreter.config.homes import our_folder
 from interpreter.errors import ComputerError
 from interpreter.host.files import confined
 from interpreter.host.processes import is_exposed
-
-if TYPE_CHECKING:
-    from interpreter.computer_api.computer import Computer
-    from interpreter.runtimes.launch import SessionContext
+from interpreter.runtimes.launch import SessionContext
 
 Names = list[str]
 Rows = list[dict[str, Any]]
@@ -34,7 +32,7 @@ INSTRUCTIONS = "SKILL.md"
 TEST_SECONDS = 60.0
 MAX_ERROR_LENGTH = 1_500
 OFF = "Code may not save skills (setting `computer.save_skills`)."
-IN_SANDBOX = "Code in a sandbox cannot keep skills: they would run outside of it later. Ask the user to keep it."
+IN_SANDBOX = "Code in a sandbox can't save skills, because they would later run outside it. Ask the user to save it."
 STEPS = '''"""{about}"""
 
 STEPS = {steps}
@@ -85,7 +83,7 @@ class Skills(Tool):
     @path.setter
     def path(self, folder: str) -> None:
         if called_from_sandbox():
-            raise PermissionError("Code in a sandbox cannot choose the folder of the skills.")
+            raise PermissionError("Code in a sandbox can't change the skills folder.")
         self.computer.skills_path = folder
 
     # -- finding and running ---------------------------------------------------------------------------------------
@@ -117,7 +115,7 @@ class Skills(Tool):
 
             return skill_function(found.name, self._text(found.path))(*args, **kwargs)
         if self.computer.runtimes.active is not None:
-            raise ComputerError("A block is running. A skill runs in a block of its own.")
+            raise ComputerError("A block is running. A skill needs a separate block.")
         call = f"computer.skills.run({found.name!r}, *{args!r}, **{kwargs!r})"
         return self.computer.run("python", call)
 
@@ -128,6 +126,7 @@ class Skills(Tool):
 
     def import_skills(self) -> Names:
         """Have all functions by their names in the session; the names."""
+        self.computer.import_skills = True
         return names_in(Path(self.path))
 
     # -- keeping ---------------------------------------------------------------------------------------------------
@@ -136,24 +135,18 @@ class Skills(Tool):
         self, name: str, code: str, test: str | None = None, description: str = "", replace: bool = False
     ) -> dict[str, Any]:
         """Keep code as a skill: it has to run in a fresh session first, and so has the `test`."""
-        # A block, unlike a function, has run only if it is called.
-        calls = function_in(textwrap.dedent(code), normalised(name)) is None
-        return self._save(name, code, test, description, replace, calls=calls)
-
-    def _save(
-        self, name: str, code: str, test: str | None, description: str, replace: bool, *, calls: bool
-    ) -> dict[str, Any]:
         own = normalised(name)
         self._check_keeping(own, replace)
         source = of_code(own, code, description)
-        last = test or (f"{own}()" if calls and not needs_arguments(source, own) else None)
+        # A block, unlike a function, has run only if it is called.
+        last = test or (f"{own}()" if function_in(code, own) is None else "")
         wrong = failure(context_of(self.computer), source, *([last] if last else []))
         if wrong is not None:
             raise ComputerError(
-                f"The skill {own} is not kept: in a fresh session its code does not run. It may need imports, or "
-                f"variables of this session, which should be its parameters.\n{wrong}"
+                f"The skill {own} was not saved: its code does not run in a fresh session. It may need imports, or "
+                f"variables of this session, which should be parameters.\n{wrong}"
             )
-        return {**self._keep(own, source), "tested": last is not None}
+        return {**self._keep(own, source), "tested": bool(last)}
 
     def _keep(self, name: str, source: str) -> dict[str, Any]:
         """Write the file; an existing one is replaced."""
@@ -172,7 +165,7 @@ class Skills(Tool):
         if called_from_sandbox():
             raise PermissionError(IN_SANDBOX)
         if not replace and Path(self.path, f"{name}.py").exists():
-            raise ValueError(f"There is a skill {name} already. To keep this one in its place: replace=True.")
+            raise ValueError(f"There is already a skill {name}. To replace it, use replace=True.")
 
     # -- where they are --------------------------------------------------------------------------------------------
 
@@ -183,11 +176,11 @@ class Skills(Tool):
         for name in names_in(folder):
             file = folder / f"{name}.py"
             if (text := self._text_or_none(file)) is not None:
-                own = next((each for each in defined_in(text, str(file), "") if each.name == name), None)
-                tree = parsed(text)
-                about = [ast.get_docstring(tree) or "" if tree else "", own.doc if own else ""]
-                words = dict.fromkeys(filter(None, map(first_paragraph, about)))
-                found[name] = Skill(name, "function", " ".join(words), file, own.signature if own else "")
+                module, own = name, f"{name}.{name}"
+                defined = {each.name: each for each in defined_in(text, str(file), module)}
+                words = dict.fromkeys(first_paragraph(defined[each].doc) for each in (module, own) if each in defined)
+                signature = defined[own].signature if own in defined else ""
+                found[name] = Skill(name, "function", " ".join(filter(None, words)), file, signature)
         for place in (Path(self._workspace()), Path.home()):
             for file in sorted((place / SHARED).glob(f"*/{INSTRUCTIONS}")):
                 if (text := self._text_or_none(file)) is not None:
@@ -202,8 +195,8 @@ class Skills(Tool):
         if wanted in skills:
             return skills[wanted]
         close = get_close_matches(wanted, skills, 3) or [*skills][:10]
-        there = f"There are: {', '.join(close)}." if close else "There are none yet."
-        raise ComputerError(f"There is no skill {wanted!r}. {there} computer.skills.search(words) finds them.")
+        there = f"Available: {', '.join(close)}." if close else "There are none yet."
+        raise ComputerError(f"There is no skill {wanted!r}. {there} To search: computer.skills.search(words)")
 
     def _text(self, path: Path) -> str:
         """A file's text; one that code in a sandbox may have written is read from inside the sandbox."""
@@ -229,49 +222,41 @@ class NewSkill(Tool):
     def __init__(self, computer: Computer, skills: Skills) -> None:
         super().__init__(computer)
         self._skills = skills
-        self._name = ""
+        self.name = ""
         self._steps: list[tuple[str, str]] = []
 
     def create(self) -> str:
         """Begin a new skill of steps."""
-        self._name, self._steps = "", []
+        self.name, self._steps = "", []
         return (
             "Ask the user what the skill is called, then set computer.skills.new_skill.name. Do the task one step at a "
             "time; after each that worked: computer.skills.new_skill.add_step(what it does, its code). "
             "At the end: computer.skills.new_skill.save()"
         )
 
-    @property
-    def name(self) -> str:
-        """What it is called."""
-        return self._name
-
-    @name.setter
-    def name(self, name: str) -> None:
-        normalised(name)
-        self._name = name
-
     def add_step(self, step: str, code: str) -> str:
         """Add a step: what it does, and code that has worked."""
         self._steps.append((str(step), str(code)))
-        return f"Step {len(self._steps)} is noted. Add the next, or computer.skills.new_skill.save()"
+        return f"Step {len(self._steps)} added. Add the next one, or call computer.skills.new_skill.save()"
 
     def save(self) -> dict[str, Any]:
         """Keep the steps as a skill."""
-        if not self._name or not self._steps:
-            raise ValueError("A skill of steps needs a name and at least one step: see new_skill.create().")
-        name = normalised(self._name)
+        if not self.name or not self._steps:
+            raise ValueError("A skill needs a name and at least one step. See new_skill.create().")
+        name = normalised(self.name)
         listed = "[\n" + "".join(f"    {each!r},\n" for each in self._steps) + "]"
-        about = self._name.replace("\\", " ").replace('"', "'").strip().rstrip(".") + "."
+        about = self.name.replace("\\", " ").replace('"', "'").strip().rstrip(".") + "."
         kept = self._skills._keep(name, STEPS.format(name=name, about=about, steps=listed))
-        self._name, self._steps = "", []
+        self.name, self._steps = "", []
         return kept
 
     def from_block(
         self, name: str, code: str, test: str | None = None, description: str = "", replace: bool = False
     ) -> dict[str, Any]:
         """Keep a block that worked as a function; it is run once more in a fresh session first, or its test is."""
-        return self._skills._save(name, code, test, description, replace, calls=True)
+        own = normalised(name)
+        call = None if needs_arguments(code, own) else f"{own}()"
+        return self._skills.save(name, code, test or call, description, replace)
 
 
 # -- what files say ----------------------------------------------------------------------------------------------------
@@ -284,30 +269,19 @@ def names_in(folder: Path) -> list[str]:
 
 
 def front_matter(text: str) -> dict[str, Any]:
-    """What stands between the two lines of dashes at the beginning; nothing if that is not readable."""
+    """The front matter between the two lines of dashes; empty if it can't be read."""
     import yaml
 
-    lines = [line.rstrip() for line in text.lstrip("\ufeff").splitlines()]
-    stripped = [line.strip() for line in lines]
-    if stripped[:1] != ["---"] or "---" not in stripped[1:]:
-        return {}
+    head = re.match(r"\ufeff?[ \t]*---[ \t\r]*$(.*?)^[ \t]*---[ \t\r]*$", text, re.DOTALL | re.MULTILINE)
     try:
-        found = yaml.safe_load("\n".join(lines[1 : stripped.index("---", 1)]))
+        found = yaml.safe_load(head[1]) if head else None
     except yaml.YAMLError:
         return {}
     return found if isinstance(found, dict) else {}
 
 
 def first_paragraph(text: str) -> str:
-    """The first paragraph, on one line."""
     return " ".join(text.strip().split("\n\n")[0].split())[:300]
-
-
-def parsed(text: str) -> ast.Module | None:
-    try:
-        return ast.parse(text)
-    except (SyntaxError, ValueError):
-        return None
 
 
 # -- the source of a skill ---------------------------------------------------------------------------------------------
@@ -321,16 +295,35 @@ def normalised(name: str) -> str:
     return found if found.isidentifier() and not keyword.iskeyword(found) else f"skill_{found}"
 
 
-def function_in(source: str, name: str) -> ast.stmt | None:
-    """The function or class of that name that the source defines."""
-    tree = parsed(source)
-    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
-    return next((node for node in tree.body if isinstance(node, kinds) and node.name == name), None) if tree else None
+def parsed(code: str) -> ast.Module:
+    try:
+        return ast.parse(textwrap.dedent(code))
+    except SyntaxError as error:
+        raise ValueError(f"Can't save the code as a skill: line {error.lineno}: {error.msg}.") from None
 
 
-def needs_arguments(source: str, name: str) -> bool:
-    """Whether the function cannot be called without arguments."""
-    node = function_in(source, name)
+Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+def function_in(code: str, name: str) -> Function | None:
+    """The function or class that is the skill: the one of that name, else the only one of code that runs nothing."""
+    body = [node for node in parsed(code).body if not (isinstance(node, ast.If) and "__name__" in ast.dump(node.test))]
+    defined = [node for node in body if isinstance(node, Function)]
+    same = [node for node in defined if node.name == name]
+    if same or not body or body[-1] not in defined:
+        return same[0] if same else None
+    public = [node for node in defined if not node.name.startswith("_")] or defined
+    if len(public) > 1:
+        names = ", ".join(node.name for node in public)
+        raise ValueError(
+            f"The code defines {names}, and none of them is called {name}: rename the one that is the skill."
+        )
+    return public[0]
+
+
+def needs_arguments(code: str, name: str) -> bool:
+    """Whether the code defines no such function, or one that cannot be called without arguments."""
+    node = function_in(code, name)
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         return True
     plain = len(node.args.posonlyargs) + len(node.args.args) - len(node.args.defaults)
@@ -338,19 +331,23 @@ def needs_arguments(source: str, name: str) -> bool:
 
 
 def of_code(name: str, code: str, description: str) -> str:
-    """A file that defines the function: the code's own, else one whose body is the code."""
+    """A file that defines the function: the code's own, under this name, else one whose body is the code."""
     code = textwrap.dedent(code).strip("\n") + "\n"
-    try:
-        tree = ast.parse(code)
-    except SyntaxError as error:
-        raise ValueError(f"The code cannot be kept as a skill: line {error.lineno}: {error.msg}.") from None
+    tree = parsed(code)
     if not tree.body:
-        raise ValueError("There is no code to keep.")
+        raise ValueError("There is no code to save.")
     plain = description.strip().replace("\\", "\\\\").replace('"""', "'''")
     quoted = f'"""{plain}{" " if plain.endswith(chr(34)) else ""}"""'
-    if function_in(code, name) is None:
+    function = function_in(code, name)
+    if function is None:
         code = _wrapped(name, code, tree, quoted if description else "")
         tree = ast.parse(code)
+    elif function.name != name:  # it keeps its own name too, for itself and for the test
+        lines = code.splitlines()
+        head = lines[function.lineno - 1]
+        lines[function.lineno - 1] = re.sub(rf"\b{function.name}\b", name, head, count=1)
+        lines.insert(function.end_lineno or len(lines), f"\n\n{function.name} = {name}")
+        code = "\n".join(lines) + "\n"
     if description and ast.get_docstring(tree) is None:
         return f"{quoted}\n\n{code}"
     return code

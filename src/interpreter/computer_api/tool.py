@@ -35,6 +35,10 @@ class Tool:
     def check_sending(self) -> None:
         """Called before the user is asked about sending something: raises an error if nothing can be sent."""
 
+    def without_secrets(self, text: str) -> str:
+        """What the record may say of a call."""
+        return text
+
     def terminate(self) -> None:
         """The computer ends: end what the tool has started."""
 
@@ -56,7 +60,8 @@ class Picture:
     def of(cls, image: Image, left: float = 0, top: float = 0, scale: float = 1) -> Picture:
         buffer = BytesIO()
         image.save(buffer, "PNG", compress_level=1)
-        return cls(buffer.getvalue(), image.width, image.height, left, top, scale)
+        place = {"left": left, "top": top, "scale": scale, **getattr(image, "place", {})}
+        return cls(buffer.getvalue(), image.width, image.height, **place)
 
     @property
     def base64(self) -> str:
@@ -67,6 +72,7 @@ class Picture:
 
         image = Image.open(BytesIO(self.png))
         image.load()
+        image.place = {"left": self.left, "top": self.top, "scale": self.scale, "about": self.about}  # type: ignore[attr-defined]
         return image
 
     def on_screen(self, x: float, y: float) -> tuple[float, float]:
@@ -110,7 +116,6 @@ TOOLS = {
 
 
 def kind_of(name: str) -> type[Tool]:
-    """The class of the tool of that name."""
     module, _, kind = TOOLS[name].partition(":")
     found: type[Tool] = getattr(import_module(f"interpreter.computer_api.{module}"), kind)
     return found
@@ -151,7 +156,7 @@ def of_class(kind: type) -> dict[str, Kind]:
 
 
 def signature(method: Callable[..., Any], whole: bool = False) -> str:
-    """Its parameters with their defaults; those that take whatever else there is only if all are wanted."""
+    """The parameters with their defaults; `*args` and `**kwargs` only if `whole` is set."""
     told = []
     for parameter in inspect.signature(method).parameters.values():
         stars = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}.get(parameter.kind.name, "")
@@ -187,10 +192,10 @@ def help_on(name: str) -> str:
     path = name.strip().removeprefix("computer").removeprefix(".").partition("(")[0]
     if not path:
         lines = [f"computer.{each}: {', '.join(of_class(kind_of(each)))}" for each in TOOLS]
-        return "\n".join(["computer.help('mouse') tells how a tool is used. There are:", *lines])
+        return "\n".join(["computer.help('mouse') shows how to use a tool. Available tools:", *lines])
     tool, _, method = path.partition(".")
     if tool not in TOOLS:
-        raise ComputerError(f"There is no computer.{tool}. There are: {', '.join(TOOLS)}.")
+        raise ComputerError(f"There is no computer.{tool}. Available: {', '.join(TOOLS)}.")
     kind = kind_of(tool)
     lines = [description(kind)]
     for each, what in of_class(kind).items() if not method else ():
@@ -201,7 +206,7 @@ def help_on(name: str) -> str:
     if not method:
         return "\n".join(filter(None, lines))
     if method not in of_class(kind):
-        raise ComputerError(f"There is no computer.{path}. There are: {', '.join(of_class(kind))}.")
+        raise ComputerError(f"There is no computer.{path}. Available: {', '.join(of_class(kind))}.")
     value = getattr(kind, method)
     called = f"({signature(value, whole=True)})" if callable(value) else ""
     words = inspect.getdoc(value) or ""

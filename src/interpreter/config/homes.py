@@ -24,14 +24,14 @@ def our_folder(kind: Literal["config", "cache", "data"] = "config") -> Path:
     import platformdirs
 
     path = Path(getattr(platformdirs, f"user_{kind}_dir")("open-interpreter"))
-    with suppress(OSError):  # it is not there yet, or not ours to change
+    with suppress(OSError):  # it does not exist yet, or is not ours to change
         if path.stat().st_mode & 0o077:
             path.chmod(0o700)
     return path
 
 
 def make_folder(path: str | os.PathLike[str]) -> None:
-    """Make a folder of ours, and those above it that are missing, for their owner alone."""
+    """Create one of our folders, and missing parents, readable only by the owner."""
     for folder in reversed([Path(path), *Path(path).parents]):
         if not folder.is_dir():
             folder.mkdir(mode=0o700, exist_ok=True)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-import copy
+import operator
 import os
+import sys
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar, dataclass_transform
@@ -66,8 +68,8 @@ class Setting(NamedTuple):
     secret: bool = False
     later: str = ""  # what is not implemented yet; printed in one line when the flag is used
     inert: str = ""  # why the setting is accepted and does nothing
-    # Other names that people use for it, from old versions and from pages that were wrong.
-    wrong_names: tuple[str, ...] = ()
+    old_names: tuple[str, ...] = ()  # of earlier versions; dotted if they were not attributes of the interpreter
+    wrong_names: tuple[str, ...] = ()  # words that people try, and that could mean something else
     name: str = ""  # dotted: `auto_run`, `llm.model`; also its key in a profile
     kind: str = ""  # `bool`, `int`, `float`, `str`, `path`, `list`, `list of str`, `dict`, `callable` or `str or False`
     optional: bool = False
@@ -100,6 +102,7 @@ def setting(
     secret: bool = False,
     later: str = "",
     inert: str = "",
+    old_names: tuple[str, ...] = (),
     wrong_names: tuple[str, ...] = (),
     kw_only: bool = True,
 ) -> Any:
@@ -108,9 +111,10 @@ def setting(
     The annotation gives its kind, and `Literal[...]` its choices. `kw_only` is for type checkers, which make the
     constructor's arguments from the declarations.
     """
+    names = (old_names, wrong_names)
     shown = (flag, short, no_flag, env)
     return Setting(
-        description, section, default, choices, minimum, *shown, headless, alias_of, secret, later, inert, wrong_names
+        description, section, default, choices, minimum, *shown, headless, alias_of, secret, later, inert, *names
     )
 
 
@@ -143,9 +147,12 @@ _KINDS: dict[str, tuple[Callable[[Any], bool], Callable[[Any], Any] | None]] = {
 
 
 def expected(row: Setting) -> str:
-    """What the setting takes, in words."""
+    """Describe what the setting takes."""
     words = " or ".join(map(repr, row.choices)) if row.choices else row.kind
     return f"{words} or None" if row.optional else words
+
+
+_EXAMPLES = {"int": 1000, "float": 0.5, "str": "text", "path": "~/folder", "list of str": ["one", "two"]}
 
 
 def check_value(row: Setting, value: Any) -> Any:
@@ -155,7 +162,10 @@ def check_value(row: Setting, value: Any) -> Any:
     fits, store = _KINDS[row.kind]
     if not fits(value):
         got = f"{value!r:.60} ({type(value).__name__})"
-        raise SettingTypeError(f"{row.name} takes {expected(row)}, not {got}.")
+        plain = row.default is not None and not isinstance(row.default, Default)
+        example = row.default if plain else _EXAMPLES.get(row.kind)
+        advice = "" if row.choices or example is None else f" For example: {row.name} = {example!r}."
+        raise SettingTypeError(f"{row.name} takes {expected(row)}, not {got}.{advice}")
     if row.choices and value not in row.choices:
         word, colon, own = value.partition(":")  # of `word:NAME`, the word with a name of the user's
         if not (colon and own and any(choice.startswith(f"{word}:") for choice in row.choices)):
@@ -186,7 +196,7 @@ _PARSERS: dict[str, Callable[[str], Any]] = {
 
 
 def parse_value(row: Setting, text: str, given_as: str = "") -> Any:
-    """The value that a text from the command line or the environment stands for."""
+    """Parse a value from the command line or the environment."""
     if row.optional and row.kind not in ("str", "path") and text.strip().lower() in ("none", ""):
         return None
     try:
@@ -195,6 +205,27 @@ def parse_value(row: Setting, text: str, given_as: str = "") -> Any:
         name = given_as or row.name
         raise SettingTypeError(f"{name} takes {expected(row)}, not {text!r:.60}.") from None
     return check_value(row._replace(name=given_as or row.name), value)
+
+
+def converted(row: Setting, value: Any) -> Any:
+    """A value from code whose type is not quite right, as the one thing it can mean; any other value as it is."""
+    kind = row.kind
+    if value is None and not row.optional:
+        return {"str": "", "bool": False}.get(kind)
+    if value is False and "off" in row.choices:
+        return "off"
+    if kind == "str" and isinstance(value, os.PathLike):
+        return os.fspath(value)
+    if kind == "bool" and isinstance(value, int | float) and value in (0, 1):
+        return bool(value)
+    if kind == "int" and isinstance(value, float) and value.is_integer():
+        return int(value)
+    if kind == "int" and not isinstance(value, bool) and hasattr(value, "__index__"):
+        return operator.index(value)
+    if kind in ("bool", "int", "float") and isinstance(value, str):
+        with suppress(ValueError):
+            return _PARSERS[kind](value)
+    return value
 
 
 # A weaker source never replaces the value of a stronger one.
@@ -210,21 +241,18 @@ Class = TypeVar("Class", bound="type[SettingsGroup]")
 
 
 class SettingsGroup:
-    """Base of the objects that hold settings: `class Llm(LlmSettings, closed=True)`.
+    """Base of the objects that hold settings: `class Llm(LlmSettings)`.
 
-    Names declared on the class (attributes, methods, properties, annotations) and names that begin with an
-    underscore are free. A closed class refuses all others. A subclass that is not closed is a user's class, and
-    accepts any name that does not look like a misspelled setting.
+    Code may set any attribute. The old name of a setting sets that setting, and a name that looks like a misspelled
+    one is stored; both warn once. With `strict_settings`, and from profiles, both are errors.
     """
 
     _group: ClassVar[str]
     _rows: ClassVar[Mapping[str, Setting]]
     _declared: ClassVar[frozenset[str]]
-    _closed: ClassVar[bool]
 
-    def __init_subclass__(cls, closed: bool = False, **kwargs: Any) -> None:
+    def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
-        cls._closed = closed
         bases = cls.__mro__[:-1]
         cls._declared = frozenset(name for base in bases for name in (*vars(base), *base.__annotations__))
 
@@ -236,20 +264,43 @@ class SettingsGroup:
             if name.startswith("_") or hasattr(type(self), name) or (row is None and name in self._declared):
                 return object.__getattribute__(self, name)
             if row is None:
-                raise _unknown(self, name)
+                row = None if self._is_strict() else renamed(self._group, name)
+                if row is None:
+                    raise _unknown(self, name)
+                return getattr(*_owner(self._root(), row.name))
             if row.alias_of:
-                owner, target = _owner(self, row.alias_of)
-                return getattr(owner, target)
+                return getattr(*_owner(self, row.alias_of))
             return self.__dict__.setdefault(name, row.default_value())
 
         def __setattr__(self, name: str, value: Any) -> None:
             row = None if name.startswith("_") else self._rows.get(name)
             if row is not None:
                 _offer(self, row, value, *_speaker.get())
-            elif name.startswith("_") or self._is_free(name):
+            elif name.startswith("_") or name in self._declared:
                 object.__setattr__(self, name, value)
-            else:
+            elif self._is_strict():
                 raise _unknown(self, name)
+            else:
+                self._set_undeclared(name, value)
+
+    def _root(self) -> Any:
+        return self if not self._group else getattr(self, "interpreter", None)
+
+    def _is_strict(self) -> bool:
+        return _speaker.get()[0] != "code" or getattr(self._root(), "strict_settings", False)
+
+    def _set_undeclared(self, name: str, value: Any) -> None:
+        dotted = f"{self._group}.{name}" if self._group else name
+        row = renamed(self._group, name)
+        if row is not None and isinstance(self._root(), SettingsGroup):
+            _warn_once(f"{dotted} is now {row.name}.")
+            owner, leaf = _owner(self._root(), row.name)
+            setattr(owner, leaf, value)
+            return
+        close = closest_setting(name, self._group, 0.8)
+        if close is not None and name not in self.__dict__:
+            _warn_once(f"{dotted} is not a setting. Did you mean {close}?")
+        object.__setattr__(self, name, value)
 
     def __dir__(self) -> Iterable[str]:
         return {*super().__dir__(), *self._rows}
@@ -258,9 +309,6 @@ class SettingsGroup:
     def setting_rows(self) -> Mapping[str, Setting]:
         """The settings of this object, by attribute name."""
         return self._rows
-
-    def _is_free(self, name: str) -> bool:
-        return name in self._declared or (not self._closed and not closest_setting(name, self._group, 0.8))
 
 
 @dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(setting, argument))
@@ -296,7 +344,6 @@ def settings_class(group: str) -> Callable[[Class], Class]:
 
 
 def setting_named(name: str) -> Setting:
-    """The setting with this dotted name."""
     group, _, leaf = name.rpartition(".")
     return GROUPS[group][leaf]
 
@@ -311,23 +358,33 @@ def apply(group: SettingsGroup, values: Mapping[str, Any], source: str = "profil
         row = owner._rows.get(leaf)
         if row is not None:
             _offer(owner, row, value, source, where)
-        elif isinstance(value, Mapping) and isinstance(getattr(owner, leaf), SettingsGroup):
+        elif isinstance(value, Mapping) and isinstance(getattr(owner, leaf, None), SettingsGroup):
             apply(getattr(owner, leaf), value, source, where)
-        elif leaf in owner._declared and not callable(getattr(type(owner), leaf, None)):
+        elif source == "code" or (leaf in owner._declared and not callable(getattr(type(owner), leaf, None))):
             setattr(owner, leaf, value)
         else:
             raise _unknown(owner, leaf)
 
 
-def copy_settings(group: SettingsGroup, to: SettingsGroup) -> None:
-    """Give another object the same settings, from the same sources; those of the groups in it too."""
-    for row in group._rows.values():
-        if not row.alias_of and row.leaf in vars(group):
-            _offer(to, row, copy.deepcopy(vars(group)[row.leaf]), *_given(group, row))
+Given = tuple[Any, str, str]  # the value of a setting, its source, and the file of that
+
+
+def given_settings(group: SettingsGroup) -> dict[str, Given]:
+    """The settings that have been given or read, by dotted name; those of the groups in it too."""
+    rows = [row for row in group._rows.values() if not row.alias_of and row.leaf in vars(group)]
+    found: dict[str, Given] = {row.name: (vars(group)[row.leaf], *_given(group, row)) for row in rows}
     for name in GROUPS:
         inner = vars(group).get(name)
         if isinstance(inner, SettingsGroup):
-            copy_settings(inner, getattr(to, name))
+            found |= given_settings(inner)
+    return found
+
+
+def give_settings(group: SettingsGroup, given: Mapping[str, Given]) -> None:
+    """Set these settings, each as its source did."""
+    for name, (value, source, where) in given.items():
+        owner, leaf = _owner(group, name)
+        _offer(owner, owner._rows[leaf], value, source, where)
 
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
@@ -347,7 +404,7 @@ def sources(group: SettingsGroup) -> dict[str, str]:
 
 
 def origins(group: SettingsGroup) -> dict[str, str]:
-    """The same in words, with the file, variable or flag that gave it."""
+    """The same as text, with the file, variable or flag that set it."""
     found = {}
     for row in group._rows.values():
         source, where = _given(group, row)
@@ -366,11 +423,19 @@ def speaking_as(source: str, where: str) -> Iterator[None]:
         _speaker.reset(token)
 
 
+def renamed(group: str, name: str) -> Setting | None:
+    """The setting that had this name in an earlier version, as an attribute of this group."""
+    dotted = f"{group}.{name}" if group else name
+    old = [row for row in _all() if dotted in row.old_names]
+    is_wrong = any(name in row.wrong_names for row in _all())
+    return old[0] if old else GROUPS["llm"].get(name) if not group and not is_wrong else None
+
+
 def closest_setting(name: str, group: str = "", cutoff: float = 0.6) -> str | None:
     """The setting that `name` most likely stands for, as a dotted name."""
     leaf = name.rpartition(".")[2]
     for row in _all():
-        if leaf in row.wrong_names:
+        if leaf in row.wrong_names or leaf in row.old_names:
             return row.name
     ranked = sorted(_all(), key=lambda row: (row.group != group, bool(row.alias_of)))
     same = [row.name for row in ranked if row.leaf == leaf]
@@ -405,7 +470,7 @@ def _owner(group: SettingsGroup, name: str) -> tuple[SettingsGroup, str]:
 
 def _offer(group: SettingsGroup, row: Setting, value: Any, source: str, where: str) -> None:
     """Store the value, unless a stronger source has set it; an invalid one is an error either way."""
-    value = check_value(row, value)
+    value = check_value(row, converted(row, value) if source == "code" else value)
     if STRENGTH[_given(group, row)[0]] <= STRENGTH[source]:
         _store(group, row, value, source, where)
 
@@ -427,12 +492,26 @@ def _given(group: SettingsGroup, row: Setting) -> tuple[str, str]:
     return given.get(row.leaf, ("default", ""))
 
 
+_warned: set[str] = set()
+
+
+def _warn_once(text: str) -> None:
+    """Warn about the line of the user's code that led here."""
+    if text in _warned:
+        return
+    _warned.add(text)
+    level, frame = 1, sys._getframe()
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "interpreter":
+        level, frame = level + 1, frame.f_back
+    warnings.warn(text, UserWarning, stacklevel=level)
+
+
 def _unknown(group: SettingsGroup, name: str) -> UnknownSettingError:
     return unknown_setting(f"{group._group}.{name}" if group._group else name)
 
 
 def unknown_setting(name: str) -> UnknownSettingError:
-    """The error for a dotted name that is no setting."""
+    """The error for a dotted name that is not a setting."""
     close = closest_setting(name, name.rpartition(".")[0])
-    advice = f"Did you mean {close}?" if close else "docs/settings.md lists all of them."
+    advice = f"Did you mean {close}?" if close else "See docs/settings.md for the full list."
     return UnknownSettingError(f"There is no setting named {name}. {advice}")

@@ -29,17 +29,17 @@ if TYPE_CHECKING:
 ASKING = "Model"
 RUNNING = "Running code"
 APPROVAL = "Approval and safety"
-PROMPTS = "What the model is told"
+PROMPTS = "Prompts"
 LOOPING = "Loop mode"
 SHOWING = "Terminal"
 KEEPING = "Conversations"
 COMPUTER = "The computer API"
-IGNORED = "Accepted for old scripts, without effect"
+IGNORED = "Ignored (accepted so that old scripts still run)"
 
 # In the order of the docs and of `--help`.
 SECTIONS = (ASKING, APPROVAL, RUNNING, PROMPTS, LOOPING, SHOWING, KEEPING, COMPUTER, IGNORED)
 
-_NOTHING_SENT = "nothing is ever sent to anyone but the model you chose"
+_NOTHING_SENT = "nothing is sent anywhere except to the model you chose"
 
 _BREAKERS = (
     "The task is done.",
@@ -54,7 +54,7 @@ def _prompt(name: str) -> Default:
 
 
 def read_prompt(name: str) -> str:
-    """The text of a file in prompts/."""
+    """Return the text of a file in prompts/."""
     from pathlib import Path
 
     file = Path(__file__).parents[1] / "agent" / "prompts" / f"{name}.md"
@@ -82,159 +82,184 @@ class InterpreterSettings(SettingsGroup):
         APPROVAL, default=False, flag="--auto_run", short="-y",
     )
     mode: Literal["ask", "auto-in-sandbox", "auto", "plan"] | None = setting(
-        "When a block runs without asking: `ask` never, `auto` always, `auto-in-sandbox` as long as a sandbox holds "
-        "it; `plan` runs blocks only in a read-only sandbox without network. Unset, `auto_run` decides. Rules that "
-        "deny or ask hold in every mode (docs/policy.md).",
+        "When to ask before running a block. `ask`: always. `auto`: never. `auto-in-sandbox`: only if the code would "
+        "run outside a sandbox. `plan`: never, but code runs in a read-only sandbox without network. If unset, "
+        "`auto_run` decides. Rules that deny or ask apply in every mode (docs/policy.md).",
         APPROVAL, default=None, flag="--mode",
     )
     safe_mode: Literal["off", "ask", "auto"] = setting(
-        "Scan code for dangers before it runs: never, when you say so, or always. What is grave, or cannot be "
-        "scanned, is asked about even with `auto_run`.",
+        "Scan code for security problems before it runs: never (`off`), when you choose to (`ask`), or always "
+        "(`auto`). Serious findings, and code that cannot be scanned, need your approval even with `auto_run`.",
         APPROVAL, default="off", flag="--safe_mode", short="-safe", wrong_names=("safe",),
     )
     preview: bool = setting(
-        "Before you are asked about a block, run it in a copy-on-write view of the workspace without network, and "
-        "show what it would change. Linux; Python and shell.",
+        "Before asking about a block, do a dry run and show what it would change. The dry run uses a copy-on-write "
+        "view of the workspace, without network. Linux only; Python and shell.",
         APPROVAL, default=False, flag="--preview",
     )
     redact_secrets: bool = setting(
-        "Take keys, tokens and private keys out of what code prints before it goes to the model.",
+        "Redact API keys, tokens and private keys in output before sending it to the model.",
         APPROVAL, default=True, no_flag="--no_redact_secrets",
     )
     redact_journal: bool = setting(
-        "Take keys, tokens and private keys out of what code prints before it is saved with the conversation.",
+        "Redact API keys, tokens and private keys in output before saving it with the conversation.",
         APPROVAL, default=True, no_flag="--no_redact_journal",
     )
     sandbox: str = setting(
-        "Run the sessions in a sandbox, in which nothing but the workspace can be written (`workspace`) or nothing "
-        "at all (`read-only`), homes are hidden and the network is closed; `container:IMAGE` is one of Docker or "
-        "Podman. See docs/security.md.",
+        "Run code in a sandbox: no network, home folders hidden. With `workspace`, code can write only to the "
+        "workspace; with `read-only`, it cannot write at all. `container:IMAGE` uses Docker or Podman. See "
+        "docs/security.md.",
         APPROVAL, default="off", choices=("off", "read-only", "workspace", "container:IMAGE"), flag="--sandbox",
         env="INTERPRETER_SANDBOX",
     )
     sandbox_hosts: list[str] = setting(
-        "Hosts that a sandbox may reach: `pypi.org`, `*.pypi.org` for all below it, `example.com:8080`.",
+        "Hosts that sandboxed code can reach, such as `pypi.org`, `*.pypi.org` (every subdomain) or "
+        "`example.com:8080`.",
         APPROVAL, default=Default(list, "none"), flag="--sandbox_hosts",
     )
     sandbox_env: list[str] = setting(
-        "Variables that go into a sandbox although they look like keys.",
+        "Environment variables to pass into the sandbox even though they look like secrets.",
         APPROVAL, default=Default(list, "none"), flag="--sandbox_env",
     )
     sandbox_paths: list[str] = setting(
-        "More places that a sandbox sees: `~/data` to read, `~/data:rw` to write.",
+        "Extra paths that the sandbox can access: `~/data` to read, `~/data:rw` to read and write.",
         APPROVAL, default=Default(list, "none"), flag="--sandbox_paths",
     )
     sandbox_unix_sockets: bool = setting(
-        "Let code in a sandbox use Unix sockets, for databases, tmux and the like. It then reaches every program of "
-        "this machine whose socket file it can see.",
+        "Let sandboxed code use Unix sockets, for databases, tmux and so on. It can then reach every program on this "
+        "machine whose socket file it can see.",
         APPROVAL, default=False,
     )
     sandbox_memory: int | None = setting(
-        "How many megabytes a process in a sandbox may use; all together, where control groups can be had. None is "
-        "no limit.",
+        "Memory limit in the sandbox, in megabytes: for the whole sandbox where control groups are available, "
+        "otherwise per process. None: no limit.",
         APPROVAL, default=8192, minimum=64,
     )
     sandbox_cpu: int | None = setting(
-        "How many seconds of processor time a process in a sandbox may use; None is no limit.",
+        "CPU time limit of each process in the sandbox, in seconds. None: no limit.",
         APPROVAL, default=3600, minimum=1,
     )
     sandbox_processes: int | None = setting(
-        "How many processes and threads there may be in a sandbox; None is no limit.",
+        "Maximum number of processes and threads in the sandbox. None: no limit.",
         APPROVAL, default=1024, minimum=16,
     )
     sandbox_file_size: int | None = setting(
-        "How many megabytes a file may have that is written in a sandbox; None is no limit.",
+        "Maximum size of a file written in the sandbox, in megabytes. None: no limit.",
         APPROVAL, default=4096, minimum=1,
     )
     offline: bool = setting(
-        "Use nothing beyond this machine but the model server that you named.",
-        APPROVAL, default=False, flag="--offline", short="-o", env="INTERPRETER_OFFLINE", wrong_names=("local",),
+        "Don't contact anything outside this machine except the model server you named.",
+        APPROVAL, default=False, flag="--offline", short="-o", env="INTERPRETER_OFFLINE", old_names=("local",),
+    )
+    strict_settings: bool = setting(
+        "Raise an error when code sets an attribute that is not a setting. Otherwise, only names similar to a setting "
+        "give a warning.",
+        RUNNING, default=False, env="INTERPRETER_STRICT_SETTINGS",
+    )
+    stream_all: bool = setting(
+        "Make `chat(stream=True)`, `computer.run(stream=True)` and `llm.run()` also stream the chunk types that 0.4.3 "
+        "did not have: `status`, `reasoning`, `decision`, `input_request` and `tool_call`.",
+        RUNNING, default=False,
     )
     workspace: PathSetting[str] = setting(
-        "Folder that the work is about; it stays when code changes the directory.",
+        "The folder to work in. It stays the same when code changes its working directory.",
         RUNNING, default=Default(os.getcwd, "the current folder"), flag="--workspace",
         env="INTERPRETER_WORKSPACE", wrong_names=("cwd",),
     )
     max_output: int = setting(
-        "How many characters of a block's output the model gets: its beginning and its end, with a note on the "
-        "rest.",
-        RUNNING, default=2800, minimum=0, flag="--max_output", short="-xo",
+        "Maximum number of characters of a block's output to send to the model. Of longer output, it gets the "
+        "beginning, the end and a note.",
+        RUNNING, default=2800, minimum=0, flag="--max_output", short="-xo", old_names=("llm.max_output",),
     )
     max_blocks: int | None = setting(
-        "How many blocks may run in one turn; None is no limit.",
+        "Maximum number of code blocks to run in one turn. None: no limit.",
         RUNNING, default=50, minimum=1, flag="--max_blocks",
     )
     max_turns: int | None = setting(
-        "How often the model may be asked in answer to one message; None is no limit.",
+        "Maximum number of requests to the model per message. None: no limit.",
         RUNNING, default=None, minimum=1, flag="--max_turns",
     )
     question_timeout: float | None = setting(
-        "How many seconds a question waits for the front ends that can answer it, before the answer is no. None waits"
-        " as long as one of them is connected.",
+        "Seconds to wait for an answer to a question before treating it as a no. None: wait as long as a front end "
+        "that can answer is connected.",
         APPROVAL, default=None, minimum=0,
     )
     block_timeout: float | None = setting(
-        "Stop a block after this many seconds; None lets it run.",
+        "Stop a block after this many seconds. None: no limit.",
         RUNNING, default=None, minimum=0.001, flag="--block_timeout", env="INTERPRETER_BLOCK_TIMEOUT", headless=300,
         wrong_names=("timeout",),
     )
     undo_files: bool = setting(
-        "Record what blocks do to the files of the workspace, so that it can be taken back.",
+        "Record what blocks do to files in the workspace, so that you can undo it.",
         RUNNING, default=True,
     )
     undo_max_file_bytes: int = setting(
-        "Undo does not copy a larger file, except before a preview of it is applied.",
+        "Undo doesn't copy files larger than this many bytes, except before a preview is applied to them.",
         RUNNING, default=64 * 1024 * 1024, minimum=0,
     )
     undo_max_bytes: int = setting(
-        "Undo copies this much of the workspace at most: small files and texts first, then recent ones.",
+        "Undo copies at most this many bytes of the workspace: small files and text files first, then recent ones.",
         RUNNING, default=512 * 1024 * 1024, minimum=0,
     )
     undo_max_files: int = setting(
-        "Undo copies this many files of the workspace at most. Entries beyond five times as many are not seen.",
+        "Undo copies at most this many files of the workspace. It ignores entries beyond five times that number.",
         RUNNING, default=50_000, minimum=0,
     )
     system_message: str = setting(
-        "What the model is told about its job.",
+        "The system prompt.",
         PROMPTS, default=_prompt("system"), flag="--system_message", short="-sm",
     )
     custom_instructions: str = setting(
-        "Your own words to the model, after the system message.",
+        "Your own instructions for the model, added after the system message.",
         PROMPTS, default="", flag="--custom_instructions", short="-ci",
     )
-    user_message_template: str = setting("How your message goes to the model.", PROMPTS, default="{content}")
+    user_message_template: str = setting("Template for your message to the model.", PROMPTS, default="{content}")
     always_apply_user_message_template: bool = setting(
-        "Use that template for all of your messages, not only for the last.",
+        "Apply that template to all of your messages, not only the last one.",
         PROMPTS, default=False,
     )
     code_output_template: str = setting(
-        "How output goes to a model without tools.",
+        "Template for a block's output, for models without tool calls.",
         PROMPTS, default=_prompt("code_output"),
     )
     empty_code_output_template: str = setting(
-        "What a model without tools is told when a block printed nothing.",
+        "What to send when a block printed nothing, for models without tool calls.",
         PROMPTS, default=_prompt("empty_code_output"),
     )
     code_output_sender: Literal["user", "assistant"] = setting(
-        "In whose name output goes to a model without tools.",
+        "The role that output is sent with, for models without tool calls.",
         PROMPTS, default="user",
     )
     shrink_images: bool = setting(
-        "Scale images above 5 MB down before they go to the model.",
+        "Scale down images larger than 5 MB before sending them to the model.",
         PROMPTS, default=True, later="images are sent as they are",
     )
     loop: bool = setting(
-        "Keep asking the model to go on until it says one of the closing sentences.",
+        "Keep prompting the model to continue until it says one of the sentences in `loop_breakers`.",
         LOOPING, default=False, flag="--loop",
     )
-    loop_message: str = setting("What the model is told each time.", LOOPING, default=_prompt("loop"))
+    loop_message: str = setting("The message that prompts the model to continue.", LOOPING, default=_prompt("loop"))
     loop_breakers: list[str] = setting(
         "The sentences that end the loop.",
         LOOPING, default=Default(lambda: list(_BREAKERS), "; ".join(_BREAKERS)),
     )
     status_line: bool = setting(
-        "Have a line under the prompt with the model, the context used, the cost and the folder.",
+        "Show a status line under the prompt with the model, the context used, the cost and the folder.",
         SHOWING, default=True, no_flag="--no_status_line",
+    )
+    editing_mode: Literal["emacs", "vi"] = setting(
+        "Key bindings at the prompt: `emacs` or `vi`.",
+        SHOWING, default="emacs", flag="--editing_mode",
+    )
+    notify_after: int = setting(
+        "Ring the bell and set the window title when a turn that took this many seconds ends or asks you something; "
+        "0 turns it off.",
+        SHOWING, default=10, flag="--notify_after",
+    )
+    notify_by: Literal["bell", "desktop"] = setting(
+        "`desktop` shows a notification as well: through the terminal if it can (kitty, iTerm2, WezTerm, Ghostty, "
+        "foot, rxvt), else through the system (`notify-send` on Linux).",
+        SHOWING, default="bell", flag="--notify_by",
     )
     share_commands: bool = setting(
         "Let the model see what you run at the prompt with `!` and `>>>`.",
@@ -245,28 +270,31 @@ class InterpreterSettings(SettingsGroup):
         SHOWING, default=False, flag="--plain", short="-pl", wrong_names=("plain",),
     )
     terminal_images: Literal["auto", "kitty", "iterm", "sixel", "blocks", "off"] = setting(
-        "How pictures are shown in the terminal; `auto` finds out what it can do.",
+        "How to show images in the terminal. `auto` detects what the terminal supports.",
         SHOWING, default="auto", flag="--terminal_images", env="INTERPRETER_TERMINAL_IMAGES",
     )
     theme: Literal["auto", "light", "dark"] = setting(
-        "Colours for a light or a dark background; `auto` finds out which it is.",
+        "Colours for a light or dark background. `auto` detects it.",
         SHOWING, default="auto", flag="--theme", env="INTERPRETER_THEME",
     )
     highlight_active_line: bool = setting(
-        "Mark the line that is running.",
+        "Highlight the line that is running.",
         SHOWING, default=True, short="-nhl", no_flag="--no_highlight_active_line",
     )
     multi_line: bool = setting(
-        'Let a message that begins with `"""` go over several lines.',
+        'Let a message that starts with `"""` span several lines.',
         SHOWING, default=True, flag="--multi_line", short="-ml",
     )
     in_terminal_interface: bool = setting(
-        "Whether the terminal holds this interpreter; it sets this itself.",
+        "Whether this interpreter runs in the terminal. Set by the terminal itself.",
         SHOWING, default=False,
     )
-    verbose: bool = setting("Tell more about what happens.", SHOWING, default=False, flag="--verbose", short="-v")
+    verbose: bool = setting(
+        "Print more detail.",
+        SHOWING, default=False, flag="--verbose", short="-v", old_names=("debug_mode",),
+    )
     debug: bool = setting(
-        "Tell everything about what happens.",
+        "Print everything, including tracebacks.",
         SHOWING, default=False, flag="--debug", short="-debug",
     )
     speak_messages: bool = setting(
@@ -278,12 +306,30 @@ class InterpreterSettings(SettingsGroup):
         KEEPING, default=True,
     )
     conversation_filename: str | None = setting(
-        "File in the folder of conversations that gets the messages as JSON after each turn, besides the journal.",
+        "Name of the JSON file, next to the journal, that the messages are saved to after each turn. None: named "
+        "after the first words and the time, as in 0.4.3.",
         KEEPING, default=None,
     )
     conversation_history_path: PathSetting[str] = setting(
-        "Folder that conversations are saved in.",
+        "Folder to save conversations in.",
         KEEPING, default=Default(_conversations_folder, "`conversations` in the configuration folder"),
+    )
+    save_variables: bool = setting(
+        "Save the variables of Python and the shell with the conversation, when you are idle and when you leave, so "
+        "that resuming it can restore them.",
+        KEEPING, default=True, no_flag="--no_save_variables",
+    )
+    save_variables_bytes: int = setting(
+        "How many bytes of variables are saved per language; what does not fit is left out and named.",
+        KEEPING, default=100_000_000, minimum=0,
+    )
+    save_variables_seconds: float = setting(
+        "How many seconds saving variables in the background may take.",
+        KEEPING, default=20, minimum=0.1,
+    )
+    save_variables_exit_seconds: float = setting(
+        "How many seconds it may take when you leave; after that, the ones saved last are kept.",
+        KEEPING, default=1.5, minimum=0,
     )
     import_computer_api: bool = setting(
         "The same as `computer.import_computer_api`.",
@@ -298,25 +344,24 @@ class InterpreterSettings(SettingsGroup):
         COMPUTER, default=None, alias_of="computer.skills_path",
     )
     sync_computer: bool = setting(
-        "The `computer` object of the session and yours are the same.",
-        IGNORED, default=False, inert="there is one computer, and code in sessions calls it",
+        "Sync the `computer` object between your process and the session.",
+        IGNORED, default=False, inert="code in a session already calls the same `computer`",
     )
     os: bool = setting(
         "Let the model see the screen and use mouse and keyboard.",
         COMPUTER, default=False, flag="--os", short="-os",
     )
     os_max_steps: int | None = setting(
-        "In OS mode, so many actions on the screen are done for one message; None is no limit.",
+        "Maximum number of screen actions per message in OS mode. None: no limit.",
         COMPUTER, default=200, minimum=1, flag="--os_max_steps",
     )
     os_max_pictures: int | None = setting(
-        "In OS mode, so many pictures of the screen go to the model at most, the newest; when there are more, half "
-        "of them are left out at once. None is all of them.",
+        "Maximum number of screenshots to send to the model in OS mode. Above it, the older half is dropped at once. "
+        "None: send all.",
         COMPUTER, default=8, minimum=1,
     )
     os_apps: list[str] = setting(
-        "In OS mode, the applications that may be used, such as `mousepad` or `chromium*`; none named is all of "
-        "them.",
+        "The applications that the model can use in OS mode, such as `mousepad` or `chromium*`. Empty: all of them.",
         COMPUTER, default=Default(list, "an empty list"),
     )
     disable_telemetry: bool = setting(
@@ -336,95 +381,94 @@ class LlmSettings(SettingsGroup):
     """The settings of the model, `llm.*`."""
 
     model: str = setting(
-        "Model to ask, with a provider in front where it needs one: `gpt-4o`, `ollama/llama3.1`, `openai/my-model`.",
+        "The model to use, with a provider prefix if it needs one: `gpt-4o`, `ollama/llama3.1`, `openai/my-model`.",
         ASKING, default="gpt-4o", flag="--model", short="-m", env="INTERPRETER_MODEL",
     )
     temperature: float | None = setting(
-        "How freely the model words things; 0 is the most predictable, None leaves it to the server.",
+        "Sampling temperature. 0 is the most predictable; None uses the server's default.",
         ASKING, default=0, minimum=0, flag="--temperature", short="-t",
     )
     supports_vision: bool | None = setting(
-        "Whether the model can look at images; None finds out.",
+        "Whether the model accepts images. None: detect it.",
         ASKING, default=None, flag="--llm_supports_vision", short="-lsv", no_flag="--no-llm_supports_vision",
-        wrong_names=("vision",),
+        old_names=("vision",),
     )
     supports_functions: bool | None = setting(
-        "Whether the model can call tools; without, it writes its code in fenced blocks. None finds out.",
+        "Whether the model supports tool calls. If not, it writes code in fenced blocks. None: detect it.",
         ASKING, default=None, flag="--llm_supports_functions", short="-lsf", no_flag="--no-llm_supports_functions",
-        wrong_names=("function_calling_llm",),
+        old_names=("function_calling_llm",),
     )
     model_profile: Literal["full", "short", "minimal", "tiny"] | None = setting(
-        "How the model is asked: `full` for large ones, `short`, `minimal` and `tiny` for smaller ones; None "
-        "chooses by its name, its size and where it runs.",
+        "How detailed the prompt is: `full` for large models; `short`, `minimal` or `tiny` for smaller ones. "
+        "None: choose by the model's name, its size and where it runs.",
         ASKING, default=None, flag="--model_profile",
     )
     context_window: int | None = setting(
-        "How many tokens the model can read; None finds out.",
+        "The model's context window, in tokens. None: detect it.",
         ASKING, default=None, minimum=1, flag="--context_window", short="-cw",
     )
     max_tokens: int | None = setting(
-        "How many tokens one reply may have; None leaves it to the server.",
+        "Maximum number of tokens in a reply. None: the server's default.",
         ASKING, default=None, minimum=1, flag="--max_tokens", short="-x",
     )
     max_budget: float | None = setting(
-        "Stop before the request that might bring what the session has cost above this many US dollars. Of a model "
-        "whose price is not known, a dollar is 100,000 tokens, unless `llm.max_budget_tokens` is set.",
+        "Stop before a request that could take the cost of the session above this many US dollars. If the model's "
+        "price is unknown, 100,000 tokens count as a dollar, unless `llm.max_budget_tokens` is set.",
         ASKING, default=None, minimum=0, flag="--max_budget", short="-b", wrong_names=("budget",),
     )
     max_budget_tokens: int | None = setting(
-        "Stop before the request that might bring the tokens of the session above this many, read and written, "
-        "whatever they cost.",
+        "Stop before a request that could take the session above this many tokens, input and output together.",
         ASKING, default=None, minimum=0, flag="--max_budget_tokens",
     )
     fallback_model: str | None = setting(
-        "Model to ask for the rest of the turn when the first one cannot be reached, is overloaded or has reached a "
-        "rate limit, and has not said anything.",
+        "Model to use for the rest of the turn if the main one is unreachable, overloaded or rate limited before it "
+        "has replied.",
         ASKING, default=None, flag="--fallback_model", env="INTERPRETER_FALLBACK_MODEL",
     )
     api_base: str | None = setting(
-        "Address of the model server, up to and with its `/v1`.",
+        "Base URL of the model server, including `/v1`.",
         ASKING, default=None, flag="--api_base", short="-ab", env="INTERPRETER_API_BASE",
     )
     api_key: str | None = setting(
-        "Key for the model server; None takes the provider's own variable.",
+        "API key for the model server. None: read the provider's environment variable.",
         ASKING, default=None, flag="--api_key", short="-ak", secret=True,
     )
     api_version: str | None = setting(
-        "API version, for the servers that want one.",
+        "API version, for servers that require one.",
         ASKING, default=None, flag="--api_version", short="-av",
     )
     timeout: float = setting(
-        "Longest silence of the model server, in seconds, before it counts as lost. Only words and calls of the model "
-        "end a silence, not keep-alive bytes.",
+        "Give up on the model server after this many seconds without text or a tool call. Keep-alive bytes don't "
+        "count.",
         ASKING, default=600, minimum=0.001, flag="--llm_timeout",
     )
     reply_timeout: float = setting(
-        "Longest time for one whole reply, in seconds.",
+        "Maximum duration of one reply, in seconds.",
         ASKING, default=21600, minimum=0.001,
     )
     connect_timeout: float = setting(
-        "How many seconds the model server has to take the connection.",
+        "Seconds to wait for a connection to the model server.",
         ASKING, default=10, minimum=0.001,
     )
     max_retries: int = setting(
-        "How often a request is sent again after a rate limit, an overload or a lost connection.",
+        "How many times to retry a request after a rate limit, an overload or a lost connection.",
         ASKING, default=4, minimum=0, flag="--max_retries",
     )
     max_retry_wait: float = setting(
-        "Longest wait, in seconds, that a rate limit may ask for.",
+        "Longest wait to accept from a rate limit, in seconds.",
         ASKING, default=120, minimum=0,
     )
     completions: Callable[..., Any] | None = setting(
-        "Your own way to the model: called with `model`, `messages`, `stream` and what else is set, it yields "
-        "OpenAI chunk dicts. None asks the server.",
+        "A function of yours to call instead of the model server. It gets `model`, `messages`, `stream` and the other "
+        "settings in use, and yields OpenAI chunk dicts. None: use the server.",
         ASKING, default=None,
     )
     vision_renderer: Callable[..., Any] | None = setting(
-        "Turns an image into words for a model without vision; None leaves images out.",
+        "A function that describes an image in text, for models without vision. None: leave images out.",
         ASKING, default=None, later="images are not described yet",
     )
     execution_instructions: str | Literal[False] | None = setting(
-        "How a model without tools is told to write code; empty or False leaves it out.",
+        "How to write code: instructions for models without tool calls. Empty or False: none.",
         PROMPTS, default=_prompt("execution"),
     )
 
@@ -434,76 +478,100 @@ class ComputerSettings(SettingsGroup):
     """The settings of the computer, `computer.*`."""
 
     python: PathSetting[str | None] = setting(
-        "Python that runs the blocks: a path, `in-process` for the one that runs us, with your objects in reach and "
-        "no protection from crashes; None takes the active virtual environment, else our own.",
+        "The Python that runs code: a path, or `in-process` to run it inside this process, where it can use your "
+        "objects but a crash ends everything. None: the active virtual environment, otherwise the Python that runs "
+        "Open Interpreter.",
         RUNNING, default=None, flag="--python", env="INTERPRETER_PYTHON",
     )
     shell: PathSetting[str | None] = setting(
-        "Shell that runs the blocks; None takes `$SHELL` if it is bash or zsh, else bash.",
+        "The shell that runs code. None: `$SHELL` if it is bash or zsh, otherwise bash.",
         RUNNING, default=None, flag="--shell",
     )
-    shell_rc: bool = setting("Load the shell's own start-up files.", RUNNING, default=False, flag="--shell_rc")
+    shell_rc: bool = setting("Load your shell's startup files.", RUNNING, default=False, flag="--shell_rc")
+    sql: str | None = setting(
+        "The database of SQL blocks: `duckdb:///file.db`, `sqlite:///file.db`, or any address that SQLAlchemy knows. "
+        "None: DuckDB in memory where it is installed, otherwise SQLite.",
+        RUNNING, default=None, env="INTERPRETER_SQL", secret=True,
+    )
     undo_snapshots: int = setting(
-        "How many earlier states of a session can be returned to, fewer when memory is short; 0 keeps none, and a "
-        "crash then costs all variables.",
+        "How many earlier states of the variables to keep, fewer when memory is low. 0: none, so a crash loses all "
+        "variables.",
         RUNNING, default=20, minimum=0,
     )
     active_line_detection: bool = setting(
         "Report which line is running.",
         RUNNING, default=True, env="INTERPRETER_ACTIVE_LINE_DETECTION",
     )
+    table_rows: int = setting(
+        "Maximum number of rows to save when code shows a pandas or polars table. Longer tables leave out the middle.",
+        RUNNING, default=1000, minimum=10,
+    )
     import_computer_api: bool = setting(
-        "Tell the model of the `computer` object that code can use; on at the command line, never for small models.",
+        "Tell the model about the `computer` object. On by default at the command line; never for small models.",
         COMPUTER, default=False,
     )
-    import_skills: bool = setting("Have your skills by their names in the Python session.", COMPUTER, default=False)
+    import_skills: bool = setting("Make your skills available by name in the Python session.", COMPUTER, default=False)
     save_skills: bool = setting("Let code save new skills.", COMPUTER, default=True)
     skills_path: PathSetting[str | None] = setting(
         "Folder of your skills; None is `skills` in the configuration folder.",
         COMPUTER, default=None,
     )
     screenshot_size: int = setting(
-        "Longest side, in pixels, of pictures of the screen: as large as the model sees well.",
+        "Longest side of a screenshot, in pixels. Choose the largest size that the model sees well.",
         COMPUTER, default=1280, minimum=200,
     )
-    emit_images: bool = setting("Give the model the images that code shows.", COMPUTER, default=True)
+    emit_images: bool = setting("Send images that code shows to the model.", COMPUTER, default=True)
     browser_path: PathSetting[str | None] = setting(
-        "Browser that `computer.browser` drives: Chrome, Chromium, Edge or Brave, or Playwright's own Firefox; None "
-        "finds one.",
+        "The browser for `computer.browser`: Chrome, Chromium, Edge, Brave or Playwright's Firefox. None: find one.",
         COMPUTER, default=None,
     )
     browser_headless: bool | None = setting(
-        "Run that browser without a window; None does where there is no display or nobody at the keyboard.",
+        "Run the browser without a window. None: only if there is no display or no interactive user.",
+        COMPUTER, default=None,
+    )
+    browser_wait: float = setting(
+        "How many seconds `computer.browser` waits for an element to appear.",
+        COMPUTER, default=10.0, minimum=0,
+    )
+    browser_changes: int = setting(
+        "How many characters of what an action changed on a page its report has; 0 leaves it out.",
+        COMPUTER, default=1500, minimum=0,
+    )
+    browser_secrets: dict[str, Any] | None = setting(
+        "Secrets that `computer.browser.fill` fills in for `<secret:NAME>`, by name: `hosts`, and `password_variable` "
+        "or `password_command`. See docs/browser.md.",
         COMPUTER, default=None,
     )
     search_url: str = setting(
-        "Page that `computer.browser.search` asks; the words go where `{query}` is.",
+        "The search page for `computer.browser.search`. `{query}` stands for the search terms.",
         COMPUTER, default="https://html.duckduckgo.com/html/?q={query}",
     )
     system_message: str | None = setting(
-        "What the model is told about the `computer` object; None lists it where `import_computer_api` is on.",
+        "How the `computer` object is described to the model. None: a list of its methods, if `import_computer_api` "
+        "is on.",
         COMPUTER, default=None,
     )
     max_output: int | None = setting(
-        "As `max_output`, for `computer.run` alone; None is the same.",
+        "Maximum number of characters of output that `computer.run` returns, from the beginning and the end. None: "
+        "all of it.",
         COMPUTER, default=None, minimum=0,
     )
-    offline: bool | None = setting("As `offline`, for the computer API; None is the same.", COMPUTER, default=None)
-    verbose: bool | None = setting("As `verbose`, for the computer API; None is the same.", COMPUTER, default=None)
-    debug: bool | None = setting("As `debug`, for the computer API; None is the same.", COMPUTER, default=None)
+    offline: bool | None = setting("Like `offline`, for the computer API. None: the same.", COMPUTER, default=None)
+    verbose: bool | None = setting("Like `verbose`, for the computer API. None: the same.", COMPUTER, default=None)
+    debug: bool | None = setting("Like `debug`, for the computer API. None: the same.", COMPUTER, default=None)
     mail_account: dict[str, Any] | None = setting(
-        "Your mail: `imap`, `smtp`, `user` and `password_variable` or `password_command`; None is Mail on macOS. "
-        "See docs/mail-and-calendar.md.",
+        "Your mail account: `imap`, `smtp`, `user`, and `password_variable` or `password_command`. None: the Mail app "
+        "on macOS. See docs/mail-and-calendar.md.",
         COMPUTER, default=None,
     )
     calendar_account: dict[str, Any] | None = setting(
-        "Your calendars: `url`, `user` and a password as above for CalDAV, or `path` of `.ics` files; None is "
-        "Calendar on macOS.",
+        "Your calendars: `url`, `user` and a password (as for mail) for CalDAV, or the `path` of `.ics` files. None: "
+        "the Calendar app on macOS.",
         COMPUTER, default=None,
     )
     contacts_account: dict[str, Any] | None = setting(
-        "Your contacts: `url`, `user` and a password as above for CardDAV, or `path` of `.vcf` files; None is "
-        "Contacts on macOS.",
+        "Your contacts: `url`, `user` and a password (as for mail) for CardDAV, or the `path` of `.vcf` files. None: "
+        "the Contacts app on macOS.",
         COMPUTER, default=None,
     )
     api_base: str | None = setting(

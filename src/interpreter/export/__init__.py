@@ -77,8 +77,8 @@ class Exporter(NamedTuple):
 
 EXPORTERS = {
     "notebook": Exporter(".ipynb", "The notebook", "interpreter.export.notebook:notebook"),
-    "markdown": Exporter(".md", "The conversation", "interpreter.export.markdown:markdown"),
-    "html": Exporter(".html", "The page", "interpreter.export.html:page"),
+    "markdown": Exporter(".md", "The conversation", "interpreter.export.documents:markdown"),
+    "html": Exporter(".html", "The page", "interpreter.export.documents:page"),
     "script": Exporter(".py", "The program", "interpreter.export.script.program:program"),
 }
 
@@ -114,7 +114,7 @@ def choose_path(asked: str, folder: str, title: str, suffix: str, force: bool = 
     if force or not is_taken(path):
         return path
     if asked:
-        raise ExportError(f"{path} exists already: choose another name, or add --force to replace it.")
+        raise ExportError(f"{path} already exists. Choose another name, or add --force to replace it.")
     numbered = (path.with_name(f"{path.stem}-{number}{suffix}") for number in itertools.count(2))
     return next(free for free in numbered if not is_taken(free))
 
@@ -124,13 +124,13 @@ def is_taken(path: Path) -> bool:
 
 
 def pictures_folder(path: Path) -> Path:
-    """Where the pictures of a document go that cannot hold them."""
+    """The folder for images of a document that can't embed them."""
     return path.with_name(f"{path.stem}_files")
 
 
-def write(path: Path, text: str, force: bool = False, pictures: Mapping[str, bytes] | None = None) -> None:
+def write(path: Path, text: str | bytes, force: bool = False, pictures: Mapping[str, bytes] | None = None) -> None:
     """Write the document whole or not at all, and its pictures beside it; through no link that code can have made."""
-    data = text.encode("utf-8", "replace")
+    data = text.encode("utf-8", "replace") if isinstance(text, str) else text
     try:
         folder, name = confined(path)
         with Hold(), folder:
@@ -147,7 +147,7 @@ def write(path: Path, text: str, force: bool = False, pictures: Mapping[str, byt
             try:
                 file = folder.open(name, "xb")
             except FileExistsError as error:
-                raise ExportError(f"{path} exists already: add --force to replace it.") from error
+                raise ExportError(f"{path} already exists. Add --force to replace it.") from error
             with file:
                 file.write(data)
     except OSError as error:
@@ -197,4 +197,4 @@ def secrets_notice(text: str) -> list[str]:
     count = len(_NOTE.findall(text))
     if not count:
         return []
-    return [f"{count} secret{' was' if count == 1 else 's were'} left out. (--keep-secrets writes them.)"]
+    return [f"{count} secret{' was' if count == 1 else 's were'} left out. (Use --keep-secrets to include them.)"]

@@ -11,8 +11,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from interpreter.export import Conversation, Document
-from interpreter.export.markdown import fenced, quoted, why_not
-from interpreter.export.outputs import SVG, Output, Page, Picture, Text, outputs_of, picture
+from interpreter.export.documents import (
+    SVG,
+    Output,
+    Page,
+    Picture,
+    Text,
+    fenced,
+    outputs_of,
+    picture,
+    quoted,
+    why_not,
+)
 from interpreter.messages import Message
 from interpreter.runtimes import BaseLanguage, Registry, resolve
 from interpreter.session.journal.reader import Block, Entry, Said, Shown, ToolCall
@@ -81,8 +91,8 @@ class _Writing:
                     yield self._code(entry)
                 case Block():  # it did not run, or would not end well if it ran again
                     language = self._registry.canonical(entry.language)
-                    reason = why_not(entry) or f"A notebook cannot run {language}"
-                    note = f"*{reason}: it is written down here, and not a cell.*"
+                    reason = why_not(entry) or f"A notebook can't run {language}"
+                    note = f"*{reason}, so it is included as text, not as a cell.*"
                     yield _markdown("\n\n".join([note, fenced(entry.code, language), *_printed(entry)]))
                 case ToolCall():
                     yield _markdown("\n\n".join([fenced(str(entry), ""), *_printed(entry)]))
@@ -121,7 +131,7 @@ class _Writing:
         if not needed:
             return block.code
         above, here = (
-            f"{language.comment} {words}" for words in ("From the blocks before, which this one needs:", "This block:")
+            f"{language.comment} {words}" for words in ("From earlier blocks that this one needs:", "This block:")
         )
         return "\n".join([above, *needed, here, block.code])
 
@@ -155,8 +165,8 @@ def _output(output: Output) -> dict[str, Any]:
         case Text(text=text, mime=""):
             return {"output_type": "stream", "name": "stdout", "text": text.splitlines(keepends=True)}
         case Picture(mime=mime, data=data):
-            forms: dict[str, Any] = {mime: data.splitlines(keepends=True) if mime == SVG else data}
-            forms["text/plain"] = "(image)"
+            source = data.splitlines(keepends=True) if mime == SVG else data
+            forms: dict[str, Any] = {mime: source, "text/plain": "(image)"}
         case Page(html=html):
             forms = {"text/html": html.splitlines(keepends=True), "text/plain": "(HTML)"}
         case Text(text=text, mime=mime):

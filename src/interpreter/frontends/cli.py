@@ -14,7 +14,7 @@ _PRINTING = frozenset({"models", "policy_check", "local_models", "profiles", "re
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the program; its exit code, which exit_codes.py explains."""
+    """Run the program and return its exit code (see exit_codes.py)."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     try:
         return _run(arguments)
@@ -27,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return 130
     except BrokenPipeError:
-        # Whoever read our output has gone; what is still buffered must not complain at exit.
+        # The reader of our output is gone; buffered output must not cause an error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:  # noqa: BLE001 - people get a line, not a traceback
@@ -39,7 +39,6 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def version_line() -> str:
-    """What `--version` prints."""
     from interpreter.version import __version__
 
     return f"Open Interpreter {__version__} Developer Preview"
@@ -52,25 +51,31 @@ def _run(arguments: list[str]) -> int:
     from interpreter.frontends import flags
 
     parsed = flags.parse(arguments, os.path.basename(sys.argv[0]))
-    if "version" in parsed.actions:
-        print(version_line())
-        return 0
-    if "help" in parsed.actions:
-        print(flags.help_text())
-        return 0
-    if "completion" in parsed.actions:
-        print(flags.completion_script(parsed.actions["completion"]))
-        return 0
-    if _PRINTING & parsed.actions.keys():
-        from interpreter.frontends.commands import run_command
+    match parsed.actions:
+        case {"version": _}:
+            print(version_line())
+            return 0
+        case {"help": _}:
+            print(flags.help_text())
+            return 0
+        case {"completion": shell}:
+            print(flags.completion_script(shell))
+            return 0
+        case actions if _PRINTING & actions.keys():
+            from interpreter.frontends.commands import run_command
 
-        return run_command(parsed)
+            return run_command(parsed)
     for notice in parsed.notices:
         print(notice, file=sys.stderr)
     if "server" in parsed.actions:
         return 1
     signal.signal(signal.SIGTERM, _leave)
-    signal.signal(signal.SIGHUP, _leave)
+    if sys.platform != "win32":
+        signal.signal(signal.SIGHUP, _leave)
+    if parsed.message is None and "stdin" not in parsed.actions and not parsed.settings.get("plain_text_display"):
+        from interpreter.frontends.terminal.tty import hide_early_keys
+
+        hide_early_keys()  # the next line takes most of the start
     from interpreter.frontends.start import start
 
     return start(parsed)

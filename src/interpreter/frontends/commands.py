@@ -1,4 +1,4 @@
-"""Flags that print something and end: `--models`, `--policy_check`, `--debug_config`, `--profiles`, ..."""
+"""Flags that print something and exit: `--models`, `--policy_check`, `--debug_config`, `--profiles`, ..."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from interpreter.app.models import Source, models_without_key, usable_models
+from interpreter.app.models import Source, default_by_key, models_without_key, usable_models
 from interpreter.config import profiles
 from interpreter.config.homes import make_folder
 from interpreter.config.setting import Setting, from_environment, origins
@@ -19,7 +19,7 @@ from interpreter.console_text import visible
 from interpreter.frontends.wtf import hook
 from interpreter.host import processes
 from interpreter.llm.local.weights import models_folder
-from interpreter.llm.providers import saved_keys
+from interpreter.llm.providers import ROWS, saved_keys, starting_model
 from interpreter.policy import Policy, decide, propose_rule
 from interpreter.policy.analysis import analyze
 from interpreter.policy.policy_file import rule_text
@@ -37,25 +37,25 @@ _CREDENTIALS = re.compile(r"(?<=://)[^/@\s]+(?=@)")
 
 
 def run_command(parsed: Parsed) -> int:
-    """Do what the first of these flags says; the exit code."""
-    if "models" in parsed.actions:
-        return _list_models(parsed)
-    if "policy_check" in parsed.actions:
-        return _check_policy(parsed)
-    if "local_models" in parsed.actions:
-        _open_folder(models_folder())
-    elif "profiles" in parsed.actions:
-        _open_folder(profiles.make_default().parent)
-    elif "reset_profile" in parsed.actions:
-        name = parsed.actions["reset_profile"]
-        print("\n".join(profiles.reset(name if isinstance(name, str) else None)))
-    elif "shell_hook" in parsed.actions:
-        print(hook(parsed.actions["shell_hook"]))
+    """Run the first of these flags and return the exit code."""
+    match parsed.actions:
+        case {"models": _}:
+            return _list_models(parsed)
+        case {"policy_check": _}:
+            return _check_policy(parsed)
+        case {"local_models": _}:
+            _open_folder(models_folder())
+        case {"profiles": _}:
+            _open_folder(profiles.make_default().parent)
+        case {"reset_profile": name}:
+            print("\n".join(profiles.reset(name if isinstance(name, str) else None)))
+        case {"shell_hook": shell}:
+            print(hook(shell))
     return 0
 
 
 def _open_folder(folder: Path) -> None:
-    """Make it if it is not there, open it in the desktop's file manager if there is one, and print where it is."""
+    """Create the folder if needed, open it in the desktop's file manager if there is one, and print its path."""
     make_folder(folder)
     print(folder)
     opener = "open" if sys.platform == "darwin" else "xdg-open"
@@ -68,29 +68,32 @@ def _open_folder(folder: Path) -> None:
 
 
 def _list_models(parsed: Parsed) -> int:
-    """Print what can be used now; 1 if there is nothing."""
+    """Print the usable models; 1 if there are none."""
     wanted = parsed.actions["models"]
     words = wanted.lower().split() if isinstance(wanted, str) else []
     settings = from_environment(os.environ) | parsed.settings
     environ = {**saved_keys(), **os.environ}
     found = list(usable_models(words, environ, offline=bool(settings.get("offline"))))
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_WIDTH
+    chosen = default_by_key(os.environ)
+    if found and not words and chosen is not None and not settings.get("offline"):
+        print(f"Default: {chosen[0]}, because {chosen[1]} is set.\n")
     for source in found:
         print(visible("\n".join(model_lines(source, width, whole=bool(words)))) + "\n")
     if not found and not words:
-        print("No key is in the environment, and no model server runs on this machine.")
+        print("No API key is set, and no model server is running on this machine.")
         print("Set a key such as OPENAI_API_KEY, or run `interpreter --local`.")
     elif not found:
-        print(f"Nothing that can be used now has {' and '.join(words)!r} in its name.")
+        print(f"No available model has {' and '.join(words)!r} in its name.")
         for source in models_without_key(words, environ):
-            print(f"  {source.name} has {len(source.models)} such models: set {source.key}.")
+            print(f"  {source.name} has {len(source.models)}. To use them, set {source.key}.")
     elif any(source.kind != "provider" or each.price for source in found for each in source.models):
-        print("Prices: US dollars for a million tokens read / written. Use one with --model.")
+        print("Prices are in US dollars per million input / output tokens. Pick a model with --model.")
     return 0 if found else 1
 
 
 def model_lines(source: Source, width: int, whole: bool) -> Iterator[str]:
-    """A table of its models that fits: where a name leaves no room beside it, what is known stands below it.
+    """A table of its models that fits the width: after a long name, the details go on the next line.
 
     `whole`: all of them, else the first ones of a provider.
     """
@@ -99,11 +102,14 @@ def model_lines(source: Source, width: int, whole: bool) -> Iterator[str]:
         yield f"{source.name}, on this machine"
         note = source.problem or note
     else:
+        default = starting_model(ROWS[source.name])
         yield f"{source.name}, with {source.key}"
+        if default and not whole:
+            yield f"  Default: {default} (current, calls tools, mid-priced)"
         more = 0 if whole else max(0, len(models) - _MODELS_SHOWN)
         models = models[: len(models) - more]
         note = f"and {more} more: interpreter --models {source.name}/" if more else ""
-        note = note if models else f"Its own list has the names: --model {source.name}/NAME"
+        note = note if models else f"See the provider's list for names: --model {source.name}/NAME"
     rows = []
     for each in models:
         price = f"{each.price.read:.2f} / {each.price.written:.2f}" if each.price else ""
@@ -123,7 +129,7 @@ def model_lines(source: Source, width: int, whole: bool) -> Iterator[str]:
 
 
 def _tokens(count: int | None) -> str:
-    """A window as its makers write it: 128k, 1M."""
+    """The size of a context window, such as 128k or 1M."""
     if not count:
         return ""
     if count >= 1_000_000:
@@ -135,7 +141,7 @@ def _tokens(count: int | None) -> str:
 
 
 def _check_policy(parsed: Parsed) -> int:
-    """Print what the rules say of a piece of code, and why; 1 if it would never run."""
+    """Print whether the rules allow a piece of code, and why; 1 if they deny it."""
     code = str(parsed.actions["policy_check"])
     language = str(parsed.actions.get("language", "shell"))
     workspace = str(parsed.settings.get("workspace") or os.getcwd())
@@ -151,13 +157,13 @@ def _check_policy(parsed: Parsed) -> int:
         print(visible(f"  line {part.line}: {text} -> {part.decision}{by}"))
         if part.rule and part.rule.reason:
             print(visible(f"      {part.rule.reason}"))
-    print(visible("\n  ".join([f"Seen in it, in {effects.language}:", *effects.lines()])))
+    print(visible("\n  ".join([f"What it does ({effects.language}):", *effects.lines()])))
     if policy.untrusted is not None:
-        heading = f"{policy.untrusted.path} does not count: it is not trusted. It says:"
+        heading = f"{policy.untrusted.path} is ignored because you haven't trusted it. It contains:"
         print(visible("\n  ".join([heading, *policy.untrusted.lines])))
     rule = propose_rule(language, code, effects) if verdict.decision == "ask" else None
     if rule is not None:
-        print(visible("\n  ".join(["A rule that would allow it from now on:", *rule_text(rule).splitlines()])))
+        print(visible("\n  ".join(["This rule would always allow it:", *rule_text(rule).splitlines()])))
     return 1 if verdict.decision == "deny" else 0
 
 

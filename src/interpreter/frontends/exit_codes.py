@@ -1,4 +1,4 @@
-"""The exit codes of the program, and which one an error ends with."""
+"""Exit codes, and which error ends with which."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ INTERRUPTED = 130
 
 MEANINGS = {
     DONE: "done",
-    ERROR: "an error that is none of the others, such as a mistake in a profile",
-    USAGE: "a command line that it does not understand, or nothing to say",
-    MODEL: "the model could not be asked, or did not answer as it should",
-    NOT_APPROVED: "code was not run because nobody said yes to it",
+    ERROR: "any other error, such as a mistake in a profile",
+    USAGE: "an invalid command line, or no message",
+    MODEL: "the model couldn't be reached, or gave an invalid reply",
+    NOT_APPROVED: "code didn't run because no one approved it",
     LIMIT: "a limit was reached: --max_turns, --max_blocks, --max_budget",
-    SCHEMA: "the answer does not fit --output_schema",
+    SCHEMA: "the answer doesn't match --output_schema",
     INTERRUPTED: "interrupted (143: terminated)",
 }
 _ERRORS = (
@@ -36,6 +36,5 @@ _ERRORS = (
 )
 
 
-def code_for(error: BaseException) -> int:
-    """What the program ends with after this error."""
+def code_for(error: BaseException | None) -> int:
     return next((code for kinds, code in _ERRORS if isinstance(error, kinds)), ERROR)

@@ -1,4 +1,4 @@
-"""The flags of the command line: the parser, `--help` and shell completion, all made from the table of settings."""
+"""Command-line flags: the parser, `--help` and shell completion, all generated from the table of settings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _IN_FULL = ("--mode",)  # no beginning of it will do: `--mod` has always been --
 
 
 class Command(NamedTuple):
-    """A flag that is no setting: it chooses what the program does."""
+    """A flag that is not a setting: it selects what the program does."""
 
     name: str
     help: str
@@ -36,40 +36,38 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
-    Command("profile", "Load a profile: its name, its file or its address.", "-p", "NAME"),
-    Command("trust_profile", "Load a profile from an address without showing it and asking first."),
+    Command("profile", "Load a profile, by name, path or URL.", "-p", "NAME"),
+    Command("trust_profile", "Load a profile from a URL without asking first."),
     Command("fast", "Load the profile `fast`.", "-f"),
     Command("vision", "Load the profile `vision`.", "-vi"),
-    Command("local", "Choose a model that runs on this machine.", "-l"),
+    Command("local", "Pick a model that runs on this machine.", "-l"),
     Command("codestral", "Load the profile `codestral`."),
     Command("llama3", "Load the profile `llama3`."),
     Command("groq", "Load the profile `groq`."),
     Command("assistant", "Load the profile `assistant`."),
-    Command("profiles", "Open the folder of your profiles, or print where it is, and end."),
-    Command("reset_profile", "Put a built-in profile back as it was, or all; yours are kept.", value="[NAME]"),
-    Command("debug_config", "Print every setting, its value, and who gave it, and end."),
-    Command("local_models", "Open the folder of downloaded models, or print where it is, and end."),
-    Command("setup", "Choose the model anew: a key, a server on this machine, or the built-in one."),
-    Command("models", "List the models that can be used now, those with FILTER in their names.", value="[FILTER]"),
-    Command("conversations", "Choose an earlier conversation and go on with it."),
-    Command("resume", "Go on with the conversation whose id begins with ID; without ID, choose one.", value="[ID]"),
-    Command("continue", "Go on with the last conversation in this folder."),
-    Command("server", "Serve over HTTP and WebSocket.", later="the server is not there yet"),
-    Command("stdin", "Take one message from standard input, answer in plain text, and end.", "-s"),
-    Command("json", "Print one JSON event per line instead of text; see docs/headless.md."),
-    Command("output_schema", "Make the final answer JSON that fits this JSON Schema.", value="FILE"),
-    Command("completion", "Print a script that completes flags in your shell, and end.", value="bash|zsh|fish"),
-    Command("shell_hook", "Print what `wtf` needs in your shell's rc file, and end.", value="bash|zsh"),
-    Command("policy_check", "Tell what the rules say of CODE, and why, and end; see docs/policy.md.", value="CODE"),
-    Command("language", "The language of the code for `--policy_check`; default: shell.", value="LANGUAGE"),
-    Command("version", "Print the version and end."),
-    Command("help", "Print this help and end.", "-h"),
+    Command("profiles", "Open the folder with your profiles, or print its path."),
+    Command("reset_profile", "Restore one or all built-in profiles. Your own are kept.", value="[NAME]"),
+    Command("debug_config", "Print every setting, its value and where it was set."),
+    Command("local_models", "Open the folder with downloaded models, or print its path."),
+    Command("setup", "Pick a model again: with a key, from a local server, or the built-in one."),
+    Command("models", "List the models you can use now. FILTER searches their names.", value="[FILTER]"),
+    Command("conversations", "Pick an earlier conversation and continue it."),
+    Command("resume", "Continue the conversation whose id starts with ID. Without ID, pick one.", value="[ID]"),
+    Command("continue", "Continue the last conversation in this folder."),
+    Command("server", "Serve over HTTP and WebSocket.", later="the server is not available yet"),
+    Command("stdin", "Read one message from standard input, answer in plain text, and exit.", "-s"),
+    Command("json", "Print one JSON event per line instead of text. See docs/headless.md."),
+    Command("output_schema", "Make the final answer JSON that matches this JSON Schema.", value="FILE"),
+    Command("completion", "Print a completion script for your shell.", value="bash|zsh|fish"),
+    Command("shell_hook", "Print the lines that `wtf` needs in your shell's rc file.", value="bash|zsh"),
+    Command("policy_check", "Print whether your rules allow CODE, and why. See docs/policy.md.", value="CODE"),
+    Command("language", "The language of the code for `--policy_check`. Default: shell.", value="LANGUAGE"),
+    Command("version", "Print the version."),
+    Command("help", "Print this help.", "-h"),
 )
 
 
 class Parsed(NamedTuple):
-    """What a command line says."""
-
     settings: dict[str, Any]  # by dotted name, only what was given
     actions: dict[str, Any]  # the commands given: True, or the value of those that take one
     message: str | None
@@ -78,7 +76,7 @@ class Parsed(NamedTuple):
 
 
 class Flag(NamedTuple):
-    """A flag with its spellings, what it is about, and what it switches that to; None if it takes a value."""
+    """A flag with its spellings, what it is about, and the value it sets; None if it takes a value."""
 
     names: tuple[str, ...]
     target: Setting | Command
@@ -91,7 +89,6 @@ Found = tuple[str, Flag, str | None]  # as it was spelled, the flag, and its val
 
 @cache
 def flags() -> list[Flag]:
-    """All flags."""
     found = []
     for row in SETTINGS:
         if not (row.flag or row.no_flag):
@@ -182,10 +179,10 @@ def _take(argv: Sequence[str], at: int) -> tuple[list[Found], int]:
     following = argv[at + 1] if at + 1 < len(argv) else None
     if equals:
         if flag.switch and isinstance(flag.target, Command):
-            raise UsageError(f"{word} takes no value.")
+            raise UsageError(f"{word} doesn't take a value.")
         return [(word, flag, inline)], at + 1
     if flag.switch is not None:
-        # `--offline true` is what old pages show; `--auto_run false` must not run by itself.
+        # Old pages show `--offline true`, and `--auto_run false` must not turn auto_run on.
         given = isinstance(flag.target, Setting) and (following or "").lower() in ("true", "false")
         return [(word, flag, following if given else None)], at + 1 + given
     is_number = following is not None and following[1:].replace(".", "", 1).isdigit()  # such as -1
@@ -210,7 +207,7 @@ def _lookup(word: str) -> Flag | None:
     if shortest and all(flag.startswith(shortest) for flag in longer):
         return options[shortest]  # `--mod` is --model, although there is --models
     if len({options[flag] for flag in longer}) > 1:
-        raise UsageError(f"{word} could be {', '.join(longer)}: write a little more of it.")
+        raise UsageError(f"{word} is ambiguous: {', '.join(longer)}.")
     return options[longer[0]] if longer else None
 
 
@@ -246,7 +243,7 @@ def _closest(word: str, cutoff: float = 0.6) -> str | None:
 
 def _unknown(word: str) -> UsageError:
     close = _closest(word)
-    advice = f"Did you mean {close}?" if close else "`interpreter --help` lists them all."
+    advice = f"Did you mean {close}?" if close else "See `interpreter --help`."
     return UsageError(f"There is no flag {word}. {advice}")
 
 
@@ -258,25 +255,24 @@ _VALUE_NAMES = {"int": "N", "float": "NUMBER", "path": "PATH"}
 
 _USAGE = """\
 Usage: interpreter [flags]                start a chat
-       interpreter [flags] "a message"    say one thing, and see it done
-       i want a venv                      the same, with an I in front"""
+       interpreter [flags] "a message"    answer one message and exit
+       i want a venv                      the same, written as a sentence"""
 
 _FOOTER = """\
-An on/off flag has a --no- form, a flag may be shortened while it stays clear,
-and dashes and underscores are the same. A flag between the words of a message
-is part of the message; everything after -- is.
+On/off flags have a --no- form. You can shorten a flag as long as it stays
+unambiguous, and use dashes or underscores. A flag between the words of a
+message is part of the message, and so is everything after --.
 
-In the chat, a message that begins with three double quotes (\""") goes on until
-three more, and %help lists the commands. Ctrl-C stops the model or the running
-code; Ctrl-D ends the chat.
+In the chat, start a message with three double quotes (\""") to write several
+lines, and end it the same way. %help lists the commands. Ctrl-C stops the model
+or the running code; Ctrl-D exits.
 
-Settings: what a flag says is heard before an environment variable, that before
-the profile, and that before the default. --debug_config shows what holds.
-Text that is piped in goes along with the message."""
+Settings come from flags, environment variables, the profile and the defaults,
+in that order of precedence. --debug_config shows the settings in effect.
+Piped input is sent along with the message."""
 
 
 def help_text() -> str:
-    """What `interpreter --help` prints."""
     lines = [_USAGE]
     sections: dict[str, list[Setting | Command]] = {}
     for row in SETTINGS:
@@ -304,7 +300,7 @@ def _help_lines(row: Setting | Command) -> list[str]:
         words = f"Do not {words[0].lower()}{words[1:]}"
     if isinstance(row, Setting) and row.kind != "bool" and isinstance(row.default, int | float | str):
         words += f" Default: {row.default}." if row.default != "" else ""
-    words += " (Not there yet.)" if row.later else ""
+    words += " (Not available yet.)" if row.later else ""
     right = wrap(words, _WIDTH - _COLUMN, break_long_words=False, break_on_hyphens=False)
     first = [left] if len(left) > _COLUMN - 2 else [left.ljust(_COLUMN) + right.pop(0)]
     return first + [" " * _COLUMN + line for line in right]

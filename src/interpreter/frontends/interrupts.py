@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Literal, TypeVar
@@ -30,12 +31,14 @@ class Interrupts(SigintHandler):
         if not in_main_thread() or signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
             yield
             return
-        continued = signal.signal(signal.SIGCONT, lambda number, frame: self._resume())
+        if sys.platform != "win32":
+            continued = signal.signal(signal.SIGCONT, lambda number, frame: self._resume())
         try:
             with self.installed():
                 yield
         finally:
-            signal.signal(signal.SIGCONT, continued)
+            if sys.platform != "win32":
+                signal.signal(signal.SIGCONT, continued)
 
     def passing(self, chunks: Iterator[T]) -> Iterator[T]:
         """The same chunks. If Ctrl-C is pressed twice while one is made, KeyboardInterrupt is raised after it."""
@@ -50,7 +53,7 @@ class Interrupts(SigintHandler):
 
     @contextmanager
     def state(self, state: Literal["inside", "asking", "elsewhere"]) -> Iterator[None]:
-        """What Ctrl-C does meanwhile.
+        """Set what Ctrl-C does inside this context.
 
         inside: our own code runs, so it cancels and does not raise. asking: it answers the open question.
         elsewhere: another program has the terminal and handles it.

@@ -8,7 +8,7 @@ import select
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -32,20 +32,22 @@ if TYPE_CHECKING:
     from interpreter.session.journal import SavedSession
 
 _RESUMING = frozenset({"conversations", "resume", "continue"})
-UNATTENDED = "Not run: nobody was there to say yes. Use -y to run code without asking."
-UNATTENDED_SAFE_MODE = "Not run: safe_mode wants somebody to say yes to this code, with -y too, and nobody was there."
+UNATTENDED = "Not run: code needs approval, and there is no terminal to ask at. Use -y to run code without asking."
+UNATTENDED_SAFE_MODE = (
+    "Not run: safe_mode requires approval for this code even with -y, and there is no terminal to ask at."
+)
 
-LONGEST_INPUT = 10_000_000  # characters: more is no message
-_SILENCE = 2.0  # seconds before we say that we wait
-_WAITING = "Reading standard input until its end. (If nothing is to come, start with </dev/null.)"
+LONGEST_INPUT = 10_000_000  # characters
+_SILENCE = 2.0  # seconds before we say that we are waiting
+_WAITING = "Waiting for standard input to end. (If there is no input, add </dev/null.)"
 
 _SHORTCUTS = ("fast", "codestral", "llama3", "groq", "assistant")
 _VARIED = ("codestral", "llama3")  # those with a form for the screen and one for images
-_LOCAL_VISION = "--vision: with --local, images are not described for a model that cannot look at them."
+_LOCAL_VISION = "--vision has no effect with --local: images are not described for models that don't accept them."
 
 
 def start(parsed: Parsed) -> int:
-    """Do what the command line asks for; the exit code."""
+    """Run what the command line asks for and return the exit code."""
     schema_file = parsed.actions.get("output_schema")
     if "json" in parsed.actions:
         return _start_events(parsed, schema_file)
@@ -67,6 +69,10 @@ def start(parsed: Parsed) -> int:
         if not _model_ready(parsed, terminal, interpreter):
             return 1
         if message is not None:
+            if session is not None:
+                from interpreter.frontends.terminal import sessions
+
+                sessions.offer_variables(terminal, interpreter)
             chat.check_rules(interpreter)
             return say(terminal, interpreter, message, schema)
         error = models.model_problem(interpreter)
@@ -87,11 +93,11 @@ def start(parsed: Parsed) -> int:
             pass
         return 0
     finally:
-        _end(interpreter)
+        end(interpreter)
 
 
 def _start_events(parsed: Parsed, schema_file: str | None) -> int:
-    """`--json`: whatever happens is an event on standard output."""
+    """`--json`: everything that happens is an event on standard output."""
 
     def write(line: str) -> None:
         sys.stdout.write(line)
@@ -108,6 +114,10 @@ def _start_events(parsed: Parsed, schema_file: str | None) -> int:
         assert message is not None
         with redirect_stdout(sys.stderr):
             _model_ready(parsed, terminal, interpreter)
+        if _RESUMING & parsed.actions.keys():
+            from interpreter.app import conversations, result_of
+
+            result_of(conversations.restore_variables(interpreter))  # without asking, or not at all
         chat.check_rules(interpreter)
         return say_as_events(interpreter, message, schema, events, partial(chat.send, terminal, interpreter))
     except InterpreterError as error:
@@ -115,7 +125,7 @@ def _start_events(parsed: Parsed, schema_file: str | None) -> int:
         raise
     finally:
         if interpreter is not None:
-            _end(interpreter)
+            end(interpreter)
 
 
 def _resume(parsed: Parsed, terminal: Terminal, interpreter: OpenInterpreter) -> SavedSession | None:
@@ -129,7 +139,11 @@ def _resume(parsed: Parsed, terminal: Terminal, interpreter: OpenInterpreter) ->
     return result_of(conversations.resume(interpreter, row)) if row is not None else None
 
 
-def _end(interpreter: OpenInterpreter) -> None:
+def end(interpreter: OpenInterpreter) -> None:
+    """Save the variables, end the runtimes and close the journal, as far as there are any."""
+    if "journal" in vars(interpreter) and "computer" in vars(interpreter) and interpreter.journal.path is not None:
+        with suppress(KeyboardInterrupt):  # the user does not want to wait for it
+            interpreter.save_variables_now(interpreter.save_variables_exit_seconds)
     if "computer" in vars(interpreter):
         interpreter.computer.terminate()
     if "journal" in vars(interpreter):
@@ -151,7 +165,7 @@ def say(terminal: Terminal, interpreter: OpenInterpreter, said: Said, schema: Ou
         run.not_approved = True
         print(UNATTENDED_SAFE_MODE if interpreter.auto_run else UNATTENDED, file=sys.stderr)
     if run.mismatch:
-        print(f"The answer does not fit the schema: {visible(str(run.mismatch))}", file=sys.stderr)
+        print(f"The answer does not match the schema: {visible(str(run.mismatch))}", file=sys.stderr)
     if schema is not None and code == exit_codes.DONE:
         value = json.dumps(run.result, ensure_ascii=False, indent=2)
         is_printable = value.replace("\n", "").isprintable()
@@ -163,17 +177,17 @@ def say(terminal: Terminal, interpreter: OpenInterpreter, said: Said, schema: Ou
 
 
 def _message(parsed: Parsed, terminal: Terminal, needed_by: str | None) -> Said | None:
-    """The words of the command line, what is piped in, or both; None starts a chat."""
+    """The message from the command line, from standard input, or both; None starts a chat."""
     if terminal.tty.can_type:
         words = parsed.message
         if words is None and "stdin" in parsed.actions:
             words = sys.stdin.readline().rstrip("\n")
         if words is None and needed_by:
-            raise UsageError(f"{needed_by} needs a message: as words, or on standard input.")
+            raise UsageError(f"{needed_by} needs a message, as an argument or on standard input.")
         return Said(words) if words is not None else None
     text = piped_text()
     if parsed.message is None and not text:
-        raise UsageError("There is no message: standard input is empty.")
+        raise UsageError("No message: standard input is empty.")
     terminal.tty.type_at_terminal()
     return Said(text) if parsed.message is None else Said(parsed.message, text)
 
@@ -187,11 +201,11 @@ def piped_text() -> str:
         return ""
     # Text and nothing but text reaches the model: what is not UTF-8 becomes a mark.
     sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]
-    if not select.select([sys.stdin], [], [], _SILENCE)[0]:
+    if sys.platform != "win32" and not select.select([sys.stdin], [], [], _SILENCE)[0]:
         print(_WAITING, file=sys.stderr, flush=True)
     text = sys.stdin.read(LONGEST_INPUT + 1)
     if len(text) > LONGEST_INPUT:
-        words = f"Standard input is longer than {LONGEST_INPUT:,} characters: name the file in your message instead."
+        words = f"Standard input is longer than {LONGEST_INPUT:,} characters. Name the file in your message instead."
         raise UsageError(words)
     return text.strip()
 
@@ -200,7 +214,7 @@ def piped_text() -> str:
 
 
 def _model_ready(parsed: Parsed, terminal: Terminal, interpreter: OpenInterpreter) -> bool:
-    """See to it that there is a model to ask; False if the user would rather leave."""
+    """Make sure that there is a model to use; False if the user leaves instead."""
     if not {"local", "setup"} & parsed.actions.keys() and (
         models.is_model_named(interpreter) or _find_model(terminal, interpreter)
     ):
@@ -214,11 +228,11 @@ def _model_ready(parsed: Parsed, terminal: Terminal, interpreter: OpenInterprete
 
 
 def _find_model(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
-    """Use the model that a key in the environment or the last choice suggests; a line says which one that is."""
-    if models.model_problem(interpreter) is None:
-        return True
+    """Use the model for a key in the environment, or the last choice, and say which one."""
     if (variable := models.choose_by_key(interpreter)) is not None:
-        terminal.tell(f"{variable} is set, so the model is {interpreter.llm.model}. --model names another.")
+        terminal.tell(f"Using {interpreter.llm.model} because {variable} is set. Use --model to pick another.")
+        return True
+    if models.model_problem(interpreter) is None:
         return True
     chosen = models.recall(interpreter)
     if chosen is None:
@@ -234,9 +248,9 @@ def _find_model(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
     if not problem and (refused := models.use_remembered(interpreter, chosen)) is not None:
         problem = str(refused).rstrip(".")
     if problem:
-        terminal.tell(f"The model chosen last, {chosen.model}, cannot be used: {problem}.")
+        terminal.tell(f"Can't use your last model, {chosen.model}: {problem}.")
         return False
-    terminal.tell(f"Chosen last: {chosen.model}. `interpreter --setup` changes it.")
+    terminal.tell(f"Using {chosen.model}, your last choice. To change it: interpreter --setup")
     return True
 
 
@@ -282,9 +296,11 @@ def _load_profile(interpreter: OpenInterpreter, parsed: Parsed) -> Profile | Non
         profile = load(interpreter, str(file), lambda found: "trust_profile" in parsed.actions or _accepted(found))
         notices += profile.notices
         later = [words for words in profile.later if not any(words in told for told in parsed.notices)]
-        # Everybody's old default profile asks for the computer API: no reason to say so at every start.
+        # Old default profiles all ask for the computer API: no reason to say so at every start.
         if later and name is not None:
-            notices.append(f"The profile {Path(profile.place.address).stem} asks for more: {'; '.join(later)}.")
+            notices.append(
+                f"Not everything in the profile {Path(profile.place.address).stem} works: {'; '.join(later)}."
+            )
     for notice in notices:
         print(visible(notice), file=sys.stderr)
     return profile
@@ -295,7 +311,7 @@ def _named_profile(parsed: Parsed) -> str | None:
     actions, with_os = parsed.actions, parsed.settings.get("os") is True
     given = [f"--{name}" for name in (*_SHORTCUTS, "profile") if name in actions]
     if len(given) > 1:
-        raise UsageError(f"{' and '.join(given)} each name a profile: use one of them.")
+        raise UsageError(f"{' and '.join(given)} each name a profile. Use only one of them.")
     if not given:
         flag = "vision" if "vision" in actions else "os" if with_os else None
         return None if "local" in actions else flag
@@ -308,11 +324,11 @@ def _named_profile(parsed: Parsed) -> str | None:
 
 
 def _accepted(profile: Profile) -> bool:
-    """Whether the user wants to use a profile from the net: show all of it and ask."""
+    """Show a profile from the internet in full and ask whether to use it."""
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise ProfileError(
-            f"The profile {profile.place.address} was not loaded: nobody is here to look at it. Save it as a file and "
-            "name that, or say --trust_profile."
+            f"The profile {profile.place.address} was not loaded, because there is no terminal to show it and ask. "
+            f"Save it as a file and load that, or use --trust_profile."
         )
     print(described(profile))
     answer = Terminal(plain=True).ask("Load it? (y/n) ")
@@ -320,12 +336,11 @@ def _accepted(profile: Profile) -> bool:
 
 
 def described(profile: Profile) -> str:
-    """Everything that a profile would do."""
     lines = [f"The profile {profile.place.address}"]
     if profile.place.address.lower().startswith("http://"):
-        lines[0] += " (not encrypted on its way)"
+        lines[0] += " (fetched without encryption)"
     if profile.is_python:
-        lines += ["is a program. It would run as you, with all that you may do:", "", profile.code.rstrip(), ""]
+        lines += ["is a program. It would run with your permissions:", "", profile.code.rstrip(), ""]
     else:
         lines.append("sets:")
         rows = profile.text.split("\n")
@@ -339,7 +354,7 @@ def described(profile: Profile) -> str:
         if lines[-1] == "sets:":
             lines.append("  (nothing)")
         if profile.code:
-            lines += ["and runs this program as you, with all that you may do:", "", profile.code.rstrip(), ""]
+            lines += ["and runs this program with your permissions:", "", profile.code.rstrip(), ""]
     if profile.variables:
-        lines.append(f"It reads the environment variables {', '.join(profile.variables)}.")
+        lines.append(f"It reads these environment variables: {', '.join(profile.variables)}.")
     return "\n".join(visible(line) for text in lines for line in text.split("\n"))

@@ -1,4 +1,4 @@
-"""Files below a folder that code can write to: nothing done here leaves that folder, whatever the code swaps meanwhile.
+"""Files below a folder that code can write to: nothing done here leaves that folder, even if code swaps files.
 
 A path is checked and used in two steps, and between them code can replace a folder by a link to another place. A
 `Folder` therefore holds the folder open and resolves each name from there, without following any link.
@@ -20,14 +20,17 @@ from interpreter.host.processes import exposed_place
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from pathlib import Path
     from types import TracebackType
 
 CONFINED = os.open in os.supports_dir_fd
 """Whether this system can confine file work to a folder. On Windows it cannot: there, links are checked just before."""
+BINARY = getattr(os, "O_BINARY", 0)
+"""For `os.open`, which on Windows would write other line endings without it."""
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_FOLLOW
 _PLACE = getattr(os, "O_PATH", 0) | _FOLDER  # a folder to name things in, which need not be readable
-_FILE = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) | _NO_FOLLOW  # a pipe must not block us
+_FILE = getattr(os, "O_NONBLOCK", 0) | BINARY | _NO_FOLLOW  # a pipe must not block us
 _MODES = {
     "rb": os.O_RDONLY,
     "r+b": os.O_RDWR,
@@ -45,7 +48,7 @@ class Folder:
     name that has one on the way raises OSError (ELOOP or ENOTDIR), as does one with `..` in it (EXDEV), and a link at
     the end is the link itself, not its target. Only regular files are opened, so a pipe or a device cannot block.
 
-    Each call resolves its name anew and keeps no descriptor. If code moves a folder out of the tree during a call, that
+    Each call resolves its name and keeps no descriptor. If code moves a folder out of the tree during a call, that
     call still works in the folder that was in the tree: code can only move it to where it can write itself, so this
     gives it nothing.
     """
@@ -58,7 +61,6 @@ class Folder:
             self._fd = os.open(self.path, _PLACE & ~getattr(os, "O_NOFOLLOW", 0))
 
     def fileno(self) -> int:
-        """The open descriptor."""
         if self._fd is None:
             raise OSError(errno.EBADF, "the folder is closed", self.path)
         return self._fd
@@ -227,7 +229,6 @@ class Folder:
             os.chown(last, user, group, dir_fd=place, follow_symlinks=False)
 
     def utime(self, name: str, ns: tuple[int, int]) -> None:
-        """Set the times of the last access and the last change."""
         with self._at(name) as (last, place):
             os.utime(last, ns=ns, dir_fd=place, follow_symlinks=False)
 
@@ -271,7 +272,7 @@ def beneath(root: str | os.PathLike[str], path: str | os.PathLike[str]) -> tuple
     base, full = os.path.realpath(root), os.path.realpath(os.path.join(root, path))
     name = os.path.relpath(full, base)
     if name == ".." or name.startswith(f"..{os.sep}") or os.path.isabs(name):
-        raise OSError(errno.EXDEV, f"it is outside of {base}", os.fspath(path))
+        raise OSError(errno.EXDEV, f"it is outside {base}", os.fspath(path))
     return Folder(base), "" if name == "." else name.replace(os.sep, "/")
 
 
@@ -291,21 +292,21 @@ def confined(path: str | os.PathLike[str]) -> tuple[Folder, str]:
 
 
 def read_bytes(path: str | os.PathLike[str], limit: int = -1) -> bytes:
-    """The content of a regular file that somebody names, without following a link that code could have made."""
+    """The content of a regular file, without following a link that code could have made."""
     folder, name = confined(path)
     with folder:
         return folder.read_bytes(name, limit)
 
 
 def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
-    """Replace a file that somebody names, without following a link that code could have made."""
+    """Replace a file, without following a link that code could have made."""
     folder, name = confined(path)
     with folder:
         folder.write_bytes(name, data)
 
 
 def remove(path: str | os.PathLike[str]) -> None:
-    """Delete a folder with all that can be deleted in it, however deep it is and whatever the modes in it say."""
+    """Delete a folder with everything in it that can be deleted, at any depth and with any file modes."""
     import shutil
 
     with suppress(OSError, RecursionError):
@@ -331,11 +332,46 @@ def remove(path: str | os.PathLike[str]) -> None:
                 folder.rmdir(place)
 
 
+# -- locks -------------------------------------------------------------------------------------------------------
+
+_LOCKED_BYTE = 2**31 - 2  # on Windows, where no other program can read a byte that is locked: behind the content
+
+
+def left_behind(folder: Path, prefix: str) -> Iterator[Path]:
+    """What is named by the prefix and the number of a process that has ended."""
+    for path in folder.glob(f"{prefix}*"):
+        pid = path.name.removeprefix(prefix).partition("-")[0]
+        try:
+            os.kill(int(pid), 0)
+        except ProcessLookupError:
+            yield path
+        except (ValueError, OverflowError, OSError):
+            continue  # it has another name, or another user's process lives
+
+
+def lock(descriptor: int, *, wait: bool = False, shared: bool = False) -> None:
+    """Lock an open file until it is closed; BlockingIOError if another program has it. On Windows never shared."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        place = os.lseek(descriptor, 0, os.SEEK_CUR)
+        try:
+            os.lseek(descriptor, _LOCKED_BYTE, os.SEEK_SET)
+            msvcrt.locking(descriptor, msvcrt.LK_LOCK if wait else msvcrt.LK_NBLCK, 1)
+        except OSError as error:
+            raise BlockingIOError(errno.EAGAIN, "another program has locked it") from error
+        finally:
+            os.lseek(descriptor, place, os.SEEK_SET)
+    else:
+        import fcntl
+
+        fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
+
+
 # -- resolving ---------------------------------------------------------------------------------------------------
 
 
 def _resolve(folder: int, name: str, flags: int) -> int:
-    """Open a folder by its name in another one."""
     parts = name.split("/")
     if ".." in parts or "." in parts or not all(parts) or "\0" in name:
         raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), name)

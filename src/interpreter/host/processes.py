@@ -54,7 +54,7 @@ class Completed(NamedTuple):
     def complaint(self) -> str:
         """The last line of its standard error."""
         lines = self.stderr.decode("utf-8", "replace").strip().splitlines()
-        return lines[-1].strip() if lines else f"it ended with exit code {self.returncode}"
+        return lines[-1].strip() if lines else f"it exited with code {self.returncode}"
 
 
 def run(
@@ -163,6 +163,16 @@ def run_in_terminal(argv: list[str], read: Callable[[int], bytes]) -> int:
     return os.waitstatus_to_exitcode(pty.spawn(argv, read)) % 256
 
 
+def wait(process: Popen[bytes], seconds: float) -> int | None:
+    """The exit code of a program; None if it runs longer, which is fine for one that shows something."""
+    from subprocess import TimeoutExpired
+
+    try:
+        return process.wait(seconds)
+    except TimeoutExpired:
+        return None
+
+
 def kill(process: Popen[bytes]) -> None:
     """End a program and what it started; nothing if its end is known already."""
     if process.returncode is None:
@@ -199,7 +209,7 @@ def which(program: str) -> str | None:
 
 
 def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The environment for a program of ours: what we were started with, less what would change which code it runs."""
+    """The environment for our own programs: the one we started with, without variables that change which code runs."""
     kept = {
         name: value
         for name, value in os.environ.items()
@@ -232,12 +242,12 @@ class _Imports:
             return None
         found = PathFinder.find_spec(name, [folder for folder in sys.path if folder not in exposed], target)
         if found is None:
-            raise ModuleNotFoundError(f"No module named {name!r} outside of the workspace", name=name)
+            raise ModuleNotFoundError(f"No module named {name!r} outside the workspace", name=name)
         return found
 
 
 def _is_for_user(frame: FrameType | None) -> bool:
-    """Whether an import is the user's own, judging by what is nearer on the stack: code of theirs, or ours."""
+    """Whether the user's code made an import: is it nearer on the stack than ours?"""
     while frame is not None:
         name, file = str(frame.f_globals.get("__name__")), frame.f_code.co_filename
         if name.partition(".")[0] == "interpreter":
@@ -276,14 +286,15 @@ def is_exposed(path: str) -> bool:
     """Whether sandboxed code can write there. Our own installation is protected, even inside such a folder."""
     ours = [place for place in map(os.path.realpath, (sys.prefix, sys.base_prefix)) if _is_writable(place)]
     places = [os.path.abspath(path), os.path.realpath(path)]
-    return any(_is_writable(place) and not any(_is_inside(place, each) for each in ours) for place in places)
+    return any(_is_writable(place) and not any(is_inside(place, each) for each in ours) for place in places)
 
 
 def _is_writable(path: str) -> bool:
-    return any(_is_inside(path, folder) for folder in _writable_by_code)
+    return any(is_inside(path, folder) for folder in _writable_by_code)
 
 
-def _is_inside(path: str, folder: str) -> bool:
+def is_inside(path: str, folder: str) -> bool:
+    """Whether a path is a folder or in it, judging by the names alone."""
     return path == folder or path.startswith(folder.rstrip(os.sep) + os.sep)
 
 

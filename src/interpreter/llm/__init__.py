@@ -1,5 +1,5 @@
 """From messages to a model and back."""
 
-from interpreter.llm.llm import Llm, SideChat
+from interpreter.llm.llm import CustomLlm, Llm, SideChat
 
-__all__ = ["Llm", "SideChat"]
+__all__ = ["CustomLlm", "Llm", "SideChat"]

@@ -10,7 +10,7 @@ from typing import Any
 
 from interpreter.llm.computer_use import TOOL, Screen, as_call, code_of, kind_of, screen_in
 from interpreter.llm.http import Exchange, Replies, arguments_chunk, call_chunk, delta_chunk, loads
-from interpreter.llm.kept_replies import Parts, Prefix, call_part, joined_parts, turns, without_system
+from interpreter.llm.kept_replies import Parts, Prefix, call_part, joined_parts, turns
 from interpreter.llm.providers import Endpoint, matches
 from interpreter.tools import EXECUTE
 
@@ -29,7 +29,6 @@ _EARLIER = ("claude-2*", "claude-instant*", "claude-3*", "claude-*-4*")  # they 
 _WITHOUT_SAMPLING = ("claude-*-4[-.][789]*",)
 _THINKING = ("thinking", "redacted_thinking")
 _GO_ON = "Go on."
-_CACHE_MARK = {"type": "ephemeral"}
 _CACHE_MARKS = 2  # in the messages; one more is behind the tools and the system part, four are allowed
 _NOT_IN_AN_ID = re.compile(r"[^A-Za-z0-9_-]")
 _FINISH_REASONS = {"max_tokens": "length", "model_context_window_exceeded": "length", "tool_use": "tool_calls"}
@@ -60,8 +59,7 @@ class AnthropicMessages(Exchange):
         name = endpoint.model.lower()
         thinks = name.startswith("claude-") and not matches(name, _EARLIER)
         body = {key: value for key, value in params.items() if key not in _HANDLED and value is not None}
-        texts = [message["content"] for message in params["messages"] if message["role"] == "system"]
-        system = [_text(text) for text in texts if text.strip()]
+        system = [_text(text) for text in self.system if text.strip()]
         tools = _tools(endpoint, params.get("tools"))
         body |= {
             "model": endpoint.model,
@@ -83,7 +81,7 @@ class AnthropicMessages(Exchange):
         return body
 
     def _messages(self, prefix: Prefix) -> list[Block]:
-        screen, chat = self.screen, without_system(self.chat)
+        screen, chat = self.screen, self.chat
         out: list[Block] = []
         if chat and chat[0]["role"] == "assistant":
             _add(out, "user", [_text(_GO_ON)])  # a conversation begins with the user
@@ -106,7 +104,6 @@ class AnthropicMessages(Exchange):
         return out
 
     def read(self, event: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The chunks of one event; pings and unknown events have none. It has ended once it says why it stopped."""
         index = event.get("index", 0)
         match event.get("type"):
             case "content_block_delta":
@@ -126,7 +123,6 @@ class AnthropicMessages(Exchange):
         return []
 
     def read_whole(self, answer: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The chunks of a reply that came in one piece."""
         out = []
         for index, block in enumerate(answer["content"]):
             out += self._start(index, block) + self._stop(index)
@@ -187,7 +183,7 @@ class AnthropicMessages(Exchange):
         if self.screen is not None:
             # Thinking is refused behind anything but what it was made behind.
             actions = [block for block in self._complete if block["type"] not in _THINKING]
-            self.replies[Prefix.without_pictures(self.endpoint).at(without_system(self.chat))] = actions
+            self.replies[Prefix.without_pictures(self.endpoint).at(self.chat)] = actions
 
     def _finish(self, delta: Mapping[str, Any]) -> list[dict[str, Any]]:
         reason = delta.get("stop_reason")
@@ -302,7 +298,7 @@ def _mark_for_cache(body: Block) -> None:
     """Mark how far the body will be the same next time, so that it is read from the cache."""
 
     def with_mark(blocks: list[Block]) -> list[Block]:
-        return [*blocks[:-1], {**blocks[-1], "cache_control": _CACHE_MARK}]
+        return [*blocks[:-1], {**blocks[-1], "cache_control": {"type": "ephemeral"}}]
 
     first = "system" if body.get("system") else "tools"
     if body.get(first):
@@ -314,8 +310,6 @@ def _mark_for_cache(body: Block) -> None:
 
 
 class _OpenBlock:
-    """A block of content that is still arriving."""
-
     def __init__(self, content: Mapping[str, Any], is_action: bool) -> None:
         self.content = content
         self.is_action = is_action  # on the screen; it is run as code

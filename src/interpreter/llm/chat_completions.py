@@ -16,7 +16,13 @@ from interpreter.llm.providers import Endpoint
 
 _OURS = frozenset({"api_base", "api_key", "api_version"})
 # What is left out, or sent under another name, for a server that objects to it.
-_CAN_DO_WITHOUT = {"stream_options": None, "temperature": None, "max_tokens": "max_completion_tokens"}
+_CAN_DO_WITHOUT = {
+    "stream_options": None,
+    "temperature": None,
+    "max_tokens": "max_completion_tokens",
+    "return_progress": None,
+}
+_TELLS_PROGRESS = frozenset({"builtin", "llamafile"})  # llama.cpp, while it reads a long prompt
 _WANT_REPLIES_BACK = frozenset({"deepseek", "gemini"})
 # What Google expects on a call that another model made, or that has changed.
 _UNSIGNED = {"google": {"thought_signature": "skip_thought_signature_validator"}}
@@ -39,6 +45,8 @@ class ChatCompletions(Exchange):
         endpoint = self.endpoint
         body = {name: value for name, value in params.items() if name not in _OURS and value is not None}
         body |= {"model": endpoint.model, "stream": True, "stream_options": {"include_usage": True}}
+        if endpoint.provider in _TELLS_PROGRESS:
+            body["return_progress"] = True
         for name in endpoint.objects_to:
             value, other_name = body.pop(name, None), _CAN_DO_WITHOUT.get(name)
             if other_name and value is not None:

@@ -90,8 +90,8 @@ def code_of(actions: Sequence[Mapping[str, Any]], screen: Screen, warnings: Sequ
             lines += _while_held(held, list(_act(kind, action, screen)))
         except (AttributeError, LookupError, OverflowError, TypeError, ValueError):
             # The model sees its mistake where the action would run, so it can correct it.
-            lines.append(f"raise ValueError({f'This is no action of the computer tool: {action!r:.300}'!r})")
-    questions = [f"The model's provider warns: {' '.join(words.split())} Go on? [y/N] " for words in warnings]
+            lines.append(f"raise ValueError({f'This is not an action of the computer tool: {action!r:.300}'!r})")
+    questions = [f"The model's provider warns: {' '.join(words.split())} Continue? [y/N] " for words in warnings]
     asked = [f"if input({question!r}).strip().lower() != 'y': raise SystemExit(1)" for question in questions]
     imports = ["import time"] if any(line.startswith("time.") for line in lines) else []
     return "\n".join(imports + asked + lines)
@@ -131,6 +131,7 @@ def _act(kind: str, action: Mapping[str, Any], screen: Screen) -> Iterator[str]:
             yield f"computer.keyboard.write({str(action.get('text') or '')!r})"
         case "wait":
             yield f"time.sleep({float(action.get('duration') or _WAIT):g})"
+            yield "computer.display.wait_until_still()"  # after which the screen is shown
         case "cursor_position":
             yield "computer.mouse.position()"
         case "zoom":

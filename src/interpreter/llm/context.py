@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import re
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import accumulate
@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from interpreter.errors import ContextTooLongError, ModelError, RequestRefusedError
+from interpreter.llm.failures import one_line
 from interpreter.messages import EPHEMERAL, Chunk, Message
 
 if TYPE_CHECKING:
@@ -35,21 +36,16 @@ def estimate_text(text: str) -> int:
 
 
 def estimate_size(size: int) -> int:
-    """Tokens of a number of bytes."""
     return (size + BYTES_PER_TOKEN - 1) // BYTES_PER_TOKEN
 
 
-def estimate_messages(messages: Iterable[Mapping[str, Any]]) -> int:
-    """Tokens of chat messages, as sent."""
-    tokens = 0
-    for message in messages:
-        texts = list(_texts(message))
-        tokens += MESSAGE_TOKENS + sum(IMAGE_TOKENS if text is None else estimate_text(text) for text in texts)
-    return tokens
+def estimate_messages(messages: Sequence[Mapping[str, Any]]) -> int:
+    texts = (text for message in messages for text in _texts(message))
+    tokens = sum(IMAGE_TOKENS if text is None else estimate_text(text) for text in texts)
+    return MESSAGE_TOKENS * len(messages) + tokens
 
 
 def estimate_request(params: Mapping[str, Any]) -> int:
-    """Tokens of a whole request."""
     tools = params.get("tools")
     return estimate_messages(params["messages"]) + (estimate_text(str(tools)) if tools else 0)
 
@@ -88,6 +84,34 @@ def old_pictures(messages: Sequence[Message], most: int | None) -> frozenset[int
     return frozenset(pictures[:gone])
 
 
+# -- lists of what is on the screen ------------------------------------------------------------------------------
+
+LIST, WHOLE_LIST = "On it (", "On it (what programs say"
+LIST_LEFT_OUT = "[The list that was here was left out to save room.]"
+
+
+def without_list(text: str) -> str:
+    """What a look at the screen said, without its list."""
+    head, found, _ = text.partition(LIST)
+    return head + LIST_LEFT_OUT if found else text
+
+
+def old_lists(messages: Sequence[Message], most: int | None, pictures: frozenset[int]) -> frozenset[int]:
+    """The positions of the oldest lists of what is on the screen, which go when the pictures beside them go.
+
+    A list that tells only what has changed stays together with the whole list before it.
+    """
+    lists = [at for at, m in enumerate(messages) if m.get("recipient") == "assistant" and LIST in str(m.get("content"))]
+    if most is None or not lists:
+        return frozenset()
+    step = max(1, most // 2)
+    gone = -(-max(0, len(lists) - most) // step) * step  # for a model that gets no pictures
+    end = max(pictures) if pictures else lists[gone - 1] if gone else -1
+    first = next((at for at in lists if at > end), lists[-1])
+    whole = [at for at in lists if at <= first and WHOLE_LIST in str(messages[at]["content"])]
+    return frozenset(at for at in lists if whole and at < whole[-1])
+
+
 def is_left_out(part: Mapping[str, Any]) -> bool:
     """Whether a part of a chat message takes the place of a picture."""
     return part.get("text") == LEFT_OUT
@@ -101,7 +125,9 @@ def left_out_url() -> str:
 
 
 def without_pictures(part: Any) -> Any:
-    """A part of a request with every picture replaced by words."""
+    """A part of a request with every picture replaced by words, and without what follows a list of the screen."""
+    if isinstance(part, str):
+        return without_list(part).partition(LIST_LEFT_OUT)[0]
     if isinstance(part, Mapping):
         if part.get("type") in _PICTURES or is_left_out(part):
             return LEFT_OUT_PART
@@ -146,8 +172,8 @@ class _Facts:
     runtimes: Runtimes
     exchanges: list[tuple[str, str]] = field(default_factory=lambda: [("", "")])  # request, last answer
     counts: Counter[str] = field(default_factory=Counter)
-    files: dict[str, None] = field(default_factory=dict)
-    names: dict[str, dict[str, None]] = field(default_factory=dict)  # by language, the newest last
+    files: list[str] = field(default_factory=list)  # the newest last, like the names
+    names: dict[str, list[str]] = field(default_factory=dict)  # by language
     declined: list[str] = field(default_factory=list)
 
     def add(self, messages: Sequence[Message], at: int) -> None:
@@ -156,37 +182,30 @@ class _Facts:
         if kind == "image":
             self.counts["image"] += 1
         if kind == "file" or (kind == "image" and message.get("format") == "path"):
-            self.files[content] = None
+            self.files.append(content)
         elif role == "user" and kind == "message":
             if not _is_unrun(messages, at - 1):  # or it is the reason of a refusal, which the block has
                 self.counts["request"] += 1
                 self.exchanges.append((content, ""))
-                self.files.update((word, None) for word in _WORD.findall(content) if _FILE.fullmatch(word.rstrip(".")))
+                self.files += [word for word in _WORD.findall(content) if _FILE.fullmatch(word.rstrip("."))]
         elif role == "assistant" and kind == "message":
             self.exchanges[-1] = (self.exchanges[-1][0], content)
         elif role == "assistant" and kind == "code":
             self.counts["block"] += 1
             language = str(message.get("format", "")).lower()
             if _is_unrun(messages, at):
-                self.declined.append(f"{language} {_shortened(content, 100)!r}")
+                self.declined.append(f"{language} {one_line(content, 100)!r}")
             else:
                 described = self.runtimes.registry.describe(language)
                 found = _QUOTED.findall(content) + ([] if described.quotes_paths else _WORD.findall(content))
                 defined = re.finditer(described.definitions, content, re.M) if described.definitions else ()
-                names = [match.group(match.lastindex or 0) for match in defined]
-                _move_to_end(self.files, filter(_FILE.fullmatch, found))
-                _move_to_end(self.names.setdefault(language, {}), names)
+                self.files += filter(_FILE.fullmatch, found)
+                self.names.setdefault(language, []).extend(match.group(match.lastindex or 0) for match in defined)
         elif kind == "tool_call":
             self.counts["call"] += 1
         elif kind == "console" and message.get("ended") in ("died", "timed_out"):
             blocks = (messages[p] for p in range(at, 0, -1) if messages[p].get("type") == "code")
             self.names.pop(next((str(block.get("format", "")).lower() for block in blocks), ""), None)
-
-
-def _move_to_end(known: dict[str, None], newest: Iterable[str]) -> None:
-    for name in newest:
-        known.pop(name, None)
-        known[name] = None
 
 
 def note_about(messages: Sequence[Message], left_out: Collection[int], runtimes: Runtimes, most: int) -> str:
@@ -206,8 +225,8 @@ def note_about(messages: Sequence[Message], left_out: Collection[int], runtimes:
     lines += _fitting([f"- The user declined to run {what}." for what in facts.declined], most // 5)
     exchanges = []
     for request, answer in facts.exchanges:
-        asked = f"The user: {_shortened(request)}" if request else ""
-        answered = f"You: {_shortened(answer)}" if answer.strip() else ""
+        asked = f"The user: {one_line(request, _SHORT)}" if request else ""
+        answered = f"You: {one_line(answer, _SHORT)}" if answer.strip() else ""
         if request or answer:
             exchanges.append("- " + " / ".join(filter(None, (asked, answered))))
     exchanges = _fitting(exchanges, most - sum(map(len, lines)))
@@ -232,16 +251,12 @@ def _fitting(lines: list[str], most: int) -> list[str]:
     return kept
 
 
-def _newest(names: dict[str, Any], most: int) -> str:
-    newest = list(names)[-_MOST_NAMES:]
-    kept = _fitting([f"{name}, " for name in newest], most)
-    more = len(names) - len(kept)
+def _newest(names: list[str], most: int) -> str:
+    """The newest of the names, each once, as many as fit."""
+    unique = list(dict.fromkeys(reversed(names)))[::-1]
+    kept = _fitting([f"{name}, " for name in unique[-_MOST_NAMES:]], most)
+    more = len(unique) - len(kept)
     return "".join(kept).removesuffix(", ") + (f" and {more} more" if more else "")
-
-
-def _shortened(text: str, most: int = _SHORT) -> str:
-    text = " ".join(text.split())
-    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 # -- compaction --------------------------------------------------------------------------------------------------
@@ -264,15 +279,6 @@ class Cut:
     def holds(self, messages: Sequence[Message]) -> bool:
         """Whether the beginning of the conversation is unchanged."""
         return len(messages) > len(self.seen) and list(self.seen) == list(messages[1 : len(self.seen) + 1])
-
-    def shown(self, position: int, message: Message) -> Message:
-        """The message, or words if it is an image that is left out."""
-        if position not in self.blind:
-            return message
-        return {**message, "format": "description", "content": LEFT_OUT}
-
-
-_NOTHING = Cut(frozenset(), frozenset(), 0, "", ())
 
 
 def compact(messages: Sequence[Message], room: int, runtimes: Runtimes, *, vision: bool) -> Cut | None:
@@ -297,7 +303,7 @@ def compact(messages: Sequence[Message], room: int, runtimes: Runtimes, *, visio
 
 def without_old_images(messages: Sequence[Message], cut: Cut | None) -> Cut | None:
     """The cut with all images left out except the first and the newest; None if there are no others."""
-    cut = cut or _NOTHING
+    cut = cut or Cut(frozenset(), frozenset(), 0, "", ())
     blind = _old_images(messages) - cut.dropped
     if blind <= cut.blind:
         return None
@@ -367,8 +373,6 @@ _TIGHTENINGS = 2
 
 @dataclass(frozen=True)
 class _Counted:
-    """A request that a server has counted."""
-
     place: Place
     messages: list[dict[str, Any]]
     tokens: int

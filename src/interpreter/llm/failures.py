@@ -32,25 +32,30 @@ from interpreter.errors import (
 )
 from interpreter.llm.providers import ROWS, Endpoint
 
-_QUOTA = frozenset({"insufficient_quota", "billing_hard_limit_reached", "insufficient_balance", "billing_error"})
-_KEY = frozenset(
-    {"invalid_api_key", "api_key_invalid", "authentication_error", "invalid_authentication", "permission_error"}
-)
-_MODEL = frozenset({"model_not_found", "model_not_available", "unknown_model", "deploymentnotfound"})
-_CONTEXT = frozenset(
-    {"context_length_exceeded", "exceed_context_size_error", "string_above_max_length", "request_too_large"}
-)
+# What servers call their failures.
+_CODES: Mapping[type[ModelError], set[str]] = {
+    QuotaExceededError: {
+        "insufficient_quota", "billing_hard_limit_reached", "insufficient_balance", "billing_error",
+    },
+    WrongKeyError: {
+        "invalid_api_key", "api_key_invalid", "authentication_error", "invalid_authentication", "permission_error",
+    },
+    UnknownModelError: {"model_not_found", "model_not_available", "unknown_model", "deploymentnotfound"},
+    ContextTooLongError: {
+        "context_length_exceeded", "exceed_context_size_error", "string_above_max_length", "request_too_large",
+    },
+    RateLimitedError: {"rate_limit_exceeded", "rate_limit_error", "too_many_requests", "rate_limit_reached"},
+    ModelOverloadedError: {
+        "overloaded_error", "server_error", "internal_server_error", "api_error", "engine_overloaded",
+    },
+    ReplyDeclinedError: {"refusal", "content_filter", "content_policy_violation"},
+    ModelTimeoutError: {"timeout_error"},
+}  # fmt: skip
 _CONTEXT_PARAMS = frozenset({"input_tokens", "input_text"})  # of vLLM: no request has such a field
-_RATE = frozenset({"rate_limit_exceeded", "rate_limit_error", "too_many_requests", "rate_limit_reached"})
-_OVERLOADED = frozenset({"overloaded_error", "server_error", "internal_server_error", "api_error", "engine_overloaded"})
-_DECLINED = frozenset({"refusal", "content_filter", "content_policy_violation"})
-_TIMEOUT = frozenset({"timeout_error"})
 
 
 @dataclass(frozen=True)
 class Failure:
-    """What a server said about its failure."""
-
     status: int | None = None
     codes: frozenset[str] = frozenset()
     params: frozenset[str] = frozenset()
@@ -61,12 +66,11 @@ class Failure:
 
 
 def read_failure(status: int, headers: Mapping[str, str], body: bytes) -> Failure:
-    """The failure in a response with an error status."""
     try:
         return failure_of(json.loads(body), status, headers)
     except MALFORMED:
         is_page = "html" in headers.get("content-type", "")
-        return Failure(status, detail="" if is_page else _short(body.decode("utf-8", "replace")), headers=headers)
+        return Failure(status, detail="" if is_page else one_line(body.decode("utf-8", "replace")), headers=headers)
 
 
 def failure_of(data: Any, status: int | None = None, headers: Mapping[str, str] | None = None) -> Failure:
@@ -74,7 +78,7 @@ def failure_of(data: Any, status: int | None = None, headers: Mapping[str, str] 
     if isinstance(data, list) and data:
         data = data[0]
     if not isinstance(data, dict):
-        return Failure(status, detail=_short(str(data)), headers=headers or {})
+        return Failure(status, detail=one_line(str(data)), headers=headers or {})
     inner = data.get("error") or data
     fields = inner if isinstance(inner, dict) else {"message": inner}
     codes = {str(fields.get(key)).lower() for key in ("code", "type", "status") if fields.get(key)}
@@ -91,7 +95,7 @@ def failure_of(data: Any, status: int | None = None, headers: Mapping[str, str] 
         status = fields["code"]
     words = message if isinstance(message, str) else json.dumps(message)
     window = fields["n_ctx"] if isinstance(fields.get("n_ctx"), int) else None
-    return Failure(status, frozenset(codes), frozenset(params), _short(words), True, headers or {}, window)
+    return Failure(status, frozenset(codes), frozenset(params), one_line(words), True, headers or {}, window)
 
 
 # What a reader raises when a reply is not of the shape that it should have.
@@ -99,22 +103,19 @@ MALFORMED = (ArithmeticError, AttributeError, LookupError, RecursionError, TypeE
 
 
 def malformed(server: str, error: Exception) -> NotAStreamError:
-    """The error for a reply that can't be read."""
-    why = f"{type(error).__name__}: {_short(str(error), 100)}"
+    why = f"{type(error).__name__}: {one_line(str(error), 100)}"
     return NotAStreamError(f"{server} sent a malformed reply ({why}). Try again, or use another model or server.")
 
 
 def too_large(what: str) -> ReplyTooLargeError:
-    """The error for a reply that is too large."""
     return ReplyTooLargeError(f"The model's reply has {what}, so it was cut off. Try again, or use another model.")
 
 
 _LATER = "Try again later, or use another model."
-_CHECK_BASE = "Check --api_base (in Python: interpreter.llm.api_base); most addresses end in /v1."
+_CHECK_BASE = "Check --api_base (in Python: interpreter.llm.api_base). Most URLs end in /v1."
 
 
 def error_for(failure: Failure, endpoint: Endpoint) -> ModelError:
-    """The error to raise."""
     kind, words = _kind_and_words(failure, endpoint)
     error = kind(words, detail=failure.detail, status=failure.status, retry_after=retry_after(failure.headers))
     if failure.headers.get("x-should-retry") == "false":
@@ -127,31 +128,33 @@ def error_for(failure: Failure, endpoint: Endpoint) -> ModelError:
 
 
 def _kind_and_words(failure: Failure, endpoint: Endpoint) -> tuple[type[ModelError], str]:
-    status, codes, model = failure.status, failure.codes, endpoint.model
+    status, model = failure.status, endpoint.model
+    named = {kind for kind, codes in _CODES.items() if codes & failure.codes}
     server, http = f"The server at {endpoint.base_url}", f" (HTTP {status})" if status else ""
-    is_unknown_model = codes & _MODEL or (status == 404 and (failure.is_structured or "model" in failure.params))
-    wants_key = status in (401, 403) or codes & _KEY
-    is_overloaded = status >= 500 if status is not None else codes & _OVERLOADED
+    is_unknown_model = UnknownModelError in named or (
+        status == 404 and (failure.is_structured or "model" in failure.params)
+    )
+    wants_key = status in (401, 403) or WrongKeyError in named
+    is_overloaded = status >= 500 if status is not None else ModelOverloadedError in named
     is_elsewhere = status is not None and (status < 400 or status in (404, 405))
-    moved = _short(failure.headers.get("location", ""))
+    moved = one_line(failure.headers.get("location", ""))
     # The first row that applies counts.
     rows: tuple[tuple[object, type[ModelError], str], ...] = (
         (
-            codes & _DECLINED,
+            ReplyDeclinedError in named,
             ReplyDeclinedError,
-            f"{model} declined to answer this. Put it in other words, or use another model.",
+            f"{model} declined to answer this. Rephrase it, or use another model.",
         ),
         (
-            status == 402 or codes & _QUOTA,
+            status == 402 or QuotaExceededError in named,
             QuotaExceededError,
-            f"The account at {endpoint.provider} has no quota left: top it up at the provider, or use another model "
-            "or key.",
+            f"Your {endpoint.provider} account has no quota left. Top it up, or use another model or key.",
         ),
         (
-            codes & _CONTEXT or status == 413 or failure.params & _CONTEXT_PARAMS,
+            ContextTooLongError in named or status == 413 or failure.params & _CONTEXT_PARAMS,
             ContextTooLongError,
-            f"The conversation is too long for {model}. Start a new conversation, shorten it, or use a model with a "
-            "larger window.",
+            f"The conversation is too long for {model}. Start a new one, shorten it, or use a model with a larger "
+            f"context window.",
         ),
         (
             is_unknown_model and endpoint.provider.startswith("ollama"),
@@ -161,39 +164,40 @@ def _kind_and_words(failure: Failure, endpoint: Endpoint) -> tuple[type[ModelErr
         (
             is_unknown_model,
             UnknownModelError,
-            f"{server} has no model named {model!r}, or your key may not use it. {_close_names(endpoint)}Its list is "
-            f"at {endpoint.base_url}/models; choose one with --model (in Python: interpreter.llm.model).",
+            f"{server} has no model named {model!r}, or your key doesn't have access to it. "
+            f"{_close_names(endpoint)}See {endpoint.base_url}/models for a list, and pick one with --model (in "
+            f"Python: interpreter.llm.model).",
         ),
         (
             wants_key and not endpoint.key,
             MissingKeyError,
-            f"{server} wants a key. Pass --api_key (in Python: interpreter.llm.api_key).",
+            f"{server} requires a key. Pass --api_key (in Python: interpreter.llm.api_key).",
         ),
         (
             wants_key,
             WrongKeyError,
-            f"{server} refuses the key{http}. Check the key and what it may be used "
-            "for, then set it in the environment or pass --api_key (in Python: interpreter.llm.api_key).",
+            f"{server} rejected the key{http}. Check the key and its permissions, then set it in the environment or "
+            f"pass --api_key (in Python: interpreter.llm.api_key).",
         ),
         (
-            status == 429 or codes & _RATE,
+            status == 429 or RateLimitedError in named,
             RateLimitedError,
-            f"{server} takes no more requests for now. {_LATER}",
+            f"{server} is limiting requests right now. {_LATER}",
         ),
         (
-            status == 408 or (status is None and codes & _TIMEOUT),
+            status == 408 or (status is None and ModelTimeoutError in named),
             ModelTimeoutError,
-            f"{server} gave up waiting. {_LATER}",
+            f"{server} timed out. {_LATER}",
         ),
         (
             is_overloaded,
             ModelOverloadedError,
-            f"{server} has a problem of its own{http}. {_LATER}",
+            f"{server} returned an error{http}. {_LATER}",
         ),
         (
             is_elsewhere and moved,
             NotAStreamError,
-            f"{server} sends its visitors on to {moved}. Set api_base to the address it moved to.",
+            f"{server} redirects to {moved}. Set api_base to the new URL.",
         ),
         (
             is_elsewhere,
@@ -201,7 +205,7 @@ def _kind_and_words(failure: Failure, endpoint: Endpoint) -> tuple[type[ModelErr
             f"There is no model server at {endpoint.base_url}{http}. {_CHECK_BASE}",
         ),
     )
-    refused = f"{server} does not take the request{http}. Check the settings of the model."
+    refused = f"{server} rejected the request{http}. Check the model settings."
     return next(((kind, words) for applies, kind, words in rows if applies), (RequestRefusedError, refused))
 
 
@@ -219,13 +223,13 @@ def _close_names(endpoint: Endpoint) -> str:
 
 
 def not_a_stream(endpoint: Endpoint, content_type: str) -> NotAStreamError:
-    """The error for an answer that is not a model's reply."""
     kind = content_type.partition(";")[0] or "something without a content type"
     server = f"The server at {endpoint.base_url}"
-    return NotAStreamError(f"{server} answered with {kind}, not with a model's reply. {_CHECK_BASE}")
+    return NotAStreamError(f"{server} answered with {kind} instead of a model's reply. {_CHECK_BASE}")
 
 
-def _short(text: str, limit: int = 500) -> str:
+def one_line(text: str, limit: int = 500) -> str:
+    """The text without line breaks, cut to this many characters."""
     text = " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
@@ -242,31 +246,31 @@ def unreachable(endpoint: Endpoint, failure: Exception) -> ModelUnreachableError
         cause = cause.__cause__ or cause.__context__
     if cause is not None:
         words = (
-            f"No secure connection to {endpoint.base_url} could be made ({cause.reason or cause}). If the server "
-            "speaks plain HTTP, write http:// in --api_base; else something in between may be in the way."
+            f"Can't make a secure connection to {endpoint.base_url} ({cause.reason or cause}). If the server uses "
+            "plain HTTP, write http:// in --api_base. Otherwise, a proxy or firewall may be interfering."
         )
         if isinstance(cause, ssl.SSLCertVerificationError):
             words = (
-                f"The certificate of {endpoint.base_url} is not trusted ({cause.verify_message}). If a firewall of "
-                "your company stands in between, set SSL_CERT_FILE to the file with its certificate; else check "
-                "the address and the clock of this machine."
+                f"The certificate of {endpoint.base_url} is not trusted ({cause.verify_message}). Behind a company "
+                "firewall, set SSL_CERT_FILE to the firewall's certificate file. Otherwise, check the URL and this "
+                "machine's clock."
             )
         error = ModelUnreachableError(words)
         error.retryable, error.reason = False, "no secure connection"
         return error
     if isinstance(failure, httpx.ProxyError):
         return ModelUnreachableError(
-            f"The proxy {_proxy(endpoint)} does not let us through to {endpoint.base_url} ({failure}). "
-            f"Check {_PROXY_VARIABLES}; NO_PROXY names the servers that need none."
+            f"The proxy {_proxy(endpoint)} blocks the connection to {endpoint.base_url} ({failure}). Check "
+            f"{_PROXY_VARIABLES}. To bypass the proxy for a server, add it to NO_PROXY."
         )
     if endpoint.provider.startswith("ollama"):
         advice = "Is Ollama running? Start it with `ollama serve`."
     elif endpoint.is_loopback:
         advice = "Start the model server, or check --api_base."
     elif proxy := _proxy(endpoint):
-        advice = f"Requests go through the proxy {proxy}: check that it runs, and {_PROXY_VARIABLES}."
+        advice = f"Requests go through the proxy {proxy}. Check that it is running, and check {_PROXY_VARIABLES}."
     else:
-        advice = "Check the network, and --api_base if you set it."
+        advice = "Check your network, and --api_base if you set it."
     error = ModelUnreachableError(f"Nothing answers at {endpoint.base_url} ({failure}). {advice}")
     error.retryable = not endpoint.is_loopback  # waiting doesn't start a server on this machine
     return error

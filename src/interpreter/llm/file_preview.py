@@ -6,15 +6,19 @@ import json
 import os
 import re
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 from interpreter.host import files
 
 _NAME = re.compile(r"[\w.~/\\-]*\w")
-_SHELL = re.compile(r"\b(bash|zsh|sh|shell|command|commands|terminal)\b", re.IGNORECASE)
+_SHELL = re.compile(
+    r"\b((in|with|use|using|run) (the |a |an )?)(bash|zsh|shell|terminal|command line)\b", re.IGNORECASE
+)
+_MAYBE_SHELL = re.compile(r"\b(bash|zsh|sh|shell|command|commands|terminal)\b", re.IGNORECASE)
 _FOLDERS = re.compile(r"\b(folders?|director(y|ies)|files)\b", re.IGNORECASE)
 _TABLES = (".csv", ".tsv", ".xlsx", ".xls", ".parquet")
 _FILES = 3
@@ -22,44 +26,33 @@ _LINES, _WIDTH = 6, 160
 _READ = 4096
 _LISTED = 15
 _LARGEST_JSON = 1_000_000
-_SQLITE = b"SQLite format 3\0"
-_PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def peek(words: str, folder: str) -> str:
     """A few lines on the files in a folder, and on those that a request names; empty if there are none."""
-    named = list(_named(words, Path(folder)))
+    named = _named(words, Path(folder))
     parts = [_listing(Path(folder), "This folder")]
     parts += [_listing(path, f"The folder {name}") for name, path in named if path.is_dir()]
     parts += [beginning(name, path) for name, path in named if path.is_file()]
     return "\n".join(filter(None, parts))
 
 
-def is_for_shell(words: str, folder: str) -> bool:
-    """Whether a request is about the shell or about files as such, and not about the content of one."""
-    names_file = any(path.is_file() for _, path in _named(words, Path(folder)))
-    return bool(_SHELL.search(words) or (_FOLDERS.search(words) and not names_file))
-
-
 def languages_for(words: str, folder: str, has_package: Callable[[str], bool]) -> str:
     """The languages to suggest. With a choice, small models use the shell for sums or read tables by hand."""
-    if is_for_shell(words, folder):
+    named = [path for _, path in _named(words, Path(folder))]
+    names_table = any(path.suffix.lower() in _TABLES for path in named)
+    # About the shell, or about files as such, and not about the content of one. A column may be called "command".
+    asks_for_shell = (_SHELL if names_table else _MAYBE_SHELL).search(words)
+    if asks_for_shell or (_FOLDERS.search(words) and not any(path.is_file() for path in named)):
         return "Python or bash"
-    names_table = any(path.suffix.lower() in _TABLES for _, path in _named(words, Path(folder)))
     return "Python (pandas)" if names_table and has_package("pandas") else "Python"
 
 
-def _named(words: str, folder: Path) -> Iterator[tuple[str, Path]]:
-    found = 0
-    for name in dict.fromkeys(_NAME.findall(words)):
-        path = folder / os.path.expanduser(name)
-        try:
-            is_there = name not in (".", "..") and path.exists()
-        except OSError:  # too long to be a name
-            continue
-        if is_there and found < _FILES:
-            found += 1
-            yield name, path
+def _named(words: str, folder: Path) -> list[tuple[str, Path]]:
+    """The files and folders that a request names, with their names; the first few."""
+    names = [name for name in dict.fromkeys(_NAME.findall(words)) if name not in (".", "..")]
+    paths = ((name, folder / os.path.expanduser(name)) for name in names)
+    return list(islice(((name, path) for name, path in paths if os.path.exists(path)), _FILES))
 
 
 def _listing(folder: Path, called: str) -> str:
@@ -78,9 +71,9 @@ def beginning(name: str, path: Path) -> str:
         data = files.read_bytes(path, _READ)
     except OSError:
         return ""
-    if data.startswith(_SQLITE):
+    if data.startswith(b"SQLite format 3\0"):
         return _tables(name, path)
-    if data.startswith(_PNG) and len(data) >= 24:
+    if data.startswith(b"\x89PNG\r\n\x1a\n") and len(data) >= 24:
         width, height = (int.from_bytes(data[at : at + 4], "big") for at in (16, 20))
         return f"{name} is a picture of {width} by {height} pixels."
     if not data or b"\0" in data:

@@ -13,6 +13,7 @@ import threading
 import time
 import weakref
 import zlib
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -67,39 +68,40 @@ DONE = b"[DONE]"  # the end mark of Chat Completions
 _EVENT_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
-Replies = MutableMapping[str, list[dict[str, Any]]]  # that go back as they were, by what they answer
+Replies = MutableMapping[str, list[dict[str, Any]]]  # that go back as they were, by the digest of the request
 
 
-class Exchange:
-    """One request and its reply, in the wire format of a family of servers. Each format is a class of its own."""
+class Exchange(ABC):
+    """One request and its reply, in the wire format of a family of servers. Each format is a subclass."""
 
     path = ""
     can_do_without: Collection[str] = ()  # fields that a server may object to, and say so
 
     def __init__(self, endpoint: Endpoint, params: Mapping[str, Any], replies: Replies) -> None:
         self.endpoint, self.replies = endpoint, replies
-        self.chat: Sequence[Mapping[str, Any]] = params["messages"]
+        self.system = [message["content"] for message in params["messages"] if message["role"] == "system"]
+        self.chat = [message for message in params["messages"] if message["role"] != "system"]
         self.screen = screen_in(params.get("tools"))  # if the model has a computer tool of its provider
         self.is_framed = False  # HTTP marks the end of the reply
         self.has_ended = False  # the reply said that it is complete
         self.body = self.make_body(params)
 
+    @abstractmethod
     def make_body(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """The request's body. Parameters that are not set, or that the endpoint objects to, are not sent."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read(self, event: dict[str, Any]) -> Sequence[dict[str, Any]]:
         """The chunks of one event of a streamed reply, in OpenAI's shape; unknown events have none."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read_whole(self, answer: dict[str, Any]) -> Sequence[dict[str, Any]]:
         """The chunks of a reply that was not streamed."""
-        raise NotImplementedError
 
     def finish(self) -> None:
         """Raise an error if the reply is incomplete."""
         if not self.has_ended:
-            raise BrokenStreamError("The server ended its reply in the middle. Try again.")
+            raise BrokenStreamError("The server stopped in the middle of its reply. Try again.")
 
 
 class Connections:
@@ -115,7 +117,8 @@ class Connections:
         self._objections: dict[tuple[str, str, str], set[str]] = {}
         self.direct = False  # never use a proxy
         self._lock = threading.RLock()  # a signal handler may cut off the thread that holds it
-        weakref.finalize(self, _close_all, self._clients)
+        self._open_clients = contextlib.ExitStack()
+        weakref.finalize(self, self._open_clients.close)
 
     def ask(
         self,
@@ -170,7 +173,7 @@ class Connections:
 
         endpoint = exchange.endpoint
         if endpoint.key and not endpoint.key.isascii():
-            raise WrongKeyError("The key has characters that no key has. Copy it again, without quotes or dots.")
+            raise WrongKeyError("The key contains invalid characters. Copy it again, without quotes or dots.")
 
         opened: list[socket.socket] = []
 
@@ -205,10 +208,10 @@ class Connections:
                 _shut(connection)  # or the thread that sends keeps waiting
             raise _silent(where) from error
         except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
-            words = f"{where!r} is not an address of a server. Set api_base to one, such as http://localhost:8000/v1."
+            words = f"{where!r} is not a server URL. Set api_base to one, such as http://localhost:8000/v1."
             raise NotAStreamError(words) from error
         except httpx.HTTPError as error:
-            raise BrokenStreamError(f"The connection to {where} broke off ({error}). Try again.") from error
+            raise BrokenStreamError(f"The connection to {where} was lost ({error}). Try again.") from error
 
     def send(self, send: Callable[[], T], cancelled: threading.Event, longest: float | None = None) -> T:
         """What `send` returns, such as the beginning of a reply, or an error as soon as the request is cut off.
@@ -239,7 +242,7 @@ class Connections:
         try:
             return answered.result(longest)
         except CancelledError as error:
-            raise BrokenStreamError("The request was given up.") from error
+            raise BrokenStreamError("The request was abandoned.") from error
         except (KeyboardInterrupt, SystemExit):
             self.cut()  # or its thread keeps waiting
             raise
@@ -256,7 +259,8 @@ class Connections:
         with self._lock:
             if (is_secure, is_near) not in self._clients:
                 trust = httpx.create_ssl_context() if is_secure else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-                self._clients[is_secure, is_near] = httpx.Client(verify=trust, trust_env=not is_near)
+                client = httpx.Client(verify=trust, trust_env=not is_near)
+                self._clients[is_secure, is_near] = self._open_clients.enter_context(client)
             return self._clients[is_secure, is_near]
 
     def watch(self, connection: socket.socket, cancelled: threading.Event) -> None:
@@ -265,11 +269,6 @@ class Connections:
             self._sockets.add(connection)
         if cancelled.is_set():
             _shut(connection)
-
-
-def _close_all(clients: dict[tuple[bool, bool], httpx.Client]) -> None:
-    for client in clients.values():
-        client.close()
 
 
 def _shut(connection: socket.socket) -> None:
@@ -283,8 +282,8 @@ def _adapt(known: set[str], error: RequestRefusedError, exchange: Exchange) -> b
     # A field may be named with a part of it: reasoning.summary, include[0].
     objections = {param.partition(".")[0].partition("[")[0] for param in error.params}
     if not error.params and error.status in (400, 422):
-        # A server that does not say what it objects to most likely does not know the newest field.
-        objections = {"stream_options"}
+        # A server that does not say what it objects to most likely does not know the newest fields.
+        objections = {"stream_options", "return_progress"}
         if objections & known:
             known -= objections  # refused without it too, so it was something else
             return False
@@ -304,13 +303,17 @@ class _Arriving:
 
     def note_progress(self, chunk: dict[str, Any]) -> None:
         """A chunk with something in it ends a silence."""
-        if any(any((choice.get("delta") or {}).values()) for choice in chunk.get("choices") or ()):
+        if "prompt_progress" in chunk or any(
+            any((choice.get("delta") or {}).values()) for choice in chunk.get("choices") or ()
+        ):
             self._last, self.is_due = time.monotonic(), False
 
     def __iter__(self) -> Iterator[bytes]:
         coding = self.response.headers.get("content-encoding", "identity").lower()
         if coding not in ("identity", "gzip", "deflate"):
-            raise NotAStreamError(f"The server at {self._where} compressed its reply as {coding!r}, unasked.")
+            raise NotAStreamError(
+                f"The server at {self._where} compressed its reply as {coding!r}, which was not requested."
+            )
         size = 0
         pieces = self.response.iter_raw()
         for piece in pieces if coding == "identity" else _inflated(pieces):
@@ -320,7 +323,9 @@ class _Arriving:
             if now > self._last + self._silence:
                 raise _silent(self._where)
             if now > self._ends:
-                words = f"The reply of the server at {self._where} took too long. Raise the setting llm.reply_timeout."
+                words = (
+                    f"The reply from {self._where} took too long. To wait longer, raise the setting llm.reply_timeout."
+                )
                 raise ModelTimeoutError(words)
             if size > _LARGEST_REPLY:
                 raise too_large(f"more than {_LARGEST_REPLY:,} bytes")
@@ -328,7 +333,7 @@ class _Arriving:
 
 
 def _silent(where: str) -> ModelTimeoutError:
-    words = f"The server at {where} kept silent for too long. Try again, or raise the setting llm.timeout."
+    words = f"No reply from {where} in time. Try again, or raise the setting llm.timeout."
     return ModelTimeoutError(words)
 
 
@@ -408,7 +413,7 @@ def read_events(events: Iterable[bytes], exchange: Exchange) -> Iterator[dict[st
             try:
                 found = [loads(line) for line in data.splitlines() if line != DONE and line.strip()]
             except ValueError as error:
-                words = "The server sent something in the middle of its reply that is no JSON."
+                words = "The server sent invalid JSON in the middle of its reply."
                 raise BrokenStreamError(words) from error
         for event in found:
             if isinstance(event, dict):
@@ -490,19 +495,19 @@ def loads(text: str | bytes | bytearray) -> Any:
     return value
 
 
+# Pieces of a reply in OpenAI's shape: of its text or reasoning, the beginning of a call, more of its arguments.
+
+
 def delta_chunk(**delta: Any) -> dict[str, Any]:
-    """A piece of a reply in OpenAI's shape."""
     return {"choices": [{"delta": delta}]}
 
 
 def call_chunk(index: int, call_id: str, name: str) -> dict[str, Any]:
-    """The beginning of a tool call in OpenAI's shape."""
     function = {"name": name, "arguments": ""}
     return delta_chunk(tool_calls=[{"index": index, "id": call_id, "type": "function", "function": function}])
 
 
 def arguments_chunk(index: int, piece: str) -> dict[str, Any]:
-    """A piece of the arguments of a tool call in OpenAI's shape."""
     return delta_chunk(tool_calls=[{"index": index, "function": {"arguments": piece}}])
 
 
@@ -516,9 +521,18 @@ def plain_client(timeout: httpx.Timeout, headers: Mapping[str, str] | None = Non
 
 
 def fetch_json(
-    client: httpx.Client, method: str, url: str, seconds: float, body: Mapping[str, Any] | None = None
+    method: str,
+    url: str,
+    seconds: float,
+    body: Mapping[str, Any] | None = None,
+    *,
+    headers: Mapping[str, str] | None = None,
+    connect: float,
 ) -> tuple[int, dict[str, Any]]:
-    """The status and the object of a small answer; an empty one if it is none. An HTTPError if it takes too long."""
+    """The status and the object of a small answer from this machine; an empty object if it is none.
+
+    Raises an HTTPError if it takes longer than `seconds`, or connecting longer than `connect`.
+    """
     import httpx
 
     ends, read = time.monotonic() + seconds, bytearray()
@@ -537,7 +551,10 @@ def fetch_json(
     late.daemon = True
     late.start()
     try:
-        with client.stream(method, url, json=body, extensions={"trace": note_socket}) as response:
+        with (
+            plain_client(httpx.Timeout(seconds, connect=connect), headers) as client,
+            client.stream(method, url, json=body, extensions={"trace": note_socket}) as response,
+        ):
             for piece in chain(response.iter_raw(), [b""]):  # it may end because it was given up
                 read += piece
                 if len(read) > LARGEST_EVENT or time.monotonic() > ends:

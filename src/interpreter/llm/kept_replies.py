@@ -29,10 +29,6 @@ Messages = Sequence[Mapping[str, Any]]
 Parts = list[tuple[str, str]]  # what a reply says, in a form that can be compared
 
 
-class KeptReplies(dict[str, list[dict[str, Any]]]):
-    """The blocks of each stored reply, by the digest of the request."""
-
-
 class Prefix:
     """The digest of a request, extended message by message; with or without its pictures."""
 
@@ -114,13 +110,7 @@ def _stored_turn(chat: Messages, start: int, kept: list[dict[str, Any]], parts: 
     return Turn(chat[start:], kept, ids, results) if found == parts else None
 
 
-def without_system(chat: Messages) -> Messages:
-    """The conversation without the system part."""
-    return [message for message in chat if message["role"] != "system"]
-
-
 def parts_of(message: Mapping[str, Any]) -> Parts:
-    """The parts of a chat message of the model."""
     content = message.get("content")
     functions = [each["function"] for each in message.get("tool_calls") or ()]
     calls = [call_part(function["arguments"], function.get("name") or "") for function in functions]

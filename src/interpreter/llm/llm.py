@@ -8,7 +8,7 @@ import os
 import threading
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from interpreter.config.settings import InterpreterSettings, LlmSettings
 from interpreter.errors import (
@@ -28,7 +28,17 @@ from interpreter.errors import (
 from interpreter.llm.anthropic import AnthropicMessages
 from interpreter.llm.chat_completions import ChatCompletions
 from interpreter.llm.computer_use import Screen, kind_of
-from interpreter.llm.context import Context, Cut, Fitting, Runtimes, estimate_request, estimate_size
+from interpreter.llm.context import (
+    Context,
+    Cut,
+    Fitting,
+    Runtimes,
+    compact,
+    cost,
+    estimate_request,
+    estimate_size,
+    estimate_text,
+)
 from interpreter.llm.failures import MALFORMED, malformed, wait_before_retry
 from interpreter.llm.http import Connections, Exchange
 from interpreter.llm.local.servers import BUILTIN, OLLAMA_WIRE, LocalServers
@@ -49,7 +59,7 @@ from interpreter.llm.responses import Responses
 from interpreter.llm.secrets import secret_values
 from interpreter.llm.tool_mode import ToolChat
 from interpreter.llm.usage import Usage, UsageTracker, window_of
-from interpreter.messages import Chunk, Message
+from interpreter.messages import Chunk, Message, only_original
 from interpreter.sigint import call_user_code, iterate_user_code
 from interpreter.tools import Toolbox
 
@@ -70,10 +80,6 @@ _FORMATS: Mapping[str, type[Exchange]] = {
 }
 _ABOUT_THE_MODEL = ("supports_functions", "supports_vision", "context_window")
 _SMALLEST_WINDOW = 1500  # tokens: a shorter request fits any model
-_REPEATS_ITSELF = (
-    "The model said the same thing over and over, so its reply was cut off. "
-    "Say it in other words or in smaller steps, or use a larger model."
-)
 
 Completions = Callable[..., Iterator[dict[str, Any]]]
 
@@ -94,7 +100,7 @@ class Agent(Protocol):
     def runtimes(self) -> Runtimes: ...
 
 
-class Llm(LlmSettings, closed=True):
+class Llm(LlmSettings):
     """A model and its settings; every setting `llm.*` is an attribute."""
 
     memory: Memory
@@ -104,6 +110,7 @@ class Llm(LlmSettings, closed=True):
         self._settings = settings
         self._agent = agent if agent is not None else cast("Agent", settings)  # an OpenInterpreter is both
         self._completions: Completions | None = None
+        self._custom: Any = None
         self._connections = Connections()
         self._servers = LocalServers(self._wait_for_server)
         self._assessment = Assessment()
@@ -147,10 +154,6 @@ class Llm(LlmSettings, closed=True):
             endpoint = self.endpoint
             size = self._servers.size(endpoint) if endpoint is not None else None
             self._assessment.sizes[self.model, self.api_base] = size
-
-    def _refuses_tools(self, error: ModelError, params: Mapping[str, Any]) -> bool:
-        named = error.params if isinstance(error, RequestRefusedError) else frozenset()
-        return self._is_trial(params) and ("tools" in named or "tool" in error.detail.lower())
 
     def _is_trial(self, params: Mapping[str, Any]) -> bool:
         return "tools" in params and self._tries_tools
@@ -223,6 +226,23 @@ class Llm(LlmSettings, closed=True):
             return used, None
         return used, self._servers.known_window(endpoint) or window_of(f"{endpoint.provider}/{endpoint.model}")
 
+    def compact(self) -> tuple[int, int] | None:
+        """Leave older messages out of future requests, with a note in their place.
+
+        The tokens of the next request before and after; None if nothing can be left out.
+        """
+        system: Message = {"role": "system", "type": "message", "content": ""}
+        messages = [system, *self._agent.messages]
+        old, before = self._context.cut, self.context_used[0]
+        known = old.dropped if old is not None and old.holds(messages) else frozenset[int]()
+        cut = compact(messages, 0, self._agent.runtimes, vision=self.vision)
+        if cut is None or not cut.dropped - known:
+            return None
+        freed = sum(cost(messages[at]) for at in cut.dropped - known) - estimate_text(cut.note)
+        after = max(0, before - max(0, freed))
+        self._context.cut, self._context.read = cut, (len(self._agent.messages), after)
+        return before, after
+
     def forms_sent(self) -> dict[str, Any]:
         """The forms in which messages went out, for the journal; templates by their position in the request."""
         templates = {str(at): template for (at, _), template in self.memory.templates.items()}
@@ -259,6 +279,13 @@ class Llm(LlmSettings, closed=True):
         if self._agent.cancelled:
             cancelled.set()
         return self._connections.send(ask, cancelled)
+
+    @property
+    def needs_pictures(self) -> bool:
+        """Whether every action on the screen has to be answered with a picture, as OpenAI's computer tool wants it."""
+        if (endpoint := self.endpoint) is None or endpoint.wire != "responses":
+            return False
+        return kind_of(endpoint.wire, endpoint.model) is not None
 
     def _request(self, messages: Sequence[Message], cut: Cut | None = None) -> dict[str, Any]:
         # In OS mode, a model may have a computer tool of its provider; others act through code alone.
@@ -306,15 +333,25 @@ class Llm(LlmSettings, closed=True):
             cancelled.set()
         self._connections.cut()
 
-    def run(self, messages: Sequence[Message]) -> Iterator[Chunk]:
+    def run(self, messages: Sequence[Message]) -> Generator[Chunk]:
         """Ask the model; its reply as chunks without a role. The first message is the only system message."""
+        chunks = self._asked(messages)
+        return chunks if self._settings.stream_all else only_original(chunks)
+
+    def reply(self, messages: Sequence[Message]) -> Iterator[Chunk]:
+        """The same with every type of chunk; from `run`, if a subclass has its own."""
+        if type(self).run is not Llm.run:
+            return _with_ends(iterate_user_code(call_user_code(self.run, messages)))
+        return self._asked(messages)
+
+    def _asked(self, messages: Sequence[Message]) -> Generator[Chunk]:
         cancelled = threading.Event()
         self._running[cancelled] = None
         if self._agent.cancelled:  # `cancel` came before this request was registered
             cancelled.set()
         last = messages[-1]
         if last.get("role") == "user" and last.get("content") != self._settings.loop_message:
-            self._usage.begin_turn()
+            self._usage.turn = Usage()
             self._fallen_back = False
         try:
             yield from self._run_or_fall_back(messages, cancelled)
@@ -323,6 +360,9 @@ class Llm(LlmSettings, closed=True):
 
     def _run_or_fall_back(self, messages: Sequence[Message], cancelled: threading.Event) -> Iterator[Chunk]:
         """Ask the model. If it fails before its first word, use the fallback model for the rest of the turn."""
+        if self._custom is not None:
+            yield from _with_ends(iterate_user_code(call_user_code(self._custom.run, list(messages))))
+            return
         silent = True
         fallback = self.fallback_model
         if not self._fallen_back or fallback is None:
@@ -383,7 +423,7 @@ class Llm(LlmSettings, closed=True):
             try:
                 with contextlib.closing(self._reply(fitting.params, cancelled)) as chunks:
                     for chunk in chunks:
-                        silent = False
+                        silent = silent and chunk.get("format") == "reading"
                         if chunk.get("format") == "usage":
                             self._context.learn(fitting.params, chunk["content"])
                             self._context.read = (len(messages) - 1, chunk["content"]["input_tokens"])
@@ -393,7 +433,8 @@ class Llm(LlmSettings, closed=True):
                 if not silent or cancelled.is_set():
                     raise
                 wait, attempt = 0.0, attempt + 1
-                if self._refuses_tools(error, fitting.params):
+                named = error.params if isinstance(error, RequestRefusedError) else ()
+                if self._is_trial(fitting.params) and ("tools" in named or "tool" in error.detail.lower()):
                     notice = self._step_down("can't use tools on this server")
                     fitting, attempt = fit(), 0
                 elif isinstance(error, ContextTooLongError | RequestRefusedError) and fitting.tighten(error):
@@ -426,6 +467,10 @@ class Llm(LlmSettings, closed=True):
             pieces = self._ask_server(**params, cancelled=cancelled)
         try:
             for piece in pieces:
+                if isinstance(read := piece.get("prompt_progress"), dict):
+                    counts = {"done": read.get("processed"), "total": read.get("total")}
+                    yield {"type": "status", "format": "reading", "content": counts}
+                    continue
                 came = True
                 try:
                     chunks = parser.feed(piece)
@@ -438,7 +483,10 @@ class Llm(LlmSettings, closed=True):
                     if "content" in chunk and repetition.feed(chunk["content"]):
                         if self._is_trial(params):
                             yield self._step_down("repeated itself")
-                        raise RepeatingReplyError(_REPEATS_ITSELF)
+                        raise RepeatingReplyError(
+                            "The model kept repeating itself, so its reply was cut off. Rephrase the request, split "
+                            "it into smaller steps, or use a larger model."
+                        )
             ended = not cancelled.is_set()
         except ModelError:
             yield from parser.finish(close=False)
@@ -457,8 +505,9 @@ class Llm(LlmSettings, closed=True):
 
     def _end_reply(self, parser: ReplyParser, params: dict[str, Any]) -> Iterator[Chunk]:
         was_cut = parser.finish_reason == "length"
-        yield from parser.finish(close=not was_cut)
-        used = self._usage.record(_counted(parser, params), params)
+        chunks = parser.finish(close=not was_cut)
+        used = self._usage.record(_counted(parser, params), params)  # before they pass: a no to a block ends it here
+        yield from chunks
         yield {"type": "status", "format": "usage", "content": used}
         if self._is_trial(params) and not was_cut:
             if weakness := parser.weakness:
@@ -466,12 +515,12 @@ class Llm(LlmSettings, closed=True):
             elif parser.has_called:
                 self._assessment.called.add((self.model, self.api_base))
         if parser.finish_reason == "content_filter":
-            words = "The provider's filter ended the reply. Put it in other words, or use another model."
+            words = "The provider's content filter ended the reply. Rephrase it, or use another model."
             raise ReplyDeclinedError(words)
         if was_cut and parser.in_block:
             raise ReplyCutError(
-                "The reply reached its limit of tokens in the middle of a block, so the block is not run. "
-                "Raise --max_tokens (in Python: interpreter.llm.max_tokens), or ask for smaller steps."
+                "The reply reached its token limit in the middle of a block, so the block was not run. Raise "
+                "--max_tokens (in Python: interpreter.llm.max_tokens), or ask for smaller steps."
             )
 
     def _ask_server(
@@ -515,7 +564,46 @@ def _counts(usage: object) -> dict[str, int]:
     return {name: count for name, count in found.items() if isinstance(count, int) and count >= 0}
 
 
-class SideChat(Llm, closed=True):
+def _with_ends(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+    """The chunks of a custom model, which need not say where a block of code ends."""
+    code: str | None = None
+    for chunk in chunks:
+        language = chunk.get("format", "python") if chunk["type"] == "code" else None
+        if code is not None and (language != code or chunk.get("end")):
+            yield {"type": "code", "format": code, "end": True}
+            code = None
+        if not (chunk.get("start") or chunk.get("end")):
+            code = language
+            yield chunk if language is None else {**chunk, "format": language}
+    if code is not None:
+        yield {"type": "code", "format": code, "end": True}
+
+
+class CustomLlm(Llm):
+    """Calls the user's own object, which has `run(messages)`, instead of a model server."""
+
+    def __init__(self, settings: InterpreterSettings, custom: Any) -> None:
+        super().__init__(settings)
+        self._completions = custom.run  # there is no server to know anything about
+        self._custom = custom
+
+    if not TYPE_CHECKING:  # its attributes are those of the object
+
+        def __getattr__(self, name: str) -> Any:
+            custom = vars(self).get("_custom")
+            return (
+                getattr(custom, name)
+                if not name.startswith("_") and hasattr(custom, name)
+                else super().__getattr__(name)
+            )
+
+        def __setattr__(self, name: str, value: Any) -> None:
+            if not name.startswith("_") and name not in self._declared:
+                setattr(self._custom, name, value)
+            super().__setattr__(name, value)
+
+
+class SideChat(Llm):
     """Asks the same model outside the conversation, from any number of threads.
 
     It answers in plain text, without tools and templates. It shares only connections and usage with the first.
@@ -549,7 +637,7 @@ class SideChat(Llm, closed=True):
         finally:
             self._running.pop(cancelled, None)
         if cancelled.is_set():
-            raise ModelError("The question to the model was cancelled.")
+            raise ModelError("The request to the model was cancelled.")
         return said.strip()
 
     def _request(self, messages: Sequence[Message], cut: Cut | None = None) -> dict[str, Any]:

@@ -60,17 +60,12 @@ class Forms(NamedTuple):
     vision: bool = False
     detail: str = "low"
     pictures: int | None = None  # the most of those that the computer has shown; None is all
+    lists: int | None = None  # the most of those of what is on the screen
     secrets: Mapping[str, str] | None = None  # to redact, by what they are; None redacts nothing
     describe: Callable[..., str] | None = None
     max_output: int | None = None
     digests_errors: bool = False
 
-
-_BESIDE = (
-    "{content}\n\n{files}\n\n"
-    "Write one {languages} code block that does this and prints the result. If no code is needed, just answer."
-)
-_FAILED = "The code failed:\n{content}\n\nWrite the whole corrected code block."
 
 # Where a server's chat template does not fit the model, its own marks come as text.
 _ENDS = ("<|im_start|>", "<|im_end|>", "<|eot_id|>", "<|endoftext|>")
@@ -79,7 +74,10 @@ FULL = ModelProfile("full")
 SHORT = ModelProfile(
     "short",
     prompt="short",
-    user_template=_BESIDE,
+    user_template=(
+        "{content}\n\n{files}\n\n"
+        "Write one {languages} code block that does this and prints the result. If no code is needed, just answer."
+    ),
     is_instructed_beside=True,
     output_template=(
         "Output:\n{content}\n\n"
@@ -89,7 +87,7 @@ SHORT = ModelProfile(
         "The code ran without an error and printed nothing.\n\n"
         "If the task is done, say so in one sentence without code. Otherwise write the next code block."
     ),
-    failed_output_template=_FAILED,
+    failed_output_template="The code failed:\n{content}\n\nWrite the whole corrected code block.",
     one_block=True,
     digests_errors=True,
     same_results=1,
@@ -160,7 +158,6 @@ class Assessment:
         self.called: set[_Place] = set()  # models that have called a tool; until then, code in their text is a block
 
     def profile(self, model: str, api_base: str | None) -> ModelProfile:
-        """The profile to use for now."""
         place, profile = (model, api_base), profile_for(model, api_base)
         if not is_unknown(model, api_base):
             return profile
@@ -180,7 +177,7 @@ class Assessment:
     def failed(self, model: str, api_base: str | None, reason: str) -> str:
         """The model failed, so it steps down. Returns a notice for the user."""
         self._failed.setdefault((model, api_base), reason)
-        return f"{model} {reason}, so it gets shorter instructions and no tools from now on. (llm.model_profile)"
+        return f"{model} {reason}, so from now on it gets shorter instructions and no tools. (llm.model_profile)"
 
     def as_data(self) -> dict[str, str]:
         """Which models have stepped down and why, for the journal."""

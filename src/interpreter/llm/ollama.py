@@ -10,15 +10,12 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from interpreter.errors import LocalServerError, RepeatingReplyError
 from interpreter.llm.failures import MALFORMED
 from interpreter.llm.http import Exchange, Replies, fetch_json, json_lines, loads, plain_client
 from interpreter.llm.providers import Endpoint
-
-if TYPE_CHECKING:
-    pass
 
 # -- the chat ----------------------------------------------------------------------------------------------------
 
@@ -82,8 +79,8 @@ class OllamaChat(Exchange):
     def _check_repetition(self) -> None:
         if self._repeated >= _EQUAL_TOKENS:
             raise RepeatingReplyError(
-                "The model said the same word over and over, so Ollama cut its reply off. "
-                "Say it in other words or in smaller steps, or use a larger model."
+                "The model kept repeating the same word, so Ollama cut its reply off. Rephrase the request, split it "
+                "into smaller steps, or use a larger model."
             )
 
 
@@ -152,22 +149,12 @@ class Shown:
     parameters: str = ""  # such as `7.6B`
 
 
-@dataclass(frozen=True)
-class Pulled:
-    """How far a download is; the numbers are bytes of all layers seen so far."""
-
-    status: str
-    done: int = 0
-    total: int = 0
-
-
 def show(address: str, model: str) -> Shown:
     """What Ollama knows about a model."""
     import httpx
 
     try:
-        with plain_client(httpx.Timeout(10, connect=3)) as client:
-            status, shown = fetch_json(client, "POST", f"{address}/api/show", 10, {"model": model})
+        status, shown = fetch_json("POST", f"{address}/api/show", 10, {"model": model}, connect=3)
     except httpx.HTTPError as error:
         raise _unreachable(address, error) from error
     if status >= 300 or not shown:
@@ -191,8 +178,11 @@ def window_for(shown: Shown, wanted: int | None = None) -> int:
     return min(wanted or shown.set_window or usual, shown.window or wanted or WINDOW)
 
 
-def pull(address: str, model: str) -> Iterator[Pulled]:
-    """Have Ollama download a model, and report how far it is; leaving the iteration stops it for now."""
+def pull(address: str, model: str) -> Iterator[tuple[int, int]]:
+    """Have Ollama download a model, and report how many bytes it has, and of how many, in the layers seen so far.
+
+    Leaving the iteration stops it for now.
+    """
     import httpx
 
     layers: dict[str, tuple[int, int]] = {}
@@ -212,26 +202,27 @@ def pull(address: str, model: str) -> Iterator[Pulled]:
                             raise ValueError("no model is like this")
                     done, total = (sum(column) for column in zip(*layers.values(), strict=True)) if layers else (0, 0)
                 except MALFORMED as error:
-                    raise LocalServerError(f"What answers at {address} is not Ollama.") from error
+                    raise LocalServerError(f"The server at {address} is not Ollama.") from error
                 if not response.is_success:
                     raise _refused(address, response.status_code, event)
                 if event.get("error"):
                     words = (
-                        f"Ollama could not get {model}. Check its name at https://ollama.com/library, and the network."
+                        f"Ollama could not download {model}. Check its name at https://ollama.com/library, and your "
+                        "network."
                     )
                     raise LocalServerError(words, detail=str(event["error"]))
                 ended = event.get("status") == "success"
-                yield Pulled(event.get("status") or "", done, total)
+                yield done, total
     except httpx.HTTPError as error:
         raise _unreachable(address, error) from error
     if not ended:
-        words = f"Ollama at {address} broke off in the middle. Try again: it goes on where it stopped."
+        words = f"The connection to Ollama at {address} was lost. Try again; it resumes where it stopped."
         raise LocalServerError(words)
 
 
 def _refused(address: str, status: int, answer: Mapping[str, Any]) -> LocalServerError:
     detail = answer.get("error")
-    words = f"Ollama at {address} answers {status}." if status >= 300 else f"What answers at {address} is not Ollama."
+    words = f"Ollama at {address} answered {status}." if status >= 300 else f"The server at {address} is not Ollama."
     return LocalServerError(words, detail=detail if isinstance(detail, str) else "", status=status)
 
 

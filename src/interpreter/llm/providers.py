@@ -29,12 +29,12 @@ class Provider:
 
 
 _OLLAMA = "http://localhost:11434/v1"
-_OPENAI_BASES = ("OPENAI_BASE_URL", "OPENAI_API_BASE")
 _USAGE_ANYWAY = ("stream_options",)  # it counts tokens without being asked to
 
 # fmt: off
 PROVIDERS: tuple[Provider, ...] = (
-    Provider("openai", "https://api.openai.com/v1", ("OPENAI_API_KEY",), _OPENAI_BASES),
+    Provider("openai", "https://api.openai.com/v1", ("OPENAI_API_KEY",),
+             ("OPENAI_BASE_URL", "OPENAI_API_BASE")),
     Provider("anthropic", "https://api.anthropic.com/v1", ("ANTHROPIC_API_KEY",),
              ("ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE"), base_path="/v1", wire="anthropic",
              key_header="x-api-key"),
@@ -150,9 +150,6 @@ _KEPT_WITH_API_BASE = frozenset(
 )
 LITELLM = "litellm"  # the wire of what goes through LiteLLM, and the prefix that asks for it
 
-AZURE_VERSION = "2024-10-21"
-ANTHROPIC_VERSION = "2023-06-01"
-
 _LOOPBACK = re.compile(r"127(\.\d+){1,3}")
 _RESPONSES = "responses/"  # LiteLLM's way to ask for that wire format: openai/responses/gpt-5
 # What OpenAI serves over Responses and not over Chat Completions.
@@ -177,7 +174,6 @@ class Endpoint:
 
     @property
     def is_loopback(self) -> bool:
-        """Whether the server is on this machine."""
         return is_loopback(self.base_url)
 
     @property
@@ -210,16 +206,16 @@ def resolve(
     base_url = _base_url(row, environ, api_base)
     key = (api_key or next(filter(None, map(environ.get, row.key_variables)), "")).strip() or None
     if row.prefix == "azure":
-        version = api_version or environ.get("AZURE_API_VERSION") or AZURE_VERSION
+        version = api_version or environ.get("AZURE_API_VERSION") or "2024-10-21"
         base_url = f"{base_url}/openai/deployments/{name}"
         return Endpoint("azure", name, base_url, key, {"api-version": version}, row.key_header)
     if key is None and base_url == row.base_url and not row.is_local:
         raise MissingKeyError(
             f"There is no key for {row.prefix}. Set {row.key_variables[0]} in the environment, or pass --api_key "
-            "(in Python: interpreter.llm.api_key). To use a server of your own, pass --api_base and --model."
+            "(in Python: interpreter.llm.api_key). To use your own server, pass --api_base and --model."
         )
     if row.wire == "anthropic":
-        headers = {"anthropic-version": api_version or ANTHROPIC_VERSION}
+        headers = {"anthropic-version": api_version or "2023-06-01"}
         return Endpoint(row.prefix, name, base_url, key, {}, row.key_header, row.wire, headers)
     is_only_responses = base_url == row.base_url and matches(name, _ONLY_RESPONSES)
     if row.prefix == "openai" and (is_only_responses or name.startswith(_RESPONSES)):
@@ -236,14 +232,13 @@ def _through_litellm(model: str, provider: str, api_base: str | None, api_key: s
         return Endpoint(provider, model.removeprefix(f"{LITELLM}/"), api_base or "", api_key, wire=LITELLM)
     if provider in THROUGH_LITELLM:
         how = "pip install 'open-interpreter[litellm]'"
-        raise LiteLLMMissingError(f"{model!r} is asked through LiteLLM, which is not installed. Run: {how}")
+        raise LiteLLMMissingError(f"{model!r} needs LiteLLM, which is not installed. Run: {how}")
     close = get_close_matches(provider, ROWS, n=3)
     meant = f"Did you mean {' or '.join(close)}? " if close else ""
     raise ProviderNotFoundError(
-        f"No provider named {provider!r} is known, so {model!r} cannot be asked. {meant}"
-        "`interpreter --models` lists what can be used. LiteLLM knows more providers: "
-        "`pip install 'open-interpreter[litellm]'`. "
-        "A server that speaks OpenAI's Chat Completions can be used with --api_base."
+        f"Unknown provider {provider!r} in {model!r}. {meant}`interpreter --models` lists the models you can use. "
+        "LiteLLM supports more providers: `pip install 'open-interpreter[litellm]'`. "
+        "For a server with OpenAI's Chat Completions API, use --api_base."
     )
 
 
@@ -265,7 +260,7 @@ def _base_url(row: Provider, environ: Mapping[str, str], api_base: str | None) -
     if not given:
         if not row.base_url:
             raise ProviderNotFoundError(
-                f"Models of {row.prefix} need their server's address: set api_base, or {row.base_variables[0]}."
+                f"Models from {row.prefix} need a server URL. Set api_base or {row.base_variables[0]}."
             )
         return row.base_url
     if row.prefix.startswith("ollama") and not api_base:
@@ -300,26 +295,26 @@ def check_offline(model: str, environ: Mapping[str, str], api_base: str | None) 
     if row is not None and (row.is_local or any(map(environ.get, row.base_variables))):
         return
     raise OfflineError(
-        f"{model} is not on this machine, and `offline` is set, so it is not asked. Use a local model (see "
-        "interpreter --local), name your server with --api_base, or go without --offline."
+        f"Can't use {model} while `offline` is set, because it is not on this machine. Use a local model (see "
+        f"interpreter --local), name your server with --api_base, or drop --offline."
     )
 
 
-# What to begin with where only a key is known: not the dearest of a provider, and able to call tools.
+# The default model where only a key is known: current, able to call tools, and not the provider's most expensive one.
 STARTING_MODELS: Mapping[str, str] = {
-    "openai": "gpt-4o",
-    "anthropic": "claude-sonnet-5",
-    "gemini": "gemini-3.5-flash",
+    "openai": "gpt-6.1-terra",
+    "anthropic": "claude-sonnet-5-5",
+    "gemini": "gemini-3.8-flash",
     "openrouter": "openrouter/auto",
     "deepseek": "deepseek-chat",
     "mistral": "mistral-medium-latest",
     "groq": "openai/gpt-oss-120b",
-    "xai": "grok-4.5",
+    "xai": "grok-4.7",
     "together_ai": "openai/gpt-oss-120b",
     "fireworks_ai": "accounts/fireworks/models/gpt-oss-120b",
     "cerebras": "gpt-oss-120b",
     "moonshot": "kimi-k2.6",
-    "zai": "glm-5.2",
+    "zai": "glm-5.3",
     "minimax": "MiniMax-M3",
     "codestral": "codestral-latest",
     "cohere": "command-a-03-2025",
@@ -331,7 +326,7 @@ STARTING_MODELS: Mapping[str, str] = {
     "baseten": "openai/gpt-oss-120b",
     "sambanova": "gpt-oss-120b",
     "nvidia_nim": "openai/gpt-oss-120b",
-    "vercel_ai_gateway": "openai/gpt-4o",
+    "vercel_ai_gateway": "openai/gpt-6.1-terra",
     "huggingface": "openai/gpt-oss-120b",
 }
 # People have these for other purposes than a model: they are not enough to choose one by.
@@ -352,12 +347,11 @@ _BEGINNINGS: Mapping[str, str] = {
     "nvapi-": "nvidia_nim",
     "hf_": "huggingface",
 }
-_IN_EVERY_OPENAI_KEY = "T3BlbkFJ"
 
 
 def provider_of(key: str) -> Provider | None:
     """The provider of a key, judging by its prefix."""
-    if key.startswith("sk-") and _IN_EVERY_OPENAI_KEY in key:
+    if key.startswith("sk-") and "T3BlbkFJ" in key:  # in every key of OpenAI
         return ROWS["openai"]
     return next((ROWS[prefix] for start, prefix in _BEGINNINGS.items() if key.startswith(start)), None)
 
@@ -415,14 +409,13 @@ def save_key(variable: str, key: str) -> Path:
 
 
 def saved_key_for(row: Provider) -> str | None:
-    """The key of a provider in the file, if there is one."""
     keys = saved_keys()
     return next((keys[name] for name in row.key_variables if name in keys), None)
 
 
 # Patterns over the lower-cased name behind the last slash.
 _CALLS_TOOLS = (
-    "gpt-3.5-turbo*", "gpt-4*", "gpt-5*", "gpt-oss*", "chatgpt-4o*", "o1", "o1-2*", "o3*", "o4*",
+    "gpt-3.5-turbo*", "gpt-4*", "gpt-5*", "gpt-6*", "gpt-oss*", "chatgpt-4o*", "o1", "o1-2*", "o3*", "o4*",
     "computer-use-*", "claude-*", "*anthropic.claude-*", "gemini-*", "grok-*", "deepseek-chat*", "deepseek-reasoner*",
     "deepseek-v3*", "deepseek-v4*", "kimi-k2*", "glm-4*",
     "mistral-large*", "mistral-medium*", "mistral-small*", "codestral*", "devstral*", "command-r*",
@@ -430,7 +423,7 @@ _CALLS_TOOLS = (
 )  # fmt: skip
 _NO_TOOLS = ("claude-2*", "claude-instant*", "*vision-preview*", "gpt-3.5-turbo-instruct*", "gpt-4-base*")
 _SEES = (
-    "gpt-4o*", "chatgpt-4o*", "gpt-4.1*", "gpt-4.5*", "gpt-4-turbo*", "gpt-4-vision*", "gpt-5*",
+    "gpt-4o*", "chatgpt-4o*", "gpt-4.1*", "gpt-4.5*", "gpt-4-turbo*", "gpt-4-vision*", "gpt-5*", "gpt-6*",
     "o1", "o1-2*", "o3", "o3-2*", "o3-pro*", "o4*", "claude-*", "*anthropic.claude-*", "gemini-*",
     "grok-4*", "computer-use-*",
     "llama-4*", "*llava*", "*-vl*", "*.5vl*", "*vision*", "pixtral*", "gemma3*", "gemma-3*", "minicpm-v*",
@@ -449,7 +442,6 @@ def calls_tools(model: str, api_base: str | None = None) -> bool:
 
 
 def sees_images(model: str, api_base: str | None = None) -> bool:
-    """Whether images are sent to the model."""
     name = _short_name(identify(model, api_base)[1])
     return matches(name, _SEES) and not matches(name, _BLIND)
 
@@ -459,5 +451,4 @@ def _short_name(model: str) -> str:
 
 
 def matches(name: str, patterns: tuple[str, ...]) -> bool:
-    """Whether a name matches one of the patterns."""
     return any(fnmatchcase(name, pattern) for pattern in patterns)

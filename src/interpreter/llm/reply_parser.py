@@ -1,7 +1,7 @@
 """The streamed reply of a model, in OpenAI's shape, as message, code, tool call and reasoning chunks.
 
-`ReplyParser` puts it together: thinking in the text, fences (text_mode), calls (tool_mode), and malformed calls that
-models write in place of real ones. `Repetition` detects a reply that repeats itself.
+`ReplyParser` puts it together: text (text_mode), calls (tool_mode), and malformed calls that models write in place of
+real ones. `Repetition` detects a reply that repeats itself.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ import codecs
 import json
 import re
 from collections import deque
-from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, cast
 
 from interpreter.llm.failures import too_large
 from interpreter.llm.providers import matches
-from interpreter.llm.text_mode import PROSE_LANGUAGES, FenceParser
+from interpreter.llm.text_mode import PROSE_LANGUAGES, TextParser
 from interpreter.llm.tool_mode import MOST_CALLS, CallArguments, ToolArguments, begins_call, called_tool
 from interpreter.messages import Chunk
 from interpreter.tools.toolbox import read_arguments
@@ -58,138 +57,13 @@ def repeats(text: str) -> bool:
     return len(text) >= needed and text[-needed:-stretch] == text[stretch - needed :]
 
 
-MARKS = (
-    ("<think>", "</think>"),
-    ("<thinking>", "</thinking>"),
-    ("<thought>", "</thought>"),
-    ("<seed:think>", "</seed:think>"),
-    ("[THINK]", "[/THINK]"),
-)
-_CLOSING = dict(MARKS)
-_OPENING = re.compile(r"[ \t]*(" + "|".join(re.escape(opening) for opening, _ in MARKS) + ")")
-_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
-
 # Their templates end a request with the opening mark, so that the reply has only the closing one.
 _THINK_FIRST = ("*deepseek-r1*", "*r1-distill*", "*qwq*", "*-thinking-2507*", "*glm-z1*")
-
-Spans = list[tuple[str, str]]
 
 
 def thinks_first(model: str) -> bool:
     """Whether a model's reply begins inside its thinking, unless its server separates the two."""
     return matches(model.lower(), _THINK_FIRST)
-
-
-class ThinkSpans:
-    """Takes the text of a reply piece by piece; gives it back as ("message" or "reasoning", text).
-
-    The result does not depend on how the text is split. `first`: the text begins inside a span. If that span never
-    ends, it was none, and the whole text comes again as a message. The methods that yield read `_text`, and yield
-    where they need more.
-    """
-
-    def __init__(self, first: bool = False) -> None:
-        self.first = first
-        self._unopened: list[str] | None = None  # a span that began with the reply
-        self._text = ""
-        self._in_line = False  # in the middle of a line, with nothing held back
-        self._closing = ""  # the mark that ends the span
-        self._blank = ""  # space that belongs to the span only if more of it comes
-        self._out: Spans = []
-        self._reading = self._read()
-
-    def feed(self, text: str) -> Spans:
-        """What this piece makes certain."""
-        if self._in_line and "\n" not in text:  # nearly every piece
-            return [("message", text)] if text else []
-        self._text += text
-        if self._unopened is not None:
-            self._unopened.append(text)
-        next(self._reading)
-        out, self._out = self._out, []
-        return out
-
-    def finish(self, is_whole: bool = True) -> Spans:
-        """The rest, at the end of the reply, which also ends an open span."""
-        if self._unopened is not None and is_whole:
-            self._give("message", "".join(self._unopened))
-        elif self._closing:
-            self._think(self._text)
-        else:
-            self._give("message", self._text)
-        self._text = self._blank = ""
-        out, self._out = self._out, []
-        return out
-
-    def _read(self) -> Iterator[None]:
-        while not (begun := self._text.lstrip()) or (begun not in _CLOSING and _may_be_mark(begun)):
-            yield
-        if _OPENING.match(begun):
-            self._text = begun  # space before a span at the very beginning is dropped
-        elif self.first:
-            self._unopened = [self._text]
-            yield from self._read_span(MARKS[0][1])
-        fence = ""  # the mark of the fenced block that is open
-        while True:  # at the beginning of a line
-            if not fence and (opening := _OPENING.match(self._text)):
-                self._text = self._text[opening.end() :]
-                yield from self._read_span(_CLOSING[opening[1]])
-                continue
-            line = self._text.lstrip(" \t")
-            may_be_fence = not line.strip("`") or not line.strip("~")
-            if may_be_fence or (not fence and _may_be_mark(line)):
-                yield
-                continue
-            mark = _FENCE.match(self._text)
-            if mark and not fence:
-                fence = mark[1]
-            elif mark and mark[1].startswith(fence):  # of the same kind, and at least as long
-                fence = ""
-            while not (end := self._text.find("\n") + 1):
-                self._give("message", self._text)
-                self._text, self._in_line = "", True
-                yield
-            self._in_line = False
-            self._give("message", self._text[:end])
-            self._text = self._text[end:]
-
-    def _read_span(self, closing: str) -> Iterator[None]:
-        """Read from behind the opening mark to what follows the closing one; space on both sides is dropped."""
-        self._closing = closing
-        yield from self._skip_space()
-        while (end := self._text.find(closing)) < 0:
-            # The end of the text may be the beginning of the mark.
-            sizes = range(min(len(self._text), len(closing) - 1), 0, -1)
-            held = next((size for size in sizes if self._text.endswith(closing[:size])), 0)
-            self._think(self._text[: len(self._text) - held])
-            self._text = self._text[len(self._text) - held :]
-            yield
-        self._think(self._text[:end])
-        self._text = self._text[end + len(closing) :]
-        self._closing = self._blank = ""
-        self._unopened = None
-        yield from self._skip_space()
-
-    def _skip_space(self) -> Iterator[None]:
-        while not (text := self._text.lstrip()):
-            self._text = ""
-            yield
-        self._text = text
-
-    def _think(self, text: str) -> None:
-        """Space at the end of a span is dropped."""
-        text = self._blank + text
-        thought = text.rstrip()
-        self._blank = text[len(thought) :]
-        self._give("reasoning", thought)
-
-    def _give(self, kind: str, text: str) -> None:
-        if text:
-            self._out.append((kind, text))
-
-
-def _may_be_mark(text: str) -> bool:
-    return any(opening.startswith(text) for opening, _ in MARKS)
 
 
 WRAPPER = "functions.execute("
@@ -224,7 +98,7 @@ class CallRepair:
         self.unwrapped = False  # a call was written out as text
         self.blocks = 0  # that have ended
         self._open = ""  # the type of the message, block or call that is open
-        self._head: Chunk = {}  # what all chunks of the open block have in common
+        self._head: Chunk = {}  # what all its chunks have in common
         self._held: list[str] = []  # its beginning
         self._is_suspicious: bool | None = None  # whether that may be a call written out, once it is known
         self._tail = ""  # the end of the code so far, if it may be the echo
@@ -232,7 +106,6 @@ class CallRepair:
         self._out: list[Chunk] = []
 
     def feed(self, chunks: list[Chunk]) -> list[Chunk]:
-        """The chunks that are certain so far."""
         for chunk in chunks:
             kind = chunk["type"]
             is_past = kind == self._open == "message" and self._is_suspicious is False
@@ -241,41 +114,36 @@ class CallRepair:
                 continue
             if kind != self._open:
                 self._begin(chunk)
-            self.blocks += "end" in chunk
             if kind == "tool_call":
                 self._out.append(chunk)
-                self._open = "" if chunk.get("end") else kind
-            elif kind == "message":
-                self._say(self._released(chunk["content"]))
-            elif chunk.get("end"):
-                self._settle_code()
+            elif "end" not in chunk:
+                text = self._tail + self._released(chunk["content"])
+                if kind == "code":
+                    self._tail = next((begun for begun in _ECHO_BEGUN if text.endswith(begun)), "")
+                self._give(text.removesuffix(self._tail))
+            else:
+                self._settle()
                 if not self._passed:
                     self._out.append({**self._head, "content": ""})
                 self._out.append({**self._head, "end": True})
+            if "end" in chunk:
+                self.blocks += 1
                 self._open = ""
-            else:
-                code = self._tail + self._released(chunk["content"])
-                self._tail = next((begun for begun in _ECHO_BEGUN if code.endswith(begun)), "")
-                self._run(code.removesuffix(self._tail))
         out, self._out = self._out, []
         return out
 
     def finish(self) -> list[Chunk]:
         """Everything held back. An open block stays open."""
-        if self._open == "message":
-            self._end_message()
-        elif self._open == "code":
-            self._settle_code()
+        if self._open in ("message", "code"):
+            self._settle()
         out, self._out = self._out, []
         return out
 
     def _begin(self, chunk: Chunk) -> None:
         if self._open == "message":
-            self._end_message()
+            self._settle()
         self._open = chunk["type"]
-        self._head = {"type": "code", "format": chunk.get("format", "")}
-        if chunk.get("call") is not None:
-            self._head["call"] = chunk["call"]
+        self._head = cast("Chunk", {name: chunk[name] for name in ("type", "format", "call") if name in chunk})
         self._held, self._is_suspicious, self._tail, self._passed = [], None, "", False
 
     def _released(self, text: str) -> str:
@@ -295,35 +163,27 @@ class CallRepair:
         self._held = []
         return whole
 
-    def _say(self, text: str) -> None:
-        blank = _BLANK_LINES.match(text)
-        text = text[blank.end() :] if blank else text
-        if text.strip():
-            self._out.append({"type": "message", "content": text})
-
-    def _end_message(self) -> None:
-        text = "".join(self._held)
-        call = unwrapped(text)
-        if call is None:
-            self._say(text)
-        else:
-            self.unwrapped = True
-            self._out.append({"type": "code", "format": call[0], "content": call[1]})
-            self._out.append({"type": "code", "format": call[0], "end": True})
-        self._open = ""
-
-    def _settle_code(self) -> None:
-        code = (self._tail + "".join(self._held)).removesuffix(ECHO)
-        call = unwrapped(code) if not self._passed else None
+    def _settle(self) -> None:
+        """Pass on what is held back at the end of a message or block, as code if it is a call written out."""
+        text = (self._tail + "".join(self._held)).removesuffix(ECHO if self._open == "code" else "")
+        call = unwrapped(text) if not self._passed else None
         if call is not None:
-            self._head["format"], code = call
-        self._run(code)
+            language, text = call
+            self._head |= {"type": "code", "format": language}
+        self._give(text)
+        if call is not None and self._open == "message":
+            self.unwrapped = True
+            self._out.append({**self._head, "end": True})
         self._tail, self._held = "", []
 
-    def _run(self, code: str) -> None:
-        if code:
+    def _give(self, text: str) -> None:
+        if self._head["type"] == "message":
+            blank = _BLANK_LINES.match(text)
+            text = text[blank.end() :] if blank else text
+            text = text if text.strip() else ""
+        if text:
             self._passed = True
-            self._out.append({**self._head, "content": code})
+            self._out.append({**self._head, "content": text})
 
 
 class ReplyParser:
@@ -336,17 +196,15 @@ class ReplyParser:
         self.finish_reason: str | None = None
         self.usage: Mapping[str, Any] | None = None
         self.written = 0  # characters that the model wrote, of any kind
-        self._fences = FenceParser(tools) if fences else None
         self._tools = tools
         self._calls: list[_Call] = []
         self._by_index: dict[Any, _Call] = {}
         self._repair = CallRepair()
         self._words = _Pairing()
-        self._spans = ThinkSpans(thinks_first)
-        self._waiting: deque[_Call | _Ready] = deque()  # what arrived after an incomplete call
+        self._text = TextParser(fences=fences, tools=tools, thinks_first=thinks_first)
+        self._waiting: deque[_Call] = deque()  # an incomplete call, and the calls behind it
 
     def feed(self, chunk: Mapping[str, Any]) -> list[Chunk]:
-        """The chunks that this piece of the reply makes certain."""
         usage = chunk.get("usage")
         if usage and isinstance(usage, dict):
             self.usage = usage
@@ -358,10 +216,12 @@ class ReplyParser:
             reasoning = _reasoning_of(delta)
             if reasoning:
                 self.written += len(reasoning)
-                self._spans.first = False  # the server separates thinking from text
+                self._text.thinks_first = False  # the server separates thinking from text
                 out.append({"type": "reasoning", "content": reasoning})
             if delta.get("content"):
-                out += self._say(_text_of(delta["content"]))
+                text = _text_of(delta["content"])
+                self.written += len(text)
+                out += self._repair.feed(self._in_order(self._text.feed(self._words.whole(text))))
             if delta.get("tool_calls") or delta.get("function_call"):
                 out += self._call(delta.get("tool_calls") or [{"function": delta["function_call"]}])
             break  # we never request more than one choice
@@ -371,26 +231,21 @@ class ReplyParser:
 
     def finish(self, close: bool = True) -> list[Chunk]:
         """The rest, at the end of the reply. Without `close`, an open block stays open."""
-        chunks = self._spoken(self._spans.finish(is_whole=close))
-        chunks += self._fences.finish(close) if self._fences else []
-        if chunks:
-            self._waiting.append(_Ready(chunks))
+        out = self._in_order(self._text.finish(close))
         for call in self._calls:
             call.finish(close)
             if call.out and call not in self._waiting:
                 self._waiting.append(call)
-        return self._repair.feed(self._drain(everything=True)) + self._repair.finish()
+        return self._repair.feed(out + self._drain(everything=True)) + self._repair.finish()
 
     @property
     def has_called(self) -> bool:
-        """Whether the model has called a tool."""
         return bool(self._calls)
 
     @property
     def weakness(self) -> str:
         """How the model failed to call a tool properly; empty if it did not. Valid after `finish`."""
-        fenced = self._fences.languages - PROSE_LANGUAGES if self._fences is not None else ()
-        if fenced or self._repair.unwrapped:
+        if self._text.languages - PROSE_LANGUAGES or self._repair.unwrapped:
             return "wrote code as text instead of calling the tool"
         is_broken = any(read_arguments("".join(call.written)) is None for call in self._calls)
         return "wrote a tool call that can't be read" if is_broken else ""
@@ -398,25 +253,14 @@ class ReplyParser:
     @property
     def in_block(self) -> bool:
         """Whether a block is still open. Valid after `finish(close=False)`."""
-        unfinished = any(not call.complete for call in self._calls)
-        return unfinished or (self._fences is not None and self._fences.in_block)
+        return self._text.in_block or any(not call.complete for call in self._calls)
 
-    def _say(self, text: str) -> list[Chunk]:
-        self.written += len(text)
-        chunks = self._spoken(self._spans.feed(self._words.whole(text)))
-        if self._waiting:
-            self._waiting.append(_Ready(chunks))
-            return self._repair.feed(self._drain())
-        return self._repair.feed(chunks)
-
-    def _spoken(self, spans: list[tuple[str, str]]) -> list[Chunk]:
-        chunks: list[Chunk] = []
-        for kind, text in spans:
-            if self._fences is not None and kind == "message":
-                chunks += self._fences.feed(text)
-            else:
-                chunks.append({"type": kind, "content": text})
-        return chunks
+    def _in_order(self, chunks: list[Chunk]) -> list[Chunk]:
+        """The chunks, unless they follow an incomplete call and have to wait for its end."""
+        if not self._waiting:
+            return chunks
+        self._waiting[-1].following += chunks
+        return []
 
     def _call(self, deltas: list[Mapping[str, Any]]) -> list[Chunk]:
         for delta in deltas[: MOST_CALLS + 1]:
@@ -453,15 +297,9 @@ class ReplyParser:
             if not first.complete and not everything:
                 break
             self._waiting.popleft()
+            out += first.following
+            first.following = []
         return out
-
-
-@dataclass(eq=False)
-class _Ready:
-    """Chunks that follow an incomplete call."""
-
-    out: list[Chunk]
-    complete: bool = True
 
 
 class _Call:
@@ -470,6 +308,7 @@ class _Call:
     def __init__(self, call_id: str, tools: Collection[str]) -> None:
         self.id = call_id
         self.out: list[Chunk] = []
+        self.following: list[Chunk] = []  # what came after it
         self._tools = tools
         self._name = ""
         self._arguments: CallArguments | ToolArguments | None = None

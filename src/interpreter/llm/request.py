@@ -18,9 +18,18 @@ from interpreter.console_text import SPECIAL, ConsoleText
 from interpreter.errors import UnknownMessageError
 from interpreter.host import files
 from interpreter.llm.computer_use import TOOL, Screen
-from interpreter.llm.context import LEFT_OUT_PART, Cut, Runtimes, is_image, old_pictures
+from interpreter.llm.context import (
+    LEFT_OUT,
+    LEFT_OUT_PART,
+    Cut,
+    Runtimes,
+    is_image,
+    old_lists,
+    old_pictures,
+    without_list,
+)
 from interpreter.llm.file_preview import languages_for, peek
-from interpreter.llm.kept_replies import KeptReplies
+from interpreter.llm.http import Replies
 from interpreter.llm.model_profile import AS_IS, Forms, ModelProfile
 from interpreter.llm.secrets import Redactor
 from interpreter.llm.text_mode import TextChat, fenced
@@ -30,9 +39,6 @@ from interpreter.tools import Toolbox
 
 ADDRESS = ("api_base", "api_key", "api_version")  # the settings that say where a model is
 LARGEST_IMAGE = 5 * 1024 * 1024
-_MIME = {"jpg": "jpeg", "": "png"}
-OWN_BLOCK = "I ran this myself:"
-OWN_OUTPUT = "Its output:"
 _SHOWN = "[{} was shown to the user]"
 _SHOWN_BY_CODE = "This image is part of the output of the last code."
 _NEVER_SENT = EPHEMERAL | {"error", "command"}
@@ -50,7 +56,7 @@ class Memory:
 
     templates: dict[tuple[int, str], str] = field(default_factory=dict)
     pictures: dict[tuple[str, str], str | None] = field(default_factory=dict)
-    replies: KeptReplies = field(default_factory=KeptReplies)
+    replies: Replies = field(default_factory=dict)
     redactor: Redactor = field(default_factory=Redactor)
 
 
@@ -98,6 +104,7 @@ def build_request(
         vision=vision,
         detail="high" if agent.os else "low",  # small text on a screen matters
         pictures=agent.os_max_pictures if agent.os and vision else None,
+        lists=agent.os_max_pictures if agent.os else None,
         secrets=secrets,
         describe=llm.vision_renderer,
         max_output=profile.max_output,
@@ -160,6 +167,7 @@ def convert(
     """The conversation as chat messages, without what is cut, in time linear to its length."""
     templates = _templates(messages, forms, memory)
     old = old_pictures(messages, forms.pictures)
+    lists = old_lists(messages, forms.lists, old)
     memory.redactor.begin()
     by_user = False  # the last block was the user's own
     for position, message in enumerate(messages):
@@ -168,9 +176,12 @@ def convert(
                 chat.user(cut.note)
             if position in cut.dropped:
                 continue
-            message = cut.shown(position, message)
+            if position in cut.blind:
+                message = {**message, "format": "description", "content": LEFT_OUT}
         if message.get("recipient", "assistant") != "assistant" or message.get("type") in _NEVER_SENT:
             continue
+        if position in lists:
+            message = {**message, "content": without_list(str(message["content"]))}
         is_own_block = message.get("role") == "user" and message.get("type") == "code"
         by_user = is_own_block or (by_user and message.get("role") == "computer")
         if by_user and message.get("type") in ("code", "console"):
@@ -199,11 +210,11 @@ def _add_own_block(message: Message, chat: Chat, forms: Forms, memory: Memory) -
     """Code that the user ran at the prompt, or its output."""
     if message.get("role") == "user":
         code = fenced(message.get("format", ""), str(message["content"]))
-        chat.user(f"{OWN_BLOCK}\n{_redacted(code, forms, memory)}")
+        chat.user(f"I ran this myself:\n{_redacted(code, forms, memory)}")
     elif message.get("type") == "code":
         chat.user(_SHOWN.format(message.get("format", "")))
     elif message.get("format") != "active_line" and (text := _console_text(message, forms)):
-        chat.user(f"{OWN_OUTPUT}\n{_redacted(text, forms, memory)}")
+        chat.user(f"Its output:\n{_redacted(text, forms, memory)}")
 
 
 def _add(message: Message, chat: Chat, forms: Forms, memory: Memory, template: str) -> None:
@@ -232,7 +243,7 @@ def _add(message: Message, chat: Chat, forms: Forms, memory: Memory, template: s
         case "file":
             chat.user(str(content).strip())
         case _:
-            raise UnknownMessageError(f"A message of type {kind!r} cannot be told to a model: {message!r:.80}")
+            raise UnknownMessageError(f"A message of type {kind!r} can't be sent to a model: {message!r:.80}")
 
 
 def _redacted(text: str, forms: Forms, memory: Memory) -> str:
@@ -246,14 +257,15 @@ def _console_text(message: Message, forms: Forms) -> str:
         settled = ConsoleText(len(text))
         settled.write(text)
         text = settled.text()
-    if forms.digests_errors and has_failed(message):
+    if forms.digests_errors and has_failed(message) and message.get("ended") != "unchanged":
         text = digest(text)
     if forms.max_output is not None and len(text) > forms.max_output:
         text = shortened(text, forms.max_output)
     notes = [_ENDED[message["ended"]]] if message.get("ended") in _ENDED else []
     if message.get("exit_code"):
         notes.append(f"exit code {message['exit_code']}")
-    return "\n".join(filter(None, (text.strip(), f"[{', '.join(notes)}]" if notes else "")))
+    ending = f"[{', '.join(notes)}]" if notes else ""
+    return "\n".join(filter(None, (text.strip(), ending, message.get("note"))))
 
 
 # -- images ------------------------------------------------------------------------------------------------------
@@ -305,7 +317,8 @@ def image_url(message: Message, shrink: bool = True) -> str | None:
         kind, data = str(message.get("format", "")).partition(".")[2], str(message["content"])
     if shrink and len(data) * 3 // 4 > LARGEST_IMAGE:
         kind, data = _shrunk(kind, data)
-    return f"data:image/{_MIME.get(kind, kind)};base64,{data}"
+    mime = {"jpg": "jpeg", "": "png"}.get(kind, kind)
+    return f"data:image/{mime};base64,{data}"
 
 
 def _shrunk(kind: str, data: str) -> tuple[str, str]:

@@ -15,7 +15,6 @@ from interpreter.llm.kept_replies import (
     call_part,
     joined_parts,
     turns,
-    without_system,
 )
 from interpreter.llm.providers import Endpoint, matches
 from interpreter.llm.tool_mode import NO_OUTPUT, SEE_IMAGE, on_this_computer
@@ -48,8 +47,7 @@ class Responses(Exchange):
         """The request's body. The server stores nothing, so reasoning travels with it, encrypted."""
         endpoint, screen = self.endpoint, self.screen
         body = {key: value for key, value in params.items() if key not in _HANDLED and value is not None}
-        texts = [message["content"] for message in params["messages"] if message["role"] == "system"]
-        instructions = "\n\n".join(texts).strip()
+        instructions = "\n\n".join(self.system).strip()
         kind = kind_of(endpoint.wire, endpoint.model)
         functions = [tool["function"] for tool in params.get("tools") or () if "function" in tool]
         tools: list[Item] = [{"type": "function", **function, "strict": False} for function in functions]
@@ -73,10 +71,10 @@ class Responses(Exchange):
         return {name: value for name, value in body.items() if name not in endpoint.objects_to}
 
     def _input(self, prefix: Prefix) -> list[Item]:
-        screen, chat = self.screen, without_system(self.chat)
+        screen = self.screen
         blind = Prefix.without_pictures(self.endpoint) if screen is not None else None
         out: list[Item] = []
-        for turn in turns(chat, out, self.replies, prefix, lambda kept: _parts(kept, screen), blind):
+        for turn in turns(self.chat, out, self.replies, prefix, lambda kept: _parts(kept, screen), blind):
             results = _results(turn)
             if turn.ids is None or results is None:
                 until = next((at for at, item in enumerate(turn.kept) if item["type"] != "reasoning"), len(turn.kept))
@@ -90,7 +88,6 @@ class Responses(Exchange):
         return out
 
     def read(self, event: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The chunks of one event; unknown events have none. It has ended once it is completed or incomplete."""
         item, delta = event.get("item") or {}, event.get("delta")
         index = event.get("output_index")
         place = index if index is not None else event.get("item_id") or item.get("id")
@@ -119,7 +116,6 @@ class Responses(Exchange):
         return []
 
     def read_whole(self, answer: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The chunks of a reply that came in one piece."""
         out = [chunk for index, item in enumerate(answer["output"]) for chunk in self._done(index, item)]
         return out + self._finish(answer)
 
@@ -167,7 +163,7 @@ class Responses(Exchange):
         prefix = Prefix(endpoint, body.get("instructions", ""), body.get("tools", []))
         self.replies[prefix.at(body["input"])] = list(self._items)
         if self.screen is not None:
-            self.replies[Prefix.without_pictures(endpoint).at(without_system(self.chat))] = list(self._items)
+            self.replies[Prefix.without_pictures(endpoint).at(self.chat)] = list(self._items)
 
     def _finish(self, response: Mapping[str, Any]) -> list[dict[str, Any]]:
         self.has_ended = True
@@ -268,7 +264,6 @@ def _text_of(item: Mapping[str, Any]) -> str:
 
 
 def _code_of_call(item: Mapping[str, Any], screen: Screen) -> str:
-    """The code of one or several actions on the screen."""
     actions = item.get("actions") or [item.get("action") or {}]
     warnings = [check.get("message") or check.get("code") or "" for check in item.get("pending_safety_checks") or ()]
     return code_of(actions, screen, warnings)

@@ -21,7 +21,7 @@ _END = r"(?![A-Za-z0-9_-])"
 class Rule(NamedTuple):
     """What kind of secret has this shape; one of the marks stands in every text that has it.
 
-    The pattern is compiled when it is first needed. What its group `kept` matches is no part of the secret.
+    The pattern is compiled when it is first needed. What its group `kept` matches is not part of the secret.
     """
 
     what: str

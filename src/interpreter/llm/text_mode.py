@@ -1,12 +1,12 @@
 """Text mode, for models without tools: code goes out and comes back in Markdown fences.
 
-`TextChat` writes the conversation; `FenceParser` reads the streamed reply, the same however it is split.
+`TextChat` writes the conversation. `TextParser` reads the streamed text of a reply, in tool mode too.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from interpreter.llm.model_profile import Forms
@@ -22,6 +22,14 @@ _OPENS = re.compile(r"(?P<indent>[ \t]*)(?P<fence>`{3,}(?=[^`]*\Z)|~{3,})(?P<inf
 _MAYBE_OPENS_LATE = re.compile(r"(?<!`)`++(?:(?<=```)[A-Za-z][\w+#-]{0,40}+[ \t]{0,40}+)?\Z")
 _OPENS_LATE = re.compile(r"(?<!`)(?P<fence>`{3,}+)(?P<info>[A-Za-z][\w+#-]{0,40}+)[ \t]{0,40}+\Z")
 _LANGUAGE = re.compile(r"[A-Za-z][A-Za-z+#-]*")
+_MARKS = {
+    "<think>": "</think>",
+    "<thinking>": "</thinking>",
+    "<thought>": "</thought>",
+    "<seed:think>": "</seed:think>",
+    "[THINK]": "[/THINK]",
+}
+_OPENS_SPAN = re.compile(r"[ \t]*(" + "|".join(map(re.escape, _MARKS)) + ")")
 
 
 def language_of(info: str) -> str:
@@ -30,43 +38,50 @@ def language_of(info: str) -> str:
     return found.group() if found else DEFAULT_LANGUAGE
 
 
-class FenceParser:
-    """Takes the reply piece by piece; holds back only what may be part of a fence.
+class TextParser:
+    """Takes the text of a reply piece by piece: messages, thinking between marks, and blocks between fences.
 
-    A fence with the name of one of the `tools` is a call of it; every other one is code.
+    The result does not depend on how the text is split. Only what may be part of a mark or a fence is held back.
+
+    Without `fences`, blocks are a part of the message. A fence with the name of one of the `tools` is a call of it;
+    every other one is code. `thinks_first`: the text begins inside a span. If that span never ends, it was none,
+    and the whole text comes again as a message.
+
+    The methods that yield read `_text`, and yield where they need more.
     """
 
-    def __init__(self, tools: Collection[str] = ()) -> None:
+    def __init__(self, *, fences: bool = True, tools: Collection[str] = (), thinks_first: bool = False) -> None:
         self.languages: set[str] = set()  # of the blocks so far
-        self._tools = tools
-        self._held = ""  # the end of the text so far, while its meaning is open
-        self._return_held = False
-        self._line_is_plain = False  # the current line is certainly not a fence
+        self.thinks_first = thinks_first
+        self._fences, self._tools = fences, tools
         self._block: _Block | None = None
+        self._unopened: list[str] | None = None  # a span that began with the reply
+        self._text = ""
+        self._return = ""  # a carriage return at the end of the text so far
+        self._in_line = False  # in the middle of a line, with nothing held back
+        self._ended = False  # no more text will come
         self._out: list[Chunk] = []
+        self._reading = self._read()
 
     def feed(self, text: str) -> list[Chunk]:
-        """The chunks that this piece makes certain."""
-        if self._return_held:
-            text = "\r" + text
-        self._return_held = text.endswith("\r")
-        text = text.removesuffix("\r").replace("\r\n", "\n")
-        *lines, rest = text.split("\n")
-        for line in lines:
-            self._settle_line(self._held + line, ended=True)
-            self._held, self._line_is_plain = "", False
-        if rest:
-            self._continue_line(rest)
+        is_special = "\n" in text or "\r" in text or "`" in text or self._return
+        if text and self._in_line and self._block is None and not is_special:  # nearly every piece
+            return [{"type": "message", "content": text}]
+        text = self._return + text
+        self._return = "\r" if text.endswith("\r") else ""
+        self._take(text.removesuffix("\r").replace("\r\n", "\n"))
         out, self._out = self._out, []
         return out
 
     def finish(self, close: bool = True) -> list[Chunk]:
-        """The rest, at the end of the reply. With `close`, an open block ends too."""
-        if self._return_held:
-            self._return_held = False
-            self._continue_line("\r")
-        if self._held:
-            self._settle_line(self._held, ended=False)
+        """The rest, at the end of the reply, which also ends an open span. With `close`, an open block ends too."""
+        self._take(self._return)
+        if self._unopened is not None and close:
+            whole, self._unopened = "".join(self._unopened), None
+            self._text, self._reading = "", self._read_lines()
+            self._take(whole)
+        self._ended = True
+        next(self._reading)
         if self._block is not None and close:
             self._close_block(self._block)
         out, self._out = self._out, []
@@ -74,74 +89,139 @@ class FenceParser:
 
     @property
     def in_block(self) -> bool:
-        return self._block is not None
+        return self._fences and self._block is not None
 
-    def _continue_line(self, text: str) -> None:
-        """More of a line has come: pass on what cannot be part of a fence."""
-        self._held += text
-        block = self._block
-        if block is not None:
-            if self._line_is_plain:
-                self._code(block, self._held)
-                self._held = ""
-            elif len(self._held) > LONGEST_FENCE_LINE or not block.maybe_closes.match(self._held):
-                self._begin_code_line(block, self._held)
-                self._line_is_plain, self._held = True, ""
-            return
-        if not self._line_is_plain:
-            if len(self._held) <= LONGEST_FENCE_LINE and _MAYBE_OPENS.match(self._held):
-                return
-            self._line_is_plain = True
-        late = _MAYBE_OPENS_LATE.search(self._held)
-        certain = late.start() if late else len(self._held)
-        self._prose(self._held[:certain])
-        self._held = self._held[certain:]
+    def _take(self, text: str) -> None:
+        for line in text.splitlines(keepends=True):
+            self._text += line
+            if self._unopened is not None:
+                self._unopened.append(line)
+            next(self._reading)
 
-    def _settle_line(self, line: str, ended: bool) -> None:
-        """The rest of a line has come."""
-        block = self._block
-        if block is not None:
-            if self._line_is_plain:
-                self._code(block, line)
-            elif len(line) <= LONGEST_FENCE_LINE and block.closes.match(line):
-                self._close_block(block)
+    def _read(self) -> Iterator[None]:
+        while not (begun := self._text.lstrip()) or _may_become_mark(begun):
+            if self._ended:
+                break
+            yield
+        if _OPENS_SPAN.match(begun):
+            self._text = begun  # space before a span at the very beginning is dropped
+        elif self.thinks_first and not self._ended:
+            self._unopened = [self._text]
+            yield from self._read_span("</think>")
+        yield from self._read_lines()
+
+    def _read_lines(self) -> Iterator[None]:
+        while True:  # at the beginning of a line
+            opening = _OPENS_SPAN.match(self._text) if self._block is None else None
+            if opening:
+                self._text = self._text[opening.end() :]
+                yield from self._read_span(_MARKS[opening[1]])
+            elif not self._text or (self._is_undecided() and not self._ended):
+                yield
             else:
-                self._begin_code_line(block, line)
-            return
-        may_open = ended and not self._line_is_plain and len(line) <= LONGEST_FENCE_LINE
-        opening = (_OPENS.match(line) if may_open else None) or (_OPENS_LATE.search(line) if ended else None)
-        if opening is None:
-            self._prose(line + "\n" if ended else line)
-            return
-        self._prose(line[: opening.start()])
+                yield from self._read_line()
+
+    def _is_undecided(self) -> bool:
+        """Whether the beginning of a line may become a mark or a fence."""
+        line = self._text
+        if "\n" in line or len(line) > LONGEST_FENCE_LINE:
+            return False
+        if self._block is not None:
+            return self._block.maybe_closes.match(line) is not None
+        return _MAYBE_OPENS.match(line) is not None or _may_become_mark(line.lstrip(" \t"))
+
+    def _read_line(self) -> Iterator[None]:
+        """Read a line to its end. The line may be a fence, or end with one that opens a block."""
+        block, is_begun = self._block, False
+        while True:
+            line, newline, rest = self._text.partition("\n")
+            may_be_fence = not is_begun and len(line) <= LONGEST_FENCE_LINE
+            late = None
+            if block is None and newline:
+                opening = (_OPENS.match(line) if may_be_fence else None) or _OPENS_LATE.search(line)
+                if opening is not None:
+                    self._give(line[: opening.start()] if self._fences else line + newline)
+                    self._open_block(opening)
+                    break
+            elif block is None:
+                late = _MAYBE_OPENS_LATE.search(line) if not self._ended else None
+            elif may_be_fence and block.closes.match(line):
+                self._close_block(block)
+                if not self._fences:
+                    self._give(line + newline)
+                break
+            elif self._fences and not is_begun:
+                line = line[min(block.indent, len(line) - len(line.lstrip(" \t"))) :]
+            certain = late.start() if late else len(line)
+            self._give(line[:certain], newline)
+            if newline or self._ended:
+                break
+            self._text, self._in_line, is_begun = line[certain:], certain == len(line), True
+            yield
+            self._in_line = False
+        self._text = rest
+
+    def _read_span(self, closing: str) -> Iterator[None]:
+        """Read from behind the opening mark to what follows the closing one; space on both sides is dropped."""
+        yield from self._skip_space()
+        blank = ""  # space that belongs to the span only if more of it comes
+        while (end := self._text.find(closing)) < 0 and not self._ended:
+            # The end of the text may be the beginning of the mark.
+            sizes = range(min(len(self._text), len(closing) - 1), 0, -1)
+            held = next((size for size in sizes if self._text.endswith(closing[:size])), 0)
+            blank = self._think(blank + self._text[: len(self._text) - held])
+            self._text = self._text[len(self._text) - held :]
+            yield
+        self._think(blank + (self._text[:end] if end >= 0 else self._text))
+        self._text = self._text[end + len(closing) :] if end >= 0 else ""
+        self._unopened = None
+        yield from self._skip_space()
+
+    def _skip_space(self) -> Iterator[None]:
+        while not (text := self._text.lstrip()) and not self._ended:
+            self._text = ""
+            yield
+        self._text = text
+
+    def _think(self, text: str) -> str:
+        """Give a thought without the space at its end, which is returned."""
+        thought = text.rstrip()
+        if thought:
+            self._out.append({"type": "reasoning", "content": thought})
+        return text[len(thought) :]
+
+    def _give(self, text: str, newline: str = "") -> None:
+        block = self._block if self._fences else None
+        if block is None:
+            chunk: Chunk = {"type": "message", "content": text + newline}
+        else:  # the newline before the closing fence is not part of the code
+            chunk = {"type": block.kind, "format": block.language, "content": block.newline + text}
+            block.newline = newline
+            block.is_blank = block.is_blank and not chunk["content"]
+        if chunk["content"]:
+            self._out.append(chunk)
+
+    def _open_block(self, opening: re.Match[str]) -> None:
         indent = len(opening.groupdict().get("indent") or "")
         tool = next(iter(opening["info"].split()), "")
         is_call = tool in self._tools
         name = tool if is_call else language_of(opening["info"])
-        self.languages.add(name.lower())
         self._block = _Block(opening["fence"], indent, name, "tool_call" if is_call else "code")
-
-    def _prose(self, text: str) -> None:
-        if text:
-            self._out.append({"type": "message", "content": text})
-
-    def _begin_code_line(self, block: _Block, line: str) -> None:
-        indent = len(line) - len(line.lstrip(" \t"))
-        line = line[min(indent, block.indent) :]
-        self._code(block, line if block.is_empty else "\n" + line)
-        block.is_empty = False
-
-    def _code(self, block: _Block, text: str) -> None:
-        if text:
-            self._out.append({"type": block.kind, "format": block.language, "content": text})
-            block.is_blank = False
+        if self._fences:
+            self.languages.add(name.lower())
 
     def _close_block(self, block: _Block) -> None:
+        self._block = None
+        if not self._fences:
+            return
         if block.is_blank:
             nothing = "" if block.kind == "code" else "{}"
             self._out.append({"type": block.kind, "format": block.language, "content": nothing})
         self._out.append({"type": block.kind, "format": block.language, "end": True})
-        self._block = None
+
+
+def _may_become_mark(text: str) -> bool:
+    return any(mark.startswith(text) and mark != text for mark in _MARKS)
 
 
 class _Block:
@@ -149,7 +229,7 @@ class _Block:
         self.indent = indent
         self.kind = kind
         self.language = language
-        self.is_empty = True  # no line yet
+        self.newline = ""  # at the end of the last line
         self.is_blank = True  # no character yet
         mark = fence[0]
         self.maybe_closes = re.compile(rf"[ \t]*{mark}*[ \t]*\Z")

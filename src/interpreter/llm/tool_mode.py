@@ -19,7 +19,6 @@ from interpreter.tools import EXECUTE
 from interpreter.tools.toolbox import read_arguments, wire_name
 
 NOT_RUN = "This code was not run."
-NOT_MADE = "This call was not made."
 NO_OUTPUT = "No output"
 SEE_IMAGE = "The output is the image that follows."
 _LONGEST_ID = 40  # characters, at OpenAI
@@ -67,7 +66,7 @@ class ToolChat:
         as_object = json.dumps({"arguments": arguments} if given is None else given, ensure_ascii=False)
         with contextlib.suppress(ValueError):
             as_object = arguments if given is not None and isinstance(loads(arguments), dict) else as_object
-        self._calls.append(_Call(wire_name(name), as_object, call, NOT_MADE))
+        self._calls.append(_Call(wire_name(name), as_object, call, "This call was not made."))
 
     def output(self, text: str, failed: bool = False, call: str | None = None) -> None:
         """Output answers the call with its id, or the oldest one without an answer, or adds to the last."""
@@ -149,7 +148,6 @@ _ESCAPE = (
 _STOPS = {quote: re.compile(f"{quote}|{_ESCAPE}", re.DOTALL) for quote in "\"'"}
 _BEHIND_QUOTE = re.compile(r"\s*(.?)", re.DOTALL)
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "/": "/", "\\": "\\", '"': '"', "'": "'"}
-_BROKEN = "\ufffd"
 
 
 def scan(text: str, at: int, quote: str = '"', lenient: bool = False) -> tuple[str, int, bool]:
@@ -168,7 +166,7 @@ def scan(text: str, at: int, quote: str = '"', lenient: bool = False) -> tuple[s
             decoded.append(_ESCAPES.get(found["other"], found.group()))
         elif found["unit"] is not None:
             character = json.loads(f'"\\{found["unit"]}"')
-            decoded.append(_BROKEN if "\ud800" <= character <= "\udfff" else character)
+            decoded.append("\ufffd" if "\ud800" <= character <= "\udfff" else character)
         elif found["open"] is not None:
             return "".join(decoded), found.start(), False
         else:
@@ -245,7 +243,6 @@ class CallArguments:
         self._reading = self._read()
 
     def feed(self, text: str) -> list[Chunk]:
-        """The chunks that this piece makes certain."""
         if self._in_code and text and self._quote not in text and "\\" not in text:
             return [{"type": "code", "format": self._language or DEFAULT_LANGUAGE, "content": text}]  # nearly always
         self._text = self._text[self._at :] + text
@@ -397,7 +394,6 @@ class ToolArguments:
         self._begun = self._is_raw = False
 
     def feed(self, text: str) -> list[Chunk]:
-        """The chunks that this piece makes certain."""
         out: list[Chunk] = []
         while text:
             if self.complete:

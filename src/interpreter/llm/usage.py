@@ -70,13 +70,11 @@ def look_up(model: str, api_base: str | None = None) -> Known | None:
 
 
 def price_of(model: str, api_base: str | None = None) -> Price | None:
-    """What a model costs, if that is known."""
     known = look_up(model, api_base)
     return known.price if known else None
 
 
 def window_of(model: str, api_base: str | None = None) -> int | None:
-    """How many tokens a model can read, if that is known."""
     known = look_up(model, api_base)
     return known.window if known else None
 
@@ -88,12 +86,10 @@ def known_models(provider: str) -> list[Known]:
 
 def _find(provider: str, name: str) -> list[Any] | None:
     provider = _SAME_AS.get(provider, provider)
-    table = _tables().get(provider)
-    if table is None:
-        return None
     name = name.lower()
     dated = _COMPACT_DATE.sub(r"-\1-\2-\3", name)
-    rows = [row for prefix in (provider, *table["also"]) for row in _rows(prefix)]
+    also = _tables().get(provider, {}).get("also", ())
+    rows = [row for prefix in (provider, *also) for row in _rows(prefix)]
     spelled = ((row, each) for each in dict.fromkeys([name, dated]) for row in rows)
     fitting = (row for row, each in spelled if any(_matches(pattern, each) for pattern in row[1] or row[:1]))
     return next(fitting, None)
@@ -170,9 +166,6 @@ class UsageTracker:
         self._counting = threading.Lock()  # several requests may run at once
         self._correction = 1.0  # the server's count of the last request, over our estimate
 
-    def begin_turn(self) -> None:
-        self.turn = Usage()
-
     def record(self, counted: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
         """Count one request. Returns its usage for the user, with its cost if the price is known."""
         read, written, cached = counted["input_tokens"], counted["output_tokens"], counted.get("cached_tokens", 0)
@@ -204,21 +197,21 @@ class UsageTracker:
         if dollars is not None and next_cost and spent.cost + next_cost > dollars:
             about = "about " if spent.estimated else ""
             raise BudgetExceededError(
-                f"The budget of {in_dollars(dollars)} ends here: {about}{in_dollars(spent.cost)} "
-                f"has been spent on {spent.requests} requests, and the next may cost "
-                f"{in_dollars(next_cost)}. Raise --max_budget (in Python: interpreter.llm.max_budget), or use "
+                f"Stopped at the budget of {in_dollars(dollars)}: {about}{in_dollars(spent.cost)} spent on "
+                f"{spent.requests} requests, and the next one may cost {in_dollars(next_cost)}. Raise --max_budget "
+                f"(in Python: interpreter.llm.max_budget), or use "
                 "a cheaper model.",
                 spent=spent,
             )
         why, used, limit, setting = "", spent.tokens, tokens, "max_budget_tokens"
         if tokens is None and dollars is not None and price is None:
-            why = f"The price of {params['model']!r} is not known, so the budget counts its tokens. "
+            why = f"The price of {params['model']!r} is unknown, so the budget counts its tokens. "
             limit = round(max(0.0, dollars - spent.cost) * TOKENS_PER_DOLLAR)
             used, setting = spent.unpriced_tokens, "max_budget"
         if limit is not None and used + read + written > limit:
             raise BudgetExceededError(
-                f"{why}The budget of {limit:,} tokens ends here: {used:,} have been used, and the next request may "
-                f"take {read + written:,}. Raise --{setting} (in Python: interpreter.llm.{setting}).",
+                f"{why}Stopped at the budget of {limit:,} tokens: {used:,} used, and the next request may take "
+                f"{read + written:,}. Raise --{setting} (in Python: interpreter.llm.{setting}).",
                 spent=spent,
             )
 

@@ -6,8 +6,9 @@ import os
 from collections.abc import Callable, Generator, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
+import interpreter.policy as policies
 from interpreter.errors import InterpreterError, UsageError
 from interpreter.messages import Chunk, Message
 from interpreter.session import APPROVE, EDIT, REFUSE, Answer, Block, Question
@@ -26,16 +27,14 @@ if TYPE_CHECKING:
 
 FOUND = "A scan of this code found:"
 SCOPE_WORDS = {"block": "this block", "session": "this session", "always": "always"}
-UNATTENDED = "somebody has to say yes to this code, and nobody was there."
+UNATTENDED = "this code needs approval, and there was no one to ask."
 
 
 class ModeSettings(Protocol):
     """The settings that make the permission mode."""
 
-    @property
-    def mode(self) -> Mode | None: ...
-    @property
-    def auto_run(self) -> bool: ...
+    mode: Mode | None
+    auto_run: bool
 
 
 class ApprovalContext(ModeSettings, Protocol):
@@ -45,22 +44,17 @@ class ApprovalContext(ModeSettings, Protocol):
     messages: list[Message]
     known_functions: dict[str, tuple[Effect, ...]]
 
-    @property
-    def workspace(self) -> str: ...
-    @property
-    def safe_mode(self) -> str: ...
-    @property
-    def sandbox_paths(self) -> list[str]: ...
-    @property
-    def sandbox_hosts(self) -> list[str]: ...
+    workspace: str
+    safe_mode: Literal["off", "ask", "auto"]
+    sandbox_paths: list[str]
+    sandbox_hosts: list[str]
+    scanner: Scanner
+    timeline: Timeline
+
     @property
     def cancelled(self) -> bool: ...
     @property
     def runtimes(self) -> RuntimePool: ...
-    @property
-    def scanner(self) -> Scanner: ...
-    @property
-    def timeline(self) -> Timeline: ...
 
 
 class PendingBlock:
@@ -78,6 +72,7 @@ class PendingBlock:
         self.unattended = False  # no one was there to answer
         self.denied: str | None = None  # what the model reads if no answer could allow the block
         self.effects: Effects | None = None  # what it would do, from its text
+        self.shown: list[str] = []  # the same in words, when it was asked about
         self.asked_by_rule = False  # a rule requires a person's answer
         self.allowed_by = ""  # the rule that lets it run without asking
         self.reason = ""  # what the rules say about it
@@ -123,7 +118,7 @@ class PendingBlock:
     def grant(self, scope: Scope = "block") -> None:
         """Give the sandbox what the block asks for: for this block, this session, or always (saved in the rules)."""
         if self.sandbox_request is None or self.sandbox_request.refusal or scope not in SCOPE_WORDS:
-            raise UsageError(f"The block asks for nothing that can be given for {scope!r}.")
+            raise UsageError(f"Nothing that the block asks for can be granted for {scope!r}.")
         if scope == "always":
             assert self.rules is not None
             self.rules.grant_always(self.sandbox_request)
@@ -175,19 +170,10 @@ class BlockApproval:
 
     def __init__(self, context: ApprovalContext, stored: bool = True) -> None:
         self._context = context
+        self._rules = RuleEditor(context)
         self._is_stored = stored  # whether the block is the last message
         self.pending: PendingBlock | None = None  # the block that is being judged
         self._asked = False  # about that block
-
-    @cached_property
-    def _policy(self) -> Policy:
-        from interpreter.policy.policy import Policy
-
-        return Policy.load(self._context.workspace, self._context.runtimes.registry)
-
-    def _forget_policy(self) -> None:
-        """The rules have changed: read them again."""
-        self.__dict__.pop("_policy", None)
 
     # -- for the pipeline ------------------------------------------------------------------------------------------
 
@@ -208,20 +194,20 @@ class BlockApproval:
             self._context.known_functions.update(pending.effects.defines)
 
     def still_allowed(self, block: Block) -> bool:
-        """Whether nothing that happened meanwhile speaks against a block that was approved.
+        """Whether an approved block may still run after what happened in the meantime.
 
         A yes covers what was shown: the code has not changed since, but rules, folders and functions may have.
         """
         pending = self.pending
         assert pending is not None
-        by_rule, shown = pending.asked_by_rule, pending.effects
-        self._forget_policy()
+        by_rule = pending.asked_by_rule
+        self._rules.reload()
         outcome = self._judge(pending)
         block.runner = self._context.runtimes
         if outcome.action != "ask":
             return outcome.action == "run"
-        same = shown is not None and pending.effects is not None and shown.lines() == pending.effects.lines()
-        return self._asked and same and pending.asked_by_rule <= by_rule
+        is_same = pending.effects is not None and _comparable(pending.effects) == pending.shown
+        return self._asked and is_same and pending.asked_by_rule <= by_rule
 
     def obtain(self, pending: PendingBlock) -> Iterator[Chunk | Question]:
         """Ask where that is needed; `pending` has the answer then."""
@@ -231,14 +217,12 @@ class BlockApproval:
             yield from self._scan(pending)
         if context.cancelled:
             return
-        outcome = self._judge(pending)
-        request = pending.sandbox_request = self._sandbox_request(pending)
+        pending.sandbox_request = None  # what was granted to another run is not granted to this one
+        outcome = yield from self._judge_with_request(pending)
         pending.only_sandbox_request = outcome.action == "run" and not pending.offers_scan
-        if outcome.action == "deny":
-            yield from self._deny(pending, outcome.reason)
-        elif request is not None and request.refusal:
-            yield from self._deny(pending, request.refusal, by="sandbox")
-        elif not pending.only_sandbox_request or pending.asks_for_more:
+        if pending.denied is not None:
+            return
+        if not pending.only_sandbox_request or pending.asks_for_more:
             yield from self._ask(pending, last_code(context.messages) if self._is_stored else None)
         elif pending.allowed_by:
             yield decision("approved", "policy", pending.allowed_by)
@@ -246,16 +230,30 @@ class BlockApproval:
     # -- judging ---------------------------------------------------------------------------------------------------
 
     def _judge(self, pending: PendingBlock) -> Outcome:
-        """What the rules and the mode make of the code as it is now."""
-        from interpreter.policy.policy import decide
-
+        """What the rules and the mode decide about the current code."""
         pending.effects = analyze_block(self._context, pending.language, pending.code)
-        verdict = self._policy.judge(pending.language, pending.code, pending.effects)
+        verdict = self._rules.policy.judge(pending.language, pending.code, pending.effects)
         alarm = "the scan found something" if pending.has_findings else ""
-        outcome = decide(mode_of(self._context), verdict, self._sandboxing(pending), alarm=alarm)
+        outcome = policies.decide(mode_of(self._context), verdict, self._sandboxing(pending), alarm=alarm)
         pending.asked_by_rule = outcome.action == "ask" and verdict.by_rule and verdict.decision == "ask"
         pending.reason = outcome.reason if verdict.by_rule else ""
         pending.allowed_by = outcome.reason if verdict.decision == "allow" else ""
+        return outcome
+
+    def _judge_with_request(self, pending: PendingBlock) -> Generator[Chunk, None, Outcome]:
+        """Judge the code as it is now and what it asks its sandbox for; deny it if one of them cannot be.
+
+        What was granted stays granted if the code has changed and asks for no more.
+        """
+        outcome = self._judge(pending)
+        before, request = pending.sandbox_request, self._sandbox_request(pending)
+        pending.sandbox_request = request
+        if request is not None and before is not None and set(request.wanted) <= set(before.wanted):
+            request.granted = before.granted
+        if outcome.action == "deny":
+            yield from self._deny(pending, outcome.reason)
+        elif request is not None and request.refusal:
+            yield from self._deny(pending, request.refusal, by="sandbox")
         return outcome
 
     def _sandboxing(self, pending: PendingBlock) -> Sandboxing | None:
@@ -263,12 +261,10 @@ class BlockApproval:
         context, plans = self._context, mode_of(self._context) == "plan"
         if (context.sandbox == "off" and not plans) or not self._is_sandboxable(pending):
             return None
-        from interpreter.policy.policy import Sandboxing
-
         if plans:
-            return Sandboxing("nowhere", network=False)
+            return policies.Sandboxing("nowhere", network=False)
         reads = context.sandbox == "read-only" and not any(path.endswith(":rw") for path in context.sandbox_paths)
-        return Sandboxing("nowhere" if reads else "workspace", network=bool(context.sandbox_hosts))
+        return policies.Sandboxing("nowhere" if reads else "workspace", network=bool(context.sandbox_hosts))
 
     def _is_sandboxable(self, pending: PendingBlock) -> bool:
         """Whether the block runs in a separate process: a custom language may do anything in ours."""
@@ -277,7 +273,6 @@ class BlockApproval:
         return language is not None and language.variant(runtimes.context).sandboxable
 
     def _sandbox_request(self, pending: PendingBlock) -> SandboxRequest | None:
-        """What the block asks its sandbox for."""
         if "need" not in pending.code or self._sandboxing(pending) is None:
             return None
         runtimes = self._context.runtimes
@@ -293,8 +288,8 @@ class BlockApproval:
         `message` is the stored one of the block, which scripts may rewrite.
         """
         context = self._context
-        policy = self._policy
-        pending.rules = RuleEditor(context, self._policy_now, self._forget_policy)
+        policy = self._rules.policy
+        pending.rules = self._rules
         if context.sandbox == "off" and mode_of(context) != "plan" and self._is_sandboxable(pending):
             pending.contain = self._contain
         while True:
@@ -316,27 +311,25 @@ class BlockApproval:
                 yield from self._decline(pending)
                 return
             chose_edit = question.answer is not None and question.answer.choice == EDIT
-            if pending.code == shown and self._policy is policy and not chose_edit:
+            if pending.code == shown and self._rules.policy is policy and not chose_edit:
                 break
             if pending.code != shown:
                 yield decision("edited", "user", "")
                 pending.scanned = None  # what a scan found is about the code as it was
                 if context.safe_mode == "auto":
                     yield from self._scan(pending)
-            asks = yield from self._judge_again(pending)
+            outcome = yield from self._judge_with_request(pending)
             if pending.denied is not None:
                 return
+            asks = outcome.action == "ask" or pending.asks_for_more or chose_edit
             if not asks or (pending.code == shown and not chose_edit) or pending.preview is not None:
                 break
-            policy = self._policy
+            policy = self._rules.policy
         request = pending.sandbox_request
         if request is not None and request.wanted and request.granted is None:
-            yield from self._deny(pending, request.not_given("that was not given"), by="sandbox")
+            yield from self._deny(pending, request.not_given("it was not granted"), by="sandbox")
         elif request is not None and request.wanted and request.granted is not None:
-            yield decision("approved", "user", f"given for {SCOPE_WORDS[request.granted]}: {request}")
-
-    def _policy_now(self) -> Policy:
-        return self._policy
+            yield decision("approved", "user", f"granted for {SCOPE_WORDS[request.granted]}: {request}")
 
     def _contain(self) -> None:
         """Have this block and those after it run in a sandbox; an error, and nothing is changed, if there is none."""
@@ -357,7 +350,8 @@ class BlockApproval:
         if pending.effects is not None:
             undo = reversibility(pending.effects, self._context.timeline.left_out)
             chunk["undo"] = {"kind": undo.kind, "reasons": list(undo.reasons)}
-            chunk["effects"] = pending.effects.lines()
+            pending.shown = _comparable(pending.effects)
+            chunk["effects"] = pending.effects.lines(self._context.timeline.left_out)
         if pending.reason:
             chunk["reason"] = pending.reason
         if pending.asks_for_more and pending.sandbox_request is not None:
@@ -365,39 +359,25 @@ class BlockApproval:
         choices = (APPROVE, REFUSE, EDIT, *(["grant"] if pending.asks_for_more else []))
         return Question("block", pending, chunk, choices, continuing_is_consent=not pending.requires_approval)
 
-    def _judge_again(self, pending: PendingBlock) -> Generator[Chunk, None, bool]:
-        """Of code that was changed, or with rules that are new: whether the user has to be asked about it."""
-        outcome = self._judge(pending)
-        before, request = pending.sandbox_request, self._sandbox_request(pending)
-        pending.sandbox_request = request
-        if request is not None and before is not None and set(request.wanted) <= set(before.wanted):
-            request.granted = before.granted
-        if outcome.action == "deny":
-            yield from self._deny(pending, outcome.reason)
-        elif request is not None and request.refusal:
-            yield from self._deny(pending, request.refusal, by="sandbox")
-        return outcome.action == "ask" or pending.asks_for_more
-
     def _decline(self, pending: PendingBlock) -> Iterator[Chunk]:
         request = pending.sandbox_request
         only_sandbox = not (pending.asked_by_rule or pending.has_findings)
         if pending.unattended and request is not None and request.is_open and only_sandbox:
             pending.declined = False  # the model can continue without it
-            yield from self._deny(pending, request.not_given("nobody was there to give it"), by="sandbox")
+            yield from self._deny(pending, request.not_given("there was no one to ask"), by="sandbox")
         elif pending.unattended and pending.requires_approval:
             yield decision("denied", "scan" if pending.has_findings else "policy", UNATTENDED)
         else:
             yield decision("declined", "user", pending.words or "")
 
     def _deny(self, pending: PendingBlock, reason: str, by: str = "policy") -> Generator[Chunk]:
-        why = "Not run, since the rules here do not allow it" if by == "policy" else "Not run"
+        why = "Not run, because the rules don't allow it" if by == "policy" else "Not run"
         pending.denied = f"{why}: {reason}"
         if pending.preview is not None:
             pending.preview.discard()
         yield decision("denied", by, reason)
 
     def _scan(self, pending: PendingBlock) -> Generator[Chunk]:
-        """Scan the block for dangers, and report what was found."""
         status: Chunk = {"role": "computer", "type": "status"}
         yield {**status, "format": "scanning"}
         scanned = pending.scan()
@@ -407,34 +387,38 @@ class BlockApproval:
 
 
 class RuleEditor:
-    """Lets the user who is asked about a block add to the rules."""
+    """The rules in force. A user who is asked about a block can add to them."""
 
-    def __init__(self, context: ApprovalContext, policy: Callable[[], Policy], changed: Callable[[], None]) -> None:
-        self._context, self._policy, self._changed = context, policy, changed
+    def __init__(self, context: ApprovalContext) -> None:
+        self._context = context
+
+    @cached_property
+    def policy(self) -> Policy:
+        return policies.Policy.load(self._context.workspace, self._context.runtimes.registry)
+
+    def reload(self) -> None:
+        """Read the rules again when they are next used."""
+        self.__dict__.pop("policy", None)
 
     @property
     def workspace(self) -> str:
-        """Where they hold, links resolved."""
+        """The folder they apply to, with links resolved."""
         return os.path.realpath(self._context.workspace)
 
     @property
     def untrusted(self) -> ProjectRules | None:
         """The project's own rules, if they do not count."""
-        return self._policy().untrusted
+        return self.policy.untrusted
 
     def trust(self, project: ProjectRules) -> None:
         """Have them count from now on."""
-        from interpreter.policy import trust
-
-        trust(project)
-        self._changed()
+        policies.trust(project)
+        self.reload()
 
     def proposed(self, pending: PendingBlock) -> Rule | None:
         """The narrowest rule that would allow the block as it is now; None if none should."""
-        from interpreter.policy import propose_rule
-
         effects = analyze_block(self._context, pending.language, pending.code)
-        return propose_rule(pending.language, pending.code, effects, self._context.workspace)
+        return policies.propose_rule(pending.language, pending.code, effects, self._context.workspace)
 
     def grant_lines(self, request: SandboxRequest) -> list[str]:
         """What would be added to the user's file to always give this."""
@@ -451,11 +435,9 @@ class RuleEditor:
             save_grant(Grant(wanted.kind, wanted.value, self.workspace))
 
     def save(self, rule: Rule) -> Path:
-        """Add a rule to the user's file; where that is."""
-        from interpreter.policy import save_rule
-
-        path = save_rule(rule, self._context.workspace)
-        self._changed()
+        """Add a rule to the user's file and return its path."""
+        path = policies.save_rule(rule, self._context.workspace)
+        self.reload()
         return path
 
 
@@ -467,13 +449,19 @@ def analyze_block(context: ApprovalContext, language: str, code: str) -> Effects
     return analyze(language, code, context.workspace, cwd=cwd, known=context.known_functions, registry=registry)
 
 
+def _comparable(effects: Effects) -> list[str]:
+    """What it would do in words, without what may change by itself: rows, and whether undo has read the folder."""
+    from interpreter.policy.analysis.effects import existing
+
+    return effects.lines(look=lambda path: existing(effects.workspace, path, count_rows=False))
+
+
 def mode_of(settings: ModeSettings) -> Mode:
-    """The mode that holds: the one that is set, else what `auto_run` means."""
+    """The mode in effect: the one that is set, otherwise what `auto_run` means."""
     return settings.mode or ("auto" if settings.auto_run else "ask")
 
 
 def decision(outcome: str, by: str, reason: str) -> Chunk:
-    """What was decided about a block, by whom and why."""
     return {
         "role": "computer",
         "type": "decision",

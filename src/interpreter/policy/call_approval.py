@@ -5,49 +5,40 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
-from interpreter.computer_api.code_calls import (
-    LONGEST_SHOWN,
-    Use,
-    asked_first,
-    cut,
-)
+import interpreter.policy as policies
+from interpreter.computer_api.code_calls import LONGEST_SHOWN, Use, asked_first, cut
 from interpreter.messages import Chunk
 from interpreter.policy.approval import ApprovalContext, mode_of
 from interpreter.session import ACTION, APPROVE, Action, Block, Question
-from interpreter.tools.toolbox import (
-    call_tool,
-    read_arguments,
-    shown_call,
-)
+from interpreter.tools.toolbox import call_tool, read_arguments, shown_call
 
 if TYPE_CHECKING:
-    from interpreter.policy import Mode, Policy, Verdict
+    from interpreter.policy import Policy, Verdict
     from interpreter.tools import Tool, Toolbox
 
+# Whether the user allows it; None if there is no one to ask.
 Ask = Callable[[str], "bool | None"]
-"""Whether the user allows it; None if nobody can be asked."""
 
-PLANNING = "this is plan mode, in which nothing may be changed"
-READ_ONLY = "the sandbox is read-only, and nothing may be changed from inside"
+PLANNING = "plan mode doesn't allow changes"
+READ_ONLY = "the read-only sandbox doesn't allow changes"
 # What reaches nothing but the model, to which everything that code prints goes anyway; and what works inside the
 # sandbox itself, or only gives the user's skills to run there.
 FREE_IN_SANDBOX = frozenset({"vision", "ai", "help", "files", "docs", "skills"})
 # The screen may show what a sandbox hides. In OS mode it is what the user has given.
 SEES_THE_SCREEN = frozenset({"display", "view", "screenshot"})
-# A yes to one program is none to another.
+# A yes to one program does not cover another.
 ASKED_ANEW = frozenset({"computer.os.launch"})
-FOR_THE_BLOCK = " A yes is for all such calls of this block."
+FOR_THE_BLOCK = " A yes covers all such calls in this block."
 
 
 class CallContext(ApprovalContext, Protocol):
     """What the approval of calls uses of an interpreter besides."""
 
-    @property
-    def os(self) -> bool: ...
-    @property
-    def tools(self) -> Toolbox: ...
+    os: bool
+    tools: Toolbox
 
 
 class CallApproval:
@@ -56,18 +47,18 @@ class CallApproval:
     def __init__(self, context: CallContext) -> None:
         self._context = context
         self._allowed: set[str] = set()  # by the user, for as long as the block runs
-        self._loaded: Policy | None = None
-        self._loading, self._asking = threading.Lock(), threading.Lock()
+        self._asking = threading.Lock()
 
     def permit(self, use: Use, ask: Ask) -> str:
         """Who allows it; PermissionError if it is not allowed."""
-        if use.acts or use.sends:
-            self._refuse_where_code_only_looks(use)
+        only_looks = PLANNING if mode_of(self._context) == "plan" else READ_ONLY if use.only_reads else ""
+        if only_looks and (use.acts or use.sends):
+            raise PermissionError(f"{use.name} was not called: {only_looks}.")
         how = "sends" if use.sends else "acts" if use.acts else "looks"
         language = self._context.runtimes.registry.canonical(use.language)
-        verdict = _judge_call(self._policy(), language, use.name, str(use), how)
+        verdict = _judge_call(self._policy, language, use.name, str(use), how)
         if verdict.decision == "deny":
-            raise PermissionError(f"The rules here do not allow {use.name}: {verdict.reason}")
+            raise PermissionError(f"The rules don't allow {use.name}: {verdict.reason}")
         if use.sends:
             return asked_first(use, ask)
         if verdict.decision == "allow":
@@ -82,44 +73,30 @@ class CallApproval:
                 self._allowed.add(same)
         return "user"
 
-    def _refuse_where_code_only_looks(self, use: Use) -> None:
-        reason = PLANNING if mode_of(self._context) == "plan" else ""
-        if use.only_reads:
-            reason = reason or READ_ONLY
-        if reason:
-            raise PermissionError(f"{use.name} was not called: {reason}.")
-
+    @cached_property
     def _policy(self) -> Policy:
-        from interpreter.policy.policy import Policy
-
-        with self._loading:
-            if self._loaded is None:
-                self._loaded = Policy.load(str(self._context.workspace), self._context.runtimes.registry)
-            return self._loaded
+        return policies.Policy.load(str(self._context.workspace), self._context.runtimes.registry)
 
     def _reason_to_ask(self, use: Use, verdict: Verdict) -> str:
         """Why the user's yes to the block is not enough; empty if it is."""
         asks = verdict.by_rule and verdict.decision == "ask"
         if asks and not _was_approved(use.name):
             return verdict.reason
-        if use.contained and (use.acts or not self._is_free(use.tool)):
-            return "The code runs in a sandbox, and this reaches out of it."
+        is_free = use.tool in FREE_IN_SANDBOX or (use.tool in SEES_THE_SCREEN and self._context.os)
+        if use.contained and (use.acts or not is_free):
+            return "The code runs in a sandbox, and this call acts outside it."
         return ""
-
-    def _is_free(self, tool: str) -> bool:
-        return tool in FREE_IN_SANDBOX or (tool in SEES_THE_SCREEN and bool(self._context.os))
 
     def _ask(self, use: Use, reason: str, ask: Ask) -> None:
         hint = "" if use.name in ASKED_ANEW else FOR_THE_BLOCK
         allowed = ask(f"{reason}\nLet the code use {cut(use.in_full, LONGEST_SHOWN)}?{hint}")
         if allowed is None:
-            raise PermissionError(f"{use.name} was not called: somebody has to allow it, and nobody was there to ask.")
+            raise PermissionError(f"{use.name} was not called: it needs approval, and there was no one to ask.")
         if not allowed:
             raise PermissionError(f"{use.name} was not called: the user said no.")
 
 
 def _judge_call(policy: Policy, language: str, name: str, words: str, how: str) -> Verdict:
-    """What the rules say of one call."""
     from interpreter.policy.analysis import Effect, Effects, Step
 
     step = Step(language, words, 1, (name,), (Effect("computer", name, 1, how=how),), fixed=False)
@@ -164,24 +141,18 @@ class ToolCall(Action):
         tool, given = self._tool, read_arguments(self.arguments)
         if tool is None or given is None:
             return
-        from interpreter.policy.policy import Policy
-
         how = "looks" if tool.policy == "reads" else tool.policy
-        policy = Policy.load(self._context.workspace)
+        policy = policies.Policy.load(self._context.workspace)
         verdict = _judge_call(policy, "tool", tool.name, shown_call(tool.name, self.arguments), how)
+        asks = verdict.decision == "ask" if verdict.by_rule else tool.policy == "acts"
         mode = mode_of(self._context)
         self._refusal = ""
         if verdict.decision == "deny":
-            self._refusal = f"The rules here do not allow {tool.name}: {verdict.reason}"
+            self._refusal = f"The rules don't allow {tool.name}: {verdict.reason}"
         elif mode == "plan" and tool.policy != "reads":
             self._refusal = f"{tool.name} was not called: {PLANNING}."
-        elif tool.policy == "sends" or self._has_to_ask(tool, verdict, mode):
+        elif tool.policy == "sends" or (asks and (verdict.by_rule or mode != "auto")):
             yield from self._ask(tool, verdict)
-
-    def _has_to_ask(self, tool: Tool, verdict: Verdict, mode: Mode) -> bool:
-        if verdict.by_rule:
-            return verdict.decision == "ask"
-        return tool.policy == "acts" and mode != "auto"
 
     def _ask(self, tool: Tool, verdict: Verdict) -> Iterator[Question]:
         reason = f"{verdict.reason}\n" if verdict.by_rule else ""
@@ -194,7 +165,7 @@ class ToolCall(Action):
         yield question
         answer = question.answer
         if answer is None or answer.by == "nobody":
-            self._refusal = f"{tool.name} was not called: it needs approval, and nobody was there to give it."
+            self._refusal = f"{tool.name} was not called: it needs approval, and there was no one to ask."
         elif answer.choice != APPROVE:
             self._refusal = f"{tool.name} was not called: the user said no."
 

@@ -10,17 +10,11 @@ from interpreter.config.homes import our_folder
 NAME = "policy.yaml"
 
 
-def config_folder() -> Path:
-    """Where the user's own rules are."""
-    return our_folder()
-
-
 def user_file() -> Path:
-    return config_folder() / NAME
+    return our_folder() / NAME
 
 
 def project_file(folder: str) -> Path:
-    """Of the project in this folder."""
     return Path(folder, ".interpreter", NAME)
 
 

@@ -1,4 +1,4 @@
-"""The rules that hold in a workspace, their verdict on a block, and what the permission mode makes of it."""
+"""The rules in force in a workspace, their verdict on a block, and how the permission mode applies it."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
+from interpreter.config.homes import our_folder
 from interpreter.policy.analysis import Effects, Step, analyze
-from interpreter.policy.files import config_folder, project_file, user_file
+from interpreter.policy.files import project_file, user_file
 from interpreter.policy.policy_file import Grant, PolicyFile, ProjectRules, project_rules, read_file, read_text
 from interpreter.policy.rules import Folders, Rule, Verdict, folders_for, judge_steps, matches_path
 from interpreter.runtimes import BUILT_IN, Registry
@@ -17,9 +18,9 @@ from interpreter.runtimes import BUILT_IN, Registry
 Mode = Literal["ask", "auto-in-sandbox", "auto", "plan"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 BUILTIN = Path(__file__).parent / "builtin.yaml"
-NO_PLAN = "plan mode runs code only in a read-only sandbox without network (--sandbox read-only), and there is none"
-NO_SANDBOX = "there is no sandbox that would hold it"
-NOBODY = "nobody is there to ask"
+NO_PLAN = "plan mode only runs code in a read-only sandbox without network (--sandbox read-only), and there isn't one"
+NO_SANDBOX = "it would run outside a sandbox"
+NO_ONE_TO_ASK = "there is no one to ask"
 # Code that does no more than what a sandbox would give, so that its analysis shows which rules that concerns.
 _CODE_FOR_ACCESS = {
     "read": "open({value!r})",
@@ -32,7 +33,7 @@ _EFFECTS_OF_ACCESS = {"read": {"read", "secret"}, "write": {"read", "secret", "w
 
 @dataclass(frozen=True)
 class Policy:
-    """All rules that hold in a workspace."""
+    """All rules in force in a workspace."""
 
     workspace: str
     rules: tuple[Rule, ...]
@@ -46,7 +47,7 @@ class Policy:
         """The built-in rules, the user's, and the project's if it is trusted; PolicyError if a file has a mistake."""
         root = os.path.realpath(workspace)
         user = read_file(user_file(), root, registry)
-        project = project_rules(root, config_folder())
+        project = project_rules(root, our_folder())
         rules = [rule for rule in builtin(root).rules if rule.name not in user.without]
         rules += user.rules
         if project is not None and project.trusted:
@@ -102,13 +103,12 @@ def granted_access(workspace: str) -> list[tuple[str, str]]:
     key = (str(path), workspace)
     if key not in _granted or _granted[key][0] != stamp:
         policy = Policy.load(workspace)
-        plain = [(kind, _full(value) if kind in ("read", "write") else value) for kind, value, _ in policy.grants]
+        plain = [
+            (kind, os.path.realpath(os.path.expanduser(value)) if kind in ("read", "write") else value)
+            for kind, value, _ in policy.grants
+        ]
         _granted[key] = stamp, [access for access in plain if not policy.access_refusal(*access)]
     return _granted[key][1]
-
-
-def _full(path: str) -> str:
-    return os.path.realpath(os.path.expanduser(path))
 
 
 def _stamp(path: Path) -> object:
@@ -150,7 +150,7 @@ def decide(
     if outcome.action == "run" and alarm:
         outcome = Outcome("ask", alarm)
     if outcome.action == "ask" and not someone_there:
-        return Outcome("deny", f"{outcome.reason}; {NOBODY}")
+        return Outcome("deny", f"{outcome.reason}; {NO_ONE_TO_ASK}")
     return outcome
 
 
@@ -169,7 +169,7 @@ def _decide(mode: Mode, verdict: Verdict, sandbox: Sandboxing) -> Outcome:
         case "auto-in-sandbox" if sandbox.writes == "anywhere":
             return Outcome("ask", NO_SANDBOX)
         case "auto-in-sandbox":
-            return Outcome("run", "the sandbox holds it")
+            return Outcome("run", "it runs in a sandbox")
         case "plan":
-            return Outcome("run", "nothing can be changed: the sandbox is read-only and without network")
-    return Outcome("run", "mode auto: nothing speaks against it")
+            return Outcome("run", "it can't change anything: the sandbox is read-only and has no network")
+    return Outcome("run", "mode auto: no rule forbids it")

@@ -6,8 +6,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
@@ -16,12 +15,14 @@ from typing import Any, NamedTuple
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
-from interpreter.config.homes import make_folder
+from interpreter.config.homes import make_folder, our_folder
 from interpreter.errors import PolicyError
+from interpreter.host.files import lock
+from interpreter.host.processes import is_inside
 from interpreter.policy.analysis import analyze
 from interpreter.policy.analysis.effects import KINDS
-from interpreter.policy.files import config_folder, project_file, user_file
-from interpreter.policy.rules import DECISIONS, NETWORK_KINDS, NOTHING, Rule, above, folders_for, judge_steps
+from interpreter.policy.files import project_file, user_file
+from interpreter.policy.rules import DECISIONS, NETWORK_KINDS, NOTHING, Rule, folders_for, judge_steps
 from interpreter.runtimes import BUILT_IN, Registry
 
 ACCESS_KINDS = ("host", "read", "write", "env")
@@ -37,28 +38,24 @@ class Grant(NamedTuple):
     folder: str = ""
 
     def holds_in(self, workspace: str) -> bool:
-        return not self.folder or above(os.path.realpath(os.path.expanduser(self.folder)), workspace)
+        return not self.folder or is_inside(workspace, os.path.realpath(os.path.expanduser(self.folder)))
 
 
 @dataclass(frozen=True)
 class PolicyFile:
-    """What a file says."""
-
     rules: tuple[Rule, ...] = ()
-    without: tuple[str, ...] = ()
-    """Names of built-in rules that do not hold."""
-    grants: tuple[Grant, ...] = ()
-    """What sandboxes are given beyond the settings."""
+    without: tuple[str, ...] = ()  # names of built-in rules that do not hold
+    grants: tuple[Grant, ...] = ()  # what sandboxes are given beyond the settings
 
 
 def read_file(path: Path, workspace: str, registry: Registry = BUILT_IN) -> PolicyFile:
-    """The rules of a file; none if it is not there."""
+    """Read the rules in a file; none if it does not exist."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return PolicyFile()
     except (OSError, UnicodeDecodeError) as error:
-        raise PolicyError(str(path), 0, f"it cannot be read ({error})", "Make it readable, or move it away.") from None
+        raise PolicyError(str(path), 0, f"can't read it ({error})", "Make it readable, or move it away.") from None
     return read_text(text, str(path), workspace, registry)
 
 
@@ -90,10 +87,12 @@ class _Reader:
         return [] if node is None or node.value in ("", "null") else self._items(node, name)
 
     def _grant(self, node: Node) -> Grant:
-        fields = self._fields(node, (*ACCESS_KINDS, "folder"), "what a sandbox is given")
+        fields = self._fields(node, (*ACCESS_KINDS, "folder"), "a sandbox permission")
         kinds = [name for name in fields if name != "folder"]
         if len(kinds) != 1:
-            raise self._error(node, "one of host, read, write, env is wanted", "Begin one item each.")
+            raise self._error(
+                node, "each item must have exactly one of host, read, write, env", "Use one item for each."
+            )
         folder = self._text(fields["folder"]) if "folder" in fields else ""
         return Grant(kinds[0], self._text(fields[kinds[0]]), folder)
 
@@ -105,13 +104,15 @@ class _Reader:
         except yaml.YAMLError as error:
             mark = getattr(error, "problem_mark", None)
             what = getattr(error, "problem", None) or str(error)
-            advice = "Mind the indentation and the quotes."
-            raise PolicyError(self.source, mark.line + 1 if mark else 0, f"it is no YAML ({what})", advice) from None
+            advice = "Check the indentation and the quotes."
+            raise PolicyError(
+                self.source, mark.line + 1 if mark else 0, f"it is not valid YAML ({what})", advice
+            ) from None
 
     def _rule(self, node: Node) -> Rule:
         fields = self._fields(node, _KEYS, "a rule")
         if "decision" not in fields:
-            raise self._error(node, "a rule has no `decision`", "Say allow, ask or deny.")
+            raise self._error(node, "a rule has no `decision`", "Add allow, ask or deny.")
         decision = self._text(fields["decision"])
         self._known([decision], DECISIONS, fields["decision"])
         lists: dict[str, Any] = {name: self._texts(fields[name]) for name in _LISTS if name in fields}
@@ -120,7 +121,7 @@ class _Reader:
         rule = replace(rule, language=tuple(map(self._registry.canonical, rule.language)))
         self._known(rule.does, (*KINDS, *NETWORK_KINDS, NOTHING), fields.get("does"))
         if decision == "allow" and not rule.conditions.keys() - {"folder"}:
-            raise self._error(node, "this rule allows everything", "Name what it allows, or use the mode auto (-y).")
+            raise self._error(node, "this rule allows everything", "Say what it allows, or use mode auto (-y).")
         if "examples" not in fields:
             return rule
         examples = self._fields(fields["examples"], ("match", "no match"), "examples")
@@ -129,7 +130,7 @@ class _Reader:
 
     def _fields(self, node: Node, allowed: Iterable[str], what: str) -> dict[str, Node]:
         if not isinstance(node, MappingNode):
-            raise self._error(node, f"{what} must be made of `name: value`", "docs/policy.md has an example.")
+            raise self._error(node, f"{what} must consist of `name: value` pairs", "docs/policy.md has an example.")
         fields = {}
         for key, value in node.value:
             name = self._text(key)
@@ -139,7 +140,7 @@ class _Reader:
 
     def _items(self, node: Node, name: str) -> list[Node]:
         if not isinstance(node, SequenceNode):
-            raise self._error(node, f"`{name}` must be a list", "Begin each item with a dash.")
+            raise self._error(node, f"`{name}` must be a list", "Start each item with a dash.")
         return list(node.value)
 
     def _texts(self, node: Node) -> tuple[str, ...]:
@@ -149,7 +150,7 @@ class _Reader:
 
     def _text(self, node: Node) -> str:
         if not isinstance(node, ScalarNode):
-            raise self._error(node, "a text is wanted here", "Put it in quotes if it has special characters.")
+            raise self._error(node, "this must be text", "Put it in quotes if it has special characters.")
         return str(node.value)
 
     def _known(self, given: Iterable[str], allowed: Iterable[str], node: Node | None) -> None:
@@ -157,8 +158,8 @@ class _Reader:
         for name in given:
             if name not in choices:
                 close = get_close_matches(name, choices, n=1)
-                advice = f"Did you mean {close[0]}?" if close else f"There are: {', '.join(choices)}."
-                raise self._error(node, f"{name!r} is not known here", advice)
+                advice = f"Did you mean {close[0]}?" if close else f"Available: {', '.join(choices)}."
+                raise self._error(node, f"{name!r} is not valid here", advice)
 
     def _error(self, node: Node | None, what: str, advice: str) -> PolicyError:
         return PolicyError(self.source, node.start_mark.line + 1 if node else 0, what, advice)
@@ -178,18 +179,17 @@ def check_examples(rule: Rule, workspace: str, registry: Registry = BUILT_IN) ->
                 continue
             what = f"the rule does not match its example {code!r}"
             if not wanted:
-                what = f"the rule matches {code!r}, which it should not"
-            advice = f"Change the rule or the example; `interpreter --policy-check {code!r}` tells what is seen in it."
+                what = f"the rule matches {code!r}, but it should not"
+            advice = f"Change the rule or the example. `interpreter --policy-check {code!r}` shows how it is judged."
             raise PolicyError(rule.source, rule.line, what, advice)
 
 
 # -- adding to the user's file ------------------------------------------------------------------------------------
 
-_HEADER = "# What may run without asking, what is asked, and what never runs. See docs/policy.md.\n"
+_HEADER = "# Rules for what runs without asking, what needs approval and what never runs. See docs/policy.md.\n"
 
 
 def rule_text(rule: Rule) -> str:
-    """A rule as a file has it."""
     fields: dict[str, Any] = {"decision": rule.decision}
     for name, value in rule.conditions.items():
         fields[name] = value[0] if len(value) == 1 else list(value)
@@ -204,20 +204,20 @@ def save_rule(rule: Rule, workspace: str) -> Path:
 
 
 def grant_text(grant: Grant) -> str:
-    """A grant as a file has it."""
     item = {grant.kind: grant.value, "folder": grant.folder}
     return yaml.safe_dump([item], sort_keys=False, allow_unicode=True)
 
 
 def save_grant(grant: Grant) -> Path:
-    """Add it to the user's file; returns where that is."""
     return _save("sandbox", grant_text(grant), grant.folder, lambda file: replace(file, grants=(*file.grants, grant)))
 
 
 def _save(key: str, text: str, workspace: str, expected: Callable[[PolicyFile], PolicyFile]) -> Path:
-    """Add an item to a list of the user's file; PolicyError if the file would not say what is expected then."""
+    """Add an item to a list in the user's file; PolicyError if the result would not be as expected."""
     path = Path(os.path.realpath(user_file()))  # it may be a link into a collection of such files
-    with _locked(path.parent):
+    make_folder(our_folder())
+    with open(our_folder() / "policy.lock", "ab") as held:
+        lock(held.fileno(), wait=True)  # two sessions may save at the same moment
         try:
             old = path.read_text(encoding="utf-8")
         except FileNotFoundError:
@@ -227,7 +227,7 @@ def _save(key: str, text: str, workspace: str, expected: Callable[[PolicyFile], 
         after = read_text(new, str(path), workspace, check=False) if new else before
         if after != expected(before):
             advice = f"Add it by hand:\n{text}"
-            raise PolicyError(str(path), 0, f"nothing can be added to `{key}` in this file", advice)
+            raise PolicyError(str(path), 0, f"can't add to `{key}` in this file", advice)
         _replace_file(path, new)
     return path
 
@@ -257,20 +257,6 @@ def _insert(old: str, item: str, key: str) -> str:
         at -= 1
     added = [indent + line if line else line for line in item.rstrip("\n").split("\n")]
     return "\n".join([*lines[:at], *added, *(lines[at:] if any(lines[at:]) else [""])])
-
-
-@contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Two sessions may save at the same moment."""
-    import fcntl
-
-    make_folder(folder)
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def _replace_file(path: Path, text: str) -> None:
@@ -331,7 +317,7 @@ def project_rules(folder: str, config: Path) -> ProjectRules | None:
 
 def trust(project: ProjectRules) -> None:
     """Remember that the user trusts this text in this folder."""
-    store = config_folder() / STORE
+    store = our_folder() / STORE
     stored = _stored(store) | {project.folder: project.digest}
     _replace_file(store, json.dumps(stored, indent=1, sort_keys=True) + "\n")
 
@@ -340,5 +326,5 @@ def _stored(path: Path) -> dict[str, str]:
     try:
         stored = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
-        return {}  # what cannot be read is trusted by nobody
+        return {}  # an unreadable file is not trusted
     return stored if isinstance(stored, dict) else {}

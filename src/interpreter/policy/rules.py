@@ -8,21 +8,21 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from typing import Literal, NamedTuple, get_args
 
-from interpreter.config.homes import homes
+from interpreter.config.homes import homes, our_folder
+from interpreter.host.processes import is_inside
 from interpreter.policy.analysis import Effect, Effects, Step, analyze
 from interpreter.policy.analysis.notes import is_of_system
-from interpreter.policy.files import config_folder
 
 Decision = Literal["allow", "ask", "deny"]
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
 NOTHING = "nothing"
-NO_RULE = "no rule speaks of it"
+NO_RULE = "no rule covers it"
 # The two halves of `network`.
 NETWORK_KINDS = ("get", "send")
 
@@ -42,7 +42,7 @@ class Rule:
     call: tuple[str, ...] = ()
     """Tools of the computer that code calls: `computer.mouse.*`."""
     folder: str = ""
-    """The workspace in which the rule holds."""
+    """The workspace that the rule applies to."""
     reason: str = ""
     name: str = ""
     match: tuple[str, ...] = field(default=(), compare=False)
@@ -53,6 +53,23 @@ class Rule:
     def __str__(self) -> str:
         told = [f"{name} {', '.join(given)}" for name, given in self.conditions.items()]
         return f"{self.decision}: {'; '.join(told) or 'everything'}"
+
+    @property
+    def sentence(self) -> str:
+        """What a rule that allows something allows, as a person would say it."""
+        changes = [word for kind, word in _ON_FILES.items() if kind in self.does]
+        doing = [f"{_listed(changes)} {_listed([*map(_place, self.path)]) or 'files'}"] if changes else []
+        for kind, words in _DOING.items():
+            if kind in self.does:
+                doing.append(f"{words} {_listed(self.host)}".rstrip() if kind in (*NETWORK_KINDS, "network") else words)
+        doing += [f"calling {_listed(self.call)}"] if self.call else []
+        if self.command:
+            doing.insert(0, f"the command{'s' if len(self.command) > 1 else ''} {_listed(self.command)}")
+        where = f" This applies when you work in {self.folder}." if self.folder else ""
+        if self.does == (NOTHING,) and not doing:
+            return f"Always allow {_listed(self.language)} code that changes nothing.{where}"
+        language = f", in {_listed(self.language)} code" if self.language and not self.command else ""
+        return f"Always allow {', '.join(doing) or 'anything'}{language}.{where}"
 
     @property
     def conditions(self) -> dict[str, Sequence[str]]:
@@ -66,15 +83,13 @@ class Rule:
 
     @property
     def where(self) -> str:
-        """Where it stands."""
         place = f"{self.source}:{self.line}" if self.line else self.source
         return f"{self.name} ({place})" if self.name else place
 
     def holds_in(self, workspace: str) -> bool:
-        return not self.folder or above(os.path.realpath(os.path.expanduser(self.folder)), workspace)
+        return not self.folder or is_inside(workspace, os.path.realpath(os.path.expanduser(self.folder)))
 
     def matches(self, step: Step, folders: Folders) -> bool:
-        """Does the rule speak of this step?"""
         if self.language and step.language not in self.language:
             return False
         loosely = self.decision != "allow"
@@ -92,13 +107,12 @@ class Rule:
         return any(self._fits(effect, folders) for effect in step.effects)
 
     def _fits(self, effect: Effect, folders: Folders) -> bool:
-        if self.does and not self._named(effect):
-            return False
-        if self.call and not self._calls(effect):
-            return False
-        if self.path and not _any_path(effect, self.path, folders, loosely=True):
-            return False
-        return not self.host or (effect.kind == "network" and _any_host(effect, self.host))
+        return (
+            (not self.does or self._named(effect))
+            and (not self.call or self._calls(effect))
+            and (not self.path or _any_path(effect, self.path, folders, loosely=True))
+            and (not self.host or (effect.kind == "network" and _any_host(effect, self.host)))
+        )
 
     def _covers(self, effect: Effect, folders: Folders) -> bool:
         if effect.kind == "unknown":
@@ -125,7 +139,7 @@ class Rule:
 
 @lru_cache(1024)  # a long block has the same few calls again and again
 def _begins(words: tuple[str, ...], command: str, loosely: bool) -> bool:
-    """`loosely`: a program of that name counts wherever it is; else only where the system has its own."""
+    """`loosely`: a program with that name matches anywhere; otherwise only in the system's folders."""
     wanted = _split(command)
     if len(words) < len(wanted) or not wanted:
         return False
@@ -160,6 +174,32 @@ def _any_host(effect: Effect, patterns: Sequence[str]) -> bool:
     )
 
 
+_ON_FILES = {"read": "reading", "write": "writing", "delete": "deleting"}
+_DOING = {
+    "get": "downloading from",
+    "send": "sending data to",
+    "network": "contacting",
+    "install": "installing packages",
+    "database": "changing databases",
+    "kill": "stopping processes",
+    "program": "running programs",
+    "secret": "reading secrets",
+}
+
+
+def _place(pattern: str) -> str:
+    """A path pattern in words."""
+    if pattern in ("{workspace}", "{workspace}/*", "{workspace}/**"):
+        return "files in this folder"
+    path = pattern.removeprefix("{workspace}/")
+    return f"files in {path.rstrip('*')}" if path.endswith("/*") else path
+
+
+def _listed(words: Sequence[str]) -> str:
+    *first, last = words or ("",)
+    return f"{', '.join(first)} and {last}" if first else last
+
+
 # -- verdicts ---
 
 
@@ -170,8 +210,7 @@ class StepVerdict:
     text: str
     line: int
     decision: Decision
-    rule: Rule | None
-    """The strictest that matches; None if none does."""
+    rule: Rule | None  # the strictest that matches; None if none does
 
     @property
     def reason(self) -> str:
@@ -189,18 +228,17 @@ class Verdict:
 
     @property
     def by_rule(self) -> bool:
-        """Does a rule say so? Otherwise the mode decides."""
+        """Did a rule decide? Otherwise the mode does."""
         return bool(self.rules)
 
 
 def judge_steps(rules: Sequence[Rule], steps: Sequence[Step], folders: Folders) -> Verdict:
-    """What the rules say of a block: the strictest of what they say of its steps."""
     parts = [_judge_step(rules, step, folders) for step in steps]
     # A command that changes nothing by itself, such as `cd`, counts only if there is nothing else.
     pairs = zip(steps, parts, strict=True)
     counting = [part for step, part in pairs if part.rule or step.effects or not step.is_command] or parts
     if not counting:
-        return Verdict("ask", (), "there is nothing in it", ())
+        return Verdict("ask", (), "there is no code in it", ())
     strictest = max(DECISIONS.index(part.decision) for part in counting)
     # A rule that asks comes before the lack of one: it also holds in a mode that would run the rest.
     deciding = [part for part in counting if DECISIONS.index(part.decision) == strictest]
@@ -230,7 +268,7 @@ class Folders(NamedTuple):
 
 def folders_for(workspace: str) -> Folders:
     own, *account = homes()
-    return Folders(os.path.realpath(workspace), os.path.realpath(config_folder()), own, *account)
+    return Folders(os.path.realpath(workspace), os.path.realpath(our_folder()), own, *account)
 
 
 def matches_path(path: str, pattern: str, folders: Folders, above_too: bool = False, in_both: bool = False) -> bool:
@@ -243,7 +281,7 @@ def matches_path(path: str, pattern: str, folders: Folders, above_too: bool = Fa
     if _compiled(whole).fullmatch(path):
         return True
     fixed = re.split(r"[*?\[]", whole, maxsplit=1)[0]
-    return above_too and above(path.removesuffix("/*"), os.path.dirname(fixed) if fixed != whole else fixed)
+    return above_too and is_inside(os.path.dirname(fixed) if fixed != whole else fixed, path.removesuffix("/*"))
 
 
 def may_be(path: str, pattern: str, folders: Folders, above_too: bool = False) -> bool:
@@ -263,11 +301,6 @@ def may_be(path: str, pattern: str, folders: Folders, above_too: bool = False) -
     return len(given) == len(wanted) or (above_too and len(given) < len(wanted))
 
 
-def above(folder: str, path: str) -> bool:
-    """Is the path in the folder, or the folder itself?"""
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
-
-
 @lru_cache(maxsize=1024)
 def _whole(pattern: str, folders: Folders) -> str:
     text = pattern.replace("{workspace}", folders.workspace).replace("{config}", folders.config)
@@ -284,22 +317,20 @@ def _compiled(pattern: str) -> re.Pattern[str]:
     return re.compile("".join(map(_piece, parts)), re.DOTALL)
 
 
+_PIECES = {
+    "/**": "(/.*)?",  # the folder itself, and all that is in it
+    "**/": "(.*/)?",
+    "**": ".*",
+    "*": "[^/]*",
+    "?": "[^/]",
+}
+
+
 def _piece(part: str) -> str:
-    match part:
-        case "/**":
-            return "(/.*)?"  # the folder itself, and all that is in it
-        case "**/":
-            return "(.*/)?"
-        case "**":
-            return ".*"
-        case "*":
-            return "[^/]*"
-        case "?":
-            return "[^/]"
     if part.startswith("[") and part.endswith("]"):
         inner = part[1:-1].replace("\\", r"\\")
         return f"[^{inner[1:]}]" if inner.startswith("!") else f"[{inner}]"
-    return re.escape(part)
+    return _PIECES.get(part) or re.escape(part)
 
 
 # Their second word says what they do.
@@ -313,7 +344,7 @@ def propose_rule(language: str, code: str, effects: Effects | None = None, works
     """A rule that allows this block, and of others as few as make sense; None if no rule should."""
     found = effects or analyze(language, code, workspace or os.getcwd())
     if found.unknown or found.of("secret") or not found.steps:
-        return None  # what cannot be told from the text cannot be allowed for ever
+        return None  # code that the analysis can't judge must not be allowed permanently
     if any(effect.kind == "computer" and effect.how in ("sends", "unknown") for effect in found.all):
         return None  # sending asks each time
     if any(effect.kind in ("write", "delete", "database") and not effect.known for effect in found.all):
@@ -322,13 +353,17 @@ def propose_rule(language: str, code: str, effects: Effects | None = None, works
         return None
     steps = [step for step in found.steps if step.effects or not step.is_command] or list(found.steps)
     shell_only = all(step.is_command for step in steps)
+    kinds = {effect.how if effect.kind == "network" else effect.kind for effect in found.all}
+    is_opaque = any(effect.kind == "program" and not effect.known for effect in found.all)
+    network = found.of("network")
+    touched = (effect for effect in found.of("read", "write", "delete", "database") if effect.full)
     return Rule(
         "allow",
         language=tuple(dict.fromkeys(step.language for step in steps)),
         command=tuple(dict.fromkeys(map(_command, steps))) if shell_only else (),
-        does=_kinds(steps),
-        path=tuple(dict.fromkeys(_paths(found))),
-        host=_hosts(steps),
+        does=() if is_opaque else tuple(sorted(kinds - {"program", "computer"})) or (NOTHING,),
+        path=tuple(dict.fromkeys(_pattern(effect, found.workspace) for effect in touched)),
+        host=tuple(dict.fromkeys(effect.what for effect in network)) if all(effect.known for effect in network) else (),
         call=tuple(dict.fromkeys(effect.what for effect in found.calls)),
         folder=found.workspace,
         reason='said "always" at the prompt',
@@ -353,24 +388,6 @@ def _joined(words: Sequence[str]) -> str:
     """As a rule has them: quoted where it matters, and a star is a star."""
     escaped = (re.sub(r"([*?\[])", r"[\1]", word) for word in words)
     return " ".join(word if re.fullmatch(r"[^\s'\"\\]+", word) else shlex.quote(word) for word in escaped)
-
-
-def _kinds(steps: Iterable[Step]) -> tuple[str, ...]:
-    effects = [effect for step in steps for effect in step.effects]
-    kinds = {effect.how if effect.kind == "network" else effect.kind for effect in effects} - {"program", "computer"}
-    opaque = any(effect.kind == "program" and not effect.known for effect in effects)
-    return () if opaque else tuple(sorted(kinds)) or (NOTHING,)
-
-
-def _hosts(steps: Iterable[Step]) -> tuple[str, ...]:
-    network = [effect for step in steps for effect in step.effects if effect.kind == "network"]
-    return tuple(dict.fromkeys(effect.what for effect in network)) if all(effect.known for effect in network) else ()
-
-
-def _paths(found: Effects) -> Iterator[str]:
-    for effect in found.of("read", "write", "delete", "database"):
-        if effect.full:
-            yield _pattern(effect, found.workspace)
 
 
 def _pattern(effect: Effect, workspace: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cache
+from importlib import import_module
 from typing import Any
 
 from interpreter.runtimes.base import DISPLAYED, BaseLanguage
@@ -18,7 +19,6 @@ Language = type[BaseLanguage]
 
 def built_in_languages() -> list[Language]:
     """The languages that come with the package, most used first: what the packages in this folder export."""
-    from importlib import import_module
     from pkgutil import iter_modules
 
     packages = [import_module(f"{__name__}.{found.name}") for found in iter_modules(__path__) if found.ispkg]
@@ -60,8 +60,6 @@ BUILT_IN = Registry()
 
 
 def resolve(reference: str) -> Any:
-    """What a reference such as `package.module:name` stands for."""
-    from importlib import import_module
-
+    """Resolve a reference such as `package.module:name`."""
     module, _, name = reference.partition(":")
     return getattr(import_module(module), name)

@@ -11,9 +11,9 @@ if TYPE_CHECKING:
     from interpreter.messages import Chunk
     from interpreter.runtimes.dry_run import DryRun, Overlay
     from interpreter.runtimes.launch import SessionContext
-    from interpreter.runtimes.state import Completions, Restored, Value, Variable, Window
+    from interpreter.runtimes.state import Completions, Restored, Value, Variable, View, Window
 
-NOT_TAKEN_ALONG = "The variables of {name} cannot be taken along: its blocks can be run again."
+NOT_TAKEN_ALONG = "{name} variables can't be copied. Run its blocks again instead."
 
 
 class BaseLanguage:
@@ -79,8 +79,12 @@ class BaseLanguage:
 
     handles_interrupts = False
     """Whether `stop` ends a block at once. If not, Ctrl-C raises KeyboardInterrupt inside `run`."""
+    install: str = ""
+    """How to get the program that runs it, as commands to type."""
     order: int = 100
-    """Where it stands among the languages that come with the package, most used first."""
+    """Its position among the built-in languages, most used first."""
+    is_common: bool = True
+    """Whether small models are offered it too: a longer list makes them choose badly."""
 
     @classmethod
     def variant(cls, context: SessionContext) -> type[BaseLanguage]:
@@ -91,6 +95,10 @@ class BaseLanguage:
         """What runs it, for the model to know, such as `Node.js 20.11`; None if it is missing, empty if irrelevant."""
         return ""
 
+    def installed(self) -> str | None:
+        """The program that runs it and its version, for people; None if it is missing, empty if it needs none."""
+        return self.version()
+
     def run(self, code: str) -> Iterator[Chunk]:
         """Run the code and yield what happens as chunks without a role."""
         raise NotImplementedError(f"{type(self).__name__} does not say how to run code")
@@ -99,9 +107,22 @@ class BaseLanguage:
         """The live variables; BusyError while a block runs."""
         return []
 
-    def look(self, name: str, rows: Window = (0, 50), columns: Window = (0, 50)) -> Value:
-        """A value to look at: of a table, these rows and columns."""
-        raise UsageError(f"{self.name} does not show its values.")
+    def look(
+        self,
+        name: str,
+        rows: Window = (0, 50),
+        columns: Window = (0, 50),
+        view: View | None = None,
+        again: bool = False,
+    ) -> Value:
+        """A value to look at: of a table, these rows and columns of this view.
+
+        `again`: nothing has changed since the last look at the same view.
+        """
+        raise UsageError(f"{self.name} can't show values.")
+
+    def stop_looking(self) -> None:
+        """End a look that takes too long; from any thread."""
 
     def complete(self, code: str, cursor: int) -> Completions:
         """What could be typed at the cursor; nothing if there is no quick answer."""
@@ -120,7 +141,7 @@ class BaseLanguage:
 
     def restore(self, state: int) -> Restored:
         """Return to a state; afterwards, the present one can be returned to. NotRestorableError if that fails."""
-        raise NotRestorableError(f"The variables of {self.name} cannot be rewound: run its blocks again instead.")
+        raise NotRestorableError(f"{self.name} variables can't be restored. Run its blocks again instead.")
 
     def split(self, computer: Any) -> tuple[BaseLanguage, Restored]:
         """An independent copy for another computer, with the same variables; and what could not be copied.
@@ -131,13 +152,13 @@ class BaseLanguage:
 
     def dry_run(self, overlay: Overlay) -> DryRun:
         """Prepare to run a block without consequences; NotPreviewableError if that is not possible."""
-        raise NotPreviewableError(f"A {self.name} block cannot be previewed: its variables cannot be copied.")
+        raise NotPreviewableError(f"{self.name} blocks can't be previewed, because their variables can't be copied.")
 
     def stop(self) -> None:
         """End the block that is running; may be called from another thread."""
 
     def terminate(self) -> None:
-        """Release everything the language holds; the next run starts afresh."""
+        """Release everything the language holds; the next run starts fresh."""
 
 
 class Displayed(BaseLanguage):

@@ -87,7 +87,7 @@ class Channel:
             self.block.put({"event": "stream", "name": self.name, "text": self._plain(text)})
 
     def ended(self) -> None:
-        """The reader does not use it any more: close it."""
+        """Close it: the reader no longer uses it."""
         if self.block is not None and self in self.block.channels:
             self.block.channels.remove(self)
         self._open = False
@@ -185,12 +185,12 @@ class Block:
         self._room.set()
 
     def stop_waiting(self) -> None:
-        """Do not wait for the consumer any more: output it has no room for goes to the spool only."""
+        """Stop waiting for the consumer: output beyond its buffer goes to the spool only."""
         self._waits = False
         self._room.set()
 
     def detach(self) -> None:
-        """There is no consumer any more: new output goes to the spool only."""
+        """The consumer is gone: new output goes to the spool only."""
         self.attached = False
         self.stop_waiting()
 
@@ -245,7 +245,6 @@ class Spool:
         self._lock = threading.Lock()
         self._pieces: list[str] = []
         self._file: IO[str] | None = None
-        self._path: Path | None = None
         self._kept = self._closed = False
         self.length = 0
 
@@ -266,13 +265,13 @@ class Spool:
                     self._file.flush()
 
     def read(self) -> str:
-        """Everything so far."""
         with self._lock:
-            if self._file is None or self._path is None:
+            if self._file is None:
                 return "".join(self._pieces)
             if not self._closed:
                 self._file.flush()
-            return self._path.read_text("utf-8") if self._path.exists() else ""
+            path = Path(self._file.name)
+            return path.read_text("utf-8") if path.exists() else ""
 
     def keep(self) -> str:
         """Put everything so far into a file and return its path."""
@@ -281,25 +280,31 @@ class Spool:
             self._kept = True
             if not self._closed:
                 file.flush()
-            return str(self._path)
+            return file.name
 
     def close(self) -> None:
         """Close the file, and delete it unless it was kept."""
         with self._lock:
             self._closed = True
-            if self._file is None or self._path is None:
-                return
-            self._file.close()
-            if not self._kept:
-                self._path.unlink(missing_ok=True)
+            if self._file is not None:
+                self._file.close()
+                if not self._kept:
+                    Path(self._file.name).unlink(missing_ok=True)
 
     def _open_file(self) -> IO[str]:
         folder = self._folder()
         make_folder(folder)
         drop_oldest(folder, KEPT_BYTES)
-        descriptor, name = tempfile.mkstemp(".txt", "output-", folder)
-        self._path = Path(name)
-        self._file = os.fdopen(descriptor, "w", encoding="utf-8", errors="replace", newline="")
+        self._file = tempfile.NamedTemporaryFile(  # noqa: SIM115 - it is open until `close`
+            "w",
+            encoding="utf-8",
+            errors="replace",
+            newline="",
+            suffix=".txt",
+            prefix="output-",
+            dir=folder,
+            delete=False,
+        )
         self._file.writelines(self._pieces)
         self._pieces = []
         return self._file
@@ -317,7 +322,6 @@ def drop_oldest(folder: Path, allowed: int) -> None:
 
 
 def outputs_folder() -> Path:
-    """Where long outputs are kept."""
     return our_folder("cache") / "outputs"
 
 
@@ -390,17 +394,29 @@ class Clock:
 def scheduled_times(pid: int) -> dict[str, tuple[float, float]]:
     """By thread, the seconds that it ran, and that it was ready but had no processor; empty where that is unknown."""
     found: dict[str, tuple[float, float]] = {}
-    try:
+    with contextlib.suppress(OSError, ValueError):  # it has ended, or this is not Linux
         for task in os.listdir(f"/proc/{pid}/task"):
             with open(f"/proc/{pid}/task/{task}/schedstat", encoding="ascii") as file:
                 ran, waited, _ = file.read().split()
                 found[task] = int(ran) / 1e9, int(waited) / 1e9
-    except (OSError, ValueError):
-        pass  # it has ended, or this is not Linux
     return found
 
 
 # -- chunks ----------------------------------------------------------------------------------------------------------
+
+
+def event_chunks(event: Frame, emit_images: bool = True) -> Iterator[Chunk]:
+    """What an event shows. Without `emit_images`, the model does not get the images."""
+    match event["event"]:
+        case "stream":
+            yield console(event["text"], event["name"])
+        case "active_line":
+            yield {"type": "console", "format": "active_line", "content": event["line"]}
+        case "display":
+            yield from display_chunks(event["data"], emit_images)
+        case "called":
+            yield {"type": "status", "format": "call", "content": event["call"]}
+
 
 IMAGES = {"image/png": "base64.png", "image/jpeg": "base64.jpeg"}
 READABLE = ("text/markdown", "text/latex", "application/json")  # good for the user and the model alike
@@ -449,17 +465,15 @@ def _line(text: str) -> str:
 
 
 def console(text: str, stream: str = "stdout") -> Chunk:
-    """What a block prints."""
     chunk: Chunk = {"type": "console", "format": "output", "content": text}
     return {**chunk, "stream": "stderr"} if stream == "stderr" else chunk
 
 
 def notice(text: str) -> Chunk:
-    """A message of ours among what a block prints."""
+    """Our own message within a block's output."""
     return {**console(text, "stderr"), "ours": True}
 
 
 def closing_chunk(exit_code: int | None, ended: str) -> Chunk:
-    """The chunk that ends a block."""
     chunk: Chunk = {"type": "console", "format": "active_line", "content": None}
     return {**chunk, "exit_code": exit_code, "ended": ended}

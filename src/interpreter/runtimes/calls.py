@@ -8,18 +8,17 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Literal, Protocol
 
+from interpreter.messages import Chunk
 from interpreter.runtimes.block import Block
 from interpreter.runtimes.launch import Containment
 from interpreter.runtimes.protocol import Frame
 from interpreter.sigint import interrupt_user_code
 
-OVER = "Only a running block can use the computer, and the one that this belongs to has ended."
+OVER = "Only a running block can use the computer, and the block that this belongs to has ended."
 MOST = 500  # of one runtime at the same time; each has a thread
 HARMLESS = ("names",)  # calls that only list names: allowed at any time, also for a completion
 
 # -- requests ----------------------------------------------------------------------------------------------------------
-
-RequestKind = Literal["text", "password", "call"]
 
 
 class Answered(Protocol):
@@ -35,7 +34,7 @@ class Request:
     A chunk with this under `request` waits for an answer, which must come before the next chunk is requested.
     """
 
-    def __init__(self, kind: RequestKind, prompt: str) -> None:
+    def __init__(self, kind: Literal["text", "password", "call"], prompt: str) -> None:
         self.kind, self.prompt = kind, prompt
         self.text: str | None = None  # the answer to a request for text
         self.is_answered = False
@@ -45,6 +44,10 @@ class Request:
         if answer is not None and answer.choice == "answer":
             self.text, self.is_answered = answer.text, True
 
+    @property
+    def chunk(self) -> Chunk:
+        return {"type": "input_request", "content": self.prompt, "password": self.kind == "password"}
+
 
 class CallRequest(Request):
     """A tool call of a block's code that the user has to approve."""
@@ -53,6 +56,11 @@ class CallRequest(Request):
         super().__init__("call", words)
         self.name = name
         self._answers: queue.SimpleQueue[bool | None] = queue.SimpleQueue()
+
+    @property
+    def chunk(self) -> Chunk:
+        call: Chunk = {"type": "call", "format": self.name, "content": self.prompt}
+        return {"type": "confirmation", "format": "tool_call", "content": call}
 
     def answered(self, answer: Answered | None) -> None:
         if answer is None or (answer.choice == "refuse" and getattr(answer, "by", "") == "nobody"):
@@ -73,8 +81,6 @@ class CallRequest(Request):
 
 
 class Tools(Protocol):
-    """Answers calls."""
-
     def answer(self, call: Call) -> Frame:
         """The reply: `value`, or `error`. It does not raise."""
 
@@ -83,10 +89,10 @@ class Tools(Protocol):
 
 
 class DryRunTools:
-    """Refuses the calls of a block in a dry run: the effects of a tool cannot be taken back."""
+    """Refuses the calls of a block in a dry run: the effects of a tool can't be undone."""
 
     def answer(self, call: Call) -> Frame:
-        words = "A block that is only tried out cannot use the computer: what that does cannot be taken back."
+        words = "A dry run can't use the computer, because that can't be undone."
         return {"error": {"type": "PermissionError", "words": words}}
 
     def stand_in(self, call: Callable[[str, str], Any]) -> Any:
@@ -110,6 +116,7 @@ class Interrupt:
 
     @contextmanager
     def may_strike(self) -> Iterator[None]:
+        """While this is entered, an interrupt strikes whatever runs in this thread."""
         thread = threading.get_ident()
         with self._lock:
             if self.asked.is_set():
@@ -134,24 +141,34 @@ def raise_in(thread: int, error: type[BaseException] | None) -> None:
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), exception)
 
 
-class Call:
-    """A running call."""
+class Caller(Protocol):
+    number: int
+    attached: bool
 
-    def __init__(self, calls: Calls, frame: Frame, block: Block | None) -> None:
+    def nudge(self, frame: Frame) -> None: ...
+
+
+class Call:
+    def __init__(
+        self,
+        frame: Frame,
+        block: Caller | None,
+        language: str,
+        containment: Containment | None = None,
+        action: Any = None,
+    ) -> None:
         self.path: str = frame["path"]
         self.how: str = frame["how"]
         self.args: list[Any] = frame.get("args") or []
         self.kwargs: dict[str, Any] = frame.get("kwargs") or {}
         self.number: int = frame["call"]
-        self.language = calls.language
-        self.containment = calls.containment
-        self.is_contained = self.containment is not None
+        self.language, self.containment, self.action = language, containment, action
         self.interrupt = Interrupt()
         self.over = False  # its reply is not expected any more
         self.about: Frame = {}  # what the record says of it, once that is known
-        self.action = calls.action
-        self.origin: object = block  # the same for all calls of one block
+        self.on_end: Callable[[], object] | None = None  # gives up what the tool waits for, from any thread
         self.block = block.number if block is not None else 0
+        self.origin = (block, self.block)  # the same for all calls of one block
         self._block = block
         self._asked: CallRequest | None = None
         self._is_abandoned = False
@@ -160,10 +177,6 @@ class Call:
         """Put something into the output of the block."""
         if self._block is not None and not self.over:
             self._block.nudge({"block": self._block.number, **event})
-
-    def interruptible(self) -> AbstractContextManager[None]:
-        """While this is entered, an interrupt of the block strikes whatever runs in this thread."""
-        return self.interrupt.may_strike()
 
     def ask(self, words: str) -> bool | None:
         """Whether the user approves it; None if there is no answer. The consumer of the block's events asks."""
@@ -180,12 +193,14 @@ class Call:
             self._asked.give_up()
 
     def end(self) -> None:
-        """Its reply is not expected any more: from any thread."""
+        """Abandon the call: no one waits for its reply any more. From any thread."""
         if self.about:
             self.tell({"event": "called", "call": {**self.about, "outcome": "interrupted"}})
         self.over = True
         self.abandon()
         self.interrupt.ask()
+        if self.on_end is not None:
+            self.on_end()
 
 
 class Calls:
@@ -203,17 +218,16 @@ class Calls:
     # -- for the reader thread -----------------------------------------------------------------------------------
 
     def made(self, frame: Frame, block: Block | None) -> None:
-        """A call has arrived."""
         is_over = block is None or block.finished or block.clock.stage in ("swept", "pressed", "killed")
-        call = Call(self, frame, block)
+        call = Call(frame, block, self.language, self.containment, self.action)
         if self.tools is None or (is_over and call.how not in HARMLESS):
-            self._reply(call, failure(OVER if self.tools else "There is no computer to call here."))
+            self._reply(call, failure(OVER if self.tools else "There is no computer to call."))
             return
         with self._lock:
             if is_free := call.number not in self._running and len(self._running) < MOST:
                 self._running[call.number] = call
         if not is_free:
-            self._reply(call, failure("Too many calls at the same time: wait for some of them."))
+            self._reply(call, failure("Too many calls at the same time. Wait for some of them to finish."))
             return
         name = f"{self.language} calls {call.path}"
         threading.Thread(target=self._run, args=(call, self.tools), name=name, daemon=True).start()
@@ -239,7 +253,7 @@ class Calls:
     # -- for other threads ---------------------------------------------------------------------------------------
 
     def abandon(self) -> None:
-        """The block has no consumer any more: nothing that it asks gets an answer."""
+        """The block has lost its consumer: its questions get no answer."""
         with self._lock:
             for call in self._running.values():
                 call.abandon()

@@ -5,7 +5,6 @@ For Python, the copy is a fork of the worker, and the worker itself is suspended
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import platform
@@ -18,7 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import NotPreviewableError
-from interpreter.host.files import remove
+from interpreter.host.files import lock, remove
+from interpreter.host.processes import is_inside
 from interpreter.messages import Chunk
 from interpreter.runtimes.block import notice
 from interpreter.runtimes.calls import DryRunTools
@@ -56,14 +56,12 @@ class Overlay:
     def check(workspace: str) -> None:
         """Raise NotPreviewableError if this system cannot make one."""
         if sys.platform != "linux":
-            raise NotPreviewableError("A preview needs Linux: this system has no copy-on-write view of a folder.")
+            raise NotPreviewableError("A preview needs Linux. This system has no copy-on-write view of a folder.")
         if platform.machine() not in MACHINES:
-            raise NotPreviewableError(
-                f"A preview cannot close the network on this kind of machine ({platform.machine()})."
-            )
+            raise NotPreviewableError(f"A preview can't block the network on this processor ({platform.machine()}).")
         path = os.path.realpath(workspace)
         if path == "/":
-            raise NotPreviewableError(f"There can be no copy-on-write view of {path}.")
+            raise NotPreviewableError(f"Can't make a copy-on-write view of {path}.")
         inside = [mount for mount in mounts() if mount.startswith(path + "/")]
         if inside:
             raise NotPreviewableError(f"Another file system is mounted in the workspace, at {inside[0]}.")
@@ -81,8 +79,8 @@ class Overlay:
                 said: Frame = decode(data) if data else {"failed": "the process ended"}
                 layers, place = said.get("layers") or {}, said.get("place")
                 if said.get("failed") or place is None:
-                    why = said.get("failed") or "it cannot be entered"
-                    raise NotPreviewableError(f"There is no copy-on-write view of the workspace here: {why}.")
+                    why = said.get("failed") or "it can't be entered"
+                    raise NotPreviewableError(f"Can't make a copy-on-write view of the workspace: {why}.")
                 offered = [
                     (root["path"], os.path.join(base, root["name"], "upper"))
                     for root in plan["roots"]
@@ -97,14 +95,14 @@ class Overlay:
                 line.sendall(b"x")
                 return said.get("lost") or []
         except (OSError, BadFrame) as error:
-            raise NotPreviewableError("The process that the block should be tried out in does not answer.") from error
+            raise NotPreviewableError("The process for the dry run does not answer.") from error
 
     def _plan(self) -> dict[str, Any]:
         """What the process that enters has to know."""
         # programs write caches, settings and temporary files outside the workspace
         named = (*TEMPORARY, tempfile.gettempdir(), str(Path.home()))
         found = dict.fromkeys(os.path.realpath(path) for path in named if os.path.isdir(path))
-        outermost = [path for path in found if not any(is_below(path, other) and path != other for other in found)]
+        outermost = [path for path in found if not any(is_inside(path, other) and path != other for other in found)]
         roots = []
         for number, path in enumerate([*filter(self._fits, outermost), self.workspace]):
             needed = path == self.workspace
@@ -114,41 +112,36 @@ class Overlay:
         return {"roots": roots, "shared": self.shared, "filter": program, "machine": platform.machine()}
 
     def _fits(self, path: str) -> bool:
-        if path == "/" or is_below(path, self.workspace) or not os.access(path, os.W_OK | os.X_OK):
+        if path == "/" or is_inside(path, self.workspace) or not os.access(path, os.W_OK | os.X_OK):
             return False
-        return all(is_below(mount, self.workspace) for mount in mounts() if mount.startswith(path + "/"))
+        return all(is_inside(mount, self.workspace) for mount in mounts() if mount.startswith(path + "/"))
 
     def _layer_folders(self, root: str, in_memory: bool) -> list[str]:
         """Folders to try for a layer over the root, on different file systems; none is inside the root."""
         named = [tempfile.gettempdir(), *TEMPORARY, str(Path.home())]
         if in_memory and os.path.isdir(MEMORY) and shutil.disk_usage(MEMORY).free >= ROOM:
             named.insert(0, MEMORY)
-        parents = [path for path in dict.fromkeys(map(os.path.realpath, named)) if not is_below(path, root)]
+        parents = [path for path in dict.fromkeys(map(os.path.realpath, named)) if not is_inside(path, root)]
         usable = [path for path in parents if os.access(path, os.W_OK | os.X_OK)][:MOST]
         for parent in usable:
             if parent not in self._folders:
                 remove_abandoned(parent)
                 folder = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=parent)
-                self._folders[parent] = folder, lock(folder)
+                self._folders[parent] = folder, mark_in_use(folder)
         return [self._folders[parent][0] for parent in usable]
 
     def remove(self) -> None:
-        """Delete what was written."""
         folders, self._folders = self._folders, {}
         for folder, locked in folders.values():
             remove(folder)
             os.close(locked)
 
 
-def is_below(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
-
-
-def lock(folder: str) -> int:
+def mark_in_use(folder: str) -> int:
     """Mark a folder as in use, for as long as the descriptor is open."""
     path = os.path.join(folder, LOCK)
-    descriptor = os.open(path + ".new", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    descriptor = os.open(path + ".new", os.O_CREAT | os.O_RDWR, 0o600)
+    lock(descriptor, wait=True)
     os.rename(path + ".new", path)
     return descriptor
 
@@ -159,11 +152,11 @@ def remove_abandoned(parent: str) -> None:
         if not name.startswith(PREFIX):
             continue
         try:
-            descriptor = os.open(os.path.join(parent, name, LOCK), os.O_RDWR | os.O_CLOEXEC)
+            descriptor = os.open(os.path.join(parent, name, LOCK), os.O_RDWR)
         except OSError:
             continue  # another user's, or so new that it has no lock yet
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(descriptor)
             remove(os.path.join(parent, name))
         except BlockingIOError:
             pass  # in use
@@ -178,9 +171,7 @@ def mounts() -> list[str]:
 
 # -- Python ------------------------------------------------------------------------------------------------------------
 
-NO_COPY = "The Python session cannot be copied now, so that a block could be tried out in the copy."
-COPY_ENDED = "The copy of the Python session in which this ran has ended ({how}). The session itself goes on.\n"
-THREADS = "A library in the Python session has threads that cannot be copied, so no block can be tried out in it."
+NO_COPY = "Can't copy the Python session right now, which a dry run needs."
 
 
 class PythonDryRun:
@@ -193,7 +184,7 @@ class PythonDryRun:
         self._done: Frame | None = None
         self._over = False
         self._runtime = runtime = language.start()
-        language.check_idle("A Python block is running: none can be previewed now.")
+        language.check_idle("A Python block is running. Try the preview again when it has finished.")
         if language.gate is None:
             language.gate = Gate()
         self._gate = language.gate
@@ -213,8 +204,12 @@ class PythonDryRun:
         try:
             outside = overlay.enter(ours, self._gate)
             ready = runtime.snapshots.first_words()
-            if ready is None or ready["unknown_threads"]:
-                raise NotPreviewableError(NO_COPY if ready is None else THREADS)
+            if ready is None:
+                raise NotPreviewableError(NO_COPY)
+            if ready["unknown_threads"]:
+                raise NotPreviewableError(
+                    "A library in the Python session has threads that can't be copied, so a dry run is not possible."
+                )
         except BaseException:
             self.drop()
             raise
@@ -239,7 +234,8 @@ class PythonDryRun:
                     case "exited" | "detached":
                         in_background = event["event"] == "detached"
                         how = "it was moved to the background" if in_background else event["how"]
-                        yield notice(COPY_ENDED.format(how=how))
+                        copy = f"The copy of the Python session for this dry run has ended ({how})."
+                        yield notice(f"{copy} The session itself is not affected.\n")
                         ended = "timed_out" if event.get("why") == "timed_out" else "died"
                         yield language.closing(event.get("code"), ended)
                     case _:
@@ -267,15 +263,15 @@ class PythonDryRun:
     # -- the choice ----------------------------------------------------------------------------------------------
 
     def keep(self) -> list[str]:
-        """Continue with the copy, in the real file system; what could not come along."""
+        """Continue with the copy, in the real file system; returns what was lost."""
         self._over = True
         self._gate.open(self._overlay.place)
         runtime, place = self._runtime, self._overlay.place
-        left = [f"{each}, which goes on where it was" for each in others_in(place, runtime.pid)]
+        left = [f"{each}, which stays where it was" for each in others_in(place, runtime.pid)]
         answer = runtime.query({"op": "leave_view"}, TIMEOUT, early=True)  # the copy returns to the real files
         if answer is None or not runtime.alive:
             runtime.snapshots.end_dry_run(keep=False, place=place)
-            return ["the variables, which are as they were before the block"]
+            return ["the variables, which stay as they were before the block"]
         runtime.snapshots.end_dry_run(keep=True)
         self.active.state_before = self.active.leave_state()
         self.active.apply_changes(self._done or {})
@@ -298,7 +294,7 @@ class ShellDryRun:
     """A dry run in a new shell, until the choice whether the live one takes over its state."""
 
     def __init__(self, language: Shell, overlay: Overlay) -> None:
-        language.check_idle("A shell block is running: none can be previewed now.")
+        language.check_idle("A shell block is running. Try the preview again when it has finished.")
         self.lost: list[str] = []
         self._language, self._overlay, self._gate = language, overlay, Gate()
         self._code, self._ended, self._over = "", "", False
@@ -316,7 +312,7 @@ class ShellDryRun:
             except BaseException as error:
                 self.drop()
                 if isinstance(error, TimeoutError):
-                    words = "No shell could be started in which the block could be tried out."
+                    words = "Can't start a shell for the dry run."
                     raise NotPreviewableError(words) from error
                 raise
 
@@ -346,7 +342,7 @@ class ShellDryRun:
         language.context.cwd = context.cwd
         language.context.exported.update(context.exported)
         language.known_cwd, language.known_env = context.cwd, dict(language.context.exported)
-        return [f"{each}, which was ended" for each in left]
+        return [f"{each}, which was stopped" for each in left]
 
     def drop(self) -> None:
         self._over = True
@@ -354,5 +350,5 @@ class ShellDryRun:
         self._gate.open(self._overlay.place)
 
 
+# A copy of a runtime in an overlay: the block runs in the copy, and then one of the two is kept.
 DryRun = PythonDryRun | ShellDryRun
-"""A copy of a runtime in an overlay: the block runs in the copy, and then one of the two is kept."""

@@ -28,8 +28,6 @@ KEYBOARD = 61  # and for the one that the user types in
 
 @dataclass(frozen=True)
 class Start:
-    """How a process is started."""
-
     argv: list[str]
     env: dict[str, str]
     cwd: str | None = None
@@ -49,7 +47,7 @@ class Containment(Protocol):
 
     @property
     def only_reads(self) -> bool:
-        """Whether nothing of the user's can be changed from inside."""
+        """Whether code inside can't change any of the user's files."""
 
     def environment(self, env: dict[str, str]) -> dict[str, str]:
         """The variables that are visible inside."""
@@ -93,8 +91,6 @@ class Dialect(Protocol):
 
 @dataclass(frozen=True)
 class Launch:
-    """How a runtime's processes are started."""
-
     # ["driver", path]: a file run in the supervisor's Python; ["exec", program, ...]: a program that gets the data
     # socket's number for {data}; ["stdin", program, ...]: a program whose standard input is the data socket
     worker: list[str]
@@ -106,11 +102,7 @@ class Launch:
     containment: Containment | None = None
 
     def outputs(self) -> Path:
-        """Where long outputs are kept."""
         return self.containment.outputs if self.containment else outputs_folder()
-
-
-NUMBER = re.compile(r"\d+(?:\.\d+)+")
 
 
 def run_to_end(
@@ -137,17 +129,19 @@ def run_to_end(
         try:
             return processes.collect(process, timeout)
         except TimeoutError:
-            raise TimeoutError(f"It took more than {timeout:.0f} seconds and was ended.") from None
+            raise TimeoutError(f"It took more than {timeout:.0f} seconds and was stopped.") from None
 
 
 @functools.cache  # a sandbox equals only itself
 def program_version(program: str, containment: Containment | None = None) -> str | None:
     """The version that a program reports, in its sandbox if there is one; None if it is missing or reports none."""
+    if sys.platform == "win32":
+        return None  # nothing runs there that would use it
     try:
         answer = run_to_end(Start([program, "--version"], dict(os.environ)), containment, b"", 10)
     except OSError:
         return None
-    found = NUMBER.search((answer.stdout + answer.stderr).decode("utf-8", "replace"))
+    found = re.search(r"\d+(?:\.\d+)+", (answer.stdout + answer.stderr).decode("utf-8", "replace"))
     return found.group() if found else None
 
 
@@ -176,7 +170,9 @@ class SessionContext:
     python: str | None = None
     shell: str | None = None
     shell_rc: bool = False
+    sql: str | None = None  # the address of the database for SQL blocks, which may have a password
     active_lines: bool = True
+    table_rows: int = 1000  # of a table that code shows; the page of a longer one leaves out the middle
     snapshots: int = 20  # how many earlier states of a runtime are kept
     size: tuple[int, int] = (80, 24)  # columns, lines
     tools: Tools | None = None  # answers the calls that code makes to `computer`
@@ -187,7 +183,6 @@ class SessionContext:
     containment: Containment | None = None  # the sandbox of new runtimes
 
     def environment(self) -> dict[str, str]:
-        """The environment variables of a new runtime."""
         merged: dict[str, str | None] = {**os.environ, **self.exported}
         env = {name: value for name, value in merged.items() if value is not None}
         return self.containment.environment(env) if self.containment else env

@@ -6,13 +6,13 @@ import os
 import re
 import threading
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Protocol, Self
 
-from interpreter.errors import BusyError, NotRestorableError, UsageError
+from interpreter.errors import BusyError, InterpreterError, NotRestorableError, UsageError
 from interpreter.messages import Chunk
 from interpreter.runtimes.base import NOT_TAKEN_ALONG, BaseLanguage
-from interpreter.runtimes.block import IN_MEMORY, Block, Channels, closing_chunk, console, display_chunks, notice
+from interpreter.runtimes.block import IN_MEMORY, Block, Channels, closing_chunk, console, event_chunks, notice
 from interpreter.runtimes.calls import CallRequest, Request
 from interpreter.runtimes.launch import Containment, Launch, SessionContext
 from interpreter.runtimes.protocol import Frame
@@ -24,8 +24,10 @@ from interpreter.runtimes.state import (
     Completions,
     Place,
     Restored,
+    Saving,
     Value,
     Variable,
+    View,
     Window,
     completions_from,
     numbers,
@@ -36,7 +38,7 @@ from interpreter.sigint import Hold, interrupted_here
 
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # not in a path that we show
 LONGEST_PROMPT = 10_000  # characters
-IN_SANDBOX = "What {name} code in a sandbox has left is not taken out of it."
+NOT_SAVED = "The variables of {name} are not saved; its blocks can be run again."
 
 
 class HasContext(Protocol):
@@ -76,8 +78,6 @@ class Job:
 
 @dataclass
 class Run:
-    """One run of a block."""
-
     runtime: Runtime
     block: Block
     ending: list[Chunk] | None = None  # the closing chunks, once its end has been applied
@@ -86,8 +86,11 @@ class Run:
 class LiveLanguage(BaseLanguage):
     """What live languages have in common; a subclass says how to launch its runtime and what to add."""
 
+    has_views = False
+    """Whether its tables can be sorted, filtered and exported where they are."""
     sandboxable = True
     handles_interrupts = True
+    needs_posix = "need Linux or macOS. On Windows, run Open Interpreter inside WSL."
 
     def __init__(self, computer: HasContext | None = None) -> None:
         self.context = computer.context if computer is not None else SessionContext()
@@ -105,7 +108,6 @@ class LiveLanguage(BaseLanguage):
     # -- for subclasses to say -----------------------------------------------------------------------------------
 
     def launch(self) -> Launch:
-        """How its runtime is started."""
         raise NotImplementedError
 
     def channels(self) -> Channels:
@@ -125,7 +127,7 @@ class LiveLanguage(BaseLanguage):
         """The worker ended during a block: say so, and close the block."""
         if event["startup"]:
             yield console(event["startup"], "stderr")
-        lost = "Its variables are lost; the next block starts a new one."
+        lost = "Its variables are lost. The next block starts a new session."
         yield notice(f"The {self.name} session ended ({event['how']}). {lost}\n")
         yield self.closing(event["code"], "timed_out" if event["why"] == "timed_out" else "died")
 
@@ -146,6 +148,8 @@ class LiveLanguage(BaseLanguage):
     def start(self) -> Runtime:
         """The runtime, started if there is none; the worker may still be getting ready."""
         if self.runtime is None:
+            if not hasattr(os, "fork"):
+                raise InterpreterError(f"{self.name} blocks {self.needs_posix}")
             launch = self.contained_launch()
             runtime = Runtime(launch, self.name)
             runtime.calls.tools = self.context.tools
@@ -177,7 +181,7 @@ class LiveLanguage(BaseLanguage):
         finally:
             if run is not None:
                 run.runtime.leave(run.block)
-                if run.block.last is not None and not run.runtime.is_reading:
+                if run.block.last is not None and not run.runtime.reader.is_current:
                     self._ending(run)
         if struck:
             raise KeyboardInterrupt
@@ -190,11 +194,11 @@ class LiveLanguage(BaseLanguage):
         while present is not None and place is not None and present is not place:
             present = present.within
         if old is not None and place is not present:  # it is outside the present sandbox, or in one not part of it
-            jobs, self.jobs = self.jobs, []
-            self.terminate()
-            self.jobs = jobs  # they keep running where they are
+            self.end_runtime()
             if old.block is not None:
-                lost = f"The sandbox has changed: a new {self.name} session, without the variables of before.\n"
+                lost = (
+                    f"The sandbox has changed, so this is a new {self.name} session, without the earlier variables.\n"
+                )
                 notices.append(notice(lost))
         runtime = self.start()
         if not runtime.alive:
@@ -220,27 +224,17 @@ class LiveLanguage(BaseLanguage):
         return {**changes, **self.fields()}
 
     def chunks(self, event: Frame) -> Iterator[Chunk]:
-        """What an event shows or asks."""
         match event["event"]:
-            case "stream":
-                yield console(event["text"], event["name"])
-            case "active_line":
-                yield {"type": "console", "format": "active_line", "content": event["line"]}
-            case "display":
-                yield from display_chunks(event["data"], self.context.emit_images)
-            case "called":
-                yield {"type": "status", "format": "call", "content": event["call"]}
             case "call_asks":
                 call: CallRequest = event["request"]
                 try:
-                    content = {"type": "call", "format": call.name, "content": call.prompt}
-                    yield {"type": "confirmation", "format": "tool_call", "content": content, "request": call}
+                    yield {**call.chunk, "request": call}
                 finally:
                     call.give_up()  # continuing without an answer is a no
             case "input_request":
                 prompt, password = event["prompt"][-LONGEST_PROMPT:], bool(event.get("password"))
                 request = Request("password" if password else "text", prompt)
-                yield {"type": "input_request", "content": prompt, "password": password, "request": request}
+                yield {**request.chunk, "request": request}
                 answer = request.text
                 if not request.is_answered and self.context.on_input is not None:
                     answer = self.context.on_input(prompt, password)
@@ -249,6 +243,8 @@ class LiveLanguage(BaseLanguage):
                 reply: Frame = {"eof": True} if answer is None else {"text": answer}
                 assert self.runtime is not None
                 self.runtime.send({"op": "input", "block": event["block"], **reply})
+            case _:
+                yield from event_chunks(event, self.context.emit_images)
 
     # -- the end of a block --------------------------------------------------------------------------------------
 
@@ -317,7 +313,6 @@ class LiveLanguage(BaseLanguage):
         yield {**self.closing(None, "background"), "truncated": job.path}
 
     def closing(self, exit_code: int | None, ended: str) -> Chunk:
-        """The chunk that ends a block."""
         chunk = closing_chunk(exit_code, ended)
         block = self.runtime.block if self.runtime else None
         if block is not None and block.spool.length > self.context.max_output:
@@ -339,6 +334,12 @@ class LiveLanguage(BaseLanguage):
         if self.runtime is not None:
             self.runtime.detach()
 
+    def end_runtime(self) -> None:
+        """End the runtime; the background jobs keep running where they are."""
+        jobs, self.jobs = self.jobs, []
+        self.terminate()
+        self.jobs = jobs
+
     def terminate(self) -> None:
         runtime, self.runtime, self._number = self.runtime, None, None
         self._places.clear()
@@ -355,7 +356,6 @@ class LiveLanguage(BaseLanguage):
 
     @property
     def present(self) -> int:
-        """The number of the present state."""
         if self._number is None:
             self._number = next(numbers)
         return self._number
@@ -383,11 +383,7 @@ class LiveLanguage(BaseLanguage):
         if place is not None:
             self.context.return_to(place.cwd, place.exported)
             self.known_env = dict(place.own_env)
-        self.forget_folder()
-
-    def forget_folder(self) -> None:
-        """Send the runtime to its folder again: the one it is in may be gone, and another may have its name."""
-        self.known_cwd = None
+        self.known_cwd = None  # the folder it is in may be gone, and another may have its name
 
     def check_idle(self, refusal: str) -> None:
         """Raise BusyError while a block is running."""
@@ -395,12 +391,12 @@ class LiveLanguage(BaseLanguage):
             raise BusyError(refusal)
 
     def split(self, computer: HasContext) -> tuple[Self, Restored]:
-        self.check_idle(f"A {self.name} block is running: its session cannot be split now.")
+        self.check_idle(f"A {self.name} block is running, so its session can't be copied now.")
         other = type(self)(computer)
         if not self.has_begun():
             return other, Restored()
         if self.contained_in is not None and other.context.containment is None:
-            raise NotRestorableError(IN_SANDBOX.format(name=self.name))
+            raise NotRestorableError(f"{self.name} variables in a sandbox can't be copied out of it.")
         try:
             restored = self.hand_over(other)
         except BaseException:
@@ -424,9 +420,13 @@ class LiveLanguage(BaseLanguage):
         """Give another language of the same kind, which has no runtime yet, the present state."""
         raise NotRestorableError(NOT_TAKEN_ALONG.format(name=self.name))
 
-    def take_back(self, other: Any) -> Restored:
-        """Take over what another runtime of this language has made of these variables."""
-        raise NotRestorableError(NOT_TAKEN_ALONG.format(name=self.name))
+    def save(self, most: int, seconds: float) -> Saving | None:
+        """Begin to save the variables, within these limits of bytes and time; None if there is nothing to save."""
+        return None
+
+    def load(self, data: bytes) -> Restored:
+        """Take variables that an earlier run of the session saved; NotRestorableError if none can be loaded."""
+        raise NotRestorableError(NOT_SAVED.format(name=self.name))
 
     # -- queries between blocks ----------------------------------------------------------------------------------
 
@@ -435,11 +435,24 @@ class LiveLanguage(BaseLanguage):
             return []
         return variables_from(self.query(self.runtime, {"op": "inspect"}, LISTING))
 
-    def look(self, name: str, rows: Window = (0, 50), columns: Window = (0, 50)) -> Value:
+    def look(
+        self,
+        name: str,
+        rows: Window = (0, 50),
+        columns: Window = (0, 50),
+        view: View | None = None,
+        again: bool = False,
+    ) -> Value:
         if self.runtime is None or not self.runtime.alive:
-            raise UsageError(f"There is no {name}: no {self.name} block has run.")
-        frame = {"op": "inspect", "name": name, "rows": list(rows), "columns": list(columns)}
-        return value_from(self.query(self.runtime, frame, SHOWING))
+            raise UsageError(f"There is no {name}, because no {self.name} block has run.")
+        if view is not None and not self.has_views:
+            raise UsageError(f"{self.name} tables can't be sorted, filtered or exported, only Python ones.")
+        frame = {"op": "inspect", "name": name, "rows": list(rows), "columns": list(columns), "again": again}
+        return value_from(self.query(self.runtime, frame | ({"view": asdict(view)} if view else {}), SHOWING))
+
+    def stop_looking(self) -> None:
+        if self.runtime is not None:
+            self.runtime.stop_query()
 
     def complete(self, code: str, cursor: int) -> Completions:
         frame = {"op": "complete", "code": code, "cursor": cursor}

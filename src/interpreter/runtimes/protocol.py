@@ -60,7 +60,7 @@ def object_of(**fields: Check) -> Check:
 
 
 def free(kind: type[list[Any] | dict[str, Any]], most: int) -> Check:
-    """Whatever JSON can hold, if it is not nested too deeply."""
+    """Any JSON value that is not nested too deeply."""
 
     def is_shallow(value: Any, left: int) -> bool:
         inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
@@ -113,12 +113,13 @@ FRAMES: dict[str, dict[str, Check]] = {
         "variables": optional(list_of(VARIABLE, 1000)),
         "start": optional(COUNT),
         "matches": optional(list_of(list_of(LINE, 2, least=2), 1000)),
-        "kind": optional(one_of("table", "picture", "text")),
+        "kind": optional(one_of("table", "picture", "text", "file")),
         "type": optional(LINE),
         "text": optional(TEXT),
         "data": optional(free(dict, 100)),
         "rows": optional(SIZE),
         "columns": optional(SIZE),
+        "total": optional(SIZE),
         "index": LINES,
         "header": LINES,
         "numeric": optional(list_of(flag, 10_000)),
@@ -132,7 +133,6 @@ FRAMES: dict[str, dict[str, Check]] = {
         "lost": LINES,
     },
 }
-FIELDS = {event: {"event", *checks} for event, checks in FRAMES.items()}
 
 
 class BadFrame(ValueError):
@@ -151,7 +151,7 @@ def decode(line: bytes) -> Frame:
     for name, check in FRAMES[event].items():
         if not check(frame.get(name)):
             raise BadFrame(f"`{event}` with a wrong or missing `{name}`")
-    if not frame.keys() <= FIELDS[event]:
+    if frame.keys() - FRAMES[event].keys() != {"event"}:
         raise BadFrame(f"`{event}` with an unknown field")
     return frame
 
@@ -203,8 +203,6 @@ def joined(frames: Iterable[Frame]) -> Iterator[Frame]:
 
 
 class Source(Protocol):
-    """Something that can be read."""
-
     order: int  # lower ones are served first within one round
 
     def fileno(self) -> int: ...
@@ -213,7 +211,7 @@ class Source(Protocol):
         """Read what is there; False at the end."""
 
     def ended(self) -> None:
-        """The reader does not use it any more: close it."""
+        """Close it: the reader no longer uses it."""
 
 
 class Reader:
@@ -246,11 +244,10 @@ class Reader:
 
     @property
     def is_current(self) -> bool:
-        """Whether this is the reader's own thread."""
+        """Whether this is the reader's own thread. It can finalise an abandoned generator, but not wait for itself."""
         return threading.current_thread() is self._thread
 
     def stop(self) -> None:
-        """End the thread and wait for it."""
         with self._stopping:
             if self._stopped:
                 return

@@ -30,7 +30,6 @@ ENDING = 5.0  # seconds for all processes of a runtime to end
 SOCKET_BUFFER = 1024 * 1024
 SENDING = 5  # seconds that a worker may read nothing while it is sent something
 SIGINT = int(signal.SIGINT)
-ASKING = ("input_request", "call_asks")
 PRESS_GAP = 0.03  # seconds between two signals: a program that gets nothing but signals does nothing else
 REMEMBERED_BLOCKS = 32  # finished blocks whose late output still finds its place
 
@@ -40,7 +39,7 @@ Worker = tuple[Data, Channel, "Frame | None", "int | None"]  # the connections t
 class SplitOff:
     """The supervisor of a runtime that began as a copy of another one, in the place of a `subprocess.Popen`.
 
-    It is no child of ours, so its connection shows whether it is there.
+    It is not our child process, so its connection shows whether it is alive.
     """
 
     def __init__(self, control: Control, origin: Runtime) -> None:
@@ -74,8 +73,7 @@ class Runtime:
         self.inherits = False  # it began with the variables of another one
         self.first: Runtime = self  # the one that this runtime, and maybe others before it, split off from; or itself
         self.parts: set[SplitOff] = set()  # what split off from this one
-        self.next_number = 1 + random_number(2)
-        """The number of the next block. Code of an earlier one cannot guess it, and so not speak for that block."""
+        self.next_number = 1 + random_number(2)  # of a block: code of an earlier one cannot guess it and speak for it
         self.calls = Calls(name, launch.containment, self.send)
         self.snapshots = Snapshots(self)
         self._blocks: OrderedDict[int, Block] = OrderedDict()
@@ -145,8 +143,8 @@ class Runtime:
 
     def _listen_to(self, supervisor: socket.socket) -> None:
         self.control = Control(supervisor, self._supervisor_said, self._supervisor_ended)
-        self._reader = Reader(f"{self.name} session", self.tend)
-        self._reader.watch(self.control)
+        self.reader = Reader(f"{self.name} session", self.tend)
+        self.reader.watch(self.control)
         if self._folder is not None:
             self.control.say(f"folder {self._folder}")
 
@@ -161,8 +159,8 @@ class Runtime:
         startup, writer = os.pipe()
         # the worker's own output: before it is ready, the reason why it cannot start; then it belongs to the block
         self._startup = Channel(None, startup, "stderr")
-        self._reader.watch(self._data)
-        self._reader.watch(self._startup)
+        self.reader.watch(self._data)
+        self.reader.watch(self._startup)
         null = os.open(os.devnull, os.O_RDWR)
         fds = [theirs.fileno(), null, writer, writer]
         try:
@@ -181,7 +179,7 @@ class Runtime:
         return self._data, self._startup, self.ready, self.pid
 
     def restore_worker(self, worker: Worker | None) -> None:
-        """There is no new worker after all: continue with the previous one, if any."""
+        """No new worker started: continue with the previous one, if any."""
         self.alive = worker is not None and not self.control.lost
         if worker is not None:
             self._data, self._startup, self.ready, self.pid = worker
@@ -196,7 +194,7 @@ class Runtime:
                 process.kill()
                 process.wait()
             self._process = None
-            self._reader.stop()
+            self.reader.stop()
             self.snapshots.states.clear()
         if self._process is None:
             self.start()
@@ -217,7 +215,7 @@ class Runtime:
         return self._folder
 
     def close(self) -> None:
-        """End the worker and every process that came from it; its calls get no answers any more."""
+        """End the worker and all its descendants; its calls get no answers."""
         self.calls.abandon()
         if self._process is not None:
             process, self._process = self._process, None
@@ -230,7 +228,7 @@ class Runtime:
                 self._staying = process
             else:
                 process.wait()
-            self._reader.stop()
+            self.reader.stop()
             self.alive = False
             self._forget_refusal()
             for block in self._blocks.values():
@@ -263,15 +261,12 @@ class Runtime:
             except BlockingIOError:
                 self._reject(self._data, "more than it reads")
 
-    def take_terminal(self, theirs: int, ours: Channel) -> None:
-        """Give the next worker a controlling terminal; what appears there belongs to the running block."""
+    def set_terminal(self, ours: Channel | None, theirs: list[int]) -> None:
+        """Give the next worker a controlling terminal, or none; what appears there belongs to the running block."""
         self._terminal = ours
-        self._reader.watch(ours)
-        self.control.command("terminal 1", [theirs])
-
-    def leave_terminal(self) -> None:
-        self._terminal = None
-        self.control.command("terminal 0")
+        if ours is not None:
+            self.reader.watch(ours)
+        self.control.command(f"terminal {len(theirs)}", theirs)
 
     def retire(self, farewell: bytes) -> None:
         """Have the worker end by itself, at a message that it understands; the next block gets a new one."""
@@ -320,7 +315,7 @@ class Runtime:
             channel = Channel(block, fd, name, channels.plain)
             channel.before = self._terminal  # the echo of a key before what it led to
             block.channels.append(channel)
-            self._reader.watch(channel)
+            self.reader.watch(channel)
         frame = {"op": "run", "block": block.number, "code": code, **channels.fields, **fields}
         sends = channels.sends
         if snapshot is not None:
@@ -335,7 +330,7 @@ class Runtime:
             self.ended.wait()
             self._report_exit(block)
         if timeout is not None:
-            self._reader.wake()
+            self.reader.wake()
         return block
 
     def _add_block(self, code: str, clock: Clock | None = None) -> Block:
@@ -369,7 +364,8 @@ class Runtime:
                 continue
             if event is block.last:
                 break
-            if block.last is None or event["event"] not in ASKING:  # a block that has ended needs no answers
+            # a block that has ended needs no answers
+            if block.last is None or event["event"] not in ("input_request", "call_asks"):
                 yield event
             handled = event
         yield event
@@ -392,13 +388,8 @@ class Runtime:
             return
         block.stop_waiting()
         self.interrupt()
-        if not self.is_reading:
+        if not self.reader.is_current:
             block.ended.wait()
-
-    @property
-    def is_reading(self) -> bool:
-        """Whether this is the reader thread. It can finalise an abandoned generator, but not wait for itself."""
-        return self._reader.is_current
 
     def leave(self, block: Block) -> None:
         """The consumer leaves: end the block and drop its events."""
@@ -411,7 +402,7 @@ class Runtime:
         block = self._attached()
         if block is not None:
             block.interrupt()
-            self._reader.wake()
+            self.reader.wake()
             now = time.monotonic()
             if now - block.pressed >= PRESS_GAP:
                 block.pressed = now
@@ -452,15 +443,23 @@ class Runtime:
             self.send({**frame, "query": self._query})
             if not self.alive:  # it ended before there was this query to give up
                 answer.put(None)
-            with contextlib.suppress(queue.Empty):
-                return answer.get(timeout=timeout)
+            try:
+                with contextlib.suppress(queue.Empty):
+                    return answer.get(timeout=timeout)
+            except KeyboardInterrupt:
+                self.stop_query()
+                raise
             if early:
                 return None
-            if not self.busy and self.launch.dialect is None and not self.launch.interrupt_frames:
-                self.control.command(f"nudge {SIGINT}")  # it is caught in some __repr__ of the user's
+            self.stop_query()
             with contextlib.suppress(queue.Empty):
                 return answer.get(timeout=timeout / 3)
             return None
+
+    def stop_query(self) -> None:
+        """Interrupt what answers a query, such as some __repr__ of the user's; from any thread."""
+        if not self.busy and self.launch.dialect is None and not self.launch.interrupt_frames:
+            self.control.command(f"nudge {SIGINT}")
 
     # -- called by the reader thread -----------------------------------------------------------------------------
 
@@ -515,7 +514,7 @@ class Runtime:
                 if frame["query"] == self._query:  # an older query has been given up
                     self._answer.put(frame)
             case "done" | "input_request" | "call" as event if block is None and frame.get("how") != "names":
-                raise BadFrame(f"`{event}` for a block that it does not run")
+                raise BadFrame(f"`{event}` for a block that it is not running")
             case "sync":
                 if self.block:
                     self.block.drain_channels()
@@ -604,7 +603,6 @@ class Runtime:
 
 
 def random_number(size: int) -> int:
-    """A number of so many random bytes."""
     return int.from_bytes(os.urandom(size), "little")
 
 

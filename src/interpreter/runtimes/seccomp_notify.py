@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import platform
 import select
@@ -148,6 +147,8 @@ class Gate:
         threading.Thread(target=self._serve, args=(listener,), name="preview gate", daemon=True).start()
 
     def _serve(self, listener: int) -> None:
+        import fcntl
+
         poll = select.poll()
         poll.register(listener, select.POLLIN)
         try:

@@ -13,8 +13,6 @@ import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable
-
     from interpreter.runtimes.supervisor import Supervisor
 
 PRESSURE = b"some 200000 2000000\0"  # programs waited for memory for 0.2 s within 2 s
@@ -53,7 +51,6 @@ class Snapshot:
         return bool(poll.poll(FORK_TIMEOUT)) and self.listen()
 
     def wake(self, word: bytes, fds: list[int]) -> bool:
-        """Resume it with these descriptors."""
         if not self.pid and not (self.wait() and self.pid):
             return False
         prefer_to_kill(self.pid, SCORE)
@@ -76,9 +73,9 @@ class Snapshot:
 class Snapshots:
     """The states that the runtime can return to, the oldest first."""
 
-    def __init__(self, poll: select.poll, say: Callable[[str], None], origin: int | None) -> None:
-        self.poll, self.say = poll, say
-        self.origin = _socket.socket(fileno=origin) if origin is not None else None
+    def __init__(self, supervisor: Supervisor) -> None:
+        self.supervisor, self.poll = supervisor, supervisor.poll
+        self.origin = _socket.socket(fileno=supervisor.origin) if supervisor.origin is not None else None
         self.kept: dict[str, Snapshot] = {}
         self.apart: list[Snapshot] = []  # runtimes that split off, known by their socket for as long as they live
         self.ending: list[int] = []  # killed, and maybe not gone yet
@@ -88,7 +85,7 @@ class Snapshots:
         try:  # have the kernel report when programs wait for memory
             self.pressure = os.open("/proc/pressure/memory", os.O_RDWR | os.O_NONBLOCK)
             os.write(self.pressure, PRESSURE)
-            poll.register(self.pressure, select.POLLPRI)
+            self.poll.register(self.pressure, select.POLLPRI)
         except OSError:
             pass  # not Linux, or switched off
 
@@ -195,7 +192,7 @@ class Snapshots:
             snapshot.end()
             self.ending = [pid for pid in self.ending if os.path.exists("/proc/%d" % pid)] + [snapshot.pid or 0]
             if told:
-                self.say("gone %s" % state)
+                self.supervisor.say("gone %s" % state)
 
     def pids(self) -> list[int]:
         """The processes that are snapshots, or were until just now."""
@@ -212,80 +209,78 @@ class Snapshots:
         if self.pressure is not None:
             os.close(self.pressure)
 
+    # -- commands ----------------------------------------------------------------------------------------------
 
-# -- a snapshot takes the worker's place: for good, in a dry run, or in a separate runtime -----------------------------
+    def obey(self, command: str, argument: str) -> None:
+        supervisor = self.supervisor
+        if command == "snapshot":
+            self.expect(supervisor.fds.pop(0), *argument.split())
+        elif command == "forget":
+            for state in argument.split():
+                self.end(state)
+        elif command == "promote":
+            self.promote(argument, supervisor.take_fds(4))
+        elif command == "try":
+            entrance = supervisor.take_fds(1)
+            supervisor.suspended, supervisor.pid, supervisor.late = supervisor.pid, None, ""
+            self.promote(argument, supervisor.take_fds(4) + entrance)
+            if supervisor.pid is None:
+                supervisor.suspended, supervisor.pid = None, supervisor.suspended
+        elif command == "settle":
+            word, *place = argument.split()
+            self.settle(word == "keep", int(place[0]) if place else 0)
+        elif command == "split":
+            fds = supervisor.take_fds(5)
+            snapshot = self.wake(argument, b"split", fds) if self.has(argument) else None
+            if snapshot is not None:
+                self.leave_alone(snapshot)
+            for fd in fds:
+                os.close(fd)
+            supervisor.say("%s %s" % ("split" if snapshot is not None else "missing", argument))
 
-
-def obey(supervisor: Supervisor, command: str, argument: str) -> None:
-    """Carry out one of the commands promote, try, settle and split."""
-    if command == "promote":
-        promote(supervisor, argument, supervisor.take_fds(4))
-    elif command == "try":
-        entrance = supervisor.take_fds(1)
-        supervisor.suspended, supervisor.pid, supervisor.late = supervisor.pid, None, ""
-        promote(supervisor, argument, supervisor.take_fds(4) + entrance)
-        if supervisor.pid is None:
-            supervisor.suspended, supervisor.pid = None, supervisor.suspended
-    elif command == "settle":
-        word, *place = argument.split()
-        settle(supervisor, word == "keep", int(place[0]) if place else 0)
-    elif command == "split":
-        fds = supervisor.take_fds(5)
-        kept: Snapshots = supervisor.snapshots
-        snapshot = kept.wake(argument, b"split", fds) if kept.has(argument) else None
-        if snapshot is not None:
-            kept.leave_alone(snapshot)
+    def promote(self, state: str, fds: list[int]) -> None:
+        """A snapshot takes the worker's place: for good, or in a dry run."""
+        supervisor, pid = self.supervisor, None
+        if self.has(state):
+            supervisor.end_worker()
+            snapshot = self.wake(state, b"go on", fds)
+            if snapshot is not None:
+                alive = len(fds) <= 4 or snapshot.wait()  # in a dry run it becomes our child, and has a new pid
+                snapshot.socket.close()
+                pid = snapshot.pid if alive else None
         for fd in fds:
             os.close(fd)
-        supervisor.say("%s %s" % ("split" if snapshot is not None else "missing", argument))
-
-
-def promote(supervisor: Supervisor, state: str, fds: list[int]) -> None:
-    pid = None
-    kept: Snapshots = supervisor.snapshots
-    if kept.has(state):
-        supervisor.end_worker()
-        snapshot = kept.wake(state, b"go on", fds)
-        if snapshot is not None:
-            alive = len(fds) <= 4 or snapshot.wait()  # in a dry run it becomes our child, and has a new pid
-            snapshot.socket.close()
-            pid = snapshot.pid if alive else None
-    for fd in fds:
-        os.close(fd)
-    if pid is None:
-        supervisor.say("missing %s" % state)
-        return
-    supervisor.pid = pid
-    supervisor.lead(pid)
-    supervisor.say("spawned %d" % pid)
-    for other in supervisor.descendants():
-        try:
-            name = content("/proc/%d/comm" % other).decode("utf-8", "replace").strip()
-        except OSError:
-            name = "process"
-        supervisor.say("left %d %s" % (other, name))
-    supervisor.say("promoted %s" % state)
-
-
-def settle(supervisor: Supervisor, keep: bool, place: int) -> None:
-    """The dry run is over: end one of the two workers, and with the copy everything in its mount namespace."""
-    if keep:
-        supervisor.suspended, supervisor.pid = supervisor.pid, supervisor.suspended
-    supervisor.end_worker()
-    while place and (there := [pid for pid in supervisor.descendants() if mount_namespace(pid) == place]):
-        for pid in there:
+        if pid is None:
+            supervisor.say("missing %s" % state)
+            return
+        supervisor.pid = pid
+        supervisor.lead(pid)
+        supervisor.say("spawned %d" % pid)
+        for other in supervisor.descendants():
             try:
-                os.kill(pid, signal.SIGKILL)
-            except (ProcessLookupError, PermissionError):
-                pass  # gone already, or no longer ours (a set-uid program)
-        supervisor.reap()
-    worker, supervisor.suspended = supervisor.suspended, None
-    supervisor.pid = worker
-    if worker:
-        supervisor.lead(worker)
-    elif supervisor.late:
-        supervisor.say(supervisor.late)
-    supervisor.say("settled")
+                name = content("/proc/%d/comm" % other).decode("utf-8", "replace").strip()
+            except OSError:
+                name = "process"
+            supervisor.say("left %d %s" % (other, name))
+        supervisor.say("promoted %s" % state)
+
+    def settle(self, keep: bool, place: int) -> None:
+        """The dry run is over: end one of the two workers, and with the copy everything in its mount namespace."""
+        supervisor = self.supervisor
+        if keep:
+            supervisor.suspended, supervisor.pid = supervisor.pid, supervisor.suspended
+        supervisor.end_worker()
+        while place and (there := [pid for pid in supervisor.descendants() if mount_namespace(pid) == place]):
+            for pid in there:
+                supervisor.send_signal(pid, signal.SIGKILL)
+            supervisor.reap()
+        worker, supervisor.suspended = supervisor.suspended, None
+        supervisor.pid = worker
+        if worker:
+            supervisor.lead(worker)
+        elif supervisor.late:
+            supervisor.say(supervisor.late)
+        supervisor.say("settled")
 
 
 def mount_namespace(pid: int) -> int | None:

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import queue
+import select
 import socket
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from interpreter.host.files import Folder
 from interpreter.runtimes.protocol import Frame
-from interpreter.runtimes.state import numbers
+from interpreter.runtimes.state import Saved, Saving, numbers
 
 if TYPE_CHECKING:
     from interpreter.runtimes.runtime import Runtime, Worker
 
 TIMEOUT = 60.0  # seconds; a machine that is short of memory is slow
 CARRY_TIMEOUT = 600.0
+LOADING = 60.0
+EVERYTHING = "all variables"
+LONGEST_REPORT = 1024 * 1024  # bytes of what a worker says about saved variables
+LONGEST_NAME = 200
 NO_LIMIT = 1000  # snapshots: the copy of a dry run pushes none out
 
 
@@ -122,9 +130,48 @@ class Snapshots:
         self._runtime.close()
         return lost
 
-    def _move(self, op: str, path: Path) -> list[str]:
-        answer = self._runtime.query({"op": op, "path": str(path)}, CARRY_TIMEOUT, early=True)
-        return ["all variables"] if answer is None else answer.get("lost") or []
+    def save(self, most: int, seconds: float) -> Saving:
+        """Have a copy of the worker write its variables to a file, at most so many bytes; blocks need not wait."""
+        folder, name = self._runtime.folder, f"saved-{next(numbers)}"
+        reader, writer = os.pipe()
+        frame = {"op": "save", "path": str(folder / name), "most": most, "seconds": seconds}
+        try:
+            self._runtime.send(frame, [writer])
+        finally:
+            os.close(writer)
+
+        def wait() -> Saved | None:
+            end, said = time.monotonic() + seconds + 1, b""
+            try:
+                while select.select([reader], [], [], max(0, end - time.monotonic()))[0]:
+                    if not (part := os.read(reader, 65536)) or len(said) > LONGEST_REPORT:
+                        break
+                    said += part
+                with Folder(folder) as files:  # code can put anything there
+                    data = files.read_bytes(name, most + 1)
+                    files.unlink(name)
+                lists = json.loads(said)
+                saved, lost = ([str(each)[:LONGEST_NAME] for each in lists[key]] for key in ("saved", "lost"))
+                return Saved(data, saved, lost, bool(lists.get("late"))) if len(data) <= most else None
+            except (OSError, ValueError, TypeError, KeyError, AttributeError):
+                return None
+            finally:
+                os.close(reader)
+
+        return wait
+
+    def load(self, data: bytes) -> list[str]:
+        """Give the worker variables that were saved; what could not be loaded."""
+        path = self._runtime.folder / "variables"
+        with Folder(self._runtime.folder) as files:
+            files.write_bytes(path.name, data, 0o600)
+        lost = self._move("unpack", path, LOADING)
+        self._runtime.inherits = True
+        return lost
+
+    def _move(self, op: str, path: Path, timeout: float = CARRY_TIMEOUT) -> list[str]:
+        answer = self._runtime.query({"op": op, "path": str(path)}, timeout, early=True)
+        return [EVERYTHING] if answer is None else answer.get("lost") or []
 
     def split(self, other: Runtime) -> Frame | None:
         """Begin another runtime from the present state; what its worker says of itself, None if that failed."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,8 +39,6 @@ class Completions:
 
 @dataclass(frozen=True)
 class Text:
-    """A value as text."""
-
     type: str
     text: str
 
@@ -63,13 +62,39 @@ class Table:
     header: Sequence[str] = ()
     numeric: Sequence[bool] = ()
     cells: Sequence[Sequence[str]] = field(default_factory=list)
+    total: int = 0
+    """The rows without a filter."""
 
 
-Value = Text | Picture | Table
+@dataclass(frozen=True)
+class File:
+    """A view of a table as the content of a file."""
+
+    type: str
+    rows: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class View:
+    """How to look at a table, which stays as it is. `stats` is a column, or empty for all: what it holds, in figures.
+
+    `export` is `csv`, `tsv`, `parquet` or `xlsx`: the whole view as a file of that kind.
+    """
+
+    sort: str = ""
+    descending: bool = False
+    filter: str = ""
+    find: str = ""
+    columns: tuple[str, ...] = ()
+    stats: str | None = None
+    export: str = ""
+
+
+Value = Text | Picture | Table | File
 
 
 def variables_from(answer: dict[str, Any]) -> list[Variable]:
-    """The variables of a driver's answer."""
     rows = answer.get("variables") or ()
     return [Variable(**{name: value for name, value in row.items() if value is not None}) for row in rows]
 
@@ -81,14 +106,19 @@ def completions_from(answer: dict[str, Any] | None, cursor: int) -> Completions:
 
 
 def value_from(answer: dict[str, Any]) -> Value:
-    """The value of a driver's answer."""
     kind = answer.get("type") or ""
     match answer.get("kind"):
         case "table":
             index, header, numeric, cells = (answer.get(name) or [] for name in ("index", "header", "numeric", "cells"))
             if len({len(header), len(numeric), len(cells)}) > 1 or any(len(column) != len(index) for column in cells):
-                raise UsageError("The session sent a table that is not whole.")
-            return Table(kind, answer.get("rows") or 0, answer.get("columns") or 0, index, header, numeric, cells)
+                raise UsageError("The session sent an incomplete table.")
+            rows, columns = answer.get("rows") or 0, answer.get("columns") or 0
+            return Table(kind, rows, columns, index, header, numeric, cells, answer.get("total") or rows)
+        case "file":
+            try:
+                return File(kind, answer.get("rows") or 0, base64.b64decode(answer.get("text") or ""))
+            except ValueError:
+                raise UsageError("The session sent an incomplete file.") from None
         case "picture":
             return Picture(kind, answer.get("data") or {})
         case _:
@@ -124,15 +154,24 @@ class Restored:
     running: list[str] = field(default_factory=list)  # child processes that keep running without a parent
 
     def __str__(self) -> str:
-        said = []
-        if self.lost:
-            said.append(f"Not brought back: {listed(self.lost)}.")
-        if self.running:
-            said.append(f"Still running, on its own: {listed(self.running)}.")
-        return " ".join(said)
+        parts = {"Not restored": self.lost, "Still running independently": self.running}
+        return " ".join(f"{words}: {listed(things)}." for words, things in parts.items() if things)
+
+
+@dataclass(frozen=True)
+class Saved:
+    """The variables of a runtime as bytes, for a later run of the session."""
+
+    data: bytes
+    names: list[str] = field(default_factory=list)
+    lost: list[str] = field(default_factory=list)  # variables that could not be saved
+    is_late: bool = False  # there was no time for some of them
+
+
+Saving = Callable[[], "Saved | None"]
+"""Waits for the variables to be saved; None if that failed or took too long."""
 
 
 def listed(things: list[str]) -> str:
-    """Each once, with its count."""
     counted = {thing: things.count(thing) for thing in things}
     return ", ".join(thing if count == 1 else f"{thing} (and {count - 1} more)" for thing, count in counted.items())

@@ -83,7 +83,6 @@ class Supervisor:
         self.pending = b""
         self.poll = select.poll()
         self.kept: Any = None  # the `Snapshots` of snapshot_store.py, once the first is taken
-        self.store: dict[str, Any] = {}  # what snapshot_store.py defines
         self.origin: int | None = None  # the line to the supervisor that this runtime split off from
         wake, waker = _socket.socketpair()  # code in a sandbox could open a pipe in /proc/1/fd, and pretend signals
         self.wake, self.waker = wake.detach(), waker.detach()
@@ -113,7 +112,7 @@ class Supervisor:
                 break
         while found := self.descendants(everything=True):
             for pid in found:
-                send_signal(pid, signal.SIGKILL)
+                self.send_signal(pid, signal.SIGKILL)
             try:
                 os.waitpid(-1, 0)
             except ChildProcessError:
@@ -140,8 +139,7 @@ class Supervisor:
     def snapshots(self) -> Any:
         if self.kept is None:
             path = os.path.join(os.path.dirname(ORIGIN[1]), "snapshot_store.py")
-            self.store = run_file(path, "interpreter_snapshot_store")
-            self.kept = self.store["Snapshots"](self.poll, self.say, self.origin)
+            self.kept = run_file(path, "interpreter_snapshot_store")["Snapshots"](self)
         return self.kept
 
     def apart(self) -> list[int]:
@@ -156,15 +154,15 @@ class Supervisor:
         """
         apart = self.apart()
         ours = [] if everything else [self.pid, *(self.kept.pids() if self.kept is not None else [])]
-        parents, started = process_table()
+        table = process_table()
         found: list[int] = []
         frontier = [os.getpid()]
         while frontier:
             above = frontier.pop()
-            below = [pid for pid, parent in parents.items() if parent == above and pid not in apart]
+            below = [pid for pid, (parent, _) in table.items() if parent == above and pid not in apart]
             frontier += below
             found += below
-        return [pid for pid in found if started.get(pid, started_from) >= started_from and pid not in ours]
+        return [pid for pid in found if table[pid][1] >= started_from and pid not in ours]
 
     def receive(self) -> bool:
         """Carry out the commands that arrived; False when the host is gone."""
@@ -188,18 +186,18 @@ class Supervisor:
             self.spawn(self.take_fds(4))
         elif command in ("signal", "nudge"):
             if self.pid:
-                send_signal(-self.pid if command == "signal" else self.pid, int(argument))
+                self.send_signal(-self.pid if command == "signal" else self.pid, int(argument))
             self.say("obeyed")
         elif command == "sweep":
             is_init = os.getpid() == 1  # of a sandbox: stop the rest, so that none can fork meanwhile
             if is_init:
-                send_signal(-1, signal.SIGSTOP)
+                self.send_signal(-1, signal.SIGSTOP)
             for pid in self.descendants(started_from=int(argument)):
-                send_signal(pid, signal.SIGKILL)
+                self.send_signal(pid, signal.SIGKILL)
             if is_init:
-                send_signal(-1, signal.SIGCONT)
+                self.send_signal(-1, signal.SIGCONT)
         elif command == "kill" and self.pid:
-            send_signal(self.pid, signal.SIGKILL)
+            self.send_signal(self.pid, signal.SIGKILL)
         elif command == "terminal":
             import fcntl
 
@@ -221,14 +219,14 @@ class Supervisor:
             os.close(HELD)
         elif command == "folder":
             self.folder = argument
-        elif command == "snapshot":
-            self.snapshots.expect(self.fds.pop(0), *argument.split())
-        elif command == "forget":
-            for state in argument.split():
-                self.snapshots.end(state)
-        elif command in ("promote", "try", "settle", "split"):
-            _ = self.snapshots
-            self.store["obey"](self, command, argument)
+        elif command in ("snapshot", "forget", "promote", "try", "settle", "split"):
+            self.snapshots.obey(command, argument)
+
+    def send_signal(self, pid: int, number: int) -> None:
+        try:
+            os.kill(pid, number)
+        except (ProcessLookupError, PermissionError):
+            pass  # gone already, or no longer ours (a set-uid program)
 
     def take_fds(self, count: int) -> list[int]:
         """The next of the descriptors that came along."""
@@ -238,7 +236,7 @@ class Supervisor:
     def end_worker(self) -> None:
         worker, self.pid = self.pid, None
         if worker:
-            send_signal(worker, signal.SIGKILL)
+            self.send_signal(worker, signal.SIGKILL)
             try:
                 os.waitpid(worker, 0)  # it may hold a port, and only now are its snapshots our children
             except ChildProcessError:
@@ -332,7 +330,11 @@ def run_file(path: str, name: str) -> dict[str, Any]:
 def become_worker(worker: list[str], fds: list[int]) -> None:
     """In the forked child: put the descriptors in place and run the driver or the program; never returns."""
     data, *streams = fds
-    found = load_inherited()
+    env = inherited()
+    is_late = env != dict(os.environ)
+    if is_late:
+        os.environ.clear()
+        os.environ.update(env)
     if worker[0] == "stdin":
         os.close(streams[0])
         streams[0] = data
@@ -345,7 +347,8 @@ def become_worker(worker: list[str], fds: list[int]) -> None:
         sys.argv = [""]
         folder = os.path.dirname(ORIGIN[1])
         sys.path[:] = [entry for entry in sys.path if entry != folder]  # the user's imports must not find our files
-        find_packages(found)
+        if is_late:
+            find_packages()
         scope = run_file(worker[1], "interpreter_driver")
         status = 0
         try:
@@ -369,20 +372,10 @@ def become_worker(worker: list[str], fds: list[int]) -> None:
         os._exit(127)
 
 
-def load_inherited() -> bool:
-    """In the child: take the environment that is for it; whether it is another one than ours."""
-    env = inherited()
-    if env == dict(os.environ):
-        return False
-    os.environ.clear()
-    os.environ.update(env)
-    return True
-
-
-def find_packages(is_late: bool) -> None:
+def find_packages() -> None:
     """In the child: search where Python would have searched, had it known the variables when it started."""
     site: Any = sys.modules.get("site")
-    if not is_late or site is None:
+    if site is None:
         return
     paths = [os.path.abspath(entry) for entry in os.environ.get("PYTHONPATH", "").split(os.pathsep) if entry]
     sys.path[0:0] = [entry for entry in paths if entry not in sys.path]
@@ -398,13 +391,12 @@ def find_packages(is_late: bool) -> None:
             os.write(2, ("Error in sitecustomize: %r\n" % error).encode())
 
 
-def process_table() -> tuple[dict[int, int], dict[int, int]]:
+def process_table() -> dict[int, tuple[int, int]]:
     """The parent and the start time of each process, by its number."""
-    parents: dict[int, int] = {}
-    started: dict[int, int] = {}
-    if not os.path.exists("/proc/self/stat"):  # macOS (untested): parents only, so a sweep takes every descendant
+    if not os.path.exists("/proc/self/stat"):  # macOS (untested): no times, so a sweep takes every descendant
         rows = [row.split() for row in os.popen("ps -axo pid=,ppid=").read().split("\n") if row.strip()]
-        return {int(pid): int(parent) for pid, parent in rows}, started
+        return {int(pid): (int(parent), sys.maxsize) for pid, parent in rows}
+    found: dict[int, tuple[int, int]] = {}
     for name in os.listdir("/proc"):
         if name.isdigit():
             try:
@@ -412,15 +404,8 @@ def process_table() -> tuple[dict[int, int], dict[int, int]]:
                     fields = file.read().rpartition(b")")[2].split()
             except OSError:
                 continue  # it ended while we looked
-            parents[int(name)], started[int(name)] = int(fields[1]), int(fields[19])
-    return parents, started
-
-
-def send_signal(pid: int, number: int) -> None:
-    try:
-        os.kill(pid, number)
-    except (ProcessLookupError, PermissionError):
-        pass  # gone already, or no longer ours (a set-uid program)
+            found[int(name)] = int(fields[1]), int(fields[19])
+    return found
 
 
 def adopt_orphans() -> None:

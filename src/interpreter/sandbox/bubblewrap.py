@@ -8,12 +8,13 @@ import os
 import platform
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from interpreter.errors import SandboxUnavailableError
 from interpreter.host import processes
+from interpreter.host.files import left_behind
+from interpreter.runtimes.seccomp_notify import CALLS
 from interpreter.sandbox.places import APART, Places, is_inside
 from interpreter.sandbox.sandbox import MEGABYTE, Limits
 
@@ -75,11 +76,6 @@ def arguments(
     return mounts
 
 
-def environment(env: dict[str, str], cwd: str) -> list[str]:
-    variables = [word for name, value in env.items() for word in ("--setenv", name, value)]
-    return ["--chdir", cwd, "--clearenv", *variables]
-
-
 def system() -> Iterator[str]:
     """Devices, processes and run-time files of its own."""
     yield from ("--dev", "/dev", "--size", str(MEMORY_FOLDER), "--perms", "1777", "--tmpfs", "/dev/shm")
@@ -112,7 +108,9 @@ def available() -> str:
     installed = [f"{folder}/bwrap" for folder in (*os.defpath.split(":"), "/usr/local/bin")]
     program = next(filter(None, map(processes.which, [*installed, "bwrap"])), None)
     if program is None:
-        raise SandboxUnavailableError(f"The sandbox needs bubblewrap, which is not installed: {PACKAGES}.")
+        raise SandboxUnavailableError(
+            f"The sandbox needs bubblewrap, which is not installed. To install it: {PACKAGES}."
+        )
     if trouble := trouble_with(program):
         raise SandboxUnavailableError(trouble)
     return program
@@ -138,10 +136,10 @@ def trouble_with(program: str) -> str:
     try:
         done = processes.run(probe, timeout=20)
     except OSError as error:
-        return f"The sandbox cannot be made: {program}: {error}"
+        return f"Can't start the sandbox: {program}: {error}"
     if done.returncode == 0:
         return ""
-    return f"The sandbox cannot be made; bubblewrap says: {done.complaint}. {remedy()}"
+    return f"Can't start the sandbox. bubblewrap says: {done.complaint}. {remedy()}"
 
 
 def remedy() -> str:
@@ -151,9 +149,9 @@ def remedy() -> str:
         except OSError:
             continue
         if value == bad:
-            return f"User namespaces are switched off here. To switch them on: {command}"
+            return f"User namespaces are disabled on this machine. To enable them: {command}"
     return (
-        "It needs bubblewrap 0.8 or later and user namespaces. In a container, start that with `docker run "
+        "It needs bubblewrap 0.8 or later and user namespaces. If this is a container, start it with `docker run "
         "--security-opt seccomp=unconfined --security-opt apparmor=unconfined`, or use --sandbox container:IMAGE."
     )
 
@@ -171,55 +169,43 @@ OWNERS_RIGHTS = 0o6000  # set-user-ID and set-group-ID
 CREATES = 0o100 | 0o20000000  # O_CREAT, O_TMPFILE
 
 
-@dataclass(frozen=True)
-class Machine:
-    """The numbers of the calls of one kind of processor."""
-
-    name: int  # the kernel's own for it
-    socket: int
-    socketpair: int
-    ioctl: int
-    refused: tuple[int, ...]
-    missing: tuple[int, ...]  # as if the kernel were older: io_uring, and openat2, whose arguments cannot be seen
-    modes: dict[int, tuple[int, int | None]]  # calls with a mode: its argument, and that of flags that make it count
-    reaching: dict[int, int]  # calls that change another process, and the argument that says which
-
-
-# Refused are, in this order: keyrings, bpf, perf, userfaultfd, modules, kexec, mounts, namespaces, file handles, swap,
-# reboot, chroot, accounting, quotas, taking another's descriptors, again mounts. Reaching are ptrace, process_vm_readv,
-# process_vm_writev and prlimit64.
-MACHINES = {
-    "x86_64": Machine(
-        name=0xC000003E,
-        socket=41,
-        socketpair=53,
-        ioctl=16,
-        refused=(
-            *(248, 249, 250, 321, 298, 323, 175, 176, 313, 246, 320, 165, 166, 155, 428, 429, 430, 431, 432, 433, 442),
-            *(308, 272, 304, 167, 168, 169, 161, 163, 179, 438, 467),
-        ),
-        missing=(425, 426, 427, 437),
-        modes={
-            **dict.fromkeys((90, 91, 133, 85), (1, None)),  # chmod, fchmod, mknod, creat
-            **dict.fromkeys((268, 452, 259), (2, None)),  # fchmodat, fchmodat2, mknodat
-            2: (2, 1),
-            257: (3, 2),  # open, openat
-        },
-        reaching={101: 1, 310: 0, 311: 0, 302: 0},
-    ),
-    "aarch64": Machine(
-        name=0xC00000B7,
-        socket=198,
-        socketpair=199,
-        ioctl=29,
-        refused=(
-            *(217, 218, 219, 280, 241, 282, 105, 106, 273, 104, 294, 40, 39, 41, 428, 429, 430, 431, 432, 433, 442),
-            *(268, 97, 265, 224, 225, 142, 51, 89, 60, 438, 467),
-        ),
-        missing=(425, 426, 427, 437),
-        modes={52: (1, None), **dict.fromkeys((53, 452, 33), (2, None)), 56: (3, 2)},
-        reaching={117: 1, 270: 0, 271: 0, 261: 0},
-    ),
+# The numbers of calls on x86_64 and on aarch64; None where there is no such call.
+MACHINES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}  # the kernel's own name for each, in that order
+SOCKET, SOCKETPAIR, IOCTL = (41, 198), (53, 199), (16, 29)
+_MORE_CALLS = {
+    "request_key": (249, 218),
+    "perf_event_open": (298, 241),
+    "userfaultfd": (323, 282),
+    "open_by_handle_at": (304, 265),
+    "chroot": (161, 51),
+    "open_tree_attr": (467, 467),
+}
+_REFUSED = (
+    "add_key request_key keyctl bpf perf_event_open userfaultfd init_module delete_module finit_module kexec_load "
+    "kexec_file_load mount umount2 pivot_root open_tree move_mount fsopen fsconfig fsmount fspick mount_setattr setns "
+    "unshare open_by_handle_at swapon swapoff reboot chroot acct quotactl pidfd_getfd open_tree_attr"
+)
+REFUSED = {name: (CALLS | _MORE_CALLS)[name] for name in _REFUSED.split()}
+# As if the kernel were older: io_uring, and openat2, whose arguments cannot be seen. The same on every machine.
+MISSING = (425, 426, 427, 437)
+# Calls with a mode: their numbers, its argument, and that of flags that make it count.
+MODES: dict[str, tuple[tuple[int | None, int | None], int, int | None]] = {
+    "chmod": ((90, None), 1, None),
+    "fchmod": ((91, 52), 1, None),
+    "mknod": ((133, None), 1, None),
+    "creat": ((85, None), 1, None),
+    "fchmodat": ((268, 53), 2, None),
+    "fchmodat2": ((452, 452), 2, None),
+    "mknodat": ((259, 33), 2, None),
+    "open": ((2, None), 2, 1),
+    "openat": ((257, 56), 3, 2),
+}
+# Calls that change another process: their numbers, and the argument that says which.
+REACHING = {
+    "ptrace": ((101, 117), 1),
+    "process_vm_readv": ((310, 270), 0),
+    "process_vm_writev": ((311, 271), 0),
+    "prlimit64": ((302, 261), 0),
 }
 
 NUMBER, MACHINE, ARGUMENTS = 0, 4, 16  # where the filter finds them
@@ -227,28 +213,30 @@ NUMBER, MACHINE, ARGUMENTS = 0, 4, 16  # where the filter finds them
 
 def seccomp_filter(unix_sockets: bool = False) -> bytes | None:
     """The filter for this machine, for the kernel to run at each call; None if there is none and none is needed."""
-    known = MACHINES.get(platform.machine())
-    if known is None:
+    if platform.machine() not in MACHINES:
         if not unix_sockets:
             raise SandboxUnavailableError(
-                f"The sandbox cannot close Unix sockets on this kind of processor ({platform.machine()}), so programs "
-                "of this machine could be reached. To accept that, set sandbox_unix_sockets: true."
+                f"The sandbox can't block Unix sockets on this processor ({platform.machine()}), so code could reach "
+                f"other programs on this machine. To accept that, set sandbox_unix_sockets: true."
             )
         return None
-    lines = [load(MACHINE), jump(EQUAL, known.name, 1, 0), give(ERRNO | errno.ENOSYS), load(NUMBER)]
+    column = list(MACHINES).index(platform.machine())
+    name = MACHINES[platform.machine()]
+    lines = [load(MACHINE), jump(EQUAL, name, 1, 0), give(ERRNO | errno.ENOSYS), load(NUMBER)]
     lines += [jump(AT_LEAST, X32, 0, 1), give(ERRNO | errno.ENOSYS)]
-    for number in known.missing:
+    for number in MISSING:
         lines += [jump(EQUAL, number, 0, 1), give(ERRNO | errno.ENOSYS)]
-    for number in known.refused:
-        lines += [jump(EQUAL, number, 0, 1), give(ERRNO | errno.EPERM)]
-    lines += only(known.socket, ARGUMENTS, (UNIX, *FAMILIES) if unix_sockets else FAMILIES)
+    for numbers in REFUSED.values():
+        lines += [jump(EQUAL, numbers[column], 0, 1), give(ERRNO | errno.EPERM)]
+    lines += only(SOCKET[column], ARGUMENTS, (UNIX, *FAMILIES) if unix_sockets else FAMILIES)
     if not unix_sockets:
-        lines += only(known.socketpair, ARGUMENTS + 8, STREAMS, KIND_OF_SOCKET)
-    for number, (mode, flags) in known.modes.items():
-        lines += without_rights(number, mode, flags)
-    for number, process in known.reaching.items():
-        lines += none_of(number, ARGUMENTS + 8 * process, (FIRST,))
-    lines += none_of(known.ioctl, ARGUMENTS + 8, INTO_TERMINALS)
+        lines += only(SOCKETPAIR[column], ARGUMENTS + 8, STREAMS, KIND_OF_SOCKET)
+    for found, mode, flags in MODES.values():
+        if (call := found[column]) is not None:
+            lines += without_rights(call, mode, flags)
+    for numbers, process in REACHING.values():
+        lines += none_of(numbers[column], ARGUMENTS + 8 * process, (FIRST,))
+    lines += none_of(IOCTL[column], ARGUMENTS + 8, INTO_TERMINALS)
     return b"".join([*lines, give(ALLOW)])
 
 
@@ -311,7 +299,9 @@ class ControlGroups:
         for parent, version in parents(controller):
             folder = parent / f"{NAME}{os.getpid()}-{id(self):x}"
             try:
-                drop_stale(parent)
+                for left in left_behind(parent, NAME):
+                    with contextlib.suppress(OSError):
+                        left.rmdir()
                 folder.mkdir(exist_ok=True)
                 (folder / files[version]).write_text(f"{value}\n")
             except OSError:
@@ -349,12 +339,3 @@ def parents(controller: str) -> Iterator[tuple[Path, int]]:
             own = ROOT / path.lstrip("/")
             yield own.parent if own != ROOT else own, 2
             yield own, 2
-
-
-def drop_stale(parent: Path) -> None:
-    """Groups whose maker was killed."""
-    for folder in parent.glob(f"{NAME}*"):
-        pid = folder.name.removeprefix(NAME).partition("-")[0]
-        if pid.isdigit() and not Path("/proc", pid).exists():
-            with contextlib.suppress(OSError):
-                folder.rmdir()

@@ -16,7 +16,7 @@ from interpreter.errors import SandboxUnavailableError
 from interpreter.host import processes
 from interpreter.runtimes.launch import Start
 from interpreter.sandbox.bubblewrap import seccomp_filter
-from interpreter.sandbox.places import DRIVERS
+from interpreter.sandbox.places import DRIVERS, programs_in
 from interpreter.sandbox.proxy import Proxy
 from interpreter.sandbox.sandbox import ENTER, LATER, PORT, Sandbox
 
@@ -32,20 +32,18 @@ START_LIMIT = 300.0  # seconds until a container has started, its image download
 
 
 def available() -> str:
-    """The engine, if it answers."""
-    for name in ENGINES:
-        program = processes.which(name)
-        if program and not trouble_with(program):
+    found = {name: program for name in ENGINES if (program := processes.which(name))}
+    for program in found.values():
+        if not trouble_with(program):
             return program
-    found = [name for name in ENGINES if processes.which(name)]
     if not found:
         raise SandboxUnavailableError(
-            "A sandbox in a container needs Podman or Docker: apt-get install podman (Debian, Ubuntu), "
+            "A container sandbox needs Podman or Docker. To install one: apt-get install podman (Debian, Ubuntu), "
             "dnf install podman (Fedora), brew install podman (macOS)."
         )
-    trouble = trouble_with(str(processes.which(found[0])))
+    name, program = next(iter(found.items()))
     raise SandboxUnavailableError(
-        f"{found[0]} does not answer: {trouble}. To start it: sudo systemctl start {found[0]}"
+        f"{name} does not answer: {trouble_with(program)}. To start it: sudo systemctl start {name}"
     )
 
 
@@ -126,8 +124,7 @@ def wrapped(
 
 def inside(word: str) -> str:
     """A program of the host by its name alone: the image has its own."""
-    is_program = word.startswith("/") and os.access(word, os.X_OK) and os.path.isfile(word)
-    if not is_program:
+    if not programs_in([word]):
         return word
     name = os.path.basename(word)
     return "python3" if name.startswith("python") else name

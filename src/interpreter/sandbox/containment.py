@@ -1,4 +1,4 @@
-"""A sandbox that is in use: sessions are started in it, and it tells what it has kept from them."""
+"""A sandbox in use: starts sessions in it and reports what it blocked."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from interpreter.config.homes import homes
+from interpreter.config.homes import homes, our_folder
 from interpreter.errors import SandboxUnavailableError
 from interpreter.host import processes
-from interpreter.host.files import remove
+from interpreter.host.files import left_behind, remove
 from interpreter.runtimes.block import outputs_folder
 from interpreter.runtimes.launch import Start
 from interpreter.sandbox import bubblewrap, container, seatbelt
@@ -30,7 +30,7 @@ from interpreter.sandbox.places import (
     places,
     programs_in,
 )
-from interpreter.sandbox.proxy import Proxy, Verdict, is_listed
+from interpreter.sandbox.proxy import Proxy, is_listed
 from interpreter.sandbox.requests import (
     EndedBlock,
     SandboxRequest,
@@ -41,15 +41,23 @@ from interpreter.sandbox.requests import (
     says_why,
     to_host,
 )
-from interpreter.sandbox.sandbox import ENTER, PORT, Access, Sandbox, for_first_process, let_through, through_proxy
+from interpreter.sandbox.sandbox import (
+    ENTER,
+    PORT,
+    Access,
+    Sandbox,
+    for_first_process,
+    let_through,
+    through_proxy,
+)
 
 NAME = "interpreter-sandbox-"
 STATE = (".config", ".cache", ".local/share")  # where we keep ours in a home that is not $HOME
 PACKAGES = ".local/share/sandbox-packages"  # in the sandbox's home: what pip installs, for all its sessions
 MOST_NEW = 5  # of which a block's output tells
 NEW_TRUSTED = (
-    "New in the workspace: {names}. Git, editors or other programs run what such files say. "
-    "Look through them before you use that folder outside the sandbox."
+    "New in the workspace: {names}. Git, editors or other programs may run code from such files. Check them before "
+    "you use that folder outside the sandbox."
 )
 
 TOO_MANY_FOLDERS = (
@@ -74,11 +82,13 @@ class Containment:
         self.within: Containment | None = None  # the narrower one that this was made of
         self.proxy = proxy or Proxy(sandbox.hosts)
         self._door: int | None = None
-        self.last_verdicts: list[Verdict] = []  # what the last block asked the network for
         self.state = own_state() if state is None else state  # of ours: kept from all code
-        self.check()
-        self._distrust()
-        drop_stale(Path(tempfile.gettempdir()))
+        check_available(sandbox.image)
+        self.places([])  # it raises if the workspace cannot be one
+        processes.distrust(sandbox.workspace, *sandbox.writable)
+        for left in left_behind(Path(tempfile.gettempdir()), NAME):
+            if left.lstat().st_uid == os.getuid():
+                remove(left)
         self.trusted: dict[Path, TrustedPaths] = {}  # by folder that can be written
         try:
             self.scratch = Path(tempfile.mkdtemp(prefix=f"{NAME}{os.getpid()}-"))
@@ -88,22 +98,13 @@ class Containment:
             self._watch_trusted()
         except OSError as error:
             raise SandboxUnavailableError(
-                f"The sandbox cannot write to {error.filename}: {error.strerror}. Make that folder writable, or set "
+                f"The sandbox can't write to {error.filename}: {error.strerror}. Make that folder writable, or set "
                 "TMPDIR (for temporary files) and XDG_CACHE_HOME (for long outputs) to folders that are."
             ) from error
         self.groups = (
             bubblewrap.ControlGroups(sandbox.limits) if sys.platform == "linux" and not sandbox.image else None
         )
-        self._end = weakref.finalize(self, put_away, self.scratch, self.outputs, self.proxy, self.groups, self.trusted)
-
-    def check(self) -> None:
-        """SandboxUnavailableError if this sandbox cannot be had here: why, and what would help."""
-        check_available(self.sandbox.image)
-        self.places([])
-
-    def close(self) -> None:
-        """Put everything away; its sessions have ended."""
-        self._end()
+        self.close = weakref.finalize(self, put_away, self.scratch, self.outputs, self.proxy, self.groups, self.trusted)
 
     def widen(self, *wanted: Access) -> Containment:
         """Give more: itself if sessions that run have it at once, else another one for new sessions."""
@@ -123,18 +124,15 @@ class Containment:
         return other
 
     def narrow(self, *wanted: Access) -> None:
-        """Take back what was granted; connections to hosts that are not listed any more are cut."""
+        """Revoke what was granted; connections to hosts that are no longer listed are cut."""
         self.granted = [each for each in self.granted if each not in wanted]
         self.settle()
 
     def settle(self) -> None:
         """Have what is granted now, and let the proxy know, and what starts programs outside."""
         self.sandbox = self._base.with_access(self.granted)
-        self._distrust()
-        self.proxy.allow_only(self.sandbox.hosts)
-
-    def _distrust(self) -> None:
         processes.distrust(self.sandbox.workspace, *self.sandbox.writable)
+        self.proxy.allow_only(self.sandbox.hosts)
 
     # -- what sessions call -------------------------------------------------------------------------------------
 
@@ -157,9 +155,7 @@ class Containment:
             try:
                 wrapped = self._wrapped(start, folder, stack)
             except OSError as error:
-                raise SandboxUnavailableError(
-                    f"The sandbox cannot be made: {error}. Start the interpreter anew."
-                ) from error
+                raise SandboxUnavailableError(f"Can't start the sandbox: {error}. Restart the interpreter.") from error
             yield wrapped
 
     def _wrapped(self, start: Start, folder: Path | None, stack: contextlib.ExitStack) -> Start:
@@ -180,7 +176,7 @@ class Containment:
         block = EndedBlock(
             code, done.get("exit_code"), list(done.get("errors") or ()), done.get("said") or "", done.get("cwd") or ""
         )
-        verdicts = self.last_verdicts = self.proxy.take_verdicts()
+        verdicts = self.proxy.take_verdicts()
         told = self._new_trusted()
         if not (
             block.errors or block.exit_code or says_why(block.said) or any(not verdict.allowed for verdict in verdicts)
@@ -207,13 +203,14 @@ class Containment:
         seen = self.places([])
         asked = requested(code, self.sandbox.workspace)
         missing = tuple(each for each in asked if not is_given(self.sandbox, seen, each))
-        here = tuple(each for each in asked if each in self.granted and not each.at_once)
-        if not (missing or here):
+        # a session that is older than what the sandbox gives now does not have all of that
+        may_be_older = any(each in self.granted and not each.at_once for each in asked)
+        if not missing and not may_be_older:
             return None
         for each in missing:
             if why := self._obstacle(seen, each):
-                return SandboxRequest(missing, here, f"the sandbox cannot be given {each}: {why.rstrip('.')}.")
-        return SandboxRequest(missing, here)
+                return SandboxRequest(missing, f"the sandbox can't be granted {each}: {why.rstrip('.')}.")
+        return SandboxRequest(missing)
 
     def _obstacle(self, seen: Places, wanted: Access | None) -> str:
         """Why this cannot be given, by anybody or because of a rule; empty if the user can give it."""
@@ -234,8 +231,7 @@ class Containment:
 
     def may_read(self, path: Path) -> bool:
         seen = self.places([])
-        shared = any(path.is_relative_to(place) for place in (*seen.readable, *seen.writable))
-        return shared and not seen.is_hidden(path)
+        return is_inside(path, (*seen.readable, *seen.writable)) and not seen.is_hidden(path)
 
     def may_write(self, path: Path) -> bool:
         return self.places([]).is_writable(path)
@@ -268,7 +264,8 @@ class Containment:
             argv = [argv[0], str(ENTER), str(checked), limits, network, "-", *argv[1:]]
         make_mount_points(self.scratch, seen, own)
         options = bubblewrap.arguments(seen, self.scratch, own, pinned, protected)
-        options += bubblewrap.environment(start.env, self._visible(start.cwd, seen))
+        options += ["--chdir", self._visible(start.cwd, seen), "--clearenv"]
+        options += [word for name, value in start.env.items() for word in ("--setenv", name, value)]
         if (filters := bubblewrap.seccomp_filter(self.sandbox.unix_sockets)) is not None:
             fds.append(stack.enter_context(readable(filters)))
             options += ["--seccomp", str(fds[-1])]
@@ -304,7 +301,11 @@ class Containment:
 
 
 def check_available(image: str = "") -> None:
-    """SandboxUnavailableError if there is no sandbox on this system: why, and what would help."""
+    """Raise SandboxUnavailableError if this system has no sandbox: why, and what would help."""
+    if sys.platform == "win32":
+        raise SandboxUnavailableError(
+            "The sandbox is not available on Windows. Run Open Interpreter inside WSL to use it."
+        )
     if image:
         container.available()
     elif sys.platform == "linux":
@@ -313,7 +314,8 @@ def check_available(image: str = "") -> None:
         seatbelt.available()
     else:
         raise SandboxUnavailableError(
-            "There is no sandbox for this system yet. With Docker or Podman: interpreter --sandbox container:IMAGE"
+            "The sandbox is not available on this system. If you have Docker or Podman: interpreter --sandbox "
+            "container:IMAGE"
         )
 
 
@@ -351,49 +353,19 @@ def put_away(
     remove(scratch)
 
 
-def drop_stale(folder: Path) -> None:
-    """What sandboxes left whose maker was killed."""
-    for left in folder.glob(f"{NAME}*"):
-        pid = left.name.removeprefix(NAME).partition("-")[0]
-        if pid.isdigit() and not is_running(int(pid)) and left.lstat().st_uid == os.getuid():
-            remove(left)
-
-
-def is_running(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except PermissionError:
-        return True
-    return True
-
-
 def own_state() -> tuple[Path, ...]:
     """Our settings, keys and conversations."""
-    from platformdirs import user_cache_dir, user_config_dir, user_data_dir
-
-    folders = (
-        user_config_dir("open-interpreter"),
-        user_cache_dir("open-interpreter"),
-        user_data_dir("open-interpreter"),
-        *(os.path.join(home, place, "open-interpreter") for home in homes()[1:] for place in STATE),
-    )
-    return tuple(map(Path, dict.fromkeys(folders)))
-
-
-@contextlib.contextmanager
-def _closing(fd: int) -> Iterator[int]:
-    try:
-        yield fd
-    finally:
-        os.close(fd)
+    others = (Path(home, place, "open-interpreter") for home in homes()[1:] for place in STATE)
+    return tuple(dict.fromkeys([our_folder("config"), our_folder("cache"), our_folder("data"), *others]))
 
 
 @contextlib.contextmanager
 def readable(content: bytes) -> Iterator[int]:
     """A descriptor from which this can be read."""
-    with _closing(os.memfd_create("sandbox")) as fd:
+    fd = os.memfd_create("sandbox")
+    try:
         os.write(fd, content)
         os.lseek(fd, 0, os.SEEK_SET)
         yield fd
+    finally:
+        os.close(fd)

@@ -27,7 +27,7 @@ def limit(words: str) -> None:
 
 
 def lower(name: str, wanted: int) -> None:
-    """The hard limit as well: there is no way back."""
+    """Also set the hard limit, so that it can't be raised again."""
     import resource
 
     kind = getattr(resource, "RLIMIT_" + name, None)
@@ -85,7 +85,7 @@ def check_mounts(expected: int) -> None:
         is_over_itself = root == above + point[len(place) :] and not point.startswith((b"/proc/", b"/dev/"))
         found += is_read_only and not is_closed and is_over_itself and point != place
     if found < expected:
-        sys.exit("The sandbox cannot be made: folders of the workspace were moved at the same time. Try again.")
+        sys.exit("Can't start the sandbox: folders in the workspace were moved at the same time. Try again.")
 
 
 def filter_calls(program: bytes) -> None:
@@ -96,7 +96,7 @@ def filter_calls(program: bytes) -> None:
     whole = (ctypes.c_uint64 * 2)(len(program) // 8, ctypes.addressof(lines))
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, whole, 0, 0):  # PR_SET_NO_NEW_PRIVS, PR_SET_SECCOMP
-        raise OSError(ctypes.get_errno(), "the filter of system calls cannot be set")
+        raise OSError(ctypes.get_errno(), "can't install the system call filter")
 
 
 def follow(program: list[str]) -> None:

@@ -11,13 +11,12 @@ import tempfile
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
 
 from interpreter.config.homes import homes
 from interpreter.errors import SandboxUnavailableError
-from interpreter.host.files import CONFINED, Folder
-from interpreter.sandbox.sandbox import ENTER, WRITABLE, Sandbox
+from interpreter.host.files import CONFINED, Folder, lock
+from interpreter.sandbox.sandbox import ENTER, WRITABLE, Sandbox, full
 
 PACKAGE = Path(__file__).parents[1]
 # What our side runs inside; the rest of the package is not needed there.
@@ -64,22 +63,16 @@ class Places:
 
     def is_hidden(self, path: str | Path) -> bool:
         """Whether it cannot be seen inside, whether or not it exists."""
-        path = Path(path)
-        if any(path.is_relative_to(masked) for masked in self.masked):
-            return True
-        seen = any(path.is_relative_to(place) for place in (*self.readable, *self.writable))
-        return not seen and any(path.is_relative_to(folder) for folder in self.hidden)
+        is_shown = is_inside(path, (*self.readable, *self.writable))
+        return is_inside(path, self.masked) or (not is_shown and is_inside(path, self.hidden))
 
     def is_writable(self, path: str | Path) -> bool:
-        path = Path(path)
-        if self.is_protected(path) or is_inside(path, self.masked):
-            return False
-        return is_inside(path, self.writable)
+        is_kept = self.is_protected(path) or is_inside(path, self.masked)
+        return not is_kept and is_inside(path, self.writable)
 
     def is_protected(self, path: str | Path) -> bool:
         """Whether it is ours or trusted by programs outside, in a folder that is writable otherwise."""
-        path = Path(path)
-        names = [path.relative_to(place).parts for place in self.writable if path.is_relative_to(place)]
+        names = [Path(path).relative_to(place).parts for place in self.writable if is_inside(path, [place])]
         return is_inside(path, self.protected) or any(is_trusted(*parts) for parts in names)
 
 
@@ -87,11 +80,10 @@ def places(sandbox: Sandbox, programs: Iterable[str], state: Iterable[Path]) -> 
     """The places for these programs; `state` is our own, and nobody's inside."""
     workspace = Path(sandbox.workspace)
     home = Path(homes()[0])
-    refuse_too_wide(workspace, home)
     asked = [path for path in sandbox.paths if not is_inside(unresolved(path), [workspace])]  # code can put links there
     more = replace(sandbox, paths=tuple(asked))
     writable = [*more.writable, *([workspace] if sandbox.writes_workspace else [])]
-    refuse_temporary(writable)
+    refuse_too_wide(workspace, home, writable)
     folders = map(Path, (*HOMES, *reversed(homes())))
     hidden = [place for place in dict.fromkeys(folders) if os.path.isdir(place) and place != Path("/")]
     useful = [Path(path) for pattern in USEFUL for path in glob.glob(str(home / pattern))]
@@ -99,11 +91,7 @@ def places(sandbox: Sandbox, programs: Iterable[str], state: Iterable[Path]) -> 
     readable = [*needed, *([] if sandbox.writes_workspace else [workspace])]
     seen = [*readable, *writable]
     masked = [path for path in private(state) if is_inside(path, seen) or not is_inside(path, hidden)]
-    own = [
-        place
-        for place in (*map(resolved, map(Path, (sys.prefix, sys.base_prefix))), PACKAGE)
-        if is_inside(place, writable)
-    ]
+    own = [place for place in (full(sys.prefix), full(sys.base_prefix), PACKAGE) if is_inside(place, writable)]
     wanted = {*more.readable, *more.writable}
     return Places(
         home,
@@ -115,26 +103,23 @@ def places(sandbox: Sandbox, programs: Iterable[str], state: Iterable[Path]) -> 
     )
 
 
-def refuse_too_wide(workspace: Path, home: Path) -> None:
-    for place, words in ((home, "your home folder"), (PACKAGE, "the folder in which Open Interpreter is installed")):
+def refuse_too_wide(workspace: Path, home: Path, writable: Iterable[Path]) -> None:
+    for place, words in ((home, "your home folder"), (PACKAGE, "the Open Interpreter installation")):
         if place.is_relative_to(workspace) and (place == home or workspace == Path("/")):
             raise SandboxUnavailableError(
-                f"The workspace {workspace} has {words} in it, so a sandbox would protect nothing. "
-                "Start in the folder that the work is about, or name it: interpreter --workspace FOLDER"
+                f"The workspace {workspace} contains {words}, so a sandbox would not protect anything. Start in your "
+                f"project's folder, or name it: interpreter --workspace FOLDER"
             )
     if not workspace.is_dir():
         raise SandboxUnavailableError(
-            f"The workspace {workspace} is no folder. Name one: interpreter --workspace FOLDER"
+            f"The workspace {workspace} is not a folder. Name one: interpreter --workspace FOLDER"
         )
-
-
-def refuse_temporary(writable: Iterable[Path]) -> None:
-    """Our own temporary files, such as the copies for undo, must not be the code's."""
-    temporary = resolved(Path(tempfile.gettempdir()))
-    if place := next((place for place in writable if temporary.is_relative_to(place)), None):
+    # Our own temporary files, such as the copies for undo, must not be the code's.
+    temporary = full(tempfile.gettempdir())
+    if above := next((path for path in writable if temporary.is_relative_to(path)), None):
         raise SandboxUnavailableError(
-            f"Code could write to {place}, which has the folder for temporary files in it ({temporary}). "
-            "Work in another folder, or set TMPDIR to one that is not in it."
+            f"Code could write to {above}, which contains the folder for temporary files ({temporary}). Work in "
+            f"another folder, or set TMPDIR to a folder outside it."
         )
 
 
@@ -177,19 +162,9 @@ def installation(program: Path) -> Path:
 
 
 def private(state: Iterable[Path]) -> list[Path]:
-    paths = [Path(path) for path in (*KEYS, *system_keys())] + [
-        Path(home, name) for home in homes() for name in PRIVATE
-    ]
-    return [path for path in (*paths, *map(resolved, state)) if os.path.exists(path)]
-
-
-@cache
-def system_keys() -> tuple[str, ...]:
-    return tuple(glob.glob(HOST_KEYS))
-
-
-def resolved(path: Path) -> Path:
-    return Path(os.path.realpath(path))
+    paths = [Path(path) for path in (*KEYS, *glob.glob(HOST_KEYS))]
+    paths += [Path(home, name) for home in homes() for name in PRIVATE]
+    return [path for path in (*paths, *map(full, state)) if os.path.exists(path)]
 
 
 def is_trusted(*names: str) -> bool:
@@ -223,18 +198,18 @@ class TrustedPaths:
                 continue  # a file or a link, or code cannot make it either
             left_behind = name == ".git" and not os.listdir(fd)
             try:
-                lock(fd, exclusive=True)
+                lock(fd)
             except OSError:  # another sandbox has it, and has made it if it is empty
                 left_behind = not os.listdir(fd)
             self._held[name] = (fd, is_new or left_behind)
             with contextlib.suppress(OSError):
-                lock(fd, exclusive=False)
+                lock(fd, shared=True)
 
     def release(self) -> None:
         """Remove the folders that were made for reserved names, unless they are in use by now."""
         for name, (fd, is_ours) in self._held.items():
             with contextlib.suppress(OSError):
-                lock(fd, exclusive=True)
+                lock(fd)
                 if is_ours:
                     self._folder.rmdir(name)
             os.close(fd)
@@ -259,10 +234,8 @@ class TrustedPaths:
             except OSError:
                 continue
             listed[name] = known
-            if known[1]:
-                found |= known[1]
-            if known[2]:
-                names += known[2][: MOST_FOLDERS - len(names)]
+            found |= known[1]
+            names += known[2][: MOST_FOLDERS - len(names)]
         self._listed = listed
         self.is_complete = len(names) < MOST_FOLDERS
         return found
@@ -301,8 +274,8 @@ class TrustedPaths:
             repositories += [each for each in (folder, common) if each and self._folder.is_dir(each)]
         if len(repositories) > MOST_PROTECTED:
             raise SandboxUnavailableError(
-                f"{self.root} has more than {MOST_PROTECTED} git repositories in it, too many to protect. Start in the "
-                "folder that the work is about, or name it: interpreter --workspace FOLDER"
+                f"{self.root} contains more than {MOST_PROTECTED} git repositories, too many to protect. Start in "
+                f"your project's folder, or name it: interpreter --workspace FOLDER"
             )
         return list(dict.fromkeys([*repositories, *found]))[:MOST_PROTECTED]
 
@@ -332,15 +305,8 @@ class TrustedPaths:
         return fd
 
 
-def lock(fd: int, exclusive: bool) -> None:
-    """Lock an open file or folder; OSError if another process has it."""
-    import fcntl
-
-    fcntl.flock(fd, (fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-
-
-def is_inside(path: Path, places: Iterable[Path]) -> bool:
-    return any(path.is_relative_to(place) for place in places)
+def is_inside(path: str | Path, places: Iterable[Path]) -> bool:
+    return any(Path(path).is_relative_to(place) for place in places)
 
 
 def make_mount_points(scratch: Path, places: Places, own: Iterable[Path]) -> None:

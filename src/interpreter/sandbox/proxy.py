@@ -214,7 +214,7 @@ class Proxy:
         head, rest = read_head(client)
         request = REQUEST.match(head)
         if request is None:
-            raise Refused("400 Bad Request", "The sandbox's proxy speaks HTTP alone.")
+            raise Refused("400 Bad Request", "The sandbox's proxy only supports HTTP.")
         method, target = request[1].decode(), request[2].decode("ascii", "replace")
         if method == "CONNECT":
             server = self._connect(*split(ADDRESSED.fullmatch(target), 443))
@@ -235,7 +235,7 @@ class Proxy:
     def _connect(self, host: str, port: int) -> socket.socket:
         try:
             if not is_listed(host, port, list(self.hosts)):
-                raise Refused("403 Forbidden", f"{host}:{port} is not in the list of hosts (setting sandbox_hosts).")
+                raise Refused("403 Forbidden", f"{host}:{port} is not an allowed host (setting sandbox_hosts).")
             address = self._judged(host, port)
             try:
                 server = socket.create_connection((address, port), PATIENCE)
@@ -263,12 +263,12 @@ class Proxy:
         try:
             found = list(self._resolve(host, port))
         except OSError as error:
-            raise Refused("502 Bad Gateway", f"{host} cannot be looked up: {error.strerror or error}") from error
+            raise Refused("502 Bad Gateway", f"can't resolve {host}: {error.strerror or error}") from error
         if not found:
             raise Refused("502 Bad Gateway", f"{host} has no address.")
         inside = [address for address in found if not is_public(address)]
         if inside and not self._allow_private:
-            raise Refused("403 Forbidden", f"{host} is {inside[0]}, an address of this machine or its network.")
+            raise Refused("403 Forbidden", f"{host} is {inside[0]}, an address on this machine or its network.")
         return found[0]
 
     def _note(self, verdict: Verdict) -> None:
@@ -286,7 +286,7 @@ def read_head(client: socket.socket) -> tuple[bytes, bytes]:
     while b"\r\n\r\n" not in data:
         piece = client.recv(PIECE)
         if not piece or len(data) > LONGEST_HEAD:
-            raise Refused("400 Bad Request", "The request has no end.")
+            raise Refused("400 Bad Request", "The request is incomplete.")
         data += piece
     head, _, rest = data.partition(b"\r\n\r\n")
     return head + b"\r\n\r\n", rest

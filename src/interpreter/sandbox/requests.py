@@ -13,10 +13,10 @@ import re
 import shlex
 import sys
 from collections.abc import Generator, Iterable, Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal
 
 from interpreter.config.homes import homes
 from interpreter.errors import InterpreterError, NotRestorableError
@@ -32,10 +32,9 @@ if TYPE_CHECKING:
     from interpreter.session import Block
 
 Scope = Literal["block", "session", "always"]
-SCOPES: tuple[Scope, ...] = get_args(Scope)
-NOT_GIVEN = "it asks for more than the sandbox gives ({wanted}), and {why}. Do without it, or tell the user."
-NEW_SESSION = "The sandbox gives more in a new {name} session, which does not have the variables of before.\n"
-LOST = "The variables that this block has set stayed in a session that has ended; those of before are there again.\n"
+NOT_GIVEN = "it asks for more than the sandbox allows ({wanted}), and {why}. Do without it, or tell the user."
+NEW_SESSION = "The extra permission needs a new {name} session, which does not have the earlier variables.\n"
+LOST = "The session that this block ran in has ended. Its variables are lost, and the earlier ones are back.\n"
 MOST = 4  # of one block
 COMMENT = re.compile(r"\s*(?:#|//|--)\s?(.*)")
 NEED = re.compile(r"needs?:\s*((?:host|read|write|env)\s+\S.*)", re.IGNORECASE)
@@ -50,10 +49,7 @@ class SandboxRequest:
     """What a block asks for. It runs when the user has given all of it, or not at all."""
 
     wanted: tuple[Access, ...]
-    here: tuple[Access, ...] = ()
-    """What the sandbox gives already, though maybe not to a session that is older than that."""
-    refusal: str = ""
-    """Why it cannot be given."""
+    refusal: str = ""  # why it cannot be given
     granted: Scope | None = None
 
     def __str__(self) -> str:
@@ -75,9 +71,49 @@ class SandboxRequest:
     def run(self, runtimes: RuntimePool, block: Block) -> Generator[Chunk]:
         """Run the block with what was granted, and yield its chunks. Errors are part of the output."""
         try:
-            yield from _GrantedRun(runtimes, block, self).run()
+            narrow: Any = runtimes.context.containment
+            wide = runtimes.context.containment = narrow.widen(*self.wanted)
+            self._export(runtimes, given=True)
+            if self.granted == "block":
+                yield from self._run_once(runtimes, block, narrow, moves=wide is not narrow)
+                return
+            before = live_language(runtimes, block)
+            runtime = before.runtime  # it may be older than what the sandbox gives now
+            if runtime is not None and runtime.launch.containment is not wide:
+                after, note = copied(before, runtimes)
+                end_session(before, heir=after)
+                runtimes.use(after)
+                yield from _said(note)
+            yield from runtimes.run_now(block)
         except InterpreterError as error:
             yield notice(f"{error}\n")
+
+    def _run_once(self, runtimes: RuntimePool, block: Block, narrow: Any, moves: bool) -> Generator[Chunk]:
+        """Run the block with more for this once: afterwards, the sandbox is as it was."""
+        before: LiveLanguage | None = None
+        last: list[Chunk] = []
+        try:
+            if moves:
+                before = live_language(runtimes, block)
+                after, note = copied(before, runtimes)
+                runtimes.use(after)
+                yield from _said(note)
+            with closing(runtimes.run_now(block)) as chunks:
+                for chunk in chunks:
+                    yield from last
+                    last = [chunk]
+        finally:
+            runtimes.context.containment = narrow
+            narrow.narrow(*self.wanted)
+            self._export(runtimes, given=False)
+            note = bring_back(before, live_language(runtimes, block), runtimes) if before is not None else ""
+        yield from _said(note)
+        yield from last  # that the block has ended
+
+    def _export(self, runtimes: RuntimePool, given: bool) -> None:
+        """Sessions get variables before their next block."""
+        names = [each.value for each in self.wanted if each.kind == "env"]
+        runtimes.context.exported.update({name: os.environ.get(name) if given else None for name in names})
 
 
 # -- reading a block's comments -------------------------------------------------------------------------------------
@@ -114,13 +150,12 @@ def _named(kind: str, text: str, workspace: str) -> Iterator[Access]:
 
 
 def is_given(sandbox: Sandbox, places: Places, wanted: Access) -> bool:
-    """Whether the sandbox gives this already."""
     match wanted.kind:
         case "host":
             return is_listed(*_host_and_port(wanted.value), sandbox.hosts)
         case "read":
-            seen = is_inside(Path(wanted.value), (*places.readable, *places.writable))
-            return seen or not (places.is_hidden(wanted.value) or is_inside(Path(wanted.value), APART))
+            seen = is_inside(wanted.value, (*places.readable, *places.writable))
+            return seen or not (places.is_hidden(wanted.value) or is_inside(wanted.value, APART))
         case "write":
             return places.is_writable(wanted.value)
         case _:
@@ -131,35 +166,38 @@ def is_given(sandbox: Sandbox, places: Places, wanted: Access) -> bool:
 def obstacle(sandbox: Sandbox, places: Places, state: tuple[Path, ...], wanted: Access) -> str:
     """Why this cannot be given to any sandbox; empty if the user can give it."""
     if sandbox.fixed:
-        return "in plan mode code can only look"
+        return "in plan mode, code can only read"
     match wanted.kind:
         case "host":
             host, _ = _host_and_port(wanted.value)
-            if host in NEIGHBOURS or host.endswith((".local", ".localhost", ".internal")) or not _may_be_public(host):
-                return f"{host} is this machine or in its network, which is never reached from a sandbox"
-            return ""
+            is_near = host in NEIGHBOURS or host.endswith((".local", ".localhost", ".internal"))
+            with suppress(ValueError):  # a name: where it leads, the proxy finds out
+                is_near = is_near or not is_public(host)
+            return f"{host} is this machine or in its network, which a sandbox can never reach" if is_near else ""
         case "env":
             if LEADING_OUT.match(wanted.value):
-                return f"{wanted.value} names something that cannot be reached from a sandbox"
-            return "" if wanted.value in os.environ else f"there is no variable {wanted.value}"
+                return f"{wanted.value} names something that can't be reached from a sandbox"
+            return "" if wanted.value in os.environ else f"the variable {wanted.value} is not set"
         case _:
             return _path_obstacle(sandbox, places, state, Path(wanted.value), wanted.kind == "write")
 
 
 def _path_obstacle(sandbox: Sandbox, places: Places, state: tuple[Path, ...], path: Path, writes: bool) -> str:
     if writes and not sandbox.writes_workspace:
-        return "the sandbox is read-only; only the user can choose another one"
+        return "the sandbox is read-only, and only the user can change that"
     if is_inside(path, state) or is_inside(path, APART[2:]):
-        return f"{path} is kept from every sandbox"
+        return f"{path} is never available in a sandbox"
     if any(Path(home).is_relative_to(path) for home in homes()):
-        return f"{path} is too much: name a folder in it"
+        return f"{path} is too broad. Name a folder inside it"
     ours = (Path(sys.prefix), PACKAGE)
     if writes and (places.is_protected(path) or is_inside(path, ours) or is_trusted(*path.parts)):
-        return "what git, editors and Open Interpreter trust cannot be written"
+        return "files that git, editors and Open Interpreter trust can't be written"
     if is_inside(path, places.writable):
-        return f"{path} is kept from every sandbox"  # what is masked in there; code could put a link in its place
+        return (
+            f"{path} is never available in a sandbox"  # it is masked in there, and code could put a link in its place
+        )
     if not os.path.exists(path) and not places.is_hidden(path):
-        return f"there is no {path}; a folder that is there can be asked for"
+        return f"{path} does not exist. Ask for an existing folder"
     return ""
 
 
@@ -168,109 +206,50 @@ def _host_and_port(value: str) -> tuple[str, int]:
     return host, int(port) if port.isdigit() else 443
 
 
-def _may_be_public(host: str) -> bool:
-    """Whether it may be in the public network; where a name leads, the proxy finds out."""
+# -- moving a language's session between sandboxes ------------------------------------------------------------------
+
+
+def live_language(runtimes: RuntimePool, block: Block) -> LiveLanguage:
+    found = runtimes.runtime(block.language)
+    assert isinstance(found, LiveLanguage)  # others run in no sandbox
+    return found
+
+
+def copied(language: LiveLanguage, runtimes: RuntimePool) -> tuple[LiveLanguage, str]:
+    """A session in the present sandbox with the same variables, and what the user should know about that."""
     try:
-        return is_public(host)
-    except ValueError:
-        return True
+        after, restored = language.split(runtimes)
+        return after, str(restored)
+    except NotRestorableError:
+        return type(language)(runtimes), NEW_SESSION.format(name=language.name)
 
 
-# -- running a block with what was granted --------------------------------------------------------------------------
+def bring_back(before: LiveLanguage, after: LiveLanguage, runtimes: RuntimePool) -> str:
+    """Move the variables to the sandbox of before; what the user should know about that."""
+    from interpreter.runtimes.python import Python
 
-
-class _GrantedRun:
-    """One run of a block in a sandbox that gives more: for this block, or from now on."""
-
-    def __init__(self, runtimes: RuntimePool, block: Block, request: SandboxRequest) -> None:
-        self._runtimes, self._block, self._wanted = runtimes, block, request.wanted
-        self._for_block = request.granted == "block"
-        self._shared = runtimes.context
-
-    def run(self) -> Generator[Chunk]:
-        narrow: Any = self._shared.containment
-        wide = self._shared.containment = narrow.widen(*self._wanted)
-        self._export(True)
-        if self._for_block:
-            yield from self._run_once(narrow, moves=wide is not narrow)
-            return
-        runtime = self._language().runtime  # it may be older than what the sandbox gives now
-        if runtime is not None and runtime.launch.containment is not wide:
-            before = self._language()
-            after, note = self._copy(before)
-            self._end(before, heir=after)
-            self._use(after)
-            yield from _said(note)
-        yield from self._runtimes.run_now(self._block)
-
-    def _run_once(self, narrow: Any, moves: bool) -> Generator[Chunk]:
-        """After the block, the sandbox is as it was."""
-        before, note = None, ""
-        last: list[Chunk] = []
+    kept, note = before, ""
+    if after.has_begun():
         try:
-            if moves:
-                before = self._language()
-                after, note = self._copy(before)
-                self._use(after)
-                yield from _said(note)
-                note = ""
-            with closing(self._runtimes.run_now(self._block)) as chunks:
-                for chunk in chunks:
-                    yield from last
-                    last = [chunk]
-        finally:
-            self._shared.containment = narrow
-            narrow.narrow(*self._wanted)
-            self._export(False)
-            if before is not None:
-                note = self._bring_back(before)
-        yield from _said(note)
-        yield from last  # that the block has ended
-
-    def _export(self, given: bool) -> None:
-        """Sessions get variables before their next block."""
-        names = [each.value for each in self._wanted if each.kind == "env"]
-        self._shared.exported.update({name: os.environ.get(name) if given else None for name in names})
-
-    def _language(self) -> LiveLanguage:
-        found = self._runtimes.runtime(self._block.language)
-        assert isinstance(found, LiveLanguage)  # others run in no sandbox
-        return found
-
-    def _copy(self, language: LiveLanguage) -> tuple[LiveLanguage, str]:
-        """A session in the present sandbox with the same variables, and what the user should know about that."""
-        try:
-            after, restored = language.split(self._runtimes)
-            return after, str(restored)
+            if isinstance(before, Python) and isinstance(after, Python) and before.has_begun():
+                note = str(before.take_back(after))
+            else:
+                kept, restored = after.split(runtimes)
+                note = str(restored)
         except NotRestorableError:
-            return type(language)(self._runtimes), NEW_SESSION.format(name=language.name)
+            note = LOST
+    if kept is not before:
+        end_session(before, heir=kept)
+    end_session(after, heir=kept)
+    runtimes.use(kept)
+    return note
 
-    def _bring_back(self, before: LiveLanguage) -> str:
-        """Move the variables to the sandbox of before; what the user should know about that."""
-        after, kept, note = self._language(), before, ""
-        if after.has_begun():
-            try:
-                if type(before).take_back is not LiveLanguage.take_back and before.has_begun():
-                    note = str(before.take_back(after))
-                else:
-                    kept, restored = after.split(self._runtimes)
-                    note = str(restored)
-            except NotRestorableError:
-                note = LOST
-        if kept is not before:
-            self._end(before, heir=kept)
-        self._end(after, heir=kept)
-        self._use(kept)
-        return note
 
-    def _end(self, language: LiveLanguage, heir: LiveLanguage) -> None:
-        """End its session; its background jobs continue."""
-        heir.jobs += language.jobs
-        language.jobs = []
-        language.terminate()
-
-    def _use(self, language: LiveLanguage) -> None:
-        self._runtimes.use(language)
+def end_session(language: LiveLanguage, heir: LiveLanguage) -> None:
+    """End it; its background jobs continue."""
+    heir.jobs += language.jobs
+    language.jobs = []
+    language.terminate()
 
 
 def _said(note: str) -> Iterator[Chunk]:
@@ -288,6 +267,9 @@ UNREACHABLE = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN)
 MOST_TOLD = 3
 OPERATORS = re.compile(r"[;&|<>()\n]")
 ADDRESS = re.compile(r"\b(?:https?|ftp|ssh|git)://(?:[^/@\s]*@)?([\w.-]+)")
+WRITING = re.compile(
+    r"[>]\s*['\"]?$|\b(?:touch|rm|mv|cp|mkdir|tee|ln|chmod|chown|install|rmdir|sed -i|truncate)\b"
+)  # an arrow or a command that stands before the path
 LOCAL = ("localhost", "127.0.0.1", "::1")
 BEFORE_WHY = re.compile(r"(?:['‘]|: )([^'’‘:]+)['’]?: [A-Z][a-z -]+\.?\s*$")
 # What programs print for the system's numbers, in a session whose language is English.
@@ -309,7 +291,7 @@ class Denial:
         told = f"{begin}: {self.what}. Rule: {self.rule}."
         if self.remedy is None:
             return told
-        how = f"begin the next block with the comment `needs: {self.remedy}` (setting {self.remedy.setting})"
+        how = f"start the next block with the comment `needs: {self.remedy}` (setting {self.remedy.setting})"
         return f"{told} To ask the user for it, {how}."
 
 
@@ -327,12 +309,13 @@ class EndedBlock:
     cwd: str = ""  # where it has ended
 
     def full(self, path: str, sandbox: Sandbox) -> str:
-        """A path that it names."""
         return os.path.normpath(os.path.join(self.cwd or sandbox.workspace, os.path.expanduser(path)))
 
 
-UNIX_SOCKET = Denial("a Unix socket", "there are none in a sandbox (setting sandbox_unix_sockets)")
-DIRECT = Denial("a direct connection to the network", "connections go through the proxy, to hosts in sandbox_hosts")
+UNIX_SOCKET = Denial("a Unix socket", "sandboxed code can't use them (setting sandbox_unix_sockets)")
+DIRECT = Denial(
+    "a direct connection to the network", "connections must go through the proxy, to hosts in sandbox_hosts"
+)
 
 
 def blocked(sandbox: Sandbox, places: Places, block: EndedBlock, verdicts: Iterable[Verdict]) -> list[Denial]:
@@ -361,9 +344,8 @@ def by_error(sandbox: Sandbox, places: Places, block: EndedBlock) -> Iterator[De
         full_path = block.full(path, sandbox) if path else ""
         if path and number == errno.EROFS:
             yield read_only(sandbox, places, full_path)
-        elif path and number in MAY_BE_HIDDEN:
-            if places.is_hidden(full_path):
-                yield hidden(full_path)
+        elif path and number in MAY_BE_HIDDEN and places.is_hidden(full_path):
+            yield hidden(full_path)
         elif number in UNREACHABLE or error.get("kind") == "gaierror":
             yield DIRECT
         elif number == errno.EAFNOSUPPORT and not sandbox.unix_sockets:
@@ -379,11 +361,11 @@ def hidden(path: str) -> Denial:
 def read_only(sandbox: Sandbox, places: Places, path: str, certain: bool = True) -> Denial:
     if places.is_protected(path):
         return Denial(
-            f"writing {path}", "what git, editors and Open Interpreter trust cannot be written", certain=certain
+            f"writing {path}", "files that git, editors and Open Interpreter trust can't be written", certain=certain
         )
     where = f"only {sandbox.workspace} and temporary folders" if sandbox.writes_workspace else "only temporary folders"
     remedy = Access("write", there(path)) if sandbox.writes_workspace else None
-    return Denial(f"writing {path}", f"{where} can be written (sandbox {sandbox.kind})", remedy, certain)
+    return Denial(f"writing {path}", f"{where} can be written to (sandbox {sandbox.kind})", remedy, certain)
 
 
 def there(path: str) -> str:
@@ -399,7 +381,7 @@ def by_words(sandbox: Sandbox, places: Places, block: EndedBlock) -> Iterator[De
     Never certain: anybody can print such words.
     """
     for line in filter(says_why, block.said.splitlines()):
-        path = next((plain(path) for path in reversed(named_paths(line)) if path[:1] in "/~"), "")
+        path = next((path for path in reversed(named_paths(line)) if path[:1] in "/~"), "").strip("'\"`:,;‘’“”")
         near = BEFORE_WHY.search(line)
         path = block.full(path or (near[1] if near else ""), sandbox) if path or near else ""
         if tells(line, READ_ONLY) and path and is_kept(sandbox, places, path):
@@ -413,21 +395,18 @@ def by_words(sandbox: Sandbox, places: Places, block: EndedBlock) -> Iterator[De
 
 
 def tells(line: str, why: str) -> bool:
-    """Whether a program tells of its error so: `touch: /etc/x: WHY`, or in Python's form with the number."""
+    """Whether a program reports its error as `touch: /etc/x: WHY`, or in Python's form with the number."""
     return line.rstrip(" .)\r").endswith(f": {why}") or f"] {why}: " in line
 
 
 def says_why(said: str) -> bool:
-    """Whether there are such words in it."""
     return any(words in said for words in (READ_ONLY, MISSING, NO_FAMILY, *NO_WAY))
 
 
 def is_kept(sandbox: Sandbox, places: Places, path: str) -> bool:
-    return not is_temporary(sandbox, path) and not places.is_writable(path)
-
-
-def plain(path: str) -> str:
-    return os.path.normpath(path.strip("'\"`:,;‘’“”"))
+    """Whether it cannot be written; the sandbox has folders for temporary files and devices of its own."""
+    is_own = is_inside(path, APART) and not is_inside(path, [Path(sandbox.workspace)])
+    return not is_own and not places.is_writable(path)
 
 
 def by_name(sandbox: Sandbox, places: Places, block: EndedBlock, reached: set[str]) -> Iterator[Denial]:
@@ -440,8 +419,10 @@ def by_name(sandbox: Sandbox, places: Places, block: EndedBlock, reached: set[st
         full = block.full(path, sandbox)
         if places.is_hidden(full):
             yield hidden(full)
-        elif is_written(code, path) and not is_temporary(sandbox, full) and not places.is_writable(full):
-            yield read_only(sandbox, places, full, certain=False)
+        elif is_kept(sandbox, places, full):
+            before = next((line.partition(path)[0] for line in code.splitlines() if path in line), "")
+            if WRITING.search(before):
+                yield read_only(sandbox, places, full, certain=False)
 
 
 def named_paths(code: str) -> list[str]:
@@ -452,19 +433,3 @@ def named_paths(code: str) -> list[str]:
         words = OPERATORS.sub(" ", code).split()
     values = [word.rpartition("=")[2] for word in words]
     return [word for word in values if word.startswith(("/", "~/", "../", ".git")) and "*" not in word]
-
-
-def is_written(code: str, path: str) -> bool:
-    """Whether a command that writes, or an arrow, stands before it in its line."""
-    before = next((line.partition(path)[0] for line in code.splitlines() if path in line), "")
-    return bool(
-        re.search(
-            r"[>]\s*['\"]?$|\b(?:touch|rm|mv|cp|mkdir|tee|ln|chmod|chown|install|rmdir|sed -i|truncate)\b", before
-        )
-    )
-
-
-def is_temporary(sandbox: Sandbox, path: str) -> bool:
-    apart = ("/tmp", "/var/tmp", "/dev", "/proc", "/run")
-    inside = Path(path).is_relative_to(sandbox.workspace)
-    return not inside and any(Path(path).is_relative_to(place) for place in apart)

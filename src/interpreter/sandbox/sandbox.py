@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,7 @@ PORT = 41080  # of the proxy, in the sandbox's own network
 
 @dataclass(frozen=True)
 class Limits:
-    """How much a sandboxed session may use; None is no limit."""
+    """Resource limits of a sandboxed session; None: no limit."""
 
     memory: int | None = 8192  # megabytes: of each process, and of all together where there are control groups
     cpu: int | None = 3600  # seconds of each process
@@ -42,8 +42,7 @@ class Limits:
 class Access:
     """One thing that a sandbox can give: a path to read or to write to, a host, or a variable."""
 
-    kind: str
-    """read, write, host or env"""
+    kind: str  # read, write, host or env
     value: str
 
     def __str__(self) -> str:
@@ -51,13 +50,11 @@ class Access:
 
     @property
     def words(self) -> str:
-        """As the user reads it."""
-        before = {"read": "to read ", "write": "to write to ", "host": "to reach ", "env": "to know the variable "}
+        before = {"read": "to read ", "write": "to write to ", "host": "to reach ", "env": "to read the variable "}
         return before[self.kind] + self.value
 
     @property
     def setting(self) -> str:
-        """The setting that gives it."""
         return {"host": "sandbox_hosts", "env": "sandbox_env"}.get(self.kind, "sandbox_paths")
 
     @property
@@ -68,7 +65,7 @@ class Access:
 
 @dataclass(frozen=True)
 class Sandbox:
-    """What is possible inside; whether a block may run at all is the policy's question."""
+    """What code inside can do. Whether a block may run at all is up to the policy."""
 
     kind: str = "off"
     workspace: str = field(default_factory=os.getcwd)
@@ -108,12 +105,30 @@ class Sandbox:
         return tuple(full(path.removesuffix(WRITABLE)) for path in self.paths if path.endswith(WRITABLE))
 
     def with_access(self, granted: Iterable[Access]) -> Sandbox:
-        """The same sandbox with these things as well."""
         lists = {"sandbox_hosts": [*self.hosts], "sandbox_env": [*self.env], "sandbox_paths": [*self.paths]}
         for access in granted:
             lists[access.setting].append(access.value + (WRITABLE if access.kind == "write" else ""))
         hosts, env, paths = map(tuple, lists.values())
         return replace(self, hosts=hosts, env=env, paths=paths)
+
+    def is_within(self, other: Sandbox) -> bool:
+        """Whether nothing can be reached or used in here that could not be in the other one."""
+        limits = zip(astuple(self.limits), astuple(other.limits), strict=True)
+        return (
+            (self.kind == other.kind or (self.kind, other.kind) == ("read-only", "workspace"))
+            and self.workspace == other.workspace
+            and {*self.hosts} <= {*other.hosts}
+            and {*self.env} <= {*other.env}
+            and {*self.writable} <= {*other.writable}
+            and {*self.readable} <= {*other.readable, *other.writable}
+            and self.unix_sockets <= other.unix_sockets
+            and all(theirs is None or (mine is not None and mine <= theirs) for mine, theirs in limits)
+        )
+
+    @classmethod
+    def from_data(cls, data: dict[str, Any]) -> Sandbox:
+        """From its fields as JSON has them."""
+        return cls(**{**data, "limits": Limits(**data["limits"])})
 
     @classmethod
     def from_settings(cls, settings: Any, **changed: Any) -> Sandbox:
@@ -137,8 +152,8 @@ class Sandbox:
         return cls.from_settings(settings, kind="read-only", hosts=(), paths=paths, fixed=True)
 
 
-def full(path: str) -> Path:
-    """Without `~` and links, so that what is mounted is what was meant."""
+def full(path: str | Path) -> Path:
+    """Expand `~` and resolve links, so that the right path is mounted."""
     return Path(os.path.realpath(os.path.expanduser(path)))
 
 

@@ -31,7 +31,7 @@ BEGIN = """\
 
 def available() -> None:
     if processes.which(PROGRAM) is None:
-        raise SandboxUnavailableError(f"The sandbox needs {PROGRAM}, which this system does not have.")
+        raise SandboxUnavailableError(f"The sandbox needs {PROGRAM}, which is not on this system.")
 
 
 def profile(places: Places, folders: list[Path], port: int | None, repositories: Iterable[Path] = ()) -> str:

@@ -1,9 +1,24 @@
 """The session kernel: one pipeline, one lane, one event log and typed questions, for every caller."""
 
-from interpreter.session.actions import ACTION, Action, Actor, Approval, Block, Do, new_id
+from interpreter.session.actions import (
+    ACTION,
+    ANSWER,
+    APPROVE,
+    EDIT,
+    KEEP,
+    REFUSE,
+    Action,
+    Actor,
+    Answer,
+    Approval,
+    Block,
+    Do,
+    Question,
+    Questions,
+    new_id,
+)
 from interpreter.session.events import Event, EventLog, Ids, LogEntry, PlanStep, Publisher, Sink
 from interpreter.session.kernel import Checkpoints, Performance, Session
-from interpreter.session.questions import ANSWER, APPROVE, EDIT, KEEP, REFUSE, Answer, Question, Questions
 
 __all__ = [
     "ACTION",

@@ -1,19 +1,20 @@
-"""Actors and actions: who does something to a session, and what."""
+"""What is done to a session, by whom, and what is asked about it: actors, actions and typed questions."""
 
 from __future__ import annotations
 
 import itertools
 import secrets
 import threading
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
+from collections import deque
+from collections.abc import Callable, Collection, Generator, Iterator, Mapping
+from contextlib import closing, contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from interpreter.errors import BusyError, InterpreterError
+from interpreter.errors import BusyError, InterpreterError, UsageError
 from interpreter.messages import Chunk
 from interpreter.session.events import Ids, Sink
-from interpreter.session.questions import APPROVE, Question
 
 if TYPE_CHECKING:
     from interpreter.runtimes.base import BaseLanguage
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 ACTION: ContextVar[Action | None] = ContextVar("action", default=None)
 """The action whose code this thread is running: what it starts is a child of it."""
 
-Kind = Literal["user", "agent", "client"]
+ActorKind = Literal["user", "agent", "client"]
 
 EMPTY = "The block was empty: nothing ran.\n"
 
@@ -37,7 +38,7 @@ def new_id(letter: str) -> str:
 class Actor:
     """Who does something: the user, an agent, or a client. Permissions are looked up for the actor of an action."""
 
-    def __init__(self, name: str, kind: Kind, settings: Any, sink: Callable[[], Sink | None]) -> None:
+    def __init__(self, name: str, kind: ActorKind, settings: Any, sink: Callable[[], Sink | None]) -> None:
         self.id, self.kind = name, kind
         self.settings = settings
         """Where its permission mode, sandbox and budget come from."""
@@ -45,7 +46,6 @@ class Actor:
 
     @property
     def sink(self) -> Sink | None:
-        """Where its actions are recorded."""
         return self._sink()
 
     def __repr__(self) -> str:
@@ -88,7 +88,6 @@ class Action:
 
     @property
     def fields(self) -> dict[str, Any]:
-        """Its fields in the record."""
         return {}
 
     def judge(self) -> Iterator[Chunk | Question]:
@@ -131,13 +130,12 @@ class Action:
         self.on_over()
 
     def end(self) -> None:
-        """It has ended, and nothing can be stopped any more."""
+        """It has ended; there is nothing left to stop."""
         with self._ending:
             self.over = True
 
     @property
     def sink(self) -> Sink | None:
-        """Where it is recorded."""
         return self.actor.sink if self.actor is not None and self.recorded else None
 
     @property
@@ -160,13 +158,11 @@ class Do(Action):
         kind: str,
         function: Callable[[], Any],
         described: str = "",
-        covered: bool = False,
         question: Question | None = None,
         recorded: bool = True,
     ) -> None:
         super().__init__()
-        self.kind = kind
-        self.covered, self.recorded = covered, recorded
+        self.kind, self.recorded = kind, recorded
         self._function, self._described, self._question = function, described, question
 
     def describe(self) -> str:
@@ -270,3 +266,168 @@ class Block(Action):
         runtime = self.runtime
         if runtime is not None and not self.over:
             runtime.stop()
+
+
+# -- questions ----------------------------------------------------------------------------------------------------
+
+QuestionKind = Literal["block", "call", "sandbox", "text", "password", "overwrite", "confirm", "choose"]
+"""Approve a block, approve a tool call, grant a sandbox request, text input, a password, overwrite a changed file,
+confirm something, choose one of several."""
+
+_question_numbers = itertools.count(1)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A decision about a question."""
+
+    choice: str
+    """One of the question's choices; `answer` for text."""
+    text: str | None = None
+    """What was typed: the input, the reason for a no, or the code of an edited block."""
+    by: str = "user"
+    details: Mapping[str, Any] = field(default_factory=dict)
+
+
+REFUSE = "refuse"
+APPROVE = "approve"
+EDIT = "edit"
+ANSWER = "answer"
+KEEP = "keep"
+"""Leave files that changed in the meantime as they are, and do the rest."""
+
+
+class Question:
+    """One question. The first answer wins; without one it is refused."""
+
+    def __init__(
+        self,
+        kind: QuestionKind,
+        subject: Any,
+        chunk: Chunk,
+        choices: Collection[str] = (APPROVE, REFUSE),
+        continuing_is_consent: bool = False,
+    ) -> None:
+        self.id = f"q{next(_question_numbers)}"
+        self.kind, self.subject, self.chunk = kind, subject, chunk
+        self.choices = tuple(choices)
+        self.continuing_is_consent = continuing_is_consent
+        """0.4.3's generator contract: a consumer that reads on past the chunk approves."""
+        self.answer: Answer | None = None
+        self.withdrawn = False
+        self.action = ""
+        self.actor = ""
+        self._settled = threading.Event()
+        self._lock = threading.Lock()
+
+    @classmethod
+    def in_words(
+        cls,
+        kind: QuestionKind,
+        about: str,
+        words: str,
+        subject: Any = None,
+        choices: Collection[str] = (APPROVE, REFUSE),
+    ) -> Question:
+        """A question that any front end can show; one that knows the subject may word it in its own way."""
+        content = {"type": about, "format": kind, "content": words}
+        chunk: Chunk = {"role": "computer", "type": "confirmation", "format": about, "content": content}
+        return cls(kind, subject if subject is not None else words, chunk, choices)
+
+    @property
+    def is_open(self) -> bool:
+        return not self._settled.is_set()
+
+    def settle(self, answer: Answer) -> bool:
+        """Answer it; False if it was answered before."""
+        if answer.choice not in self.choices and answer.choice != REFUSE:
+            raise UsageError(f"This question takes {', '.join(self.choices)}, not {answer.choice!r}.")
+        with self._lock:
+            if self._settled.is_set():
+                return False
+            self.answer = answer
+            self._settled.set()
+            return True
+
+    def withdraw(self) -> None:
+        """Close it without an answer, and release the action that waits."""
+        with self._lock:
+            if not self._settled.is_set():
+                self.withdrawn = True
+                self._settled.set()
+
+    def wait(self, timeout: float | None = None) -> None:
+        """Wait until it is answered or withdrawn."""
+        self._settled.wait(timeout)
+
+
+Handler = Callable[[Question], "Answer | None"]
+"""Answers a question in the thread that asks it; None leaves it to others."""
+
+
+class Questions:
+    """The open questions of a session, and who can answer which kinds."""
+
+    def __init__(self) -> None:
+        self._open: dict[str, Question] = {}
+        self._closed: deque[Question] = deque(maxlen=1000)  # the last ones that were open
+        self._handlers: list[tuple[frozenset[str], Handler | None]] = []
+        self._lock = threading.RLock()  # a finaliser may end a question in the middle of anything
+
+    @property
+    def open(self) -> list[Question]:
+        with self._lock:
+            return list(self._open.values())
+
+    def find(self, question_id: str, closed: bool = False) -> Question | None:
+        """The question of that id, if it waits; with `closed` also if it waited not long ago."""
+        with self._lock:
+            known = [*self._open.values(), *(self._closed if closed else ())]
+            return next((each for each in known if each.id == question_id), None)
+
+    @contextmanager
+    def answerable(self, kinds: Collection[QuestionKind], handler: Handler | None = None) -> Iterator[None]:
+        """While this is entered, a front end can answer these kinds: with a handler, or from another thread.
+
+        The handler that was registered last is asked first.
+        """
+        registration = frozenset(kinds), handler
+        with self._lock:
+            self._handlers.append(registration)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._handlers.remove(registration)
+
+    @contextmanager
+    def asking(self, question: Question) -> Iterator[None]:
+        """While this is entered, the question is open."""
+        with self._lock:
+            self._open[question.id] = question
+        try:
+            yield
+        finally:
+            question.withdraw()  # an answer that comes now is too late
+            with self._lock:
+                self._open.pop(question.id, None)
+                self._closed.append(question)
+
+    def settle(self, question: Question, timeout: float | None) -> None:
+        """Ask the front ends that can answer. If none does so in time, the question is settled without them."""
+        with self._lock:
+            able = [handler for kinds, handler in reversed(self._handlers) if question.kind in kinds]
+        for handler in able if question.is_open else ():
+            if handler is not None and (answer := handler(question)) is not None:
+                question.settle(answer)
+                return
+        if None in able:
+            question.wait(timeout)
+        consents = question.continuing_is_consent and None not in able
+        question.settle(Answer(APPROVE, by="continued") if consents else Answer(REFUSE, by="nobody"))
+
+    def withdraw(self, kinds: Collection[QuestionKind] = (), action: str = "") -> None:
+        """Withdraw open questions: all, those of these kinds, or those of an action."""
+        for question in self.open:
+            if (not kinds or question.kind in kinds) and (not action or question.action == action):
+                question.withdraw()

@@ -21,9 +21,7 @@ MOST_EVENTS = 20_000  # kept in memory; the journal has them all
 MOST_KEPT = 32 * 1024 * 1024  # characters of all events together that are kept in memory
 MOST_TEXT = 256 * 1024  # characters of one text that late readers can still get
 MOST_PIECES = 50_000  # of one text, where they cannot be put together
-PLAIN_TEXTS = frozenset({"message", "code", "reasoning"})
-"""Types whose pieces differ in nothing but their content."""
-TEXTS = PLAIN_TEXTS | {"console", "review"}
+TEXTS = frozenset({"message", "code", "reasoning", "console", "review"})
 """Types whose pieces may be cut and put together; half a picture is none."""
 KERNEL_KINDS = frozenset({"action", "turn", "answer", "plan", "undone", "messages"})
 """Kinds of events without an LMC form: the streams of 0.4.3 do not know them."""
@@ -75,10 +73,13 @@ class Event(NamedTuple):
 
 
 class Sink(Protocol):
-    """Keeps what is published beyond this process, as the journal does."""
+    """Keeps what is published beyond this process, as the journal does. It is called before any reader sees it."""
 
     def record(self, number: int, kind: str, data: dict[str, Any], ids: Ids) -> None:
-        """Called before any reader gets the event."""
+        """An event that is not a chunk."""
+
+    def add(self, chunk: Chunk, number: int, ids: Ids) -> None:
+        """A chunk of an event, which the messages have taken already."""
 
 
 class LogEntry:
@@ -103,7 +104,6 @@ class LogEntry:
 
     @classmethod
     def whole(cls, message: Any, ids: Ids, number: int = 0, when: float = 0.0) -> LogEntry:
-        """A message that has all its text."""
         head = {key: value for key, value in message.items() if key != "content"}
         piece: Any = {**head, "content": message.get("content")}
         entry = cls(str(message.get("type")), head, ids, [piece], number, when)
@@ -139,35 +139,30 @@ class LogEntry:
 
     def end(self) -> None:
         self.ended = True
-        pieces = self.pieces
-        if pieces is None or len(pieces) < 2:
-            return
-        if self.kind in PLAIN_TEXTS and all(len(piece) == len(pieces[0]) for piece in pieces):
-            self.pieces = [{**pieces[0], "content": "".join([piece["content"] for piece in pieces])}]
-        else:
-            self.pieces = list(_joined(pieces))
+        if self.pieces is not None:
+            self.pieces = list(_joined(self.pieces))
 
     def events(self, offset: int | None = None) -> Iterator[Event]:
         """What a reader that is at this offset has not had yet; everything for one that has had nothing."""
         if self.pieces is None:
             if offset is None:
-                yield self._event(0, {**self.data})
+                yield self.event(0, {**self.data})
             return
         if offset is None:
-            yield self._event(0, {**self.data, "start": True})
+            yield self.event(0, {**self.data, "start": True})
         at, wanted = self.cut, offset or 0
         if wanted < at:
-            yield self._event(at - 1, {**self.data, "content": "", "omitted": at - wanted})
+            yield self.event(at - 1, {**self.data, "content": "", "omitted": at - wanted})
         for piece in self.pieces:
             size = _size(piece)
             if at + size > wanted:
                 skip = max(0, wanted - at)
-                yield self._event(at + skip, {**piece, "content": piece["content"][skip:]} if skip else {**piece})
+                yield self.event(at + skip, {**piece, "content": piece["content"][skip:]} if skip else {**piece})
             at += size
         if self.ended and wanted <= self.size:
-            yield self._event(self.size, {**self.data, "end": True})
+            yield self.event(self.size, {**self.data, "end": True})
 
-    def _event(self, offset: int, data: dict[str, Any]) -> Event:
+    def event(self, offset: int, data: dict[str, Any]) -> Event:
         return Event(self.number, offset, self.kind, data, self.ids, self.time)
 
 
@@ -190,7 +185,6 @@ class EventLog:
 
     @property
     def last(self) -> int:
-        """The number of the newest event."""
         return self._next - 1
 
     def continue_after(self, number: int) -> None:
@@ -203,18 +197,11 @@ class EventLog:
     def publish(self, kind: str, data: dict[str, Any], ids: Ids = Ids(), sink: Sink | None = None) -> Event:  # noqa: B008 - a tuple
         """Number an event, record it, and let readers see it."""
         with self.writing:
-            event = self.add(kind, data, ids, sink)
+            entry = self.begin(LogEntry(kind, {**data}, ids))  # the receiver may change the event
+            if sink is not None:
+                sink.record(entry.number, kind, data, ids)
         self.wake()
-        return event
-
-    # The rest is for publishers, which enter `writing` first and wake the readers afterwards.
-
-    def add(self, kind: str, data: dict[str, Any], ids: Ids, sink: Sink | None) -> Event:
-        """Number an event, and record it."""
-        entry = self.begin(LogEntry(kind, {**data}, ids))  # the receiver may change the event
-        if sink is not None:
-            sink.record(entry.number, kind, data, ids)
-        return Event(entry.number, 0, kind, data, ids, entry.time)
+        return entry.event(0, data)
 
     def message(self, message: Message, ids: Ids) -> int:
         """Publish a message that is whole already; its number."""
@@ -224,7 +211,7 @@ class EventLog:
         return entry.number
 
     def begin(self, entry: LogEntry) -> LogEntry:
-        """Number an entry and add it; the one before is over."""
+        """Number an entry and add it; the one before is over. The caller holds `writing`, and wakes the readers."""
         if self._entries:
             newest = self._entries[-1]
             if not newest.ended:
@@ -306,17 +293,10 @@ class EventLog:
                 self._wakes.pop(key, None)
 
 
-class ChunkSink(Protocol):
-    """Keeps a stream of chunks, as the journal of a conversation does."""
-
-    def add(self, chunk: Chunk, number: int, ids: Ids) -> None:
-        """A chunk of an event, which the messages have taken already."""
-
-
 class Publisher:
     """Publishes the chunks of one turn or action: framed, folded into messages, journaled, and then seen by readers."""
 
-    def __init__(self, log: EventLog, ids: Ids, fold: Fold | None = None, journal: ChunkSink | None = None) -> None:
+    def __init__(self, log: EventLog, ids: Ids, fold: Fold | None = None, journal: Sink | None = None) -> None:
         self._log, self._fold, self._journal = log, fold, journal
         self.ids = ids
         self.fields: Chunk = {}
@@ -325,21 +305,13 @@ class Publisher:
         self._text: LogEntry | None = None
 
     def publish(self, chunk: Chunk) -> Generator[Event]:
-        """The events that a chunk makes."""
         if self.fields:
             chunk = {**chunk, **self.fields}
-        for framed in self._framer.frame(chunk):
-            yield self._keep(framed)
+        yield from map(self._keep, self._framer.frame(chunk))
 
     def close(self) -> Generator[Event]:
         """End the text that is open, if one is."""
-        for flag in self._framer.close():
-            yield self._keep(flag)
-
-    def record(self, number: int, kind: str, data: dict[str, Any], ids: Ids) -> None:
-        """Journal a chunk that is an event by itself."""
-        if self._journal is not None:
-            self._journal.add(data, number, ids)  # type: ignore[arg-type]
+        yield from map(self._keep, self._framer.close())
 
     def _keep(self, chunk: Chunk) -> Event:
         data: dict[str, Any] = chunk  # type: ignore[assignment]
@@ -349,10 +321,11 @@ class Publisher:
             if chunk["type"] not in UNFLAGGED:
                 event = self._keep_text(chunk)
             elif number := chunk.pop("published", 0):
-                self.record(number, chunk["type"], data, self.ids)
                 event = Event(number, 0, chunk["type"], data, self.ids)
             else:
-                event = self._log.add(chunk["type"], data, self.ids, self)
+                event = self._log.begin(LogEntry(chunk["type"], {**data}, self.ids)).event(0, data)
+            if self._journal is not None:
+                self._journal.add(chunk, event.number, self.ids)
         self._log.wake()
         return event
 
@@ -365,8 +338,6 @@ class Publisher:
         if text.ended and not ends:  # another event has interrupted it
             text = self._log.begin(LogEntry(text.kind, {**text.data, "continues": text.number}, text.ids, []))
         offset = text.size
-        if self._journal is not None:
-            self._journal.add(chunk, text.number, self.ids)
         if ends:
             if not text.ended:
                 text.end()

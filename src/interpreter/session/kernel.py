@@ -16,10 +16,19 @@ from typing import Any, Protocol
 
 from interpreter.errors import BusyError, UsageError
 from interpreter.messages import Chunk
-from interpreter.session.actions import ACTION, Action, Actor
-from interpreter.session.actions import Kind as ActorKind
+from interpreter.session.actions import (
+    ACTION,
+    ANSWER,
+    APPROVE,
+    REFUSE,
+    Action,
+    Actor,
+    ActorKind,
+    Answer,
+    Question,
+    Questions,
+)
 from interpreter.session.events import Event, EventLog, Ids, PlanStep, Publisher, Sink, redacted
-from interpreter.session.questions import ANSWER, APPROVE, REFUSE, Answer, Question, Questions
 
 
 class Lane:
@@ -72,7 +81,6 @@ class Lane:
 
     @property
     def waiting(self) -> int:
-        """How many actions wait for it."""
         return len(self._queue)
 
     def _is_free_for(self, holder: _Hold) -> bool:
@@ -304,9 +312,7 @@ class Session:
                 yield from publisher.publish(question.chunk)
                 if action.is_cancelled():
                     question.withdraw()
-                if self.questions.settle(question, self._question_timeout()) is None and question.is_open:
-                    consents = question.continuing_is_consent and not self.questions.can_be_answered(question)
-                    question.settle(Answer(APPROVE, by="continued") if consents else Answer(REFUSE, by="nobody"))
+                self.questions.settle(question, self._question_timeout())
         finally:
             answer = question.answer or Answer("withdrawn", by="")
             data = {"question": question.id, "choice": answer.choice, "by": answer.by}
@@ -323,9 +329,9 @@ class Session:
 class _Hold:
     """What holds the lane for an action. It outlives the iterator that its consumer may drop."""
 
-    def __init__(self, action: Action) -> None:
+    def __init__(self, action: Action, steps: Callable[[_Hold], Generator[Event]]) -> None:
         self.action = action
-        self.steps: Generator[Event] | None = None
+        self.steps = steps(self)
         self.thread = threading.get_native_id()  # its consumer; unlike `get_ident`, no later thread gets the same
         self.driver = 0  # the thread that is inside
         self.buffer: deque[Event] = deque()  # what another thread read in the consumer's place
@@ -334,13 +340,11 @@ class _Hold:
         self.abandoned = False
 
     def next(self) -> Event:
-        """The next event for its consumer."""
         if self.buffer:
             return self.buffer.popleft()
         if self.error is not None:
             error, self.error = self.error, None
             raise error
-        assert self.steps is not None
         token = ACTION.set(self.action)
         self.driver = threading.get_native_id()
         try:
@@ -368,7 +372,6 @@ class _Hold:
         token = ACTION.set(self.action)
         self.driver = threading.get_native_id()
         try:
-            assert self.steps is not None
             if self.abandoned and not self.is_over:
                 self.action.cancel()
             if self.abandoned or not (self.is_over or self.action.drains):
@@ -390,8 +393,7 @@ class Performance(Iterator[Event]):
     def __init__(self, session: Session, action: Action, publisher: Publisher, wait: bool) -> None:
         self.action = action
         self._session = session
-        self._hold = _Hold(action)
-        self._hold.steps = session._steps(action, publisher, self._hold, wait)
+        self._hold = _Hold(action, lambda hold: session._steps(action, publisher, hold, wait))
         action.on_over = session.lane.wake
 
     def __iter__(self) -> Performance:
@@ -400,7 +402,7 @@ class Performance(Iterator[Event]):
     def __next__(self) -> Event:
         hold = self._hold
         if hold.is_driven_here():
-            raise BusyError("This action is already being read, further up in this thread.")
+            raise BusyError("This thread is already reading this action.")
         try:
             with hold.busy:
                 hold.thread = threading.get_native_id()
@@ -427,13 +429,12 @@ class Performance(Iterator[Event]):
         """End it early and wait for that. If another thread is reading it, cancel it there first."""
         hold = self._hold
         if hold.is_driven_here():
-            raise BusyError("This action is being read, further up in this thread: cancel it instead.")
+            raise BusyError("This thread is already reading this action. Cancel it instead.")
         if not hold.busy.acquire(blocking=False):
             self._session.cancel(self.action)
             hold.busy.acquire()
         try:
-            if hold.steps is not None:
-                hold.steps.close()
+            hold.steps.close()
             hold.buffer.clear()
         finally:
             hold.busy.release()

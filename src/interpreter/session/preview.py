@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,15 +15,15 @@ from interpreter.errors import UsageError
 from interpreter.runtimes.dry_run import Overlay
 from interpreter.runtimes.seccomp_notify import Denied
 from interpreter.session import Action, Block, Do, Performance
-from interpreter.workspace import Change
-from interpreter.workspace.merge import Layer, Written, write_layer
+from interpreter.workspace import Change, FileRecord
+from interpreter.workspace.merge import Layer, write_layer
+from interpreter.workspace.restore import Written
 
 if TYPE_CHECKING:
-    from types import TracebackType
-
     from interpreter.computer_api.runtime_pool import RuntimePool
     from interpreter.messages import Chunk
     from interpreter.runtimes.dry_run import DryRun
+    from interpreter.workspace.diff import Parse
 
 OURS = "interpreter-"  # how our own folders among the temporary files begin
 
@@ -39,13 +39,11 @@ class Applied:
     def __str__(self) -> str:
         words = [f"Not written: {each.path}, because {each.why}." for each in (*self.files.kept, *self.files.failed)]
         if self.lost:
-            words.append(f"Not brought along: {', '.join(self.lost)}.")
+            words.append(f"Lost: {', '.join(self.lost)}.")
         return "\n".join(words)
 
 
 class RunPreview(Action):
-    """Run the block of a preview."""
-
     kind = "preview"
 
     def __init__(self, runtimes: RuntimePool, trial: DryRun, code: str) -> None:
@@ -77,12 +75,13 @@ class Preview:
         runtimes: RuntimePool,
         workspace: str,
         perform: Callable[[Action], Performance],
-        cover: Callable[[Iterable[str]], None],
+        record: Callable[[], FileRecord | None],
         language: str,
         code: str,
+        parse: Parse | None = None,
     ) -> None:
-        self._runtimes, self._perform = runtimes, perform
-        self._cover = cover  # called with the files of the workspace that are about to be changed
+        self._runtimes, self._perform, self._parse = runtimes, perform, parse
+        self._record = record  # of the files in the workspace
         self.language, self.code = language, code
         self.chunks: list[Chunk] = []
         """What the block has yielded so far."""
@@ -90,7 +89,7 @@ class Preview:
         """What it tried to do and could not: use the network, send signals to other processes, write elsewhere."""
         self.report: Applied | None = None
         """The result, once it is applied."""
-        self._layers: dict[str, Layer] = {}  # by how their paths begin, the workspace first
+        self._layers: list[Layer] = []  # the workspace first
         Overlay.check(workspace)
         self._view = Overlay(workspace)
         self._began = time.time_ns()
@@ -111,7 +110,7 @@ class Preview:
             return
         try:
             action = RunPreview(self._runtimes, self._trial, self.code)
-            with closing(block_chunks(self._perform(action))) as chunks:
+            with closing(block_chunks(self._perform(action).chunks)) as chunks:
                 for chunk in chunks:
                     self.chunks.append(chunk)
                     yield chunk
@@ -119,8 +118,8 @@ class Preview:
             self.denied = self._trial.denied
             workspace = self._view.workspace
             for root, upper in sorted(self._view.layers.items(), key=lambda pair: pair[0] != workspace):
-                start, ours = ("", "") if root == workspace else (os.path.join(root, ""), OURS)
-                self._layers[start] = Layer(root, upper, self._began, ours)
+                skip, prefix = ("", "") if root == workspace else (OURS, os.path.join(root, ""))
+                self._layers.append(Layer(root, upper, self._began, skip, prefix))
 
     def run(self) -> Preview:
         """Run the block to its end."""
@@ -133,20 +132,17 @@ class Preview:
     @property
     def changes(self) -> list[Change]:
         """What it created, changed and deleted; paths in the workspace are relative to it."""
-        listed = []
-        for start, layer in self._layers.items():
-            for change in layer.changes.listed:
-                source = start + change.source if change.source is not None else None
-                listed.append(change._replace(path=start + change.path, source=source))
-        return listed
+        return [change for layer in self._layers for change in layer.listed]
 
     @property
     def diffs(self) -> dict[str, str]:
         """The same as differences of lines, by path."""
-        found: dict[str, str] = {}
-        for start, layer in self._layers.items():
-            found |= {start + path: text for path, text in layer.diffs.items()}
-        return found
+        return {path: text for layer in self._layers for path, text in layer.diffs(parse=self._parse).items()}
+
+    @property
+    def data_diffs(self) -> dict[str, str]:
+        """As `diffs`, but those of tables are about rows, columns and cells."""
+        return {path: text for layer in self._layers for path, text in layer.diffs(True, self._parse).items()}
 
     @property
     def lost(self) -> list[str]:
@@ -155,7 +151,6 @@ class Preview:
 
     @property
     def ended(self) -> str:
-        """How the block ended."""
         return next((chunk["ended"] for chunk in reversed(self.chunks) if "ended" in chunk), "")
 
     @property
@@ -171,7 +166,9 @@ class Preview:
         Such a path is overwritten if it is named in `overwrite`.
         """
         if not self.can_apply:
-            raise UsageError("There is nothing to apply: the block has not run to its end, or this is over.")
+            raise UsageError(
+                "There is nothing to apply: the block did not finish, or the preview was already applied or discarded."
+            )
         block = Block(self._runtimes, self.language, self.code)
         block.replay = partial(self.replay, overwrite)
         self._perform(block).result()
@@ -183,10 +180,11 @@ class Preview:
         self._over = True
         try:
             written = Written()
-            if "" in self._layers:
-                self._cover(self._layers[""].changes.pairs)
-            for start, layer in self._layers.items():
-                written += write_layer(layer, overwrite, start)
+            record = self._record()
+            for layer in self._layers:
+                if record is not None and not layer.prefix:
+                    record.cover(layer.changes.pairs)
+                written += write_layer(layer, overwrite)
             self.report = Applied(written, tuple(self._trial.keep()))
         except BaseException:
             self._trial.drop()
@@ -211,9 +209,7 @@ class Preview:
     def __enter__(self) -> Preview:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.discard()
 
     def __del__(self) -> None:

@@ -41,11 +41,11 @@ class Tool:
     def __post_init__(self) -> None:
         if not _NAME.fullmatch(self.name):
             raise UsageError(
-                f"{self.name!r} can't be the name of a tool: use up to 64 letters, digits, `_` and `-`, "
-                "beginning with a letter."
+                f"{self.name!r} can't be the name of a tool: use up to 64 letters, digits, `_` and `-`, starting with "
+                f"a letter."
             )
         if self.policy not in ("reads", "acts", "sends"):
-            raise UsageError(f"The policy of a tool is reads, acts or sends, not {self.policy!r}.")
+            raise UsageError(f"The policy of a tool must be reads, acts or sends, not {self.policy!r}.")
 
     @property
     def schema(self) -> Parameters:
@@ -76,7 +76,7 @@ class Toolbox:
     def append(self, tool: Tool) -> None:
         """Let the model call this tool, starting with its next request."""
         if tool.name in self._tools:
-            raise UsageError(f"There is already a tool named {tool.name!r}: remove it first.")
+            raise UsageError(f"There is already a tool named {tool.name!r}. Remove it first.")
         self._tools[tool.name] = tool
 
     def remove(self, tool: Tool | str) -> None:
@@ -89,7 +89,6 @@ class Toolbox:
         del self._tools[name]
 
     def get(self, name: str) -> Tool | None:
-        """The tool with this name."""
         return self._tools.get(name)
 
     def closest(self, name: str) -> Tool | None:
@@ -104,7 +103,6 @@ class Toolbox:
 
     @property
     def others(self) -> list[Tool]:
-        """All but `execute`."""
         return [tool for tool in self if tool.name != EXECUTE]
 
     def __iter__(self) -> Iterator[Tool]:

@@ -6,15 +6,30 @@ import difflib
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+from interpreter.console_text import visible_line
+from interpreter.errors import InterpreterError
 from interpreter.workspace.snapshot import NotCovered
 from interpreter.workspace.tree import Item, Pair, alike
+
+if TYPE_CHECKING:
+    from interpreter.workspace.data_diff import DataDiff
 
 What = Literal["created", "changed", "deleted", "renamed", "mode", "touched"]
 Read = Callable[[Item], bytes | None]
 """Returns the content of a file, None if it is not stored."""
 _LARGEST_DIFF = 2 * 1024 * 1024
+Parse = Callable[[str, Sequence[bytes | None], float], Any]
+"""Returns the tables in the contents of a file of this kind, within so many seconds; an exception says why not."""
+_WORKBOOKS = {".xlsx": "xlsx", ".xlsm": "xlsx", ".parquet": "parquet"}
+_READING = 20.0  # seconds for a workbook
+_DATA_FILES = (".csv", ".tsv", ".jsonl", ".ndjson")
+_LARGEST_DATA = 8 * 1024 * 1024
+_COMPARING = 3.0  # seconds for one table
+_DESCRIBED = 3  # tables that the note after a block describes, without a noticeable wait
+_LARGEST_DESCRIBED = 512 * 1024
+_DESCRIBING = (0.25, 4.0)  # seconds for each: to compare it, and to read one that needs a library
 
 
 class Change(NamedTuple):
@@ -29,7 +44,6 @@ class Change(NamedTuple):
 
     @property
     def fields(self) -> dict[str, Any]:
-        """As the journal has it."""
         fields: dict[str, Any] = {"path": self.path, "what": self.what}
         if self.source is not None:
             fields["from"] = self.source
@@ -86,10 +100,71 @@ class Changes:
         not_covered = [list(each) for each in self.not_covered]
         return {"block": self.block, "changed": changed, "not_covered": not_covered, "off": self.off}
 
-    def diffs(self, read: Read) -> dict[str, str]:
-        """The changes as unified diffs, by path."""
-        diffs = {each.path: diff(each.path, each.before, each.after, read, each.source) for each in self.listed}
-        return {path: text for path, text in diffs.items() if text}
+    def fields_with_data(self, read: Read, parse: Parse | None = None) -> dict[str, Any]:
+        """As `fields`, with a few words about the tables among the files."""
+        fields, described = self.fields, 0
+        for change, each in zip(self.listed, fields["changed"], strict=True):
+            if described < _DESCRIBED and (is_data_file(change.path) or _workbook_kind(change.path)):
+                described += 1
+                found = _data_diff(change, read, parse, _LARGEST_DESCRIBED, _DESCRIBING)
+                if found is not None and not isinstance(found, str):
+                    each["data"] = found.note
+        return fields
+
+    def diffs(self, read: Read, data: bool = False, parse: Parse | None = None) -> dict[str, str]:
+        """The changes as unified diffs, by path; with `data`, those of tables are about rows, columns and cells.
+
+        Those of Excel and Parquet files always are, if something can parse them.
+        """
+        diffs = {}
+        for each in self.listed:
+            has_no_lines = parse is not None and _workbook_kind(each.path)
+            found = _data_diff(each, read, parse) if data or has_no_lines else None
+            if found is not None:
+                name = visible_line(os.fsencode(each.path).decode("utf-8", "replace"))
+                lines = [f"{each.what}; no cell diff: {found}"] if isinstance(found, str) else found.lines
+                diffs[each.path] = "\n  ".join([f"{name}: {lines[0]}", *lines[1:]]) + "\n"
+            elif text := diff(each.path, each.before, each.after, read, each.source):
+                diffs[each.path] = text
+        return diffs
+
+
+def is_data_file(path: str) -> bool:
+    """Whether a diff can be about rows, columns and cells, judging by the name."""
+    return path.lower().endswith(_DATA_FILES)
+
+
+def _workbook_kind(path: str) -> str | None:
+    """Which kind of file it is, if a library has to read its cells."""
+    return _WORKBOOKS.get(os.path.splitext(path.lower())[1])
+
+
+def _data_diff(
+    change: Change,
+    read: Read,
+    parse: Parse | None = None,
+    largest: int = _LARGEST_DATA,
+    seconds: tuple[float, float] = (_COMPARING, _READING),
+) -> DataDiff | str | None:
+    """How a table changed, or why that is not known; None if the file is none, or too large to be read as text."""
+    items = [item for item in (change.before, change.after) if item is not None]
+    kind = _workbook_kind(change.path) if parse is not None else None
+    if not (kind or is_data_file(change.path)) or any(item.kind != "file" for item in items):
+        return None
+    if any(item.size > largest for item in items):
+        return f"it has more than {largest >> 20} MB" if kind else None
+    contents = [item and read(item) for item in (change.before, change.after)]
+    if sum(content is not None for content in contents) < len(items) or contents[0] == contents[1]:
+        return None
+    from interpreter.workspace.data_diff import data_diff, workbook_diff
+
+    if kind is None or parse is None:
+        return data_diff(change.path, contents[0], contents[1], seconds[0])
+    try:
+        before, after = parse(kind, contents, seconds[1])
+    except (InterpreterError, OSError, ValueError, TypeError) as error:
+        return visible_line(str(error)).rstrip(".") or "it cannot be read"
+    return workbook_diff(before, after, seconds[0]) or "it has no regular table"
 
 
 def diff(path: str, old: Item | None, new: Item | None, read: Read, source: str | None = None) -> str:

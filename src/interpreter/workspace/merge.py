@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Collection, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO
 
 from interpreter.errors import UndoError
 from interpreter.host.files import Folder
-from interpreter.workspace.diff import Changes
+from interpreter.workspace.diff import Change, Changes, Parse
 from interpreter.workspace.record import FileRecord
-from interpreter.workspace.restore import Kept, Restoration, Step, plan_steps
+from interpreter.workspace.restore import Kept, Restoration, Step, Written, plan_steps
 from interpreter.workspace.snapshot import Snapshot
 from interpreter.workspace.store import ContentStore, clone, copy, hash_of
-from interpreter.workspace.tree import Item, Pair, alike, installed, item_at, item_from, key_of, same
+from interpreter.workspace.tree import Item, Pair, alike, installed, item_at, item_from, key_of, same, unchanged
 
 _OPAQUE = "user.overlay.opaque"  # a folder so marked hides all that is below it
 
@@ -74,28 +75,27 @@ def merge_steps(base: dict[str, Item], copied: FileRecord, snapshot: Snapshot) -
     ]
 
 
-def merge(
-    steps: list[Step], store: ContentStore, folder: Folder, overwrite: Collection[str] = ()
-) -> tuple[list[str], list[Kept]]:
-    """Do it; the paths that are as in the copy now, and those that were left, with the reason."""
-    kept = [Kept(step.path, "it was changed here as well", drift=True) for step in steps if step.drift]
+def merge(steps: list[Step], store: ContentStore, folder: Folder, overwrite: Collection[str] = ()) -> Written:
+    """Do it; files that were changed in both places are left, unless they are named in `overwrite`."""
+    kept = [Kept(step.path, "it was also changed here", drift=True) for step in steps if step.drift]
     kept = [each for each in kept if each.path not in overwrite]
     kept += [Kept(step.path, step.impossible) for step in steps if step.impossible]
     left = {each.path for each in kept}
-    restoration = Restoration(folder, store.write_to)
-    done = restoration.run([step for step in steps if step.path not in left])
-    kept += [Kept(path, why) for path, why in {**restoration.left, **restoration.failed}.items()]
-    return done, kept
+    written = Restoration(folder, store.write_to).run([step for step in steps if step.path not in left])
+    return replace(written, kept=(*kept, *written.kept))
 
 
 # -- the overlay of a preview ------------------------------------------------------------------------------------
 
 
 class Layer:
-    """The upper layer of an overlay over a folder, read as changes of that folder; the folder itself is unchanged."""
+    """The upper layer of an overlay over a folder, read as changes of that folder; the folder itself is unchanged.
 
-    def __init__(self, root: str, upper: str, began: int, skip: str = "") -> None:
-        self.root, self.upper, self.began = Folder(root), Folder(upper), began
+    Names that begin with `skip` are left out. What is shown or reported has `prefix` before its path.
+    """
+
+    def __init__(self, root: str, upper: str, began: int, skip: str = "", prefix: str = "") -> None:
+        self.root, self.upper, self.began, self.prefix = Folder(root), Folder(upper), began, prefix
         self.drifted: set[str] = set()
         """Paths that something else changed while the block ran."""
         self._places: dict[str, tuple[Folder, str]] = {}  # where a content can be read, by its hash
@@ -103,14 +103,23 @@ class Layer:
         self.changes = Changes("preview", {path: pair for path, pair in self._pairs() if not same(*pair)})
 
     @property
-    def diffs(self) -> dict[str, str]:
-        """The changes as unified diffs, by path."""
-        return self.changes.diffs(self._read)
+    def listed(self) -> list[Change]:
+        listed = []
+        for change in self.changes.listed:
+            source = self.prefix + change.source if change.source is not None else None
+            listed.append(change._replace(path=self.prefix + change.path, source=source))
+        return listed
+
+    def diffs(self, data: bool = False, parse: Parse | None = None) -> dict[str, str]:
+        """Without the names of renamed files, which `listed` has."""
+        diffs = self.changes.diffs(self._read, data, parse)
+        found = {path: re.sub(r"\Arename from .*\nrename to .*\n", "", text) for path, text in diffs.items()}
+        return {self.prefix + path: text for path, text in found.items() if text}
 
     def write_content(self, content: str, target: BinaryIO) -> None:
         """Write the content with this hash into an empty file."""
         if content not in self._places:
-            raise UndoError("its content cannot be read")
+            raise UndoError("its content can't be read")
         folder, path = self._places[content]
         with folder.open(path) as source:
             if copy(source, target) != content:
@@ -192,56 +201,33 @@ class Layer:
         return item_from(key_of(facts), content)
 
 
-@dataclass(frozen=True)
-class Written:
-    """What became of the changes of a preview."""
-
-    paths: tuple[str, ...] = ()
-    """Written or deleted."""
-    kept: tuple[Kept, ...] = ()
-    """Left as they are, and why."""
-    failed: tuple[Kept, ...] = ()
-    """What the system refused."""
-
-    def __add__(self, other: Written) -> Written:
-        return Written(self.paths + other.paths, self.kept + other.kept, self.failed + other.failed)
-
-
-def write_layer(layer: Layer, overwrite: Collection[str] = (), prefix: str = "") -> Written:
-    """Make the changes of a layer real, where things are still as the preview found them.
-
-    `prefix` goes before each path in the report.
-    """
-    steps, kept = [], []
+def write_layer(layer: Layer, overwrite: Collection[str] = ()) -> Written:
+    """Make the changes of a layer real, where things are still as the preview found them."""
+    steps, kept, prefix = [], [], layer.prefix
     for path, (before, after) in sorted(layer.changes.pairs.items()):
         now = item_at(layer.root, path)
-        if now is None or before is None:
-            drifted = now is not before
-        else:
-            drifted = now.kind != before.kind or now.inode != before.inode or now[2:4] != before[2:4]
-        drifted |= path in layer.drifted
+        drifted = path in layer.drifted or not unchanged(now, before)
         if drifted and path not in overwrite and prefix + path not in overwrite:
-            kept.append(Kept(prefix + path, "somebody else has changed it since the preview began", drift=True))
+            kept.append(Kept(prefix + path, "it has been changed since the preview started", drift=True))
             continue
         if after is not None and after.kind == "other" and not after.restorable:
-            kept.append(Kept(prefix + path, f"a {after.content} cannot be copied"))
+            kept.append(Kept(prefix + path, f"a {after.content} can't be copied"))
             continue
         if before is not None and after is not None and (before.kind, before.content) == (after.kind, after.content):
             after = after._replace(inode=before.inode)  # it stays the same file, with another mode or time
         steps.append(Step(path, now if drifted else before, after))
-    restoration = Restoration(layer.root, layer.write_content)
-    written = restoration.run(steps)
+    written = Restoration(layer.root, layer.write_content).run(steps)
     wanted = {step.path for step in steps if step.want is not None}
-    for path in [path for path in written if path in wanted]:
+    for path in wanted.intersection(written.paths):
         with suppress(OSError):  # only root may give files the owners that they would have had
             owned, facts = layer.upper.stat(path), layer.root.stat(path)
             if (owned.st_uid, owned.st_gid) != (facts.st_uid, facts.st_gid):
                 layer.root.chown(path, owned.st_uid, owned.st_gid)
                 if not stat.S_ISLNK(facts.st_mode):
                     layer.root.chmod(path, stat.S_IMODE(facts.st_mode))  # a change of owner clears some bits
-    kept += [Kept(prefix + path, why) for path, why in restoration.left.items()]
-    failed = [Kept(prefix + path, why) for path, why in restoration.failed.items()]
-    return Written(tuple(prefix + path for path in written), tuple(kept), tuple(failed))
+    kept += [each._replace(path=prefix + each.path) for each in written.kept]
+    failed = tuple(each._replace(path=prefix + each.path) for each in written.failed)
+    return Written(tuple(prefix + path for path in written.paths), tuple(kept), failed)
 
 
 def _join(path: str, name: str) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 from interpreter.errors import UndoError
 from interpreter.sigint import Hold, interrupted
-from interpreter.workspace.diff import Changes, blame, diff
+from interpreter.workspace.diff import Changes, Parse, blame, diff
 from interpreter.workspace.restore import (
     PREFIX,
     Direction,
@@ -38,8 +38,8 @@ INTENT = "intent.json"
 _AT_ONCE = 5_000  # items in one line: writing a longer one would hold up other threads
 _FIRST_COPY = 2.0  # seconds for which a block waits for a first copy of the workspace
 _SLICE, _PAUSE = 0.05, 0.002  # seconds for which a copy in the background keeps others waiting, and then not
-_UNSEEN = "the workspace is still being read for the first time. What this block does to files cannot be undone."
-_UNKNOWN = "Nothing is known about the files of block {}."
+_UNSEEN = "the workspace is still being read for the first time, so file changes by this block can't be undone."
+_UNKNOWN = "There is no record of file changes for block {}."
 UNTRIMMED = "untrimmed"
 """There as long as a session is open, and after it was killed."""
 
@@ -119,8 +119,7 @@ class FileRecord:
             cost = time.perf_counter() - begin
             if self.off is not None:
                 return Coverage(self.off, self.off != self._shown_off, seconds=cost, trouble=self._ledger.trouble)
-            names = sorted(path for path, each in here.news.items() if here.not_covered.get(path) == each)
-            news = tuple(here.news[path] for path in names if here.news[path] not in self._named)
+            news = {each for path, each in here.news.items() if here.not_covered.get(path) == each}
             return Coverage(
                 files=here.files,
                 bytes=here.bytes,
@@ -128,7 +127,7 @@ class FileRecord:
                 copied_bytes=here.copied_bytes,
                 seconds=cost,
                 not_covered=here.not_covered.values(),
-                news=news,
+                news=tuple(sorted(news - self._named)),
                 waiting=len(here.waiting),
                 trouble=self._ledger.trouble,
             )
@@ -172,8 +171,7 @@ class FileRecord:
                 self._shown_off, self._background_cost = self.off, Coverage()
                 self._stamp += 1
                 self._ledger.add({"event": "begin", "block": str(block)})
-                trouble = self._ledger.trouble
-                return replace(coverage, trouble=trouble) if trouble else coverage
+                return replace(coverage, trouble=self._ledger.trouble)
         finally:
             self._lock.release()
 
@@ -198,7 +196,7 @@ class FileRecord:
             lost = []
             for path, (old, new) in pairs.items():
                 if old and not self.store.holds(old) and not alike(old, new and new._replace(mode=old.mode)):
-                    lost.append(NotCovered(path, "what it held is not stored", old.size))
+                    lost.append(NotCovered(path, "its content is not stored", old.size))
             closed = self.snapshot.tree.closed
             lost += [NotCovered(f"{path}/", why) for path, why in closed.items() if path in pairs]
             return Changes(str(block), pairs, tuple(lost), self.off)
@@ -268,7 +266,7 @@ class FileRecord:
         plan = plan or self.plan_undo()
         with self._lock, self._hold:
             if plan.stamp != self._stamp:
-                raise UndoError("A block has run since this was planned: plan it again.")
+                raise UndoError("A block has run since this was planned. Plan it again.")
             chosen, kept = select_steps(plan, overwrite, repositories)
             saved = {}
             for step in [step for step in chosen if step.drift and step.now and step.now.kind == "file"]:
@@ -301,7 +299,6 @@ class FileRecord:
     def redo(
         self, plan: Plan | None = None, overwrite: Collection[str] = (), repositories: Collection[str] = ()
     ) -> Report:
-        """The same, forwards."""
         return self.undo(plan or self.plan_redo(), overwrite, repositories)
 
     @property
@@ -330,7 +327,7 @@ class FileRecord:
                 else:
                     by_us = now.kind == want.kind and (now.kind == "folder" or now.content == want.content)
                 if not by_us and not alike(now, item_from_json(was)):
-                    kept.append(Kept(path, "somebody else changed it meanwhile", drift=True))
+                    kept.append(Kept(path, "it was changed in the meantime", drift=True))
                     continue
                 lost = source is not None and self.snapshot.now(source) is None
                 rest.append(Step(path, now, want, source=None if lost else source))
@@ -379,18 +376,16 @@ class FileRecord:
             steps = [step if step.path else replace(step, now=self.snapshot.now("")) for step in steps]
         folder, token, write = self.snapshot.folder, intent["token"], self.store.write_to
         restoration = Restoration(folder, write, token, self.snapshot.hard_link, self._interruption_point)
-        restored = restoration.run(steps)  # if it is broken off here, the rest is done before anything else
+        written = restoration.run(steps)  # if it is broken off here, the rest is done before anything else
         self._stamp += 1
         more = {"overwritten": intent["overwritten"]} if intent.get("overwritten") else {}
         self._ledger.add({"event": "moved", "position": intent["position"], **more})
-        if restoration.failed:
+        if written.failed:
             self._ledger.intend(intent)  # on a full disk, there was perhaps no room for it before
         else:
             self._ledger.done()
         self._refresh(own=True)
-        kept = tuple(Kept(path, why) for path, why in restoration.left.items())
-        failed = tuple(Kept(path, why) for path, why in restoration.failed.items())
-        return Report(intent["direction"], tuple(intent["blocks"]), tuple(restored), kept, failed)
+        return Report(intent["direction"], tuple(intent["blocks"]), written.paths, written.kept, written.failed)
 
     # -- what blocks changed -------------------------------------------------------------------------------------
 
@@ -398,12 +393,12 @@ class FileRecord:
         """What a block changed; None if nothing is known of it."""
         return next((each for each in reversed(self._ledger.blocks) if each.block == str(block)), None)
 
-    def diff(self, block: str | int) -> dict[str, str]:
-        """What a block changed, as a unified diff for each path."""
+    def diff(self, block: str | int, data: bool = False, parse: Parse | None = None) -> dict[str, str]:
+        """What a block changed, as a unified diff for each path; with `data`, tables as rows, columns and cells."""
         changes = self.changes(block)
         if changes is None:
             raise UndoError(_UNKNOWN.format(block))
-        return changes.diffs(self.content)
+        return changes.diffs(self.content, data, parse)
 
     def drift_diff(self, step: Step) -> str:
         """From what is at a path now to what would be restored there."""
@@ -440,7 +435,7 @@ class FileRecord:
         if not self._is_ending:
             self._hold.let_through()
         if self._closing or (interrupted() and threading.get_ident() == self._background):
-            raise UndoError("The copy is not needed any more.")
+            raise UndoError("The copy is no longer needed.")
 
     def _scan(self, seconds: float | None = None) -> dict[str, Pair]:
         if self.off is not None:
@@ -462,7 +457,7 @@ class FileRecord:
         """Forget the oldest blocks when there are too many, or too much is stored for them."""
         blocks, limits = self._ledger.blocks, self.limits
         many = len(blocks) > limits.blocks * 1.1  # not each time
-        if not many and self.store.bytes <= limits.stored_bytes:
+        if not many and self.store.stored_bytes <= limits.stored_bytes:
             return
         present = {item.content for item in self.snapshot.items.values() if item.kind == "file" and item.content}
         spare = limits.stored_bytes - sum(map(self.store.size, present))
@@ -505,7 +500,6 @@ class Ledger:
         self._read()
 
     def follow(self, folder: Path) -> None:
-        """The ledger is in this folder from now on."""
         self._path, self._intent, self._untrimmed = folder / LEDGER, folder / INTENT, folder / UNTRIMMED
 
     def touch(self, paths: Iterable[str]) -> None:
@@ -514,7 +508,6 @@ class Ledger:
         self.touched |= dict.fromkeys(folders, len(self.blocks))
 
     def add(self, entry: dict[str, Any]) -> None:
-        """Apply an entry, and write it down."""
         self._apply(entry)
         self._write(entry)
 
@@ -579,8 +572,6 @@ class Ledger:
 
     def intent(self) -> dict[str, Any] | None:
         """What an undo was about to do when it was cut off."""
-        if not os.path.exists(self._intent):
-            return None
         try:
             found: dict[str, Any] = json.loads(self._intent.read_bytes())
         except FileNotFoundError:

@@ -18,7 +18,7 @@ from interpreter.errors import UndoError
 from interpreter.host.files import Folder
 from interpreter.workspace.snapshot import NotCovered, Snapshot
 from interpreter.workspace.store import ContentStore
-from interpreter.workspace.tree import Item, Pair, alike, item_at, repository_of, same
+from interpreter.workspace.tree import Item, Pair, alike, item_at, repository_of, same, unchanged
 
 Direction = Literal["undo", "redo"]
 Verb = Literal["create", "restore", "delete", "attributes"]
@@ -117,6 +117,19 @@ class Kept(NamedTuple):
 
 
 @dataclass(frozen=True)
+class Written:
+    """What became of a list of steps."""
+
+    paths: tuple[str, ...] = ()
+    kept: tuple[Kept, ...] = ()
+    failed: tuple[Kept, ...] = ()
+    """What the system refused."""
+
+    def __add__(self, other: Written) -> Written:
+        return Written(self.paths + other.paths, self.kept + other.kept, self.failed + other.failed)
+
+
+@dataclass(frozen=True)
 class Report:
     """What an undo or a redo did."""
 
@@ -174,7 +187,7 @@ def plan_steps(changes: Iterable[dict[str, Pair]], snapshot: Snapshot, store: Co
                 step = replace(step, source=source)
         if want is not None and not (step.source or step.attributes_only or want.kind == "folder" or store.holds(want)):
             is_special = want.kind == "other"
-            why = f"a {want.content} cannot be made again" if is_special else "its content is not stored"
+            why = f"a {want.content} can't be recreated" if is_special else "its content is not stored"
             step = replace(step, impossible=why)
         steps.append(step)
     return steps
@@ -216,13 +229,13 @@ def select_steps(
             kept.append(Kept(step.path, step.impossible, step.drift))
         elif unit is None:
             if step.drift and step.path not in overwrite:
-                kept.append(Kept(step.path, "somebody else changed it after the block", drift=True))
+                kept.append(Kept(step.path, "it was changed after the block", drift=True))
             else:
                 chosen.append(step)
         elif not unit.comes_or_goes and unit.folder not in repositories:
-            kept.append(Kept(step.path, "git's own files are left alone", unit.in_use))
+            kept.append(Kept(step.path, "git's files are left alone", unit.in_use))
         elif unit.in_use and unit.folder not in overwrite:
-            kept.append(Kept(step.path, "somebody else has worked in the repository since", unit.in_use))
+            kept.append(Kept(step.path, "the repository has been changed since", unit.in_use))
         elif unit.in_use and step.want is None and step.path.startswith(f"{unit.folder}/objects/"):
             pass  # a later commit may need the object; git removes what nothing needs
         else:
@@ -257,16 +270,11 @@ class Restoration:
         self._opened: dict[str, int] = {}
         self._dated: set[int] = set()
         self._changing: set[str] = set()
-        self.left: dict[str, str] = {}
-        """What was not done because it is not as expected, and why."""
-        self.failed: dict[str, str] = {}
-        """What the system refused, and why."""
+        self._left: dict[str, str] = {}  # what was not done, and why
+        self._failed: set[str] = set()  # those of them that the system refused
 
-    def run(self, steps: list[Step]) -> list[str]:
-        """Do all steps that can be done, and return their paths.
-
-        New things come before old ones go, wherever the names allow it.
-        """
+    def run(self, steps: list[Step]) -> Written:
+        """Do all steps that can be done. New things come before old ones go, wherever the names allow it."""
         self._changing = {step.path for step in steps}
         deletes = [step for step in steps if step.want is None]
         folders = [step for step in steps if step.want is not None and step.want.kind == "folder"]
@@ -288,39 +296,41 @@ class Restoration:
             if self._folder.is_dir(folder):
                 self._folder.chmod(folder, mode)
         self._each(reversed(folders), self._attributes)
-        return [step.path for step in steps if step.path not in self.left and step.path not in self.failed]
+        left = [Kept(path, why) for path, why in self._left.items()]
+        return Written(
+            tuple(step.path for step in steps if step.path not in self._left),
+            tuple(each for each in left if each.path not in self._failed),
+            tuple(each for each in left if each.path in self._failed),
+        )
 
     def _each(self, steps: Iterable[Step], do: Callable[[Step], None]) -> None:
         for step in steps:
-            if step.path in self.left or step.path in self.failed:
+            if step.path in self._left:
                 continue
             self._interruption_point()
             try:
                 self._check(step)
                 do(step)
             except UndoError as reason:  # it is better left as it is
-                self.left[step.path] = str(reason)
+                self._left[step.path] = str(reason)
             except OSError as error:
                 if error.errno in (errno.ELOOP, errno.ENOTDIR):
-                    self.left[step.path] = _REPLACED
+                    self._left[step.path] = _REPLACED
                 else:
-                    self.failed[step.path] = error.strerror or str(error)
-            if step.source is not None and (step.path in self.left or step.path in self.failed):
-                self.left[step.source] = "it could not be renamed"
+                    self._left[step.path] = error.strerror or str(error)
+                    self._failed.add(step.path)
+            if step.source is not None and step.path in self._left:
+                self._left[step.source] = "it could not be renamed"
 
     def _check(self, step: Step) -> None:
         """Leave what is not as it was when the plan was made."""
         if step.path in self._checked:
             return
         self._checked.add(step.path)
-        found = item_at(self._folder, step.path)
-        if step.now is None or found is None:
-            as_planned = step.now is None and found is None
-        else:
-            as_planned = found.kind == step.now.kind and found.inode == step.now.inode
-            by_us = found.inode in self._dated  # under another name
-            as_planned &= by_us or found[2:4] == step.now[2:4]
-        if not as_planned and not (found is None and step.want is None):
+        found, now = item_at(self._folder, step.path), step.now
+        if found is not None and now is not None and found.inode in self._dated:
+            found = found._replace(size=now.size, mtime_ns=now.mtime_ns)  # by us, under another name
+        if not unchanged(found, now) and not (found is None and step.want is None):
             raise UndoError("it has just changed")
 
     # -- the steps -----------------------------------------------------------------------------------------------
@@ -336,13 +346,13 @@ class Restoration:
             self._in_parent(step.path, lambda: self._folder.rmdir(step.path))
         except OSError as error:
             if self._folder.listdir(step.path):
-                raise UndoError("there is something else in the folder") from error
+                raise UndoError("the folder contains something else") from error
             raise
 
     def _rename(self, step: Step) -> None:
         source = str(step.source)
-        if source in self.left or source in self.failed or not self._folder.exists(source):
-            raise UndoError("the renamed file is not there any more")
+        if source in self._left or not self._folder.exists(source):
+            raise UndoError("the renamed file no longer exists")
         self._in_parent(source, lambda: self._into_place(source, step.path))
 
     def _write(self, step: Step) -> None:

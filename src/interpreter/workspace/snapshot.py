@@ -112,7 +112,7 @@ class Coverage:
         if self.waiting:
             sentences.append(f"not covered yet: {self.waiting:,} files that are still being copied for undo")
         if self.trouble:
-            sentences.append(f"File undo will not outlive this session: {self.trouble}")
+            sentences.append(f"File undo only lasts for this session: {self.trouble}")
         return sentences
 
     def with_cost_of(self, earlier: Coverage) -> Coverage:
@@ -143,7 +143,7 @@ def left_out(root: str) -> Callable[[str], str | None]:
 
     def why(path: str) -> str | None:
         if not path.startswith(start):
-            return None if start.startswith(f"{path}/") else "outside of your home folder"
+            return None if start.startswith(f"{path}/") else "outside your home folder"
         name = path.removeprefix(start)
         is_settings = name.startswith(".") or name in ("Library", "AppData", "snap")
         return "settings of other programs" if is_settings and "/" not in name else None
@@ -215,12 +215,10 @@ class Snapshot:
         return bool(self.tree.folders)
 
     def skip(self, folder: Path) -> None:
-        """Leave out this folder."""
         if folder.resolve().is_relative_to(self.root):
             self.tree.leave_out(folder.resolve().relative_to(self.root).as_posix())
 
     def limit(self, limits: Limits) -> None:
-        """Use these limits from now on."""
         self._limits = limits
         self._fresh |= {path for path in self.not_covered if not path.endswith("/")}
 
@@ -323,13 +321,13 @@ class Snapshot:
     def too_large(self) -> str | None:
         """Why the workspace cannot be copied as a whole, if that is so."""
         if has_home(self.root):
-            return "your home folder is in it."
+            return "it contains your home folder."
         keys = [key for folder in self.tree.folders.values() for key in folder.values() if stat.S_ISREG(key[0])]
         size, most = sum(key[1] for key in keys), self._limits.total_bytes
         if size > most:
-            return f"there are {size_in_words(size)} in {self.root}, more than {size_in_words(most)}."
+            return f"{self.root} has {size_in_words(size)}, more than {size_in_words(most)}."
         if self.tree.count > self._limits.files:
-            return f"there are more than {self._limits.files:,} files in {self.root}."
+            return f"{self.root} has more than {self._limits.files:,} files."
         return None
 
     def now(self, path: str) -> Item | None:
@@ -395,10 +393,10 @@ class Snapshot:
         if size > most:
             self._not_covered(path, f"larger than {size_in_words(most)}", size)
         elif not self._has_room(size, old):
-            self._not_covered(path, "more than may be stored in all", size)
+            self._not_covered(path, "over the storage limit", size)
         elif self._full:
             self._fresh.add(path)
-            self._not_covered(path, "no room for a copy")
+            self._not_covered(path, "no space for a copy")
         else:
             try:
                 with self.folder.open(path, buffering=0) as file:
@@ -434,7 +432,7 @@ class Snapshot:
             item = self.items.get(other)
             if item is not None and _covered(item):
                 self._set(other, item._replace(content=None))
-                self._not_covered(other, "more than may be stored in all", item.size)
+                self._not_covered(other, "over the storage limit", item.size)
 
     def _not_covered(self, path: str, why: str, size: int | None = None) -> None:
         each = NotCovered(path, why, size)

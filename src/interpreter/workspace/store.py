@@ -32,8 +32,6 @@ class ContentStore:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.bytes = 0
-        """How large all contents are together."""
 
     @cached_property
     def _sizes(self) -> dict[str, int]:
@@ -42,9 +40,7 @@ class ContentStore:
         with os.scandir(self.folder) as listing:
             sizes = {entry.name: entry.stat(follow_symlinks=False).st_size for entry in listing}
         sizes.pop(PACK, None)
-        sizes |= self._pack.sizes
-        self.bytes = sum(sizes.values())
-        return sizes
+        return sizes | {content: size for content, (_, size) in self._pack.places.items()}
 
     @cached_property
     def _pack(self) -> _Pack:
@@ -52,8 +48,11 @@ class ContentStore:
 
     @property
     def hashes(self) -> set[str]:
-        """The hashes of all that is stored."""
         return set(self._sizes)
+
+    @property
+    def stored_bytes(self) -> int:
+        return sum(self._sizes.values())
 
     def follow(self, folder: Path) -> None:
         """The contents are in another folder now."""
@@ -69,7 +68,7 @@ class ContentStore:
         return self._sizes.get(content, 0)
 
     def read(self, content: str) -> bytes:
-        return self._pack.get(content) if content in self._pack.sizes else (self.folder / content).read_bytes()
+        return self._pack.get(content) if content in self._pack.places else (self.folder / content).read_bytes()
 
     def take(self, file: BinaryIO) -> tuple[str, Key, int]:
         """Store the content of an open file as it is now; OSError if it cannot be read or there is no room.
@@ -87,7 +86,7 @@ class ContentStore:
 
     def write_to(self, content: str, target: BinaryIO) -> None:
         """Write a content into an empty file, and check that it is the right one."""
-        is_packed = content in self._pack.sizes
+        is_packed = content in self._pack.places
         place = f"{content} in {self._pack.path}" if is_packed else os.path.join(self.folder, content)
         with io.BytesIO(self._pack.get(content)) if is_packed else open(place, "rb") as source:
             if (is_packed or not clone(source, target)) and copy(source, target) != content:
@@ -96,9 +95,9 @@ class ContentStore:
     def drop(self, keep: set[str]) -> None:
         """Remove all contents but these."""
         for content in self._sizes.keys() - keep:
-            if content not in self._pack.sizes:
+            if content not in self._pack.places:
                 (self.folder / content).unlink(missing_ok=True)
-            self.bytes -= self._sizes.pop(content)
+            del self._sizes[content]
         self._pack.drop(keep)
 
     def _take(self, file: BinaryIO, size: int) -> tuple[str, int]:
@@ -118,7 +117,7 @@ class ContentStore:
             try:
                 with open(descriptor, "w+b", buffering=0) as target:
                     if is_whole:
-                        _write(target, data)
+                        _write(descriptor, data)
                     else:
                         file.seek(0)
                         content = hash_of(target) if clone(file, target) else copy(file, target)
@@ -131,7 +130,6 @@ class ContentStore:
                 path.unlink(missing_ok=True)
                 raise
         self._sizes[content] = size
-        self.bytes += size
         return content, size
 
 
@@ -143,8 +141,8 @@ class _Pack:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.sizes: dict[str, int] = {}
-        self._starts: dict[str, int] = {}
+        self.places: dict[str, tuple[int, int]] = {}
+        """Where each content begins in the file, and how long it is."""
         self._length = 0
         if not path.exists() or not path.stat().st_size:
             return
@@ -154,40 +152,37 @@ class _Pack:
                 start = self._length + _PACK_HEAD.size
                 if start + size > len(data) or not any(digest):  # torn, or never written before the machine went down
                     break
-                self._note(digest.hex(), start, size)
+                self.places[digest.hex()], self._length = (start, size), start + size
             whole = len(data)
         if self._length < whole:
             os.truncate(path, self._length)
 
     def put(self, content: str, data: bytes) -> None:
         """Add a content under its hash; OSError if there is no room, and then nothing is added."""
-        start = append(self.path, _PACK_HEAD.pack(bytes.fromhex(content), len(data)) + data)
-        self._note(content, start + _PACK_HEAD.size, len(data))
+        start = append(self.path, _PACK_HEAD.pack(bytes.fromhex(content), len(data)) + data) + _PACK_HEAD.size
+        self.places[content], self._length = (start, len(data)), start + len(data)
 
     def get(self, content: str) -> bytes:
         """The bytes again, as far as they are there."""
+        start, size = self.places[content]
         with open(self.path, "rb", buffering=0) as file:
-            return os.pread(file.fileno(), self.sizes[content], self._starts[content])
+            return os.pread(file.fileno(), size, start)
 
     def drop(self, keep: set[str]) -> None:
         """Remove all contents but these; the file is rewritten if that saves half of it."""
-        for content in self._starts.keys() - keep:
-            del self._starts[content], self.sizes[content]
-        if sum(self.sizes.values()) * 2 >= self._length:
+        self.places = {content: place for content, place in self.places.items() if content in keep}
+        if sum(size for _, size in self.places.values()) * 2 >= self._length:
             return
         path = self.path.with_name(f"{PACK}.new")
         path.unlink(missing_ok=True)
         new = _Pack(path)
-        for content in self._starts:
+        for content in self.places:
             new.put(content, self.get(content))
-        if self._starts:
+        if self.places:
             path.rename(self.path)
         else:
             self.path.unlink(missing_ok=True)
-        self.sizes, self._starts, self._length = new.sizes, new._starts, new._length
-
-    def _note(self, content: str, start: int, size: int) -> None:
-        self.sizes[content], self._starts[content], self._length = size, start, start + size
+        self.places, self._length = new.places, new._length
 
 
 def append(path: Path, data: bytes) -> int:
@@ -195,10 +190,8 @@ def append(path: Path, data: bytes) -> int:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
     try:
         start = os.fstat(descriptor).st_size
-        view = memoryview(data)
         try:
-            while view:
-                view = view[os.write(descriptor, view) :]
+            _write(descriptor, data)
         except OSError:
             os.ftruncate(descriptor, start)
             raise
@@ -225,12 +218,11 @@ def copy(source: BinaryIO, target: BinaryIO) -> str:
     digest = hashlib.sha256()
     while chunk := source.read(_CHUNK):
         digest.update(chunk)
-        _write(target, chunk)
+        _write(target.fileno(), chunk)
     return digest.hexdigest()
 
 
 def hash_of(file: BinaryIO) -> str:
-    """The hash of what an open file holds."""
     return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]
 
 
@@ -259,7 +251,7 @@ def _link_or_copy(source: str, target: str) -> None:
     os.chmod(target, 0o600)
 
 
-def _write(target: BinaryIO, data: bytes) -> None:
+def _write(descriptor: int, data: bytes) -> None:
     view = memoryview(data)
     while view:
-        view = view[target.write(view) :]
+        view = view[os.write(descriptor, view) :]

@@ -6,7 +6,7 @@ import os
 import stat
 import struct
 import sys
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Container
 from contextlib import AbstractContextManager, suppress
 from operator import attrgetter
@@ -71,7 +71,6 @@ Pair = tuple[Item | None, Item | None]
 
 
 def item_from(key: Key, content: str | None) -> Item:
-    """The item that `stat` describes."""
     mode, size, mtime, _, inode, _ = key
     if stat.S_ISREG(mode):
         return Item("file", stat.S_IMODE(mode), size, mtime, inode, content)
@@ -84,7 +83,6 @@ def item_from(key: Key, content: str | None) -> Item:
 
 
 def item_from_json(fields: list[Any] | None) -> Item | None:
-    """The item that JSON has as a list."""
     return Item(*fields) if fields is not None else None
 
 
@@ -108,6 +106,13 @@ def repository_of(path: str) -> str | None:
     """The outermost `.git` folder that a path is in."""
     parts = path.split("/")
     return "/".join(parts[: parts.index(".git") + 1]) if ".git" in parts else None
+
+
+def unchanged(found: Item | None, known: Item | None) -> bool:
+    """Whether `stat` finds the very thing that was known to be at a path."""
+    if found is None or known is None:
+        return found is known
+    return (found.kind, found.inode, *found[2:4]) == (known.kind, known.inode, *known[2:4])
 
 
 def item_at(folder: Folder, path: str) -> Item | None:
@@ -148,7 +153,6 @@ class Tree:
         self._uncertain = True  # whether everything has to be looked at
 
     def key(self, path: str) -> Key | None:
-        """What `stat` said about a path."""
         if not path:
             return self.root
         parent, _, name = path.rpartition("/")
@@ -344,7 +348,7 @@ class Watch:
         self._fd = _call("inotify_init1", os.O_NONBLOCK | os.O_CLOEXEC)
         self._paths: dict[int, str] = {}
         self._watches: dict[str, int] = {}
-        self._open: dict[tuple[int, bytes], int] = {}  # memory that is mapped from a file changes it without an event
+        self._open = Counter[tuple[int, bytes]]()  # memory that is mapped from a file changes it without an event
         self._changes: dict[str, set[str]] = {}
         self._overflowed = False
         self.deleted: set[str] = set()
@@ -400,11 +404,9 @@ class Watch:
                     if mask & _FOLDER:
                         continue
                     if mask & _OPEN:
-                        self._open[watch, name] = self._open.get((watch, name), 0) + 1
-                    elif mask & _CLOSED and self._open.get((watch, name), 0) > 1:
-                        self._open[watch, name] -= 1
-                    elif mask & _CLOSED:
-                        self._open.pop((watch, name), None)
+                        self._open[watch, name] += 1
+                    elif mask & _CLOSED:  # it may have been opened before it was watched
+                        self._open[watch, name] = max(0, self._open[watch, name] - 1)
 
     def changes(self) -> dict[str, set[str]] | None:
         """The names that have changed since the last time, by folder; None if too much happened to know."""
@@ -414,6 +416,7 @@ class Watch:
         if overflowed:
             self._open.clear()
             return None
+        self._open = +self._open  # without what is closed
         for watch, name in self._open:
             if watch in self._paths:
                 changes.setdefault(self._paths[watch], set()).add(os.fsdecode(name))

@@ -41,7 +41,7 @@ class BrowserTimeoutError(BrowserError):
 
 
 class ElementError(BrowserError):
-    """No element of that name, or several, or one that has gone."""
+    """No element with that name, several of them, or one that is gone."""
 
 
 class NotReachableError(BrowserError):
@@ -113,14 +113,14 @@ class Boundary:
             path = file_of(url)
             if not path.is_relative_to(os.path.realpath(self.workspace)):
                 raise NotReachableError(
-                    f"{path} is not in the workspace ({self.workspace}), and the browser shows only files that are. "
-                    "Copy it there, or read it with code."
+                    f"{path} is not in the workspace ({self.workspace}), and the browser can only show files in it. "
+                    f"Copy it there, or read it with code."
                 )
         elif parts.scheme in ("http", "https"):
             if why := self.refusal(url):
                 raise NotReachableError(why)
         elif url != "about:blank" and parts.scheme not in ("data", "blob"):
-            raise NotReachableError(f"The browser goes to http, https and file addresses, not to {shown(url)}.")
+            raise NotReachableError(f"The browser opens http, https and file URLs, not {shown(url)}.")
 
     def content(self, url: str) -> bytes:
         """The content of a file address that may be shown; a link that is put there after the check is not followed."""
@@ -148,15 +148,15 @@ class Boundary:
         """NotReachableError if a browser that the user started may not be used."""
         host, _ = host_and_port(address)
         if not is_loopback(host):
-            raise NotReachableError(f"{host} is not this machine; only a browser on it can be attached to.")
+            raise NotReachableError(f"{host} is not this machine. You can only attach to a browser on this machine.")
         if not self.is_open:
             raise NotReachableError(
-                "A browser that was started by somebody else is held neither by `offline` nor by the sandbox, so it "
-                "cannot be attached to. Without attaching, a browser of ours is used."
+                "Can't attach to a browser while `offline` or a sandbox is on, because they don't apply to it. "
+                "Without attaching, Open Interpreter starts its own browser."
             )
 
     def arguments(self) -> list[str]:
-        """Options for Chromium that also hold redirects and what pages load."""
+        """Options for Chromium that also restrict redirects and what pages load."""
         if self.is_open:
             return []
         server = f"http://127.0.0.1:{self.proxy_port}" if self.proxy_port else NOWHERE
@@ -174,7 +174,7 @@ class Boundary:
         full = Path(os.path.realpath(os.path.join(self.cwd, os.path.expanduser(path))))
         if self.containment is not None and not self.containment.may_read(full):
             raise NotReachableError(
-                f"{full} cannot be uploaded: the code is in a sandbox, which shows it the workspace and sandbox_paths."
+                f"Can't upload {full}: the sandbox only gives access to the workspace and sandbox_paths."
             )
         if not full.is_file():
             raise FileNotFoundError(f"There is no file {full} to upload.")
@@ -183,7 +183,7 @@ class Boundary:
     def download_folder(self) -> Path:
         folder = Path(self.workspace)
         if self.containment is not None and not self.containment.may_write(folder):
-            raise NotReachableError("Downloads are saved in the workspace, and the sandbox is read-only.")
+            raise NotReachableError("Can't download: files are saved in the workspace, and the sandbox is read-only.")
         return folder
 
 
@@ -192,9 +192,9 @@ def host_and_port(url: str) -> tuple[str, int]:
     try:
         port = parts.port
     except ValueError as error:
-        raise NotReachableError(f"{shown(url)} is no address: {error}.") from error
+        raise NotReachableError(f"{shown(url)} is not a URL: {error}.") from error
     if not parts.hostname:
-        raise NotReachableError(f"{shown(url)} names no host.")
+        raise NotReachableError(f"{shown(url)} has no host.")
     return parts.hostname, port or PORTS.get(parts.scheme, 443)
 
 
@@ -203,7 +203,7 @@ def file_of(url: str) -> Path:
     parts = urlsplit(url)
     path = url2pathname(parts.path) if os.name == "nt" else unquote(parts.path)
     if parts.netloc not in ("", "localhost") or "\0" in path:
-        raise NotReachableError(f"{shown(url)} is no file of this machine.")
+        raise NotReachableError(f"{shown(url)} is not a file on this machine.")
     return Path(os.path.realpath(path))
 
 

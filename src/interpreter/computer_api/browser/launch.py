@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.browser.boundary import Boundary, BrowserError, BrowserMissingError
 from interpreter.config.homes import make_folder, our_folder
+from interpreter.host.files import lock
 from interpreter.host.processes import which
 
 if TYPE_CHECKING:
@@ -33,10 +35,11 @@ WINDOWS = (
 )
 NO_PLAYWRIGHT = "The browser needs Playwright: pip install 'open-interpreter[browser]'"
 NO_BROWSER = (
-    "There is no browser to drive: install Chromium or Chrome (such as `apt install chromium`), or run "
-    "`playwright install chromium`, or name one in the setting computer.browser_path."
+    "No browser found. Install Chromium or Chrome (for example `apt install chromium`), run `playwright install "
+    "chromium`, or set computer.browser_path."
 )
-OTHER_PROFILE = "Another browser of ours has the profile with the logins, so this one has another profile."
+ENGINE = "interpreter"  # the name under which Playwright knows page.js
+OTHER_PROFILE = "Another browser is using the profile with the logins, so this one has a different profile."
 MOST_PROFILES = 16
 
 
@@ -54,7 +57,7 @@ class Launch:
         return not self.attach_to and is_firefox(self.path or "")
 
     async def start(self) -> tuple[Playwright, BrowserContext, Profile | None]:
-        """The browser, and its profile; an attached browser has none of ours."""
+        """The browser and its profile; an attached browser has no profile from us."""
         try:
             from playwright.async_api import Error, async_playwright
         except ImportError as error:
@@ -62,15 +65,18 @@ class Launch:
         playwright = await async_playwright().start()
         try:
             if not self.attach_to:
-                return playwright, *await self._launch(playwright)
+                context, profile = await self._launch(playwright)
+                await playwright.selectors.register(ENGINE, script("page.js"), content_script=True)
+                return playwright, context, profile
             try:
                 browser = await playwright.chromium.connect_over_cdp(self.attach_to)
             except Error as error:
                 raise BrowserError(
-                    f"No browser answers at {self.attach_to}. Start one for it: "
-                    "chromium --remote-debugging-port=9222 --user-data-dir=FOLDER"
+                    f"No browser answers at {self.attach_to}. To start one: chromium --remote-debugging-port=9222 "
+                    f"--user-data-dir=FOLDER"
                 ) from error
             context = browser.contexts[0] if browser.contexts else await browser.new_context()
+            await playwright.selectors.register(ENGINE, script("page.js"), content_script=True)
             return playwright, context, None
         except BaseException:
             await playwright.stop()
@@ -82,7 +88,7 @@ class Launch:
         program = find_browser(self.path, playwright)
         firefox = is_firefox(program)
         if firefox and not self.boundary.is_open:
-            raise BrowserError("Offline and in a sandbox only Chromium and its relatives can be used, not Firefox.")
+            raise BrowserError("With `offline` or a sandbox, only Chromium-based browsers can be used, not Firefox.")
         options: dict[str, Any] = {
             "executable_path": program,
             "headless": not self.headed,
@@ -95,7 +101,7 @@ class Launch:
             options["no_viewport"] = True  # the page is as large as the window is
         if not firefox:  # Chromium refuses to start as root with its own sandbox
             options["chromium_sandbox"] = not hasattr(os, "geteuid") or os.geteuid() != 0
-        profile = Profile()
+        profile = Profile(our_folder("data") / "browser")
         try:
             kind = playwright.firefox if firefox else playwright.chromium
             context = await kind.launch_persistent_context(profile.path, **options)
@@ -105,6 +111,11 @@ class Launch:
                 raise BrowserError(f"{program} did not start: {reason(error)}") from error
             raise
         return context, profile
+
+
+def script(name: str) -> str:
+    """One of our files that run in a page."""
+    return Path(__file__).with_name(name).read_text("utf-8")
 
 
 def reason(error: Exception) -> str:
@@ -126,7 +137,7 @@ def find_browser(named: str | None, playwright: Playwright) -> str:
     if named:
         found = which(os.path.expanduser(named))
         if found is None:
-            raise BrowserMissingError(f"There is no program {named}, which computer.browser_path names.")
+            raise BrowserMissingError(f"There is no program {named} (setting computer.browser_path).")
         return found
     places = [path for path in map(which, NAMES) if path]
     if sys.platform == "darwin":  # which does not put browsers on the path
@@ -153,9 +164,7 @@ def can_show_window() -> bool:
 class Profile:
     """Cookies and logins that stay, apart from the user's own; used by one of our browsers at a time."""
 
-    def __init__(self, root: Path | None = None) -> None:
-        if root is None:
-            root = our_folder("data") / "browser"
+    def __init__(self, root: Path) -> None:
         try:
             make_folder(root)
             root.chmod(0o700)
@@ -165,30 +174,15 @@ class Profile:
                 self.path = root / ("profile" if self.is_usual else f"profile-{number}")
                 self.path.mkdir(exist_ok=True, mode=0o700)
                 self._lock = os.open(root / f"{self.path.name}.lock", os.O_RDWR | os.O_CREAT, 0o600)
-                if _is_locked_by_us(self._lock):
+                with suppress(BlockingIOError):  # another browser has it, until its process ends
+                    lock(self._lock)
                     return
                 self.release()
         except OSError as error:
-            raise BrowserError(f"The browser's profile in {root} cannot be made: {error.strerror}.") from error
-        raise BrowserError(f"There are {MOST_PROFILES} browsers open already: close one with computer.browser.quit().")
+            raise BrowserError(f"Can't create the browser's profile in {root}: {error.strerror}.") from error
+        raise BrowserError(f"{MOST_PROFILES} browsers are already open. Close one with computer.browser.quit().")
 
     def release(self) -> None:
-        lock, self._lock = self._lock, -1  # closed twice, the number might be another file by then
-        if lock != -1:
-            os.close(lock)
-
-
-def _is_locked_by_us(lock: int) -> bool:
-    """Try to lock a file; the system releases the lock when the process ends, however it ends."""
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(lock, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        return False
-    return True
+        held, self._lock = self._lock, -1  # closed twice, the number might be another file by then
+        if held != -1:
+            os.close(held)

@@ -1,6 +1,6 @@
 """A page as text: its content as Markdown, and its elements, which are found by name and shown in portions.
 
-A line of Playwright's accessibility snapshot is `- role "name" [attribute] [ref=e5]: text`, indented below its parent.
+What is on a page is found out by page.js, which runs in each of its frames.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ import contextlib
 import difflib
 import json
 import re
-from collections.abc import Collection
-from dataclasses import dataclass, replace
-from functools import cache
-from pathlib import Path
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.browser.boundary import BrowserError, ElementError, clean, framed, quoted
@@ -24,41 +23,39 @@ if TYPE_CHECKING:
     from interpreter.computer_api.browser.window import Window
 
 LONGEST_PAGE = 2_000_000  # characters
-MOST_FRAMES = 5
+MOST_FRAMES = 20
 FRAME_LIMIT = 5.0  # seconds
-LINE = re.compile(
-    r'^(?P<indent> *)- (?P<role>[\w/-]+)(?: (?P<name>"(?:[^"\\]|\\.)*"))?'
-    r"(?P<attributes>(?: \[[^\]]*\])*)(?::(?: (?P<text>.*))?)?$"
-)
-QUOTED_LINE = re.compile(r"^( *)- '((?:[^']|'')*)'(:.*|)$")
-REF = re.compile(r"\[ref=([\w]+)\]")
 IS_REF = re.compile(r"(?:f\d+)?e\d+")
 FIELDS = frozenset(["textbox", "searchbox", "combobox", "spinbutton", "slider"])
 CHOICES = frozenset(["combobox", "listbox"])
 CONTROLS = FIELDS | CHOICES | {
-    *("button", "link", "checkbox", "radio", "switch", "tab", "option", "treeitem", "gridcell"),
+    *("button", "link", "checkbox", "radio", "switch", "tab", "option", "treeitem", "gridcell", "clickable"),
     *("menuitem", "menuitemcheckbox", "menuitemradio"),
 }  # fmt: skip
-NOISE = re.compile(r" \[cursor=pointer\]")
 MOST_LISTED = 10
 LONGEST_LINE = 500
+MOST_ELEMENTS = 200_000
+MOST_COMPARED = 5000  # elements
+MOST_REMOVED = 10  # lines
+NOTHING_NEW = "Nothing on the page has changed yet."
+TOO_LONG = "The page is too long to say what has changed: snapshot(find='text') searches it."
 
 
 # -- content -----------------------------------------------------------------------------------------------------------
 
 
-@cache
-def script(name: str) -> str:
-    """One of our functions that run in the page."""
-    text = Path(__file__).with_name(name).read_text("utf-8")
-    return text[text.index("\n") + 1 :] if text.startswith("//") else text
-
-
-async def markdown(window: Window, start: int, length: int) -> str:
-    """A portion of the page, framed; it ends with a line where it can."""
+async def markdown(
+    window: Window, start: int, length: int, whole_page: bool = False, hidden: bool = False, ref: str = ""
+) -> str:
+    """A portion of the page or of an element."""
     page = await window.page()
     await window.loaded(page)
-    text = clean(await whole(window, page))
+    return portion(window, await whole(window, page, whole_page, hidden, ref), page.url, start, length)
+
+
+def portion(window: Window, text: str, url: str, start: int, length: int) -> str:
+    """A part of a text, framed; it ends with a line where it can."""
+    text = clean(text)
     start = min(max(start, 0), len(text))
     end = min(start + max(length, 1), len(text))
     if end < len(text):
@@ -66,10 +63,10 @@ async def markdown(window: Window, start: int, length: int) -> str:
         end = line + 1 if line > 0 else end
     rest = ""
     if start > 0 or end < len(text):
-        more = f"; read(start={end}) goes on" if end < len(text) else ""
+        more = f"; continue with read(start={end})" if end < len(text) else ""
         rest = f"characters {start:,} to {end:,} of {len(text):,}{more}"
         text = text[start:end].rstrip("\n")
-    return framed(_notices(window) + text, page.url, rest)
+    return framed(_notices(window) + text, url, rest)
 
 
 def _notices(window: Window) -> str:
@@ -77,102 +74,127 @@ def _notices(window: Window) -> str:
     return "".join(f"({notice})\n" for notice in window.take_notices())
 
 
-async def whole(window: Window, page: Page) -> str:
-    """The page and what is in its frames."""
-    own = await _converted(page.main_frame)
-    parts = [f"# {own['title']}" if own["title"] and not own["main"].startswith("# ") else "", own["main"]]
+async def whole(window: Window, page: Page, whole_page: bool = False, hidden: bool = False, ref: str = "") -> str:
+    """The page and what is in its frames, or an element."""
+    await window.open_closed_roots(page)
+    asked = {"longest": LONGEST_PAGE, "whole": whole_page, "hidden": hidden}
+    if ref:
+        frame, own_ref = window.frame_of(ref)
+        part = await window.ask(frame, "markdown", **asked, ref=own_ref)
+        return str(part["main"]) or "(There is no text in it.)"
+    own = await window.ask(page.main_frame, "markdown", **asked)
+    title = " ".join(str(own["title"] or "").split())[:200]
+    parts = [f"# {title}" if title and not own["main"].startswith("# ") else "", own["main"]]
     if own["rest"]:
         parts += ["---\n\nThe rest of the page:" if own["main"] else "", own["rest"]]
     for frame in page.frames[1 : MOST_FRAMES + 1]:
         with contextlib.suppress(TimeoutError, BrowserError, window.error):
-            inner = await asyncio.wait_for(_converted(frame), FRAME_LIMIT)
+            inner = await asyncio.wait_for(window.ask(frame, "markdown", **asked), FRAME_LIMIT)
             if text := "\n\n".join(filter(None, (inner["main"], inner["rest"]))):
                 parts.append(f"---\n\nA frame in the page, {frame.url}:\n\n{text}")
+    if own["left_out"]:
+        parts.append(f"(Left out: {', '.join(own['left_out'])}. read(whole_page=True) has everything.)")
+    if own["hidden"] and not hidden:
+        parts.append(f"({own['hidden']:,} characters cannot be seen on the page. read(hidden=True) marks them.)")
     if own["cut"]:
         parts.append(f"(The page is longer than {LONGEST_PAGE:,} characters; the rest was not read.)")
     return "\n\n".join(filter(None, parts)) or "(The page has no text.)"
 
 
-async def _converted(frame: Frame) -> dict[str, Any]:
-    found = await frame.evaluate(script("markdown.js"), LONGEST_PAGE)
-    return {
-        "title": " ".join(str(found["title"] or "").split())[:200],
-        "main": str(found["main"]),
-        "rest": str(found["rest"]),
-        "cut": bool(found["cut"]),
-    }
-
-
 # -- elements ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@dataclass(slots=True, eq=False)
 class Element:
-    """One line of the snapshot."""
+    """An element of the page that has a role, or a text."""
 
     number: int
     depth: int
     role: str
     name: str
-    text: str
+    attributes: tuple[str, ...]
     ref: str
-    line: str
+    text: str
+    is_used: bool  # one clicks or fills it, so its ref is shown
+    parent: Element | None = field(repr=False, compare=False)
+
+    @property
+    def ancestors(self) -> list[Element]:
+        """The outermost first."""
+        return [*self.parent.ancestors, self.parent] if self.parent is not None else []
+
+    @property
+    def line(self) -> str:
+        name = f" {json.dumps(self.name, ensure_ascii=False)}" if self.name else ""
+        marks = [*self.attributes, *([f"ref={self.ref}"] if self.is_used else [])]
+        line = "  " * self.depth + f"- {self.role}{name}" + "".join(f" [{mark}]" for mark in marks)
+        line += f": {' '.join(self.text.split())}" if self.text else ""
+        return line if len(line) <= LONGEST_LINE else line[:LONGEST_LINE] + "…"
 
     def is_called(self, wanted: str, exactly: bool) -> bool:
-        for own in (plain(self.name), plain(self.text)):
-            if own and (own == wanted if exactly else wanted in own):
-                return True
-        return False
+        names = (plain(self.name), plain(self.text))
+        return wanted in names if exactly else any(wanted in name for name in names)
 
     def __str__(self) -> str:
         return f"{self.ref} ({self.role} {quoted(self.name or self.text, 60)})"
 
 
-def elements(snapshot: str) -> list[Element]:
-    """The lines of a snapshot; a line without a ref has that of its parent."""
+def elements(rows: Iterable[list[Any]]) -> list[Element]:
+    """The elements that the page reports as rows: depth, role, name, attributes, ref, text, whether it is used."""
     found: list[Element] = []
-    parents: list[Element] = []
-    for number, line in enumerate(filter(None, snapshot.splitlines())):
-        element = _parsed(number, NOISE.sub("", line))
-        while parents and parents[-1].depth >= element.depth:
-            parents.pop()
-        if not element.ref and parents:
-            element = replace(element, ref=parents[-1].ref)
-        parents.append(element)
-        found.append(element)
+    path: list[Element] = []
+    for number, (depth, role, name, attributes, ref, text, is_used) in enumerate(rows):
+        while path and path[-1].depth >= depth:
+            path.pop()
+        parent = path[-1] if path else None
+        found.append(Element(number, depth, role, name, tuple(attributes), ref, text, is_used, parent))
+        path.append(found[-1])
     return found
 
 
-def _parsed(number: int, line: str) -> Element:
-    if match := QUOTED_LINE.match(line):
-        line = f"{match[1]}- {match[2].replace(chr(39) * 2, chr(39))}{match[3]}"
-    match = LINE.match(line)
-    if match is None:
-        return Element(number, len(line) - len(line.lstrip()), "", "", line.strip(), "", line)
-    ref = REF.search(match["attributes"] or "")
-    name, text = (_unquoted(match[group] or "") for group in ("name", "text"))
-    return Element(number, len(match["indent"]), match["role"], name, text, ref[1] if ref else "", line)
+async def look(window: Window, most: int = MOST_ELEMENTS, wanted: str = "") -> list[Element]:
+    """What is on the current page and in its frames: the first elements, or on a long page what has a text."""
+    page = await window.page()
+    await window.open_closed_roots(page)
+    return elements(await _rows(window, page.main_frame, most, wanted, 0, [MOST_FRAMES]))
 
 
-def _unquoted(text: str) -> str:
-    if not text.startswith('"') or not text.endswith('"') or len(text) < 2:
-        return text
-    try:
-        return str(json.loads(text))
-    except ValueError:
-        return text[1:-1]
+async def _rows(window: Window, frame: Frame, most: int, wanted: str, depth: int, left: list[int]) -> list[list[Any]]:
+    found = await window.ask(frame, "elements", base=window.last_ref, most=most, wanted=wanted)
+    window.last_ref = max(window.last_ref, int(found["last"]))
+    if depth == 0:
+        window.document = str(found["document"])
+    prefix = window.prefix(frame)
+    rows: list[list[Any]] = []
+    for row in found["rows"]:
+        inner = row[4]
+        row[0], row[4] = row[0] + depth, prefix + inner
+        rows.append(row)
+        if row[1] == "iframe" and left[0] > 0:
+            left[0] -= 1
+            with contextlib.suppress(TimeoutError, BrowserError, window.error):
+                async with asyncio.timeout(FRAME_LIMIT):
+                    handle = await window.located(row[4]).element_handle()
+                    if (child := await handle.content_frame()) is not None:
+                        rows += await _rows(window, child, most, wanted, row[0] + 1, left)
+    return rows
 
 
 def plain(text: str) -> str:
     return " ".join(text.split()).casefold()
 
 
-def named(found: list[Element], target: str, preferred: Collection[str] = CONTROLS) -> Element:
-    """The one element of that name or text; ElementError if there is none, or if there are several."""
+def named(
+    found: list[Element], target: str, preferred: Collection[str] = CONTROLS, certainly: bool = False
+) -> Element | None:
+    """The one element of that name or text; `certainly` only a control of exactly that name.
+
+    ElementError if there are several.
+    """
     wanted = plain(target)
-    for exactly in (True, False):
+    for exactly in (True,) if certainly else (True, False):
         called = [each for each in found if each.ref and wanted and each.is_called(wanted, exactly)]
-        for roles in (preferred, CONTROLS, None):
+        for roles in (preferred, CONTROLS, *(() if certainly else (None,))):
             # One per ref: a text and the element around it are one thing.
             by_ref = {each.ref: each for each in called if roles is None or each.role in roles}
             matching = list(by_ref.values())
@@ -182,60 +204,105 @@ def named(found: list[Element], target: str, preferred: Collection[str] = CONTRO
                 listed = ", ".join(map(str, matching[:MOST_LISTED]))
                 more = f", and {len(matching) - MOST_LISTED} more" if len(matching) > MOST_LISTED else ""
                 raise ElementError(
-                    f"{len(matching)} elements of the page are called {quoted(target)}: {listed}{more}. "
-                    "Use one of these refs."
+                    f"{len(matching)} elements on the page are called {quoted(target)}: {listed}{more}. Use one of "
+                    f"these refs."
                 )
+    return None
+
+
+def missing(found: list[Element], target: str, waited: float) -> ElementError:
+    """Nothing has that name: what is close to it, or what is there instead."""
     names = {plain(each.name): each for each in found if each.name and each.ref}
-    close = [str(names[name]) for name in difflib.get_close_matches(wanted, names, n=3, cutoff=0.6)]
-    hint = f" Close to it: {', '.join(close)}." if close else ""
-    raise ElementError(
-        f"Nothing on the page is called {quoted(target)}.{hint} Take a computer.browser.snapshot() for the refs."
+    close = [str(names[name]) for name in difflib.get_close_matches(plain(target), names, n=3, cutoff=0.6)]
+    there = [str(each) for each in found if each.role in CONTROLS and each.name][:MOST_LISTED]
+    hint = f"Similar: {', '.join(close)}." if close else ""
+    if not close:
+        hint = f"Available: {', '.join(there)}." if there else "There is nothing to click or fill on the page."
+    return ElementError(
+        f"Nothing on the page is called {quoted(target)}, even after {waited:g} seconds. {hint} "
+        "Take a computer.browser.snapshot() for the refs."
     )
 
 
-async def snapshot(window: Window, find: str | None, start: int, budget: int) -> str:
+async def snapshot(window: Window, find: str | None, start: int, budget: int, interactive: bool = False) -> str:
     """A portion of the page's elements, framed."""
     page = await window.page()
-    found = elements(await page.aria_snapshot(mode="ai"))
-    lines = [each for each in matching(found, find) if each.number >= start] if find else below(found, start)
+    most = MOST_ELEMENTS if find or interactive else max(start, 0) + MOST_COMPARED  # more than a portion has
+    found = await look(window, most, find or "")
+    if not find:
+        window.shown = (window.document, [each.line for each in found[:MOST_COMPARED]])
+    chosen = [each for each in found if each.is_used] if interactive else found
+    lines = [each for each in matching(chosen, find) if each.number >= start] if find else below(chosen, start)
     taken, following = fitting(lines, budget)
-    rest = f"{len(taken)} of {len(lines)} lines"
+    rest = f"{len(taken)} of {'more than ' if len(found) >= most else ''}{len(lines)} lines"
+    how = "interactive=True, " if interactive else ""
     if following is not None:
-        how = f"find={find!r}, " if find else ""
-        rest += f"; snapshot({how}start={following}) goes on, snapshot(find='text') searches"
+        how += f"find={find!r}, " if find else ""
+        rest += f"; continue with snapshot({how}start={following}), search with snapshot(find='text')"
     elif len(lines) == len(found):
         rest = ""
     else:
         rest += f", {len(found)} in all"
-    shown = [each.line if len(each.line) <= LONGEST_LINE else each.line[:LONGEST_LINE] + "…" for each in taken]
-    body = "\n".join(shown) or (f"(Nothing has {find!r} in it.)" if find else "(No elements.)")
-    return framed(_notices(window) + body, page.url, rest)
+    body = "\n".join(each.line.lstrip() if interactive else each.line for each in taken)
+    return framed(
+        _notices(window) + (body or (f"(Nothing has {find!r} in it.)" if find else "(No elements.)")), page.url, rest
+    )
+
+
+async def changes(window: Window, budget: int) -> str:
+    """What is on the page that was not there when the model last saw its elements, framed; our own words if nothing."""
+    before, lines = window.shown
+    if budget <= 0:
+        return ""
+    page = await window.page()
+    found = await look(window, MOST_COMPARED)
+    window.shown = (window.document, [each.line for each in found])
+    if len(found) >= MOST_COMPARED and window.document == before:
+        return TOO_LONG
+    if window.document != before:
+        taken, following = fitting(found, budget)
+        rest = "snapshot() has all of them" if following is not None else ""
+        return framed("\n".join(each.line for each in taken) or "(No elements.)", page.url, rest)
+    body, left = [], budget
+    for line in difference(lines, window.shown[1]):
+        left -= len(line) + 1
+        if left < 0:
+            body.append("…")
+            break
+        body.append(line)
+    return framed("\n".join(body), page.url, "+ is new, - has gone") if body else NOTHING_NEW
+
+
+def difference(before: list[str], after: list[str]) -> Iterator[str]:
+    """The lines that are new, and some of those that have gone, wherever they stood."""
+    before, after = ([line.strip() for line in lines] for lines in (before, after))
+    old, new = Counter(before), Counter(after)
+    added, gone = new - old, old - new
+    for line in after:
+        if added[line] > 0:
+            added[line] -= 1
+            yield f"+ {line}"
+    left = MOST_REMOVED
+    for line in before:
+        if gone[line] > 0 and left >= 0:
+            gone[line] -= 1
+            left -= 1
+            yield f"- {line}" if left >= 0 else "- …"
 
 
 def below(found: list[Element], start: int) -> list[Element]:
     """The lines from one on, after the elements that it is in, the outermost first."""
-    if not 0 < start < len(found):
-        return found if start <= 0 else []
-    path: list[Element] = []
-    depth = found[start].depth
-    for each in reversed(found[:start]):
-        if each.depth < depth:
-            path.append(each)
-            depth = each.depth
-    return [*path[::-1], *found[start:]]
+    rest = [each for each in found if each.number >= start]
+    return [*rest[0].ancestors, *rest] if rest and start > 0 else rest
 
 
 def matching(found: list[Element], text: str) -> list[Element]:
     """The lines with a text in them, and the elements that these are in."""
     wanted = plain(text)
     kept: dict[int, Element] = {}
-    path: list[Element] = []
     for each in found:
-        while path and path[-1].depth >= each.depth:
-            path.pop()
-        path.append(each)
         if wanted in plain(each.line):
-            kept |= {one.number: one for one in path}
+            kept |= {one.number: one for one in (*each.ancestors, each)}
     return list(kept.values())
 
 
@@ -243,7 +310,7 @@ def fitting(lines: list[Element], budget: int) -> tuple[list[Element], int | Non
     """As many as the budget of characters allows, at least one; and the number of the first one that is left."""
     taken: list[Element] = []
     for each in lines:
-        budget -= min(len(each.line), LONGEST_LINE) + 1
+        budget -= len(each.line) + 1
         if budget < 0 and taken:
             return taken, each.number
         taken.append(each)

@@ -1,4 +1,4 @@
-"""A running browser: its thread, its tabs, the events of its pages; started when needed, and again when it has gone.
+"""A running browser: its thread, its tabs, and the events of its pages.
 
 Calls come from any thread, also from one with its own event loop, and may be given up at any moment: the caller is
 interrupted, or the page hangs. So the work is done by an event loop in a thread that nothing can block.
@@ -7,46 +7,75 @@ interrupted, or the page hangs. So the work is done by an event loop in a thread
 from __future__ import annotations
 
 import asyncio
-import atexit
+import base64
 import contextlib
+import json
 import mimetypes
 import re
 import threading
-import weakref
+from collections import deque
 from collections.abc import Awaitable, Callable
+from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any, TypeVar
+from urllib.parse import quote, quote_plus
 
 from interpreter.computer_api.browser.boundary import (
     BrowserError,
     BrowserTimeoutError,
+    ElementError,
     NotReachableError,
     file_of,
     quoted,
     shown,
 )
-from interpreter.computer_api.browser.launch import OTHER_PROFILE, Launch, Profile, reason
+from interpreter.computer_api.browser.launch import ENGINE, OTHER_PROFILE, Launch, Profile, reason
+from interpreter.errors import ComputerError
 
 if TYPE_CHECKING:
-    from playwright.async_api import BrowserContext, CDPSession, Dialog, Download, Page, Playwright, Request, Route
+    from playwright.async_api import (
+        BrowserContext,
+        CDPSession,
+        ConsoleMessage,
+        Dialog,
+        Download,
+        Frame,
+        Locator,
+        Page,
+        Playwright,
+        Request,
+        Route,
+    )
 
 Result = TypeVar("Result")
 # Seconds
 CALL_LIMIT = 30.0
 STEP_SHARE = 0.8  # of the limit for one step, so that the step that took too long is the one that reports it
 GRACE = 5.0  # beyond the limit, for a cancelled call to end
-TO_START, TO_REVIVE, TO_CLOSE = 60.0, 15.0, 40.0
 DRAWN = 1.0  # for a page to draw what an action changed
 ALIVE = 3.0  # for it to answer at all
 LOADED = 10.0  # for a page to load before we continue without the rest of it
+REST_LOADED = 5.0  # for pictures and the like
+ANSWERED = 2.0  # for what a page asks its server after an action
+WAIT = 10.0  # for an element to appear
 CONTEXT_CLOSED = 15.0
 MOST_TABS = 50
 MOST_NOTICES = 20
 CANCEL: tuple[bool, str] = (False, "")
+MOST_LOGGED = 200  # messages, and requests
+MOST_SECRETS = 50
+SHORTEST_SECRET = 6  # characters; a shorter one is hidden in its field only
+MASK = "•••"
+MOST_REDIRECTS = 20  # that a page may make by itself
 TWO_FRAMES = "() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
 FILES = re.compile("^file:")
-GONE = "The browser had been closed, so a new one was started; its page is empty."
-OTHER = "The settings have changed, so a new browser was started; its page is empty."
-DIALOGS = {"alert": "an alert", "confirm": "a question", "prompt": "a question for text"}
+DIALOGS = {
+    "alert": "an alert",
+    "confirm": "a question",
+    "prompt": "a question for text",
+    "beforeunload": "a question before it is left",
+}
+UTILITY_WORLD = "__playwright_utility_world"
+KEEP_ROOT = "function () { (globalThis.closedRoots ??= new WeakMap()).set(this.host, this) }"
 
 
 class Worker:
@@ -62,41 +91,39 @@ class Worker:
     def call(self, work: Callable[[], Awaitable[Result]], limit: float) -> Result:
         """Do something in the thread; BrowserTimeoutError if it takes longer than `limit` seconds."""
 
+        from interpreter.computer_api.computer import CALL
+
         future = asyncio.run_coroutine_threadsafe(asyncio.wait_for(work(), limit), self._loop)
+        if (call := CALL.get()) is not None:
+            call.on_end = future.cancel  # the thread waits for a lock, which an interrupt would not end
         try:
             return future.result(limit + GRACE)
+        except CancelledError:
+            raise BrowserError("The call was interrupted.") from None
         except TimeoutError as error:
             raise BrowserTimeoutError(
-                f"That took longer than {limit:g} seconds and was given up. Try again, or give it more time: "
-                "computer.browser.setup(timeout=120)."
+                f"That took longer than {limit:g} seconds and was cancelled. Try again, or allow more time: "
+                f"computer.browser.setup(timeout=120)."
             ) from error
         finally:
             future.cancel()  # for a caller that was interrupted; otherwise it is done
 
     def stop(self) -> None:
-        """End the thread."""
         with contextlib.suppress(RuntimeError):  # it has ended
             self._loop.call_soon_threadsafe(self._loop.stop)
         if threading.current_thread() is not self._thread:
             self._thread.join(GRACE)
 
     def _serve(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        try:
-            self._loop.run_forever()
-            left = asyncio.all_tasks(self._loop)
-            for task in left:
-                task.cancel()
-            self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-        finally:
-            self._loop.close()
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:  # it cancels what is left, and closes the loop
+            runner.get_loop().run_forever()
 
 
 class Window:
     """The tabs of a browser, and its notices for the caller. Everything here runs in the worker's thread."""
 
+    # What Playwright raises; set when the browser is open.
     error: type[Exception]
-    """What Playwright raises; set when the browser is open."""
     timeout_error: type[Exception]
 
     def __init__(self, launch: Launch) -> None:
@@ -105,8 +132,8 @@ class Window:
         self.dialog_answer = CANCEL  # to the next dialog of a page
         self.closed = False
         self.step_limit = LOADED  # seconds that a step of a call may take
-        self.download_offered = asyncio.Event()
-        self.page_changed = asyncio.Event()
+        self.download_offered = False  # in place of a page, since the last address was asked for
+        self.load_failed = asyncio.Event()  # there is an error page or a file instead
         self.wanted_download: asyncio.Future[Download] | None = None
         self.failed_url = ""  # the last address that a tab could not load
         self.worker = Worker()
@@ -114,8 +141,24 @@ class Window:
         self._context: BrowserContext | None = None
         self._profile: Profile | None = None
         self._page: Page | None = None
+        self.wait = WAIT  # seconds for an element to appear
+        self.changes = 0  # characters that a report has of what an action changed
+        self.navigations = 0  # how many addresses were asked for
+        self.stayed = False  # a page asked before it was left, and the answer was no
+        self.last_ref = 0  # so that a ref is never that of an element of another page
+        self.document = ""  # which one the elements were last looked up in
+        self.shown: tuple[str, list[str]] = ("", [])  # the document and the elements in it that the caller knows
+        self.console: deque[str] = deque(maxlen=MOST_LOGGED)
+        self.network: deque[str] = deque(maxlen=MOST_LOGGED)
+        self._secrets: list[str] = []  # what is or was in secret fields
+        self._frames: list[Frame] = []  # those that have refs, by number
         self._loading: dict[Page, asyncio.Event] = {}
+        self._unfinished: set[Page] = set()  # known to be loading without end
+        self._asking: set[Request] = set()  # requests of scripts that have no answer yet
+        self._answered = asyncio.Event()
+        self._moves = 0  # how often the current page has gone elsewhere since the last address was asked for
         self._cdp_sessions: dict[Page, CDPSession] = {}
+        self._worlds: dict[str, int] = {}  # where page.js runs, by frame
 
     # -- beginning and end -----------------------------------------------------------------------------------------
 
@@ -133,6 +176,10 @@ class Window:
         context.on("dialog", self._on_dialog)
         context.on("request", self._on_request)
         context.on("requestfailed", self._on_request_failed)
+        context.on("requestfinished", self._on_request_finished)
+        context.on("response", lambda response: self._log(response.request, str(response.status)))
+        context.on("console", self._on_console)
+        context.on("weberror", lambda error: self.console.append(f"error: {quoted(str(error.error), 500)}"))
         self._page = context.pages[-1] if context.pages else None
         if self._profile is not None and not self._profile.is_usual:
             self.notify(OTHER_PROFILE)
@@ -159,21 +206,125 @@ class Window:
 
     def _on_close(self, *_: Any) -> None:
         self.closed = True
-        self.page_changed.set()
 
     async def run(self, act: Callable[[Window], Awaitable[Result]], limit: float) -> Result:
         """Do something with the browser; Playwright's errors become ours."""
         self.step_limit = limit * STEP_SHARE
         self.context.set_default_timeout(self.step_limit * 1000)
         try:
-            return await act(self)
+            try:
+                result = await act(self)
+            finally:
+                await self.learn_secrets()
+            hidden: Result = self.without_secrets(result)
+            return hidden
+        except ComputerError as error:
+            error.args = self.without_secrets(error.args)
+            raise
         except self.timeout_error as error:
-            raise BrowserTimeoutError(f"It took too long: {reason(error)}") from error
+            raise BrowserTimeoutError(self.without_secrets(f"It took too long: {reason(error)}")) from error
         except self.error as error:
             await asyncio.sleep(0)  # the event that the browser has closed may be right behind
             if self.closed:
-                raise BrowserError("The browser was closed meanwhile. The next call starts a new one.") from error
-            raise BrowserError(reason(error)) from error
+                raise BrowserError("The browser was closed in the meantime. The next call starts a new one.") from error
+            raise BrowserError(self.without_secrets(reason(error))) from error
+
+    # -- what is on a page -----------------------------------------------------------------------------------------
+
+    async def ask(self, frame: Frame, command: str, **given: Any) -> Any:
+        """What page.js answers in a frame."""
+        packed = base64.b64encode(json.dumps({"command": command, **given}).encode()).decode()
+        return json.loads(await frame.locator(f"{ENGINE}={packed}").text_content() or "null")
+
+    def prefix(self, frame: Frame) -> str:
+        """What the refs in a frame begin with."""
+        if frame.parent_frame is None:
+            return ""
+        if frame not in self._frames:
+            self._frames.append(frame)
+        return f"f{self._frames.index(frame) + 1}"
+
+    def frame_of(self, ref: str) -> tuple[Frame, str]:
+        """The frame that a ref is in, and the ref there; ElementError if the frame has gone."""
+        number, inner = re.fullmatch(r"(?:f(\d+))?(e\d+)", ref).groups()  # type: ignore[union-attr]
+        if number is None and self._page is not None:
+            return self._page.main_frame, inner
+        if number is None or int(number) > len(self._frames) or self._frames[int(number) - 1].is_detached():
+            raise ElementError(f"The frame of {ref} is no longer on the page. Take a new computer.browser.snapshot().")
+        return self._frames[int(number) - 1], inner
+
+    def located(self, ref: str) -> Locator:
+        frame, inner = self.frame_of(ref)
+        return frame.locator(f"{ENGINE}={inner}")
+
+    def file_field(self, element: Locator) -> Locator:
+        """The field for files that an element is, or stands for."""
+        return element.locator(f"{ENGINE}=file")
+
+    async def open_closed_roots(self, page: Page) -> None:
+        """Give page.js the closed shadow roots, which only the browser itself can see."""
+        session = self._cdp_sessions.get(page)
+        if session is None or not await self.ask(page.main_frame, "closed_roots"):
+            return
+        with contextlib.suppress(self.error, KeyError):
+            tree = await session.send("DOM.getDocument", {"depth": -1, "pierce": True})
+            nodes = [(tree["root"], "")]
+            while nodes:
+                node, frame = nodes.pop()
+                frame = node.get("frameId", frame)
+                nodes += [(each, frame) for each in (*node.get("children", ()), *node.get("shadowRoots", ()))]
+                nodes += [(node["contentDocument"], frame)] if "contentDocument" in node else []
+                if node.get("shadowRootType") == "closed":
+                    world = self._worlds.get(frame) or self._worlds[tree["root"].get("frameId", "")]
+                    where = {"backendNodeId": node["backendNodeId"], "executionContextId": world}
+                    root = (await session.send("DOM.resolveNode", where))["object"]["objectId"]
+                    await session.send("Runtime.callFunctionOn", {"objectId": root, "functionDeclaration": KEEP_ROOT})
+
+    def _on_world(self, event: dict[str, Any]) -> None:
+        context = event["context"]
+        if context["name"].startswith(UTILITY_WORLD):
+            self._worlds[context["auxData"]["frameId"]] = context["id"]
+
+    # -- secrets ---------------------------------------------------------------------------------------------------
+
+    def keep_secret(self, value: str, shortest: int = SHORTEST_SECRET) -> None:
+        """Leave a value out of everything that the caller gets from now on."""
+        if len(value) >= shortest and value not in self._secrets:
+            # What was typed letter by letter was a secret only as a whole.
+            others = [each for each in self._secrets if not value.startswith(each)]
+            self._secrets = sorted([*others[-MOST_SECRETS:], value], key=len, reverse=True)
+
+    async def learn_secrets(self) -> None:
+        """Remember what is in the secret fields of the page: it may appear elsewhere, too."""
+        page = self._page
+        if page is None or page.is_closed() or page in self._loading:
+            return
+        for frame in page.frames[:5]:
+            with contextlib.suppress(self.error, TimeoutError, ValueError):
+                for value in await asyncio.wait_for(self.ask(frame, "secrets"), DRAWN):
+                    self.keep_secret(value)
+
+    def without_secrets(self, value: Any) -> Any:
+        """The same with a mask in the place of each secret, also in addresses."""
+        if isinstance(value, str):
+            for secret in self._secrets:
+                for form in {secret, quote(secret, safe=""), quote_plus(secret), json.dumps(secret)[1:-1]}:
+                    value = value.replace(form, MASK)
+        elif isinstance(value, dict):
+            return {self.without_secrets(key): self.without_secrets(each) for key, each in value.items()}
+        elif isinstance(value, list | tuple):
+            return type(value)(map(self.without_secrets, value))
+        return value
+
+    # -- logs ------------------------------------------------------------------------------------------------------
+
+    def _on_console(self, message: ConsoleMessage) -> None:
+        place = message.location
+        where = f" ({shown(place['url'])}:{place['lineNumber'] + 1})" if place.get("url") else ""
+        self.console.append(f"{message.type}: {quoted(message.text, 500)}{where}")
+
+    def _log(self, request: Request, outcome: str) -> None:
+        self.network.append(f"{request.method} {shown(request.url)} {request.resource_type} {outcome}")
 
     # -- tabs ------------------------------------------------------------------------------------------------------
 
@@ -181,11 +332,16 @@ class Window:
     def tabs(self) -> list[Page]:
         return [page for page in self.context.pages if not page.is_closed()]
 
+    def numbered_tab(self, number: int) -> Page:
+        if not 1 <= number <= len(self.tabs):
+            raise ValueError(f"There is no tab {number}, only {len(self.tabs)}. See computer.browser.tabs().")
+        return self.tabs[number - 1]
+
     async def page(self) -> Page:
         """The current tab; if it was closed, the last one that is left, or a new one."""
         if self._page is None or self._page.is_closed():
             if self._page is not None:
-                self.notify("The tab was closed; the last one that is left is the current one now.")
+                self.notify("The tab was closed. The last remaining one is now the current tab.")
             await self.go_to_last_tab()
         assert self._page is not None
         return self._page
@@ -203,11 +359,13 @@ class Window:
         page.on("crash", self._on_crash)
         page.on("domcontentloaded", self._finish_loading)
         page.on("close", self._on_tab_close)
-        page.on("framenavigated", lambda _: self.page_changed.set())
+        page.on("framenavigated", self._on_navigated)
         if not self.launch.is_firefox:
             # Opened ahead: a page that is busy forever takes no new one, and this is how it is stopped.
             with contextlib.suppress(self.error):
-                self._cdp_sessions[page] = await self.context.new_cdp_session(page)
+                session = self._cdp_sessions[page] = await self.context.new_cdp_session(page)
+                session.on("Runtime.executionContextCreated", self._on_world)
+                await session.send("Runtime.enable")
 
     async def _on_page(self, page: Page) -> None:
         if len(self.tabs) > MOST_TABS and not self.launch.attach_to:
@@ -218,12 +376,11 @@ class Window:
             if await page.opener() is None:
                 return  # one of ours, or one that the user opened
             self._page = page
-            self.page_changed.set()
-            self.notify(f"The page opened a new tab, {shown(page.url)}: it is the current one now.")
+            self.notify(f"The page opened a new tab, {shown(page.url)}, which is now the current one.")
 
     def _on_tab_close(self, page: Page) -> None:
         self._cdp_sessions.pop(page, None)
-        self.page_changed.set()
+        self._unfinished.discard(page)
         self._finish_loading(page)
 
     async def _on_crash(self, page: Page) -> None:
@@ -235,11 +392,24 @@ class Window:
     def _on_request(self, request: Request) -> None:
         if (page := self._navigating(request)) is not None:
             self._loading.setdefault(page, asyncio.Event())
+            self._unfinished.discard(page)
+        elif request.resource_type in ("xhr", "fetch"):
+            self._asking.add(request)
+
+    def _on_request_finished(self, request: Request) -> None:
+        self._asking.discard(request)
+        self._answered.set()
 
     def _on_request_failed(self, request: Request) -> None:
+        self._on_request_finished(request)
+        self._log(request, str(request.failure))
         if (page := self._navigating(request)) is not None:
             self.failed_url = request.url
             self._finish_loading(page)
+
+    def _on_navigated(self, frame: Frame) -> None:
+        if frame.parent_frame is None:
+            self._moves += 1
 
     def _finish_loading(self, page: Page) -> None:
         if (event := self._loading.pop(page, None)) is not None:
@@ -247,17 +417,31 @@ class Window:
 
     def _navigating(self, request: Request) -> Page | None:
         """The tab whose address the request is for, if it is for one."""
-        if not request.is_navigation_request():
-            return None
         with contextlib.suppress(self.error):  # before the tab is known
-            frame = request.frame
-            return frame.page if frame.parent_frame is None else None
+            if request.is_navigation_request() and request.frame.parent_frame is None:
+                return request.frame.page
         return None
 
-    async def settle(self, page: Page) -> None:
-        """Wait until the page has drawn the effect of an action, and loaded what it led to."""
+    def begin_navigation(self) -> None:
+        """A new address is asked for."""
+        self.failed_url, self.download_offered, self.stayed, self._moves = "", False, False, 0
+        self.load_failed.clear()
+        self.navigations += 1
+
+    async def settle(self, page: Page, before: set[Request]) -> None:
+        """Wait until the page has drawn the effect of an action, and loaded what it led to.
+
+        `before` are the requests of its scripts that were open before the action.
+        """
         with contextlib.suppress(self.error, TimeoutError):
             await asyncio.wait_for(page.evaluate(TWO_FRAMES), DRAWN)
+        if self._asking - before:
+            with contextlib.suppress(self.error, TimeoutError):
+                async with asyncio.timeout(min(ANSWERED, self.step_limit)):
+                    while self._asking - before:
+                        self._answered.clear()
+                        await self._answered.wait()
+                    await page.evaluate(TWO_FRAMES)
         if (loading := self._loading.get(page)) is not None:
             try:
                 await asyncio.wait_for(loading.wait(), min(LOADED, self.step_limit))
@@ -266,14 +450,26 @@ class Window:
                 return
         await self.loaded(page)
 
+    @property
+    def open_requests(self) -> set[Request]:
+        return set(self._asking)
+
     async def loaded(self, page: Page) -> None:
-        """Wait for what a page loads, but not forever."""
-        if page.is_closed():
+        """Wait for what a page loads, but not forever: its text first, then the rest."""
+        if page.is_closed() or page in self._unfinished:
             return
         try:
-            await page.wait_for_load_state("load", timeout=min(LOADED, self.step_limit) * 1000)
-        except self.timeout_error:
-            self.notify("The page is still loading.")
+            async with asyncio.timeout(self.step_limit):
+                await page.wait_for_load_state("domcontentloaded", timeout=LOADED * 1000)
+                await page.wait_for_load_state("load", timeout=REST_LOADED * 1000)
+        except (self.timeout_error, TimeoutError):
+            self._unfinished.add(page)
+            self._finish_loading(page)
+            if self._moves > MOST_REDIRECTS:
+                await self.command(page, "Page.stopLoading")
+                self.notify("The page kept redirecting and was stopped.")
+            else:
+                self.notify("The page is still loading.")
         except self.error:
             pass  # its tab was closed, which the next call reports
 
@@ -302,7 +498,7 @@ class Window:
         kind = DIALOGS.get(dialog.type, f"a {dialog.type} dialog")
         said = f"The page showed {kind} that says {quoted(dialog.message)}"
         with contextlib.suppress(self.error):
-            if dialog.type in ("alert", "beforeunload"):
+            if dialog.type == "alert":
                 self.notify(f"{said}; it was accepted.")
                 await dialog.accept()
             elif accept:
@@ -313,14 +509,18 @@ class Window:
                     f"{said}; it was answered with Cancel. To accept it, call computer.browser.accept_dialog() first "
                     "and then do the same again."
                 )
+                if dialog.type == "beforeunload":
+                    self.stayed = True
+                    self.load_failed.set()
                 await dialog.dismiss()
 
     async def _on_download(self, download: Download) -> None:
-        self.download_offered.set()
+        self.download_offered = True
+        self.load_failed.set()
         if self.wanted_download is not None and not self.wanted_download.done():
             self.wanted_download.set_result(download)
             return
-        self.notify(f"The page offered a file, {quoted(download.suggested_filename)}; download() would take it.")
+        self.notify(f"The page offered a file, {quoted(download.suggested_filename)}. To get it, use download().")
         with contextlib.suppress(self.error):
             await download.cancel()
 
@@ -357,7 +557,7 @@ class Window:
                 continue
             except self.error:
                 return  # an error is an answer: it is between two pages
-        self.notify(f"The page {shown(page.url)} did not answer any more, and its tab was closed.")
+        self.notify(f"The page {shown(page.url)} stopped responding, and its tab was closed.")
         with contextlib.suppress(self.error, TimeoutError):
             await asyncio.wait_for(page.close(), ALIVE)
 
@@ -366,70 +566,3 @@ class Window:
         if page in self._cdp_sessions:
             with contextlib.suppress(self.error, TimeoutError):
                 await asyncio.wait_for(self._cdp_sessions[page].send(name), DRAWN)
-
-
-class BrowserHolder:
-    """One browser: started when it is needed, started again when it has gone, closed at the end."""
-
-    def __init__(self) -> None:
-        self.limit = CALL_LIMIT
-        self._window: Window | None = None
-        self._lock = threading.RLock()
-        _holders.add(self)
-
-    def do(self, launch: Launch, act: Callable[[Window], Awaitable[Result]], limit: float | None = None) -> Result:
-        """Do something with the browser, in time or not at all."""
-        limit = self.limit if limit is None else limit
-        with self._lock:
-            window = self._ready(launch)
-        try:
-            return window.worker.call(lambda: window.run(act, self.limit), limit)
-        except BrowserTimeoutError:
-            with contextlib.suppress(BrowserTimeoutError):
-                window.worker.call(window.revive, TO_REVIVE)
-            raise
-
-    def _ready(self, launch: Launch) -> Window:
-        before = self._window
-        if before is not None and not before.closed and before.launch == launch:
-            before.launch = launch  # the sandbox may allow more or less than before
-            return before
-        notice = "" if before is None else GONE if before.closed else OTHER
-        self.close()
-        window = Window(launch)
-        try:
-            window.worker.call(window.open, TO_START)
-        except BaseException:
-            _end(window)
-            raise
-        if notice:
-            window.notify(notice)
-        self._window = window
-        return window
-
-    def close(self) -> None:
-        """Close the browser, if there is one."""
-        with self._lock:
-            window, self._window = self._window, None
-            if window is not None:
-                _end(window)
-
-    def __del__(self) -> None:
-        if self._window is not None:
-            # This may be the browser's own thread, which must not wait for itself.
-            threading.Thread(target=_end, args=(self._window,), name="browser end", daemon=True).start()
-
-
-def _end(window: Window) -> None:
-    with contextlib.suppress(BrowserTimeoutError):
-        window.worker.call(window.close, TO_CLOSE)
-    window.worker.stop()
-
-
-_holders: weakref.WeakSet[BrowserHolder] = weakref.WeakSet()
-
-
-@atexit.register
-def _close_all() -> None:
-    for holder in list(_holders):
-        holder.close()

@@ -18,8 +18,7 @@ from interpreter.computer_api.platforms import Box, run_async
 from interpreter.errors import ComputerError
 
 Result = TypeVar("Result")
-Key = tuple[str, str]
-"""The address of an element: the program's name on the bus, and the path there."""
+Key = tuple[str, str]  # the address of an element: the program's name on the bus, and the path there
 
 _SPI = "org.a11y.atspi."
 _ROOT = "/org/a11y/atspi/accessible/root"
@@ -101,6 +100,7 @@ KINDS = {
     "dropdown": frozenset({"combo box"}),
     "list": frozenset({"combo box", "list", "list box"}),
     "slider": frozenset({"slider"}),
+    "arrow": frozenset({"icon", "image", "button", "toggle button", "link", "arrow"}),
     "icon": frozenset({"icon", "image", "button", "toggle button", "link", "button menu"}),
     "image": frozenset({"image", "icon"}),
 }
@@ -167,9 +167,18 @@ class Tree:
         """The window that the element is in."""
         found = None
         for each in (element, *self.ancestors(element)):
-            if each.role in TOPS:
+            if self.is_top(each):
                 found = each
         return found
+
+    def is_top(self, element: Element) -> bool:
+        """Whether it is a window: by its role, or since only its application is above it, as plain ones of Qt are."""
+        parent = self.elements.get(element.parent)
+        return element.role in TOPS or (parent is not None and parent.role == "application")
+
+    def tops(self) -> list[Element]:
+        """The windows that are shown."""
+        return [each for each in self.elements.values() if each.showing and self.is_top(each)]
 
     def below(self, top: Element) -> Iterator[Element]:
         """An element and all in it, in the order of their programs."""
@@ -199,7 +208,6 @@ class AccessibilityBus:
         self._few = asyncio.Semaphore(_AT_ONCE)
 
     async def call(self, key: Key, interface: str, member: str, signature: str = "", body: Iterable[Any] = ()) -> Any:
-        """The values of the answer."""
         from dbus_fast import DBusError, Message, MessageType
 
         message = Message(key[0], key[1], interface, member, signature=signature, body=list(body))
@@ -230,10 +238,11 @@ class AccessibilityBus:
         for element, box in zip(unknown, await asyncio.gather(*(self.box(e.key) for e in unknown)), strict=True):
             element.box = box
 
-    async def text(self, key: Key) -> str:
+    async def text(self, key: Key, from_end: bool = False) -> str:
         # Qt returns nothing of a text of several lines if it is asked for more than there is.
         count = int(await self.property(key, "Text", "CharacterCount"))
-        return str((await self.call(key, _SPI + "Text", "GetText", "ii", [0, min(count, _MOST_TEXT)]))[0])
+        begin = max(0, count - _MOST_TEXT) if from_end else 0
+        return str((await self.call(key, _SPI + "Text", "GetText", "ii", [begin, min(count, begin + _MOST_TEXT)]))[0])
 
     async def values(self, elements: Iterable[Element]) -> None:
         """Find out what is written or set in these."""
@@ -241,7 +250,7 @@ class AccessibilityBus:
         async def value(element: Element) -> None:
             with suppress(AccessibilityError):
                 if "Text" in element.interfaces:
-                    element.value = await self.text(element.key)
+                    element.value = await self.text(element.key, element.role == "terminal")
                 elif "Value" in element.interfaces:
                     element.value = f"{await self.property(element.key, 'Value', 'CurrentValue'):g}"
 
@@ -374,7 +383,7 @@ def _interfaces(names: Iterable[str]) -> frozenset[str]:
     return frozenset(name.rpartition(".")[2] for name in names)
 
 
-def query(question: Callable[[AccessibilityBus], Coroutine[Any, Any, Result]], limit: float = 10.0) -> Result:
+def query(question: Callable[[AccessibilityBus], Coroutine[Any, Any, Result]], limit: float = 12.0) -> Result:
     """Ask the accessibility bus something; AccessibilityError if it cannot answer or takes too long."""
     try:
         from dbus_fast import BusType
@@ -388,7 +397,7 @@ def query(question: Callable[[AccessibilityBus], Coroutine[Any, Any, Result]], l
     if not session:
         raise AccessibilityError("There is no session bus: DBUS_SESSION_BUS_ADDRESS is not set.")
     if time.monotonic() - _silent.get(session, -_SILENT_FOR) < _SILENT_FOR:
-        raise AccessibilityError("The session bus did not answer a moment ago.")
+        raise AccessibilityError("The session bus is not answering.")
 
     async def ask() -> Result:
         address = known
@@ -406,13 +415,12 @@ def query(question: Callable[[AccessibilityBus], Coroutine[Any, Any, Result]], l
             _silent[session] = time.monotonic()
             raise
         try:
-            async with asyncio.timeout(limit):
-                return await question(AccessibilityBus(bus))
+            return await question(AccessibilityBus(bus))
         finally:
             bus.disconnect()
 
     try:
-        return run_async(ask, limit + 2)
+        return run_async(ask, limit)
     except (AccessibilityError, OSError, EOFError, TimeoutError, ValueError) as error:
         why = str(error) or type(error).__name__
-        raise AccessibilityError(f"The accessibility tree cannot be read: {why}") from None
+        raise AccessibilityError(f"Can't read the accessibility tree: {why}") from None

@@ -4,13 +4,20 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Coroutine, Sequence
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from interpreter.computer_api.at_session import called_from_sandbox, read_bytes
+from interpreter.computer_api.computer import Computer
 from interpreter.computer_api.display import pictures
-from interpreter.computer_api.display.accessibility import AccessibilityBus, AccessibilityError, Element, Key, query
+from interpreter.computer_api.display.accessibility import (
+    AccessibilityBus,
+    AccessibilityError,
+    Element,
+    Key,
+    Tree,
+    query,
+)
 from interpreter.computer_api.display.finding import (
     Match,
     View,
@@ -34,20 +41,25 @@ from interpreter.computer_api.platforms import Box, NotFoundOnScreenError, Scree
 from interpreter.computer_api.tool import Picture, Tool, acts
 
 if TYPE_CHECKING:
-    from interpreter.computer_api.computer import Computer
+    from PIL.Image import Image
 
 Result = TypeVar("Result")
+HIDDEN = "not visible: nothing is drawn there"
+# What may be empty, and is seen by its edges.
+FRAMES = frozenset("text, entry, password, document text, terminal, spin button, combo box, icon, image".split(", "))
 _IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
 
 
 class Display(Tool):
-    """The screen: pictures of it, the text on it, and the elements that programs tell of."""
+    """The screen: pictures of it, the text on it, and the elements that programs report."""
 
     def __init__(self, computer: Computer) -> None:
         super().__init__(computer)
         self._opened: tuple[tuple[str | None, ...], Screen] | None = None
         self._text = ScreenText()
         self._refs: dict[str, tuple[Element, Box]] = {}
+        self._names: dict[Key, str] = {}  # the refs that elements have had
+        self._tree = Tree()
 
     # -- pictures --------------------------------------------------------------------------------------------------
 
@@ -83,7 +95,7 @@ class Display(Tool):
         else:
             monitors = self._screen.monitors()
             if not 0 <= screen < len(monitors):
-                raise ValueError(f"There is no screen {screen}: they are 0 to {len(monitors) - 1}, or -1 for all.")
+                raise ValueError(f"There is no screen {screen}. Use 0 to {len(monitors) - 1}, or -1 for all.")
             box = monitors[screen].box
         return self._picture(box, show, quadrant, full_size)
 
@@ -97,9 +109,10 @@ class Display(Tool):
         region: Sequence[int] | None = None,
         window: str | int | None = None,
         full_size: bool = False,
-    ) -> Picture | list[Picture]:
-        """The same as view, with the parameters in the order of 0.4.3."""
-        return self.view(show, quadrant, screen, combine_screens, active_app_only, region, window, full_size)
+    ) -> Image | list[Image]:
+        """The same as view, as a Pillow image, with the parameters in the order of 0.4.3."""
+        taken = self.view(show, quadrant, screen, combine_screens, active_app_only, region, window, full_size)
+        return [each.pil() for each in taken] if isinstance(taken, list) else taken.pil()
 
     def numbered(self, matches: Sequence[Match | dict[str, Any]], picture: Picture | None = None) -> Picture:
         """A picture (of the whole desktop, if none is given) with a numbered frame around each match or element."""
@@ -128,7 +141,10 @@ class Display(Tool):
             found = found or [each for each in windows if wanted in f"{each.title} {each.application}".casefold()]
         if not found:
             titles = ", ".join(repr(each.title) for each in windows) or "none"
-            raise NotFoundOnScreenError(f"There is no window {window!r} on the screen. There are: {titles}.")
+            raise NotFoundOnScreenError(
+                f"There is no window {window!r} on the screen. Available: {titles}. computer.os.windows() also lists "
+                "those that are minimised, and computer.os.focus(...) brings one back."
+            )
         return found[0]
 
     # -- what there is ---------------------------------------------------------------------------------------------
@@ -176,7 +192,7 @@ class Display(Tool):
         return pictures.wait_until_still(self._screen, box, seconds, timeout)
 
     def changed_since(self, picture: Picture) -> list[list[int]]:
-        """The boxes [left, top, width, height] of the screen that are not any more as in a picture from view()."""
+        """The boxes [left, top, width, height] of the screen that have changed since a picture from view()."""
         return [list(box) for box in pictures.changed_since(self._screen, picture)]
 
     # -- finding ---------------------------------------------------------------------------------------------------
@@ -215,7 +231,7 @@ class Display(Tool):
                 picture = PlacedPixels(pixels_of(self._screen.grab(whole)), whole.left, whole.top)
             return icon_matches(picture, self._pixels(target))
         if not target.strip():
-            raise ValueError("Name what to look for: a text on the screen, an element, or the picture of an icon.")
+            raise ValueError("Say what to look for: text on the screen, an element, or an image of an icon.")
         if screenshot is not None:
             return equally_good(self._read_matches(target, screenshot))
         return text_on_screen(self._view(), target)
@@ -252,20 +268,19 @@ class Display(Tool):
 
     # -- elements --------------------------------------------------------------------------------------------------
 
-    def elements(self, window: str | int | None = None, limit: int = 200) -> list[dict[str, Any]]:
-        """The elements of the active window (or another): ref, role, name, value, states, x, y, box of each."""
-        return self._outline(window, limit)[0]
+    def elements(self, window: str | int | None = None, limit: int = 200, read: bool = False) -> list[dict[str, Any]]:
+        """The elements of the active window (or another) and its menus: ref, role, name, value, states, x, y, box.
+
+        With `read`, also what can be read there and no element tells, with the role "read".
+        """
+        elements, lines, _, _ = self._outline(window, limit, read)
+        places = [(line.text, *line.box.center, list(line.box)) for line in lines]
+        return elements + [{"role": "read", "name": name, "x": x, "y": y, "box": box} for name, x, y, box in places]
 
     def summary(self, window: str | int | None = None, limit: int = 80, read: bool = True) -> str:
-        """The elements of the active window in words, or (`read`) the text on it where the program tells of none."""
-        elements, more, found = self._outline(window, limit)
-        title = found.title if found else ""
-        if elements or not read:
-            return as_text(elements, title, more)
-        view = self._view()
-        lines = view.lines(found.box.within(view.desktop) if found else view.desktop)[:limit]
-        texts = [f'text "{line.text}" at {line.box.center[0]},{line.box.center[1]}' for line in lines]
-        return "\n".join([f"Window: {title}", *texts] if title else texts)
+        """The elements of the active window and its menus in words, and (`read`) the other text that is on it."""
+        elements, lines, more, found = self._outline(window, limit, read)
+        return as_text(elements, lines[:limit], found.title if found else "", more)
 
     def get_text(self, element: Any) -> str:
         """What is written in an element that elements() or find() gave."""
@@ -273,7 +288,7 @@ class Display(Tool):
 
     @acts
     def set_text(self, element: Any, text: str) -> bool:
-        """Write a text into an element, instead of what is there; whether the program took it."""
+        """Replace the text in an element; whether the program accepted it."""
         return self._ask(element, lambda bus, key: bus.write(key, text))
 
     @acts
@@ -288,12 +303,27 @@ class Display(Tool):
         except AccessibilityError as error:
             raise NotFoundOnScreenError(f"{error} Use the mouse and the keyboard instead.") from error
 
-    def _outline(self, window: str | int | None, limit: int) -> tuple[list[dict[str, Any]], int, Window | None]:
+    def _outline(
+        self, window: str | int | None, limit: int, read: bool
+    ) -> tuple[list[dict[str, Any]], list[Line], int, Window | None]:
         view = self._view()
         found = self._window(window) if window is not None else view.active
         placed, more = view.outline(found, limit)
-        self._refs = {f"e{number}": each for number, each in enumerate(placed, 1)}
-        return [replace(element, box=box).as_dict(ref) for ref, (element, box) in self._refs.items()], more, found
+        self._tree, listed = view.tree, []
+        self._refs = {self._ref(element): (element, box) for element, box in placed}
+        for ref, (element, box) in self._refs.items():
+            told = replace(element, box=box).as_dict(ref)
+            if element.role not in FRAMES and view.is_blank(box):
+                told["states"] = [*told.get("states", ()), HIDDEN]
+            top = view.tree.top(element)
+            listed.append(
+                {**told, "popup": True} if top is not None and top.role == "window" and not top.name else told
+            )
+        return listed, view.unnamed_lines(found, placed) if read else [], more, found
+
+    def _ref(self, element: Element) -> str:
+        """What code calls an element; it stays the same as long as the element is there."""
+        return self._names.setdefault(element.key, f"e{len(self._names) + 1}")
 
     def _element(self, given: dict[str, Any]) -> Match:
         """The element where it is now; where it was, if the program does not answer."""
@@ -303,10 +333,12 @@ class Display(Tool):
                 box = Box(*given["box"]) if given.get("box") else Box(int(given["x"]), int(given["y"]), 1, 1)
                 text, role = given.get("name") or given.get("text") or "", given.get("role", "")
                 return Match(int(given["x"]), int(given["y"]), box, text, "accessibility", role)
-            raise NotFoundOnScreenError(f"There is no element {given!r}: call elements() anew and take one from there.")
+            raise NotFoundOnScreenError(f"There is no element {given!r}. Call elements() again and use one from there.")
         element, box = known
-        with suppress(AccessibilityError):
-            box = query(lambda bus: bus.box(element.key)) or box
+        for each in (element, *self._tree.ancestors(element)):
+            each.box = None  # it may have moved
+        placed = View(self._screen, self._text, self._tree).place([element])
+        box = placed[0][1] if placed else box
         return Match.at(box, element.name, "accessibility", element.role, 1.0, element.key)
 
     def _key(self, element: Any) -> Key:
@@ -319,7 +351,7 @@ class Display(Tool):
             keys = [match.key for match in self.locate(element) if match.key is not None]
             if len(keys) == 1:
                 return keys[0]
-        raise NotFoundOnScreenError(f"{element!r} is not one element: call elements() and take its ref from there.")
+        raise NotFoundOnScreenError(f"{element!r} is not an element. Call elements() and use a ref from there.")
 
     # -- the screen ------------------------------------------------------------------------------------------------
 

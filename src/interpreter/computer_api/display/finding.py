@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -26,22 +26,55 @@ from interpreter.computer_api.display.accessibility import (
 )
 from interpreter.computer_api.display.pictures import Line, PlacedPixels, ScreenText, pixels_of
 from interpreter.computer_api.platforms import Box, Screen, Window, around
+from interpreter.console_text import visible_line
 
 if TYPE_CHECKING:
     from interpreter.computer_api.display.pictures import Pixels
 
     Placed = list[tuple[Element, Box]]
 
+_NOWHERE = Box(0, 0, 0, 0)
 EXACT, SAME_LETTERS, NEAR = 1.0, 0.97, 0.78
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "`": "`"}
 # What surrounds names on the screen and is not said: dots of menus, colons of labels, marks of shortcuts.
 _AROUND = re.compile(r"^[\s*•·>_]+|[\s:….,*_]+$")
+# Colours that differ less, all three taken together, look the same.
+_CONTRAST = 48
 # Smaller differences in similarity mean nothing.
 _EQUAL, _EQUAL_ICONS = 0.005, 0.05
 # Of a page with thousands of equal controls, so many are asked where they are.
 _MOST_PLACED = 400
+_POOR = 0.15  # similarity of a window in the tree and one on the screen: it is another one
+_UNEVEN = 0.04  # width and height of a window have one scale, but for rounding
 _SMALLEST = 4  # pixels that can be clicked
 _LONGEST_NAME = 100
+# Characters of a value: of a field, and of what holds much text.
+_LONGEST_VALUE, _LONGEST_TEXT = 80, {"terminal": 1500, "text": 300, "document text": 300}
+# Letters that reading mixes up: the line under a mnemonic makes a Q of an O.
+_CONFUSED = frozenset("oq 0o 0q il 1i 1l ef cg ce".split())
+_MISREAD = 0.9
+_LAST_OF_ALPHABETS = "\u2e7f"
+_SHORTEST_WRAPPED, _MOST_WRAPPED = 8, 3  # letters, and lines below the first
+# Names that people and programs have for one thing.
+SYNONYMS = [
+    frozenset(group.split(", "))
+    for group in (
+        "back, previous, go back, left, back arrow",
+        "forward, next, forw, go forward, right",
+        "up, parent, open parent, parent folder",
+        "reload, refresh",
+        "settings, preferences, options, gear, cog",
+        "search, find, magnifier, magnifying glass",
+        "delete, trash, remove, bin",
+        "close, x, quit, exit",
+        "add, new, plus, create",
+        "save, floppy, disk",
+        "home, house",
+        "menu, hamburger, more",
+        "print, printer",
+        "cut, scissors",
+    )
+]
 
 # Icons: a lower similarity is another icon.
 _SAME_ICON = 0.85
@@ -79,8 +112,11 @@ class Match:
 class View:
     """The screen at one moment; each thing about it is read once, when it is first needed."""
 
-    def __init__(self, screen: Screen, text: ScreenText) -> None:
+    def __init__(self, screen: Screen, text: ScreenText, tree: Tree | None = None) -> None:
         self._screen, self._text = screen, text
+        self._placements: dict[Key, Placement] = {}
+        if tree is not None:
+            self.tree = tree
 
     @cached_property
     def desktop(self) -> Box:
@@ -114,6 +150,46 @@ class View:
     def lines(self, region: Box) -> list[Line]:
         return self._text.read(pixels_of(self._screen.grab(region)), region, self.desktop)
 
+    def unnamed_lines(self, window: Window | None, placed: Placed) -> list[Line]:
+        """What can be read in a window and its popups, and no element tells; not what other windows show there."""
+        own = [window, *self.popups(window)] if window is not None else self.windows
+        # Not the frame: its title is known, and its buttons are no letters.
+        region = around(each.inner for each in own).within(self.desktop) if window is not None else self.desktop
+        told = [(box, element.role, plain(f"{element.name} {element.value or ''}")) for element, box in placed]
+        found = []
+        for line in self.lines(region) if region.area else ():
+            x, y = line.box.center
+            top = next((each for each in self.windows if each.box.has(x, y)), None)
+            is_own = window is None or any(top is not None and top.id == each.id for each in own)
+            words = plain(line.text)
+            is_icon = len(words) == 1 and words > _LAST_OF_ALPHABETS  # which looks like a Chinese sign
+            if (
+                is_own
+                and not is_icon
+                and not any(box.has(x, y) and is_told(words, role, text) for box, role, text in told)
+            ):
+                found.append(line)
+        return found
+
+    def popups(self, window: Window | None) -> list[Window]:
+        """The open menus and other popups of a window's program; all, if it is not known whose they are."""
+        pid = window.pid if window is not None else None
+        return [each for each in self.windows if each.popup and (pid is None or each.pid in (None, pid))]
+
+    @cached_property
+    def _pixels(self) -> Pixels:
+        return pixels_of(self._screen.grab(self.desktop))
+
+    def is_blank(self, box: Box) -> bool:
+        """Whether nothing is drawn there that could be seen: text in the colour of its background, for instance."""
+        if min(box.width, box.height) < _SMALLEST:
+            return True
+        inside = box.moved(-self.desktop.left, -self.desktop.top)
+        part = self._pixels[inside.top : inside.bottom, inside.left : inside.right]
+        return (
+            bool(part.size) and int(part.max(axis=(0, 1)).astype(int).sum() - part.min(axis=(0, 1)).sum()) < _CONTRAST
+        )
+
     def place(self, elements: Sequence[Element]) -> Placed:
         """Those of the elements that can be seen, and where."""
         # The boxes of these decide whether an element is seen.
@@ -123,6 +199,7 @@ class View:
             for ancestor in self.tree.ancestors(element):
                 if ancestor.role in CLIPPING or ancestor is top:
                     involved[ancestor.key] = ancestor
+        involved |= {each.key: each for each in self.tree.tops()}
         if elements:
             try:
                 query(lambda bus: bus.boxes(involved.values()))
@@ -132,28 +209,35 @@ class View:
 
     def visible(self, elements: Iterable[Element]) -> Placed:
         """The visible part of each element that can be seen, of those whose boxes are known."""
-        placed = ((element, visible_part(self.tree, element, self.windows, self.desktop)) for element in elements)
+        placed = ((element, self.visible_part(element)) for element in elements)
         return [(element, box) for element, box in placed if box is not None]
 
     def outline(self, window: Window | None, limit: int) -> tuple[Placed, int]:
-        """The visible elements of a window that mean something, and how many more there are."""
+        """The visible elements that mean something, of a window and its popups, and how many more there are.
+
+        Those of popups come first.
+        """
         tree = self.tree
-        tops = [e for e in tree.elements.values() if e.role in TOPS and e.showing and tree.top(e) is e]
+        tops = [each for each in tree.tops() if tree.top(each) is each]
+        popups = []
         if window is not None:
             own = [top for top in tops if top.pid == window.pid] if window.pid else tops
             titled = [top for top in own if top.name == window.title]
             tops = titled or (own if window.pid else [])
+            popups = [top for top in own if top.role == "window" and not top.name and top not in titled]
+        tops = [top for top in tops if top not in popups]
         top = next((top for top in tops if "active" in top.states), tops[0] if tops else None)
-        if top is None:
+        roots = [*popups, *([top] if top is not None else [])]
+        if not roots:
             return [], 0
 
         async def read(bus: AccessibilityBus) -> tuple[list[Element], int]:
             # Where a program does not number the children of an element, their places tell the order.
             unnumbered = {element.parent for element in tree.elements.values() if element.index < 0}
             await bus.boxes([e for e in tree.elements.values() if e.showing and e.parent in unnumbered][:limit])
-            found = [element for element in tree.below(top) if _is_worth_listing(tree, element)]
+            found = [each for root in roots for each in tree.below(root) if _is_worth_listing(tree, each)]
             listed = found[:limit]
-            await bus.boxes([top, *listed])
+            await bus.boxes([*roots, *listed, *tree.tops()])
             with_value = WRITABLE | {"slider", "progress bar", "scroll bar"}
             await bus.values([element for element in listed if element.role in with_value])
             return listed, max(0, len(found) - limit)
@@ -164,66 +248,111 @@ class View:
             return [], 0
         return self.visible(listed), more
 
+    # -- which elements can be seen, and so clicked: programs list many that cannot ----------------------------------
 
-# -- which elements can be seen, and so clicked: programs list many that cannot ----------------------------------------
-
-
-def visible_part(tree: Tree, element: Element, windows: Sequence[Window], desktop: Box) -> Box | None:
-    """The part of an element that can be seen; None if it is hidden, in something closed, or scrolled away."""
-    if element.box is None or not element.showing:
-        return None
-    box = _on_screen(tree, element, element.box, windows).within(desktop)
-    parent = tree.elements.get(element.parent)
-    # The menus of a bar are in the window, also while one of them is open.
-    popping = element.role in POPPING and (parent is None or parent.role != "menu bar")
-    for ancestor in tree.ancestors(element):
-        if ancestor.role == "combo box" and "expanded" not in ancestor.states:
+    def visible_part(self, element: Element) -> Box | None:
+        """The part of an element that can be seen; None if it is hidden, in something closed, or scrolled away."""
+        if element.box is None or not element.showing:
             return None
-        popping = popping or ancestor.role in POPPING
-        if not popping and ancestor.role in CLIPPING and ancestor.box is not None:
-            box = box.within(_on_screen(tree, ancestor, ancestor.box, windows))
-    if not box.area or not windows:  # without windows, the system does not say what covers it
-        return box if box.area else None
-    home = _window_of(tree, element, windows)
-    for window in windows:
-        if window is home or (popping and window.popup and window.pid in (None, element.pid)):
-            return box if window.box.overlaps(box) else None
-        if window.box.overlaps(box):
-            cover = window.box
-            uncovered = (
-                Box.between(box.left, box.top, min(box.right, cover.left), box.bottom),
-                Box.between(max(box.left, cover.right), box.top, box.right, box.bottom),
-                Box.between(box.left, box.top, box.right, min(box.bottom, cover.top)),
-                Box.between(box.left, max(box.top, cover.bottom), box.right, box.bottom),
-            )
-            box = max(uncovered, key=lambda part: part.area)
-            if box.width < _SMALLEST or box.height < _SMALLEST:
+        tree, windows = self.tree, self.windows
+        placement = self._placement(element)
+        box = placement.on_screen(element.box).within(self.desktop)
+        parent = tree.elements.get(element.parent)
+        # The menus of a bar are in the window, also while one of them is open.
+        popping = element.role in POPPING and (parent is None or parent.role != "menu bar")
+        for ancestor in tree.ancestors(element):
+            if ancestor.role == "combo box" and "expanded" not in ancestor.states:
                 return None
-    return None
+            popping = popping or ancestor.role in POPPING
+            if not popping and ancestor.role in CLIPPING and ancestor.box is not None:
+                box = box.within(placement.on_screen(ancestor.box))
+        if not box.area or not windows:  # without windows, the system does not say what covers it
+            return box if box.area else None
+        for window in windows:
+            if window is placement.window or (popping and window.popup and window.pid in (None, element.pid)):
+                return box if window.box.overlaps(box) else None
+            if window.box.overlaps(box):
+                cover = window.box
+                uncovered = (
+                    Box.between(box.left, box.top, min(box.right, cover.left), box.bottom),
+                    Box.between(max(box.left, cover.right), box.top, box.right, box.bottom),
+                    Box.between(box.left, box.top, box.right, min(box.bottom, cover.top)),
+                    Box.between(box.left, max(box.top, cover.bottom), box.right, box.bottom),
+                )
+                box = max(uncovered, key=lambda part: part.area)
+                if box.width < _SMALLEST or box.height < _SMALLEST:
+                    return None
+        return None
+
+    def _placement(self, element: Element) -> Placement:
+        """Where the program's window of this element is on the screen."""
+        top = self.tree.top(element)
+        key = top.key if top is not None else element.key
+        if key not in self._placements:
+            self._placements[key] = self._place_top(element, top)
+        return self._placements[key]
+
+    def _place_top(self, element: Element, top: Element | None) -> Placement:
+        own = [window for window in self.windows if window.pid == element.pid is not None]
+        if top is None:
+            return Placement(own[0] if own else None)
+        titled = [window for window in own or self.windows if window.title == top.name and top.name]
+        # Without its process number, which a sandbox may change, only the title tells which window it is.
+        popup = top.role == "window" and not top.name
+        # Not a window that is another one of the program: this one may be minimised.
+        others = [each for each in self.tree.tops() if each.pid == top.pid and each is not top]
+        taken = {each.name for each in others}
+        likely = titled or [each for each in own if each.popup == popup and (popup or each.title not in taken)]
+        fits = [Placement.fit(top.box, window) for window in likely] if top.box is not None else []
+        best = max(fits, key=lambda fit: fit.similarity, default=Placement(likely[0] if likely else None))
+        if popup and best.similarity < _POOR:  # it has the scale of its program
+            scale = max((self._placement(each).scale for each in others if each.box and each.name), default=1.0)
+            return Placement(best.window, scale=scale)
+        return best
 
 
-def _window_of(tree: Tree, element: Element, windows: Sequence[Window]) -> Window | None:
-    """The window of the screen that is the element's window in the tree; None if that is on another workspace."""
-    top = tree.top(element)
-    own = [window for window in windows if window.pid == element.pid is not None]
-    if top is None:
-        return own[0] if own else None
-    titled = [window for window in own or windows if window.title == top.name and top.name]
-    # Without its process number, which a sandbox may change, only the title tells which window it is.
-    likely = titled or [window for window in own if not window.popup] or own
-    box = top.box or Box(0, 0, 0, 0)
-    return max(likely, key=lambda w: max(w.box.similarity(box), w.inner.similarity(box)), default=None)
+@dataclass(frozen=True)
+class Placement:
+    """A window of a program as its tree has it, and as the screen has it.
 
+    Trees count in pixels of the program. Where a desktop is scaled (HiDPI), one of those is more than one of the
+    screen, and each program has its own scale, and its own place for the corner of a second monitor. Some toolkits
+    count from their window, and then say that it is at 0, 0.
+    """
 
-def _on_screen(tree: Tree, element: Element, box: Box, windows: Sequence[Window]) -> Box:
-    """The box on the screen: some toolkits count from their window, and then say that it is at 0, 0."""
-    top = tree.top(element)
-    if top is None or top.box is None or (top.box.left, top.box.top) != (0, 0):
-        return box
-    titled = [w for w in windows if w.pid in (None, element.pid) and w.title == top.name and not w.popup]
-    if len(titled) != 1 or titled[0].inner.has(0, 0) or titled[0].box.has(0, 0):
-        return box
-    return box.moved(titled[0].inner.left, titled[0].inner.top)
+    window: Window | None
+    told: Box = _NOWHERE  # in pixels of the program
+    real: Box = _NOWHERE
+    scale: float = 1.0
+    similarity: float = 0.0
+
+    @classmethod
+    def fit(cls, told: Box, window: Window) -> Placement:
+        """The better of the two: with the frame that the window manager draws, as GTK tells it, and without."""
+        tried = []
+        for real in (window.inner, window.box):
+            across, down = real.width / max(1, told.width), real.height / max(1, told.height)
+            scale = (across + down) / 2
+            near = round(scale * 4) / 4
+            # A program's box is in whole pixels of its own, so its size is not exact.
+            scale = near if near and abs(real.width - told.width * near) <= 2 * near + 2 else scale
+            if not 0.5 <= scale <= 5 or abs(across - down) > _UNEVEN * scale:
+                tried.append(cls(window, told, real, 1.0, 0.1 * max(real.similarity(told), 0.01)))
+                continue
+            there = Box.between(*(scale * edge for edge in (told.left, told.top, told.right, told.bottom)))
+            similarity = max(real.similarity(there), real.similarity(told), 0.2)
+            tried.append(cls(window, told, real, scale, similarity - abs(across - down) / scale))
+        return max(tried, key=lambda each: each.similarity)
+
+    def on_screen(self, box: Box) -> Box:
+        counts_from_window = (self.told.left, self.told.top) == (0, 0) and not self.real.has(0, 0)
+        if self.scale == 1 and not (counts_from_window and self.real.area):
+            return box
+        left, top = self.real.left - self.told.left * self.scale, self.real.top - self.told.top * self.scale
+        edges = (box.left, box.top, box.right, box.bottom)
+        return Box.between(
+            *(scale_at + self.scale * edge for scale_at, edge in zip((left, top) * 2, edges, strict=True))
+        )
 
 
 def _is_worth_listing(tree: Tree, element: Element) -> bool:
@@ -239,22 +368,47 @@ def _is_worth_listing(tree: Tree, element: Element) -> bool:
     return parent is None or parent.name != element.name or not (mere or parent.role in INTERACTIVE)
 
 
-def as_text(elements: Sequence[dict[str, Any]], title: str, more: int) -> str:
-    """The elements one a line: ref, role, name, value, states, and where to click."""
-    lines = [f"Window: {title}"] if title else []
+def is_told(words: str, role: str, text: str) -> bool:
+    """Whether an element tells what can be read in it. What is read in a button or a field is the button or field."""
+    if role in INTERACTIVE:
+        return bool(text)
+    known = set(text.split())
+    said = words.split()
+    return 2 * sum(word in known for word in said) >= len(said) or words.replace(" ", "") in text.replace(" ", "")
+
+
+def as_text(elements: Sequence[dict[str, Any]], lines: Sequence[Line], title: str, more: int) -> str:
+    """The elements one a line: ref, role, name, value, states, and where to click; then what else can be read."""
+    told = [f"Window: {_named(title)}"] if title else []
+    popped = [each for each in elements if each.get("popup")]
     for each in elements:
-        name = " ".join(each["name"].split())[:_LONGEST_NAME]
+        if popped and each is popped[0]:
+            told.append("In front, a menu or popup:")
+        elif popped and not each.get("popup") and popped[-1] is not None:
+            told.append("Behind it:")
+            popped = []
+        name = _named(each["name"])
         words = [f"{each['ref']} {each['role']}", f'"{name}"' if name else ""]
         if "value" in each:
-            words.append(f"= {str(each['value'])[:80]!r}")
+            value, most = str(each["value"]), _LONGEST_TEXT.get(each["role"], _LONGEST_VALUE)
+            # What a terminal shows last is what counts.
+            words.append(f"= {value[-most:] if each['role'] == 'terminal' else value[:most]!r}")
         if "description" in each:
-            words.append(f"({' '.join(each['description'].split())[:_LONGEST_NAME]})")
+            words.append(f"({_named(each['description'])})")
         words.append(", ".join(each.get("states", ())))
         words.append(f"at {each['x']},{each['y']}")
-        lines.append(" ".join(word for word in words if word))
+        told.append(" ".join(word for word in words if word))
     if more:
-        lines.append(f"... and {more} more; elements(limit=...) shows them.")
-    return "\n".join(lines)
+        told.append(f"... and {more} more; elements(limit=...) shows them.")
+    if elements and lines:
+        told.append("Also to be read there:")
+    told += [f'text "{_named(line.text)}" at {line.box.center[0]},{line.box.center[1]}' for line in lines]
+    return "\n".join(told)
+
+
+def _named(name: str) -> str:
+    """A name on one line, in which nothing hides and which cannot end its quotation marks."""
+    return visible_line(" ".join(name.split())).replace('"', "'")[:_LONGEST_NAME]
 
 
 # -- by name or description --------------------------------------------------------------------------------------------
@@ -268,6 +422,7 @@ def text_on_screen(view: View, target: str) -> list[Match]:
         lambda: [] if quoted else described(view, wanted),
         lambda: written(view, wanted, view.region(), SAME_LETTERS),
         lambda: written(view, wanted, view.desktop, SAME_LETTERS),
+        lambda: [] if quoted else described(view, wanted, reads=True),
         lambda: named(view, wanted, NEAR),
         lambda: written(view, wanted, view.desktop, NEAR),
         lambda: [] if quoted else mentioned(view, wanted),
@@ -284,7 +439,7 @@ def _candidates(view: View) -> list[Element]:
 
 
 def named(view: View, wanted: str, least: float, roles: frozenset[str] | None = None) -> list[Match]:
-    """Elements of that name; without a name, the description counts."""
+    """Elements with this name; without a name, the description counts."""
     rated = [
         (element, name_similarity(wanted, element.name or element.description))
         for element in _candidates(view)
@@ -293,16 +448,23 @@ def named(view: View, wanted: str, least: float, roles: frozenset[str] | None = 
     return _best(view, [(element, rate) for element, rate in rated if rate >= least])
 
 
-def described(view: View, wanted: str) -> list[Match]:
-    """Elements given by name and kind, such as `the Save button` or `gear icon`."""
+def described(view: View, wanted: str, reads: bool = False) -> list[Match]:
+    """Elements given by name and kind, such as `the Save button` or `gear icon`; or (`reads`) text of that name."""
     words = plain(wanted).removeprefix("the ")
     for kind in sorted(KINDS, key=len, reverse=True):
         if not words.endswith(" " + kind):
             continue
         name = words.removesuffix(" " + kind)
-        if found := named(view, name, SAME_LETTERS, KINDS[kind]):
-            return found
-        if kind in ("icon", "image"):
+        # Other names for it only where there is no such name, and only for what has no text of its own.
+        others = sorted({other for group in SYNONYMS if name in group for other in group} - {name})
+        for called in [name, *(others if kind in ("icon", "image", "arrow", "button") else ())]:
+            if reads:
+                found = written(view, called, view.desktop, SAME_LETTERS)
+            else:
+                found = named(view, called, SAME_LETTERS, KINDS[kind])
+            if found:
+                return found
+        if kind in ("icon", "image", "arrow") and not reads:
             return mentioned(view, name, KINDS[kind])
     return []
 
@@ -348,7 +510,6 @@ def _is_active(view: View, box: Box) -> bool:
 
 
 def written(view: View, wanted: str, region: Box, least: float) -> list[Match]:
-    """Words that can be read in a region."""
     return equally_good([match for match in read_matches(view.lines(region), wanted) if match.similarity >= least])
 
 
@@ -360,7 +521,32 @@ def read_matches(lines: Sequence[Line], wanted: str, picture: PlacedPixels | Non
         for line in lines
         for text, box, similarity in words_in_line(wanted, line)
     ]
+    if not found:
+        found = [Match.at(place(box), wanted, "ocr", "", similarity) for box, similarity in wrapped(wanted, lines)]
     return sorted(found, key=lambda match: -match.similarity)
+
+
+def wrapped(wanted: str, lines: Sequence[Line]) -> Iterator[tuple[Box, float]]:
+    """Where a name goes over several lines, one below the other, as those of icons do."""
+    here = plain(wanted).replace(" ", "")
+    for first in lines if len(here) > _SHORTEST_WRAPPED else ():
+        text, box = plain(first.text).replace(" ", ""), first.box
+        for _ in range(_MOST_WRAPPED):
+            if not here.startswith(text[: len(here) // 3]):
+                break
+            last, high = box, first.box.height
+            below = [
+                line
+                for line in lines
+                if -high / 2 < line.box.top - last.bottom < high / 2
+                and (abs(line.box.center[0] - last.center[0]) < high or abs(line.box.left - last.left) < high / 2)
+            ]
+            if not below:
+                break
+            text, box = text + plain(below[0].text).replace(" ", ""), around((box, below[0].box))
+            if (similarity := min(0.96, name_similarity(here, text))) >= NEAR:
+                yield box, similarity
+                break
 
 
 def equally_good(matches: list[Match], difference: float = _EQUAL) -> list[Match]:
@@ -395,6 +581,14 @@ def name_similarity(wanted: str, name: str) -> float:
     return min(0.96, SequenceMatcher(None, here, there, autojunk=False).ratio())
 
 
+def _misread(wanted: str, text: str) -> float:
+    """How similar a text is of which one letter may have been misread."""
+    here, there = plain(wanted), plain(text)
+    differing = ["".join(sorted(pair)) for pair in zip(here, there, strict=False) if pair[0] != pair[1]]
+    is_same = len(here) == len(there) > 1 and len(differing) == 1 and differing[0] in _CONFUSED
+    return _MISREAD if is_same else 0.0
+
+
 def words_in_line(wanted: str, line: Line) -> list[tuple[str, Box, float]]:
     """The best places in a line for these words, with their similarity."""
     words, count, here = line.words, len(wanted.split()), plain(wanted).replace(" ", "")
@@ -406,7 +600,7 @@ def words_in_line(wanted: str, line: Line) -> list[tuple[str, Box, float]]:
             # A space too many or too few is a mistake of the OCR.
             similarity = min(0.96, name_similarity(here, plain(text).replace(" ", "")))
             if size == count:
-                similarity = max(name_similarity(wanted, text), similarity)
+                similarity = max(name_similarity(wanted, text), similarity, _misread(wanted, text))
             if similarity >= NEAR:
                 candidates.append((similarity, text, around(w.box for w in run), set(range(start, start + size))))
     taken: set[int] = set()
@@ -434,7 +628,7 @@ def words_in_line(wanted: str, line: Line) -> list[tuple[str, Box, float]]:
 def icon_matches(picture: PlacedPixels, icon: PlacedPixels) -> list[Match]:
     """The equally good places of an icon in a picture; as large as it is, or else in some other sizes."""
     if icon.pixels.std() < 1:
-        raise ValueError("The picture of the icon has only one colour: nothing can be found by it.")
+        raise ValueError("The image of the icon has only one colour, so it can't be found.")
     spots = _spots(picture.pixels, icon.pixels) or _in_other_sizes(picture.pixels, icon.pixels)
     found = [Match.at(picture.on_screen(box), "", "icon", "icon", similarity) for box, similarity in spots]
     return equally_good(found, _EQUAL_ICONS)

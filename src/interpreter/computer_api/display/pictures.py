@@ -6,17 +6,16 @@ import os
 import threading
 import time
 from base64 import b64decode
-from collections import OrderedDict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cache
 from hashlib import blake2b
-from importlib.util import find_spec
+from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from interpreter.computer_api.platforms import INSTALL, Box, MissingPartError, Screen, around, merged, needed
+from interpreter.computer_api.platforms import Box, Screen, around, merged, needed
 from interpreter.computer_api.tool import Picture
 
 if TYPE_CHECKING:
@@ -85,7 +84,7 @@ def quadrant_of(box: Box, quadrant: int) -> Box:
 
 
 def placed_pixels(screenshot: Any) -> PlacedPixels:
-    """The pixels of a picture however it is given: a Picture, a PIL image, a file, base64 or bytes."""
+    """The pixels of a picture, given as a Picture, a PIL image, a file, base64 or bytes."""
     needed("PIL.Image", "Looking at pictures")
     if isinstance(screenshot, Picture):
         return PlacedPixels(pixels_of(screenshot.pil()), screenshot.left, screenshot.top, screenshot.scale)
@@ -103,11 +102,11 @@ def placed_pixels(screenshot: Any) -> PlacedPixels:
         try:
             data = b64decode(str(screenshot).rpartition("base64,")[2], validate=True)
         except ValueError as error:
-            raise FileNotFoundError(f"There is no picture {str(screenshot)[:200]!r}.") from error
+            raise FileNotFoundError(f"There is no image {str(screenshot)[:200]!r}.") from error
     try:
         return PlacedPixels(pixels_of(Image.open(BytesIO(data))))
     except UnidentifiedImageError as error:
-        raise ValueError("This is no picture: give a Picture, an image file, or the image as base64.") from error
+        raise ValueError("This is not an image. Give a Picture, an image file, or the image as base64.") from error
 
 
 def is_file_name(screenshot: str) -> bool:
@@ -168,20 +167,18 @@ def wait_until_still(screen: Screen, region: Box, quiet: float, limit: float) ->
     watch = screen.watch()
     if watch is None:
         return _compare_until_still(screen, region, quiet, limit)
-    try:
+    with watch as wait:
         now = time.monotonic()
         end, changed = now + limit, now
         while now < end:
             rest = changed + quiet - now
             if rest <= 0:
                 return True
-            boxes = watch.wait(min(rest, end - now))
+            boxes = wait(min(rest, end - now))
             now = time.monotonic()
             if any(box.within(region).area > _SMALL for box in boxes):
                 changed = now
         return changed + quiet <= now
-    finally:
-        watch.close()
 
 
 def _compare_until_still(screen: Screen, region: Box, quiet: float, limit: float) -> bool:
@@ -212,8 +209,7 @@ def changed_since(screen: Screen, picture: Picture) -> list[Box]:
     return [before.on_screen(each) for each in found]
 
 
-if TYPE_CHECKING:
-    Spans = tuple[tuple[str, float, float], ...]  # words of a line, each with its begin and end as parts of the width
+Spans = tuple[tuple[str, float, float], ...]  # words of a line, each with its begin and end as parts of the width
 
 # The user's own programs need the others.
 _THREADS = max(1, min(4, (os.cpu_count() or 1) // 2))
@@ -227,16 +223,12 @@ _NEARLY_ALL = 0.6
 
 @dataclass(frozen=True)
 class Word:
-    """A word and where it is."""
-
     text: str
     box: Box
 
 
 @dataclass(frozen=True)
 class Line:
-    """A line of text and its words."""
-
     words: tuple[Word, ...]
 
     @property
@@ -319,23 +311,14 @@ def in_reading_order(lines: list[Line]) -> list[Line]:
     return [line for row in rows for line in sorted(row, key=lambda line: line.box.left)]
 
 
-@cache
-def engine() -> RapidOcr:
-    """The OCR engine of this process, loaded when it is first needed."""
-    if find_spec("rapidocr") and find_spec("onnxruntime"):
-        return RapidOcr()
-    raise MissingPartError(f"Reading text from the screen needs an OCR engine: {INSTALL}")
-
-
 class RapidOcr:
     """RapidOCR, whose models come inside its package; the same pixels of a line are recognised only once."""
 
     def __init__(self) -> None:
-        from rapidocr import RapidOCR
-        from rapidocr.ch_ppocr_rec import TextRecInput
-
+        needed("onnxruntime", "Reading text from the screen")
+        package = needed("rapidocr", "Reading text from the screen")
         runtime = "EngineConfig.onnxruntime."
-        self._engine: Any = RapidOCR(
+        self._engine: Any = package.RapidOCR(
             params={
                 "Global.log_level": "critical",
                 "Global.use_cls": False,
@@ -349,8 +332,8 @@ class RapidOcr:
                 runtime + "inter_op_num_threads": 1,
             }
         )
-        self._input = TextRecInput
-        self._known: OrderedDict[bytes, Spans] = OrderedDict()
+        self._input = import_module("rapidocr.ch_ppocr_rec").TextRecInput
+        self._known: dict[bytes, Spans] = {}
         self._lock = threading.Lock()
 
     def read(self, pixels: Pixels) -> list[Line]:
@@ -365,7 +348,6 @@ class RapidOcr:
         return in_reading_order(lines)
 
     def _find_lines(self, pixels: Pixels) -> list[Box]:
-        """Where lines of text are."""
         import numpy
 
         height, width = pixels.shape[:2]
@@ -389,18 +371,19 @@ class RapidOcr:
 
         keys = [blake2b(crop.tobytes() + repr(crop.shape).encode(), digest_size=16).digest() for crop in crops]
         new = {key: crop for key, crop in zip(keys, crops, strict=True) if key not in self._known}
+        if len(self._known) + len(new) > _MOST_KNOWN:
+            self._known.clear()
+            new = dict(zip(keys, crops, strict=True))
         if new:
             recognise = self._engine.text_rec or self._engine._load_rec_model()
             turned = [numpy.ascontiguousarray(crop[:, :, ::-1]) for crop in new.values()]
             out = recognise(self._input(img=turned, return_word_box=True))
             for key, text, score, info in zip(new, out.txts, out.scores, out.word_results, strict=True):
                 self._known[key] = _spans(text, info) if score >= _SURE_ENOUGH else ()
-        recognised = [self._known[key] for key in keys]
-        for key in keys:
-            self._known.move_to_end(key)
-        while len(self._known) > _MOST_KNOWN:
-            self._known.popitem(last=False)
-        return recognised
+        return [self._known[key] for key in keys]
+
+
+engine = cache(RapidOcr)  # one for this process, loaded when it is first needed
 
 
 def _spans(text: str, info: Any) -> Spans:

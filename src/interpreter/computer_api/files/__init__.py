@@ -32,12 +32,13 @@ class Files(Tool):
     ) -> list[dict[str, Any]]:
         """Find files by name and lines by content: [{path, line, text}]; `glob` such as "*.py" limits the files."""
         if unknown := set(more) - _OLD:
-            raise TypeError(f"search() has no {', '.join(sorted(unknown))}. See computer.help('files').")
+            raise TypeError(f"search() doesn't take {', '.join(sorted(unknown))}. See computer.help('files').")
         return list(
             do(
                 self.computer,
                 "search",
                 "search",
+                apart=regex,  # an expression can take forever, and nothing in this process could go on meanwhile
                 query=query,
                 path=path,
                 most=max(1, max_results),

@@ -8,8 +8,9 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterable
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
@@ -22,10 +23,11 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 INSTALL = "pip install 'open-interpreter[os]'"
 NO_DISPLAY = (
-    "There is no display here: neither DISPLAY nor WAYLAND_DISPLAY is set. Start one and name it, for instance "
-    "`Xvfb :99 -screen 0 1280x800x24 &` and DISPLAY=:99 in the environment, or run this in a desktop session."
+    "There is no display here: neither DISPLAY nor WAYLAND_DISPLAY is set. Start one and set it, for example `Xvfb "
+    ":99 -screen 0 1280x800x24 &` and DISPLAY=:99 in the environment, or run this in a desktop session."
 )
 PNG = "image/png"
+_CORNER = 1  # pixels: a mouse that is flung to a corner ends on the last one
 BUTTONS = ("left", "middle", "right")
 TERMINALS = ("term", "konsole", "alacritty", "kitty", "tilix", "urxvt", "foot", "yakuake", "guake")
 
@@ -40,27 +42,32 @@ BACK_ENDS = {
     "wayland": {
         "screen": "wayland:WaylandScreen",
         "input": "wayland:WaylandInput",
-        "clipboard": "wayland:WaylandClipboard",
+        "clipboard": "portable:CommandClipboard",
     },
     "macos": {
         "screen": "portable:MacScreen",
         "windows": "portable:MacWindows",
         "input": "portable:PynputInput",
         "stop_key": "portable:PynputStopKey",
-        "clipboard": "portable:MacClipboard",
+        "clipboard": "portable:CommandClipboard",
     },
     "windows": {
         "screen": "portable:WindowsScreen",
         "input": "portable:PynputInput",
         "stop_key": "portable:PynputStopKey",
-        "clipboard": "portable:WindowsClipboard",
+        "clipboard": "portable:CommandClipboard",
     },
 }
 MISSING = {
-    ("wayland", "windows"): "Wayland tells programs nothing of other windows. Use the keyboard (alt+tab) instead, or "
-    "log in with an X11 session.",
-    ("wayland", "stop_key"): "Wayland lets no program watch for a stop key: Ctrl-C in the terminal stops.",
-    ("windows", "windows"): "Windows of other programs cannot be handled on this system yet; use the mouse instead.",
+    (
+        "wayland",
+        "windows",
+    ): "Wayland hides other windows from programs. Use the keyboard (alt+tab) instead, or log in with an X11 session.",
+    ("wayland", "stop_key"): "Wayland does not let programs watch for a stop key. Use Ctrl-C in the terminal to stop.",
+    (
+        "windows",
+        "windows",
+    ): "Controlling windows of other programs is not supported on this system. Use the mouse instead.",
 }
 
 
@@ -88,11 +95,7 @@ class AmbiguousTarget(ComputerError, ValueError):
 
 
 class UnknownKey(ComputerError, ValueError):
-    """There is no key of that name."""
-
-
-class InputLost(ComputerError):
-    """The connection to mouse and keyboard has ended: an interrupt cut it off, or the display is gone."""
+    """There is no key with that name."""
 
 
 class Box(NamedTuple):
@@ -108,7 +111,7 @@ class Box(NamedTuple):
         """A region from the caller; ValueError if it is not one."""
         numbers = [] if isinstance(region, str) or not isinstance(region, Iterable) else list(region)
         if len(numbers) != 4 or not all(isinstance(number, int | float) for number in numbers):
-            raise ValueError(f"A region is [left, top, width, height] in pixels of the screen, not {region!r:.80}.")
+            raise ValueError(f"A region is [left, top, width, height] in screen pixels, not {region!r:.80}.")
         return cls(*(round(number) for number in numbers))
 
     @classmethod
@@ -203,26 +206,14 @@ class Window:
 
 @dataclass(frozen=True)
 class Application:
-    """A name, and the command that starts it."""
-
     name: str
     command: tuple[str, ...]
-
-
-class Watch(Protocol):
-    """Reports changes on the screen as they happen."""
-
-    def wait(self, seconds: float) -> list[Box]:
-        """What has changed, as soon as something does; empty when the time is over."""
-
-    def close(self) -> None: ...
 
 
 class Screen(Protocol):
     """The screen of one platform. All boxes are in pixels of the desktop, as the mouse counts them."""
 
-    closed: bool = False
-    """Whether the connection is lost, so that the screen has to be opened again."""
+    closed: bool = False  # the connection is lost, so the screen has to be opened again
 
     def monitors(self) -> list[Monitor]:
         """All monitors, the primary one first."""
@@ -238,12 +229,11 @@ class Screen(Protocol):
     def grab(self, box: Box) -> Image:
         """The pixels of a box as they are now."""
 
-    def watch(self) -> Watch | None:
-        """Changes as events, where the system has them."""
+    def watch(self) -> AbstractContextManager[Callable[[float], list[Box]]] | None:
+        """Watch for changes, where the system reports them: wait up to this many seconds, return the changed boxes."""
         return None
 
     def desktop(self) -> Box:
-        """The box around all monitors."""
         return around(monitor.box for monitor in self.monitors())
 
 
@@ -270,17 +260,12 @@ class InputDevice(Protocol):
 
     held_keys: set[str]
     held_buttons: set[str]
+    left_at: tuple[int, int] | None = None  # where the last action left the pointer
 
     def __init__(self) -> None:
         self.held_keys, self.held_buttons = set(), set()
 
-    @property
-    def is_lost(self) -> bool:
-        """Whether it no longer works, so that another one has to be opened."""
-        return False
-
     def size(self) -> tuple[int, int]:
-        """Width and height of the whole screen."""
         box = open_screen().desktop()
         return box.width, box.height
 
@@ -300,7 +285,7 @@ class InputDevice(Protocol):
         """Press or release a key."""
 
     def type(self, text: str, interval: float) -> None:
-        """Type any text, with so many seconds between characters."""
+        """Type any text, with this many seconds between characters."""
 
     def pastes(self, text: str) -> bool:
         """Whether a text should go through the clipboard: it is long, or has many characters that no key makes."""
@@ -343,23 +328,32 @@ class SystemClipboard(Protocol):
 
     def changed_by(self, copy: Callable[[], None]) -> bool:
         """Whether a program put something there when it was asked to copy."""
+        before = self.text()
+        copy()
+        return self.text() != before
 
     def paste_once(self, text: str, paste: Callable[[], None], delay: float) -> bool:
         """Put a text there for one paste, then restore what was there; whether a program fetched it."""
+        before = self.text()
+        self.put_text(text)
+        paste()
+        time.sleep(delay)  # nothing tells when the program has pasted
+        self.put_text(before or "")
+        return True
 
     def paste_selection(self, text: str, paste: Callable[[], None]) -> bool:
         """Make a text the selected one, for a terminal to paste; whether it fetched it."""
+        return False
 
 
 class ControlFrame:
     """A frame around the screen that shows that the model has the mouse, where it can be drawn."""
 
     def show(self) -> bool:
-        """Draw it above everything else; whether it is there."""
+        """Draw it above everything else; returns whether that worked."""
         return False
 
-    def hide(self) -> None:
-        """Remove it from the screen."""
+    def hide(self) -> None: ...
 
 
 def platform_name() -> str:
@@ -379,11 +373,7 @@ def _back_end(part: str) -> Callable[..., Any]:
     if name == "x11" and not os.environ.get("DISPLAY"):
         raise NoDisplayError(NO_DISPLAY)
     module, _, kind = BACK_ENDS[name][part].partition(":")
-    try:
-        found = import_module(f"{__name__}.{module}")
-    except ImportError as error:
-        raise _missing(f"{error.name}", "Seeing the screen") from error
-    return cast("Callable[..., Any]", getattr(found, kind))
+    return cast("Callable[..., Any]", getattr(needed(f"{__name__}.{module}", "Seeing the screen"), kind))
 
 
 def open_screen() -> Screen:
@@ -423,16 +413,19 @@ def open_control_frame() -> ControlFrame:
 
 
 def needed(module: str, what: str) -> Any:
-    """A module of the `os` extra; MissingPartError says how to install it."""
+    """A module of the `os` extra, or one of ours that imports it; MissingPartError says how to install it."""
     try:
         return import_module(module)
     except ImportError as error:
-        raise _missing(module, what) from error
+        package = (error.name or module).partition(".")[0]
+        raise MissingPartError(
+            f"{what} needs the package {package}, which is not installed. To install it: {INSTALL}"
+        ) from error
 
 
-def _missing(module: str, what: str) -> MissingPartError:
-    package = module.partition(".")[0]
-    return MissingPartError(f"{what} needs the package {package}, which is not installed: {INSTALL}")
+def in_corner(x: int, y: int, width: int, height: int) -> bool:
+    """Whether a place is in a corner of a screen of that size."""
+    return min(x, width - 1 - x) <= _CORNER and min(y, height - 1 - y) <= _CORNER
 
 
 def is_terminal(kind: str) -> bool:
@@ -441,7 +434,7 @@ def is_terminal(kind: str) -> bool:
 
 
 def run_async(work: Callable[[], Coroutine[Any, Any, Result]], limit: float) -> Result:
-    """Run a coroutine in its own thread, since the caller may have a running event loop; TimeoutError after `limit`."""
+    """Run a coroutine in its own thread, since the caller may have an event loop; after `limit` seconds it is ended."""
     import asyncio
     from concurrent.futures import Future
 
@@ -449,9 +442,9 @@ def run_async(work: Callable[[], Coroutine[Any, Any, Result]], limit: float) -> 
 
     def run() -> None:
         try:
-            future.set_result(asyncio.run(work()))
+            future.set_result(asyncio.run(asyncio.wait_for(work(), limit)))
         except BaseException as error:  # noqa: BLE001 - raised in the calling thread
             future.set_exception(error)
 
     threading.Thread(target=run, name="screen", daemon=True).start()
-    return future.result(limit)
+    return future.result(limit + 1)

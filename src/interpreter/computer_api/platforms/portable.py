@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.platforms import (
+    PNG,
     Application,
     Box,
     InputDevice,
@@ -25,6 +26,7 @@ from interpreter.computer_api.platforms import (
     UnknownKey,
     Window,
     needed,
+    platform_name,
 )
 from interpreter.errors import ComputerError
 from interpreter.host import processes
@@ -54,7 +56,15 @@ _PYNPUT_NAMES = {
     "nexttrack": "media_next",
     "prevtrack": "media_previous",
 }
-_CHARACTERS = {"add": "+", "subtract": "-", "multiply": "*", "divide": "/", "decimal": "."}
+_DIGITS = "0123456789"
+_CHARACTERS = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "decimal": ".",
+    **{f"num{digit}": digit for digit in _DIGITS},
+}
 # Names of keys that are no characters, in X11 and for wtype.
 _KEYSYMS = {
     "enter": "Return",
@@ -100,6 +110,28 @@ _KEYSYMS = {
     "prevtrack": "XF86_AudioPrev",
     "browserback": "XF86_Back",
     "browserforward": "XF86_Forward",
+    **{f"num{digit}": f"KP_{digit}" for digit in _DIGITS},
+}
+# Where a clipboard's commands come from, and the commands that there are.
+_CLIPBOARDS: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
+    "wayland": (
+        "wl-clipboard",
+        {
+            "text": ("wl-paste", "--no-newline", "--type", "text/plain"),
+            "put_text": ("wl-copy", "--type", "text/plain"),
+            "image": ("wl-paste", "--type", PNG),
+            "put_image": ("wl-copy", "--type", PNG),
+            "selection": ("wl-paste", "--no-newline", "--primary"),
+        },
+    ),
+    "macos": ("macOS", {"text": ("pbpaste",), "put_text": ("pbcopy",)}),
+    "windows": (
+        "PowerShell",
+        {
+            "text": ("powershell", "-NoProfile", "-Command", "Get-Clipboard -Raw"),
+            "put_text": ("powershell", "-NoProfile", "-Command", "$input | Set-Clipboard"),
+        },
+    ),
 }
 _LONG_TEXT = 500
 _COMMAND_LIMIT = 10
@@ -109,13 +141,13 @@ class CapturedScreen(Screen):
     """A screen that mss captures; used by one thread at a time."""
 
     def __init__(self, display: str | None = None) -> None:
-        self._lock = threading.Lock()
+        self._lock = threading.RLock()
         module = needed("mss", "Seeing the screen")
         self._error = module.exception.ScreenShotError
         try:
             self._mss: Any = module.MSS(display=display) if display else module.MSS()
         except self._error as error:
-            raise NoDisplayError(f"The screen cannot be seen: {error}") from error
+            raise NoDisplayError(f"Can't capture the screen: {error}") from error
         weakref.finalize(self, self._mss.close)
 
     def grab(self, box: Box) -> Image:
@@ -126,7 +158,7 @@ class CapturedScreen(Screen):
                 shot = self._mss.grab({"left": box.left, "top": box.top, "width": box.width, "height": box.height})
             except self._error as error:
                 self.closed = True
-                raise NoDisplayError(f"The screen cannot be seen any more: {error}") from error
+                raise NoDisplayError(f"Can't capture the screen any longer: {error}") from error
         found: Image = image.frombytes("RGB", (shot.width, shot.height), bytes(shot.bgra), "raw", "BGRX")
         return found if found.size == (box.width, box.height) else found.resize((box.width, box.height))
 
@@ -170,20 +202,16 @@ class PynputInput(InputDevice):
 
     def type(self, text: str, interval: float) -> None:
         for character in text:
-            key = {"\n": "enter", "\r": "enter", "\t": "tab"}.get(character)
-            self._keys.tap(self._pynput_key(key) if key else character)
+            self._keys.type(character)  # a line break as Enter, a tab as Tab
             time.sleep(interval)
 
     def pastes(self, text: str) -> bool:
         return len(text) > _LONG_TEXT
 
     def _pynput_key(self, name: str) -> Any:
-        if len(name) == 1:
-            return name
-        if name in _CHARACTERS:
-            return _CHARACTERS[name]
-        if name.startswith("num") and name[3:].isdigit():
-            return name[3:]
+        character = _CHARACTERS.get(name, name)
+        if len(character) == 1:
+            return character
         found = getattr(self._keyboard.Key, _PYNPUT_NAMES.get(name, name), None)
         if found is None:
             raise UnknownKey(f"{sys.platform} has no key {name!r}.")
@@ -204,82 +232,59 @@ class PynputStopKey:
 
 
 class CommandClipboard(SystemClipboard):
-    """A clipboard behind the system's commands; a platform fills in those that it has."""
-
-    package: str
-    text_command: tuple[str, ...]
-    put_text_command: tuple[str, ...]
-    image_command: tuple[str, ...] | None = None
-    put_image_command: tuple[str, ...] | None = None
-    selection_command: tuple[str, ...] | None = None
+    """The clipboard behind the commands of a platform."""
 
     def __init__(self) -> None:
-        program = self.text_command[0]
+        package, self._commands = _CLIPBOARDS[platform_name()]
+        program = self._commands["text"][0]
         if processes.which(program) is None:
-            raise ComputerError(f"The clipboard needs the command {program}, which comes with {self.package}.")
+            raise ComputerError(f"The clipboard needs the command {program}, from the package {package}.")
 
     def text(self) -> str | None:
-        found = _output(self.text_command)
-        return None if found is None else found.decode("utf-8", "replace")
+        return self._text("text")
 
     def image(self) -> bytes | None:
-        return _output(self.image_command)
+        return self._output("image")
 
     def selected_text(self) -> str | None:
-        found = _output(self.selection_command)
-        return None if found is None else found.decode("utf-8", "replace")
+        return self._text("selection")
 
     def put_text(self, text: str) -> None:
-        _put(self.put_text_command, text.encode())
+        self._put("put_text", text.encode())
 
     def put_image(self, png: bytes) -> None:
-        if self.put_image_command is None:
-            raise ComputerError("Pictures cannot be copied on this system yet; save it to a file instead.")
-        _put(self.put_image_command, png)
+        if "put_image" not in self._commands:
+            raise ComputerError("Copying images is not supported on this system. Save it to a file instead.")
+        self._put("put_image", png)
 
-    def changed_by(self, copy: Callable[[], None]) -> bool:
-        before = self.text()
-        copy()
-        return self.text() != before
+    def _text(self, what: str) -> str | None:
+        found = self._output(what)
+        return None if found is None else found.decode("utf-8", "replace")
 
-    def paste_once(self, text: str, paste: Callable[[], None], delay: float) -> bool:
-        before = self.text()
-        self.put_text(text)
-        paste()
-        time.sleep(delay)  # nothing tells when the program has pasted
-        self.put_text(before or "")
-        return True
+    def _output(self, what: str) -> bytes | None:
+        if what not in self._commands:
+            return None
+        ran = processes.run(self._commands[what], timeout=_COMMAND_LIMIT)
+        return ran.stdout if ran.returncode == 0 else None
 
-    def paste_selection(self, text: str, paste: Callable[[], None]) -> bool:
-        return False
-
-
-def _output(command: tuple[str, ...] | None) -> bytes | None:
-    if command is None:
-        return None
-    ran = processes.run(command, timeout=_COMMAND_LIMIT)
-    return ran.stdout if ran.returncode == 0 else None
-
-
-def _put(command: tuple[str, ...], data: bytes) -> None:
-    """Give data to a command that may keep running to serve it, so that its output is not waited for."""
-    process = processes.start(command, stdin=processes.PIPE)
-    process.communicate(data, _COMMAND_LIMIT)
-    if process.returncode:
-        raise ComputerError(f"{command[0]} could not copy: it ended with {process.returncode}.")
+    def _put(self, what: str, data: bytes) -> None:
+        """Give data to a command that may keep running to serve it, so that its output is not waited for."""
+        command = self._commands[what]
+        process = processes.start(command, stdin=processes.PIPE)
+        process.communicate(data, _COMMAND_LIMIT)
+        if process.returncode:
+            raise ComputerError(f"{command[0]} could not copy: it exited with {process.returncode}.")
 
 
 def keysym_name(key: str) -> str:
-    """What X11 calls a key that is no character."""
-    if key.startswith("num") and key[3:].isdigit():
-        return f"KP_{key[3:]}"
+    """The X11 name of a key that is not a character."""
     return _KEYSYMS.get(key) or key.upper()
 
 
 PERMISSIONS = (
     "macOS does not let this program see the screen. Open System Settings > Privacy & Security, allow your terminal "
-    "under Screen & System Audio Recording (to see) and under Accessibility (to use mouse and keyboard), and start it "
-    "anew."
+    "under Screen & System Audio Recording (to see) and under Accessibility (to use mouse and keyboard), and restart "
+    "it."
 )
 _LIMIT = 20
 _ALL = """
@@ -378,15 +383,9 @@ def _script(source: str) -> str:
     ran = processes.run(["osascript", "-l", "JavaScript", "-e", source], timeout=_LIMIT)
     if ran.returncode:
         raise ComputerError(
-            f"macOS did not let us: {ran.complaint}. Allow it under System Settings, Privacy & Security, Accessibility."
+            f"macOS did not allow it: {ran.complaint}. Allow it in System Settings, Privacy & Security, Accessibility."
         )
     return ran.text
-
-
-class MacClipboard(CommandClipboard):
-    package = "macOS"
-    text_command = ("pbpaste",)
-    put_text_command = ("pbcopy",)
 
 
 class _Rectangle(ctypes.Structure):
@@ -394,8 +393,6 @@ class _Rectangle(ctypes.Structure):
 
 
 class WindowsScreen(CapturedScreen):
-    """The desktop of the signed-in user."""
-
     def __init__(self) -> None:
         super().__init__()
         self._user: Any = vars(ctypes)["windll"].user32
@@ -424,9 +421,3 @@ class WindowsScreen(CapturedScreen):
         self._user.GetWindowThreadProcessId(handle, ctypes.byref(pid))
         box = Box.between(corners.left, corners.top, corners.right, corners.bottom)
         return Window(handle, text.value, "", box, box, pid.value)
-
-
-class WindowsClipboard(CommandClipboard):
-    package = "PowerShell"
-    text_command = ("powershell", "-NoProfile", "-Command", "Get-Clipboard -Raw")
-    put_text_command = ("powershell", "-NoProfile", "-Command", "$input | Set-Clipboard")

@@ -10,7 +10,6 @@ from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.platforms import (
-    PNG,
     Box,
     InputDevice,
     Monitor,
@@ -19,7 +18,7 @@ from interpreter.computer_api.platforms import (
     needed,
     run_async,
 )
-from interpreter.computer_api.platforms.portable import CommandClipboard, keysym_name
+from interpreter.computer_api.platforms.portable import keysym_name
 from interpreter.errors import ComputerError
 from interpreter.host import processes
 
@@ -27,8 +26,8 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 ADVICE = (
-    "Under Wayland a picture of the screen needs `grim` (Sway, Hyprland and others of their kind) or your consent in "
-    "the desktop's own dialog (GNOME, KDE). Which windows there are cannot be told: sign in to an X11 session for that."
+    "On Wayland, a screenshot needs `grim` (Sway, Hyprland and similar) or your consent in the desktop's dialog "
+    "(GNOME, KDE). Listing windows is not possible; log in with an X11 session for that."
 )
 _PORTAL = "org.freedesktop.portal."
 _PORTAL_LIMIT = 60.0  # the desktop may ask the user first
@@ -71,7 +70,7 @@ def _by_portal() -> bytes:
 
     needed("dbus_fast", "Seeing the screen under Wayland")
     try:
-        address = run_async(_address_of_picture, _PORTAL_LIMIT + 5)
+        address = run_async(_address_of_picture, _PORTAL_LIMIT)
     except (OSError, EOFError, TimeoutError, ValueError) as error:
         raise NoDisplayError(ADVICE) from error
     file = Path(unquote(urlparse(address).path))
@@ -109,8 +108,7 @@ async def _address_of_picture() -> str:
         reply = await bus.call(Message(*place, signature="sa{sv}", body=["", options]))
         if reply is None or reply.message_type is MessageType.ERROR:
             raise NoDisplayError(ADVICE)
-        async with asyncio.timeout(_PORTAL_LIMIT):
-            return await address
+        return await address
     finally:
         bus.disconnect()
 
@@ -122,8 +120,8 @@ class WaylandInput(InputDevice):
         super().__init__()
         if processes.which("wtype") is None and processes.which("ydotool") is None:
             raise ComputerError(
-                "Under Wayland the keyboard needs the program wtype, and the mouse ydotool with its daemon ydotoold "
-                "running: install them, or log in with an X11 session."
+                "On Wayland, the keyboard needs the program wtype, and the mouse needs ydotool with its daemon "
+                "ydotoold. Install them, or log in with an X11 session."
             )
         self._at = (-1, -1)  # where we put it: Wayland does not say where it is
 
@@ -157,18 +155,7 @@ class WaylandInput(InputDevice):
 
 def _run(program: str, *options: str) -> None:
     if processes.which(program) is None:
-        raise ComputerError(
-            f"Under Wayland this needs the program {program}: install it, or log in with an X11 session."
-        )
+        raise ComputerError(f"On Wayland, this needs the program {program}. Install it, or log in with an X11 session.")
     ran = processes.run([program, *options], timeout=_COMMAND_LIMIT)
     if ran.returncode:
-        raise ComputerError(f"{program} could not do it: {ran.complaint}")
-
-
-class WaylandClipboard(CommandClipboard):
-    package = "wl-clipboard"
-    text_command = ("wl-paste", "--no-newline", "--type", "text/plain")
-    put_text_command = ("wl-copy", "--type", "text/plain")
-    image_command = ("wl-paste", "--type", PNG)
-    put_image_command = ("wl-copy", "--type", PNG)
-    selection_command = ("wl-paste", "--no-newline", "--primary")
+        raise ComputerError(f"{program} failed: {ran.complaint}")

@@ -45,6 +45,7 @@ RENAMED = MappingProxyType(
         "computer.skills.path": "computer.skills_path",
         "computer.terminal.languages": "computer.languages",
         "languages": "computer.languages",
+        "custom_languages": "computer.custom_languages",
     }
 )
 
@@ -52,7 +53,7 @@ RENAMED = MappingProxyType(
 GONE = MappingProxyType(
     {
         "fast": "use --fast, or --profile fast",
-        "use_containers": "there are no containers here",
+        "use_containers": "containers are set with --sandbox container:IMAGE",
         "disable_procedures": "nothing is fetched from anywhere",
         "download_open_procedures": "nothing is fetched from anywhere",
         "embed_function": "nothing is embedded",
@@ -62,7 +63,7 @@ GONE = MappingProxyType(
     }
 )
 
-LANGUAGES = "computer.languages"
+LANGUAGES, CUSTOM_LANGUAGES = "computer.languages", "computer.custom_languages"
 MAX_VALUES = 20_000  # in one profile, aliases written out: more is no profile but an attack
 _ROWS = {row.name: row for row in SETTINGS}
 _GROUPS = ("llm", "computer", "computer.skills")
@@ -70,11 +71,11 @@ _SKIPPED = ("version", "wtf")
 # A mapping under one of these is one value.
 _WHOLE = frozenset({"wtf", *(row.name for row in SETTINGS if row.kind == "dict")})
 _TEXTS = ("str", "path", "str or False")
-_PROSE = "What the model is told"
+_PROSE = "Prompts"
 
 
 def read(place: Place, text: str, environ: Mapping[str, str] = os.environ) -> Profile:
-    """The profile in this text. All mistakes are told at once."""
+    """Parse a profile. One error lists all mistakes."""
     if place.kind == ".py":
         return Profile(place, code=text, text=text)
     reading, mistakes = _Reading(environ), []
@@ -92,6 +93,7 @@ def read(place: Place, text: str, environ: Mapping[str, str] = os.environ) -> Pr
         settings=reading.settings,
         lines=reading.lines,
         languages=reading.languages,
+        custom_languages=reading.custom_languages,
         code=reading.code,
         code_line=reading.code_line,
         notices=tuple(reading.notices),
@@ -109,6 +111,7 @@ class _Reading:
         self.settings: dict[str, Any] = {}
         self.lines: dict[str, int] = {}
         self.languages: tuple[str, ...] | None = None
+        self.custom_languages: tuple[Any, ...] = ()
         self.code, self.code_line = "", 1
         self.notices: list[str] = []
         self.variables: dict[str, None] = {}
@@ -118,10 +121,10 @@ class _Reading:
         key, value = RENAMED.get(entry.key, entry.key), entry.value
         if key in _ROWS:
             if key in self.settings:
-                yield f"{key} is said twice; line {self.lines.get(key)} is not heard."
+                yield f"{key} is set twice; line {self.lines.get(key)} is ignored."
             value = self._filled(_ROWS[key], entry)
             if value is None and not _ROWS[key].optional:
-                return  # an empty value, as in `custom_instructions:`, says nothing
+                return  # an empty value, as in `custom_instructions:`, is ignored
             self.settings[key] = check_value(_ROWS[key], value)
         elif key == "start_script":
             if not isinstance(value, str):
@@ -132,6 +135,10 @@ class _Reading:
             if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
                 raise SettingError(f"{LANGUAGES} takes a list of names, such as [python, shell].")
             self.languages = tuple(value)
+        elif key == CUSTOM_LANGUAGES:
+            from interpreter.runtimes.custom import custom_language
+
+            self.custom_languages = tuple(map(custom_language, value if isinstance(value, list) else [value]))
         elif key in GONE or key.rpartition(".")[0] in GONE:
             yield f"{entry.key} does nothing: {GONE.get(key) or GONE[key.rpartition('.')[0]]}."
         elif not (key in _SKIPPED or (key in _GROUPS and not value)):
@@ -153,7 +160,7 @@ class _Reading:
             filled = self._environ.get(name) or found["otherwise"]
             # Words for the model may mention `$PATH`; elsewhere a variable that is not set is a mistake.
             if filled is None and row.section != _PROSE:
-                words = f"the environment has no variable {name}. Set it, or write $$ for a dollar sign."
+                words = f"the environment variable {name} is not set. Set it, or write $$ for a dollar sign."
                 raise SettingError(f"{entry.key}: {words}")
             return found[0] if filled is None else filled
 
@@ -229,7 +236,7 @@ def _check_size(node: Any, name: str) -> None:
         each = waiting.pop()
         left -= 1
         if left < 0:
-            raise ProfileError(f"{name} has more than {MAX_VALUES:,} values: that is no profile.")
+            raise ProfileError(f"{name} has more than {MAX_VALUES:,} values, too many for a profile.")
         if isinstance(each.value, list):
             waiting += [part for item in each.value for part in (item if isinstance(item, tuple) else (item,))]
 
@@ -263,35 +270,37 @@ FETCH_TIMEOUT = 20.0
 _SUFFIXES = {"application/json": ".json", "text/x-python": ".py"}
 _READABLE_BY_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _KEY_IN_CODE = re.compile(r"""api_key\s*=\s*["']([^"'\n]+)["']""")
-# Languages of 0.4.3 that are not there yet: a profile may name them.
-_NOT_YET = ("ruby", "r", "powershell", "applescript", "java", "html", "react")
+SHOWN_ONLY = ("html", "react")  # languages of 0.4.3 that are shown, and not run
 
 
 def load(interpreter: OpenInterpreter, name: str, accept: Callable[[Profile], bool] | None = None) -> Profile:
-    """Set an interpreter up as a profile says; flags and the environment take precedence.
+    """Apply a profile to an interpreter; flags and the environment take precedence.
 
-    `name` is a name, a path or an address. What comes from an address is used only if `accept` says yes to it.
+    `name` is a name, a path or a URL. A profile from a URL is used only if `accept` approves it.
     """
     place = find(name)
     if place.is_url:
         if interpreter.offline:
-            raise ProfileError(f"{place.address} is not fetched while `offline` is set.")
+            raise ProfileError(f"Can't fetch {place.address} while `offline` is set.")
         profile = read(*fetch(place))
         if accept is None or not accept(profile):
-            raise ProfileError(f"The profile {place.address} was not loaded: nobody said yes to it.")
+            raise ProfileError(f"The profile {place.address} was not loaded because it was not approved.")
     else:
         try:
             text = Path(place.address).read_text(encoding="utf-8-sig")
         except (OSError, UnicodeDecodeError) as error:
-            raise ProfileError(f"{place.address} cannot be read: {error}.") from error
+            raise ProfileError(f"Can't read {place.address}: {error}.") from error
         profile = read(place, text)
         if has_exposed_key(profile):
-            notice = f"has a key in it, and others on this machine can read it: chmod 600 {place.address}"
+            notice = (
+                f"contains a key and other users of this machine can read it. To fix this: chmod 600 {place.address}"
+            )
             profile = replace(profile, notices=(*profile.notices, f"{place.address} {notice}"))
     if profile.code:
         run(profile, interpreter)
     for setting, value in profile.settings.items():
         apply(interpreter, {setting: value}, "profile", profile.where(setting))
+    interpreter.computer.languages += profile.custom_languages
     if profile.languages is None:
         return profile
     computer, wanted, later = interpreter.computer, set[Any](), []
@@ -299,11 +308,11 @@ def load(interpreter: OpenInterpreter, name: str, accept: Callable[[Profile], bo
         language = computer.get_language(name)
         if language is not None:
             wanted.add(language)
-        elif name.lower() in _NOT_YET:
-            later.append(f"{name} is not there yet")
+        elif name.lower() in SHOWN_ONLY:
+            later.append(f"{name} is shown, not run")
         else:
             known = ", ".join(each.name.lower() for each in computer.languages)
-            raise ProfileError(f"{profile.where(LANGUAGES)}: there is no language {name}. There are: {known}.")
+            raise ProfileError(f"{profile.where(LANGUAGES)}: there is no language {name}. Available: {known}.")
     computer.languages = [language for language in computer.languages if language in wanted]
     return replace(profile, later=(*profile.later, *later))
 
@@ -333,17 +342,17 @@ def fetch(place: Place) -> tuple[Place, str]:
         ):
             kind = answer.headers.get("content-type", "").partition(";")[0].strip()
             if answer.status_code != 200:
-                raise ProfileError(f"{address} could not be fetched: the server says {answer.status_code}.")
+                raise ProfileError(f"Can't fetch {address}: the server answered {answer.status_code}.")
             if address.lower().startswith("https:") and answer.url.scheme != "https":
-                raise ProfileError(f"{address} leads to {answer.url}, which is not encrypted.")
+                raise ProfileError(f"{address} redirects to {answer.url}, which is not encrypted.")
             if kind.startswith("text/html"):
-                raise ProfileError(f"{address} is a web page, not a profile. Give the address of the raw file.")
+                raise ProfileError(f"{address} is a web page, not a profile. Give the URL of the raw file.")
             for piece in answer.iter_bytes():
                 content += piece
                 if len(content) > MAX_BYTES:
-                    raise ProfileError(f"{address} is larger than {MAX_BYTES:,} bytes: that is no profile.")
+                    raise ProfileError(f"{address} is larger than {MAX_BYTES:,} bytes, too large for a profile.")
     except (httpx.HTTPError, httpx.InvalidURL) as error:
-        raise ProfileError(f"{address} could not be fetched: {error or type(error).__name__}.") from error
+        raise ProfileError(f"Can't fetch {address}: {error or type(error).__name__}.") from error
     return replace(place, format=place.kind or _SUFFIXES.get(kind, ".yaml")), content.decode("utf-8", "replace")
 
 

@@ -45,10 +45,11 @@ class Profile:
     settings: Mapping[str, Any] = field(default_factory=dict)
     lines: Mapping[str, int] = field(default_factory=dict)  # where each setting stands
     languages: tuple[str, ...] | None = None  # the languages to keep, by name
+    custom_languages: tuple[Any, ...] = ()  # the classes of those that the profile describes
     code: str = ""  # Python: the whole profile, or the `start_script` of one in YAML or JSON
     code_line: int = 1  # where the code begins in the file
     notices: tuple[str, ...] = ()  # lines for the user, about what has no effect
-    later: tuple[str, ...] = ()  # what it asks for that is not there yet, in words
+    later: tuple[str, ...] = ()  # what it asks for that is not supported yet
     variables: tuple[str, ...] = ()  # the environment variables that it reads
     text: str = ""  # the file as it is
 
@@ -57,7 +58,7 @@ class Profile:
         return self.place.kind == ".py"
 
     def where(self, setting: str) -> str:
-        """The file, and the line on which a setting stands."""
+        """The file and line of a setting."""
         line = self.lines.get(setting)
         return f"{self.place.address}, line {line}" if line else self.place.address
 
@@ -90,13 +91,13 @@ def default_file() -> Path | None:
 
 
 def find(name: str) -> Place:
-    """The profile of that name: an address, a path, one of the user's, a built-in one, a file in this folder.
+    """Find a profile: a URL, a path, the user's own, a built-in one, or a file in this folder.
 
     The user's own comes before a built-in one. A file in the current folder comes last, so that a folder from
     someone else cannot replace a known profile.
     """
     if name.lower().startswith(_OLD_SITE):
-        raise ProfileError(f"{name}: that site is not ours to ask. Give the whole address of the profile.")
+        raise ProfileError(f"{name}: short addresses of that site are not supported. Give the full URL of the profile.")
     if name.lower().startswith(("http://", "https://")):
         return Place(name, is_url=True)
     path = Path(name).expanduser()
@@ -105,7 +106,7 @@ def find(name: str) -> Place:
             raise ProfileError(f"There is no profile {path}.")
         if path.suffix.lower() not in KINDS:
             kinds = f"{', '.join(KINDS[:-1])} or {KINDS[-1]}"
-            raise ProfileError(f"{path} is no profile: its name must end with {kinds}.")
+            raise ProfileError(f"{path} is not a profile: its name must end with {kinds}.")
         return Place(str(path.absolute()))
     stem = _in_folder(BUILTIN, path.stem if path.suffix in KINDS else name)
     # Built-in ones by the stem alone: `groq.py` of 0.4.3 is written in YAML today.
@@ -118,7 +119,7 @@ def find(name: str) -> Place:
 
 
 def _in_folder(place: Path, name: str) -> Path | None:
-    """The file of that name; without a suffix, the first that there is."""
+    """The file with that name; without a suffix, the first that exists."""
     names = [name] if os.path.splitext(name)[1] in KINDS else [f"{name}{kind}" for kind in KINDS]
     return next((place / each for each in names if (place / each).is_file()), None)
 
@@ -127,7 +128,7 @@ def _advice(name: str, known: Sequence[str]) -> str:
     from difflib import get_close_matches
 
     close = get_close_matches(name, known, n=1)
-    return f"Did you mean {close[0]}?" if close else f"There are: {', '.join(known)}."
+    return f"Did you mean {close[0]}?" if close else f"Available profiles: {', '.join(known)}."
 
 
 def make_default() -> Path:
@@ -141,7 +142,7 @@ def make_default() -> Path:
 
 
 def reset(name: str | None = None) -> list[str]:
-    """Restore a built-in profile, or all of them; lines that say what was done.
+    """Restore a built-in profile, or all of them; returns lines that say what was done.
 
     A file of the user's that replaced it is kept, under the name NAME_custom.
     """
@@ -150,7 +151,7 @@ def reset(name: str | None = None) -> list[str]:
         stem, suffix = os.path.splitext(name)
         stem = stem if suffix in KINDS else name
         if stem not in names:
-            raise ProfileError(f"There is no built-in profile {name} to go back to. {_advice(stem, names)}")
+            raise ProfileError(f"There is no built-in profile {name}. {_advice(stem, names)}")
         names = [stem]
     done = []
     for file in (folder() / f"{each}{kind}" for each in names for kind in KINDS):
@@ -161,7 +162,7 @@ def reset(name: str | None = None) -> list[str]:
             file.rename(kept)
             done.append(f"{file} is kept as {kept.name}.")
     if DEFAULT in names:
-        done.append(f"{make_default()} is as it was at first.")
+        done.append(f"{make_default()} is back to its original content.")
     elif not done:
-        done.append(f"The built-in profile {names[0]} is as it was: there is no file of yours in its place.")
+        done.append(f"The built-in profile {names[0]} is unchanged: no file of yours replaces it.")
     return done

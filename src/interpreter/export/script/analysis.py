@@ -141,15 +141,16 @@ class _Reading(ast.NodeVisitor):
             self.names.effects |= is_target and self._package(root) in FILE_MODULES
 
     def visit_Name(self, node: ast.Name) -> None:
-        if isinstance(node.ctx, ast.Load):
-            self.names.opaque |= node.id in OPAQUE
-            if node.id not in self._bound:
+        match node.ctx:
+            case ast.Load():
+                self.names.opaque |= node.id in OPAQUE
+                if node.id not in self._bound:
+                    self.names.reads.add(node.id)
+            case ast.Del():
                 self.names.reads.add(node.id)
-        elif isinstance(node.ctx, ast.Del):
-            self.names.reads.add(node.id)
-            self._bind(node.id)
-        else:
-            self._bind(node.id)
+                self._bind(node.id)
+            case ast.Store():
+                self._bind(node.id)
 
     def visit_Attribute(self, node: ast.Attribute | ast.Subscript) -> None:
         if not isinstance(node.ctx, ast.Load):
@@ -310,14 +311,14 @@ class _Reading(ast.NodeVisitor):
 
 def root_name(node: ast.expr) -> str | None:
     """The name that `name.attribute[index].method()` begins with."""
-    while not isinstance(node, ast.Name):
-        if isinstance(node, ast.Attribute | ast.Subscript | ast.Starred | ast.Await):
-            node = node.value
-        elif isinstance(node, ast.Call):
-            node = node.func
-        else:
-            return None
-    return node.id
+    match node:
+        case ast.Name(id=name):
+            return name
+        case ast.Attribute(value=part) | ast.Subscript(value=part) | ast.Starred(value=part) | ast.Await(value=part):
+            return root_name(part)
+        case ast.Call(func=part):
+            return root_name(part)
+    return None
 
 
 def sources_of(value: ast.expr) -> list[ast.expr]:

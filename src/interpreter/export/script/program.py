@@ -26,13 +26,12 @@ _WIDTH = 100
 
 
 def program(conversation: Conversation) -> Document:
-    """The conversation as a program that does again what led to its results."""
     assert conversation.installed is not None
     installed, everything = conversation.installed(), conversation.everything
     steps = steps_of(conversation.entries, conversation.registry)
     choice = Choice(steps.steps, everything)
     if not choice.kept:
-        raise ExportError("There is nothing to make a program of: no block of Python or shell has led to a result.")
+        raise ExportError("There is nothing to export: no Python or shell block has produced a result.")
     writing = _Writing(choice, installed, everything)
     body = writing.body()
     needed, more_notes = dependencies_of(body, installed, steps.installed, conversation.folder)
@@ -111,7 +110,7 @@ class Choice:
         bound = {name for names in kept for name in names.binds | names.may_bind}
         missing = (needed | self._late) - bound - _ALWAYS_THERE
         if missing and not any(names.star or names.opaque for names in kept):
-            self.notes.append(f"Not defined by any block that is carried: {_listed(missing)}.")
+            self.notes.append(f"Not defined by any included block: {_listed(missing)}.")
 
     def _look_at_failed(self, at: int, needed: set[str]) -> None:
         """A failed step may have bound names that later ones read: those that no other step can have bound."""
@@ -132,9 +131,7 @@ class Choice:
             self.kept.insert(0, Kept(step, False, statements))
         doubtful = (step.names.writes - step.names.modules.keys()) & needed & earlier
         if doubtful:
-            self.notes.insert(
-                0, f"A block that failed may have changed {_listed(doubtful)} before; that is not carried."
-            )
+            self.notes.insert(0, f"A failed block, which is not included, may have changed {_listed(doubtful)} first.")
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -174,10 +171,9 @@ def _relatives(steps: Sequence[Step]) -> dict[str, set[str]]:
 
 
 class _Writing:
-    """Writes the kept steps one after the other."""
-
     def __init__(self, choice: Choice, installed: Installed, everything: bool) -> None:
-        self._imports = Imports(installed.modules)
+        self._installed = installed.modules
+        self._added: set[str] = set()  # import lines that our own code needs
         self._kept = choice.kept
         self._everything = everything
         self.notes: list[str] = []
@@ -200,27 +196,31 @@ class _Writing:
                 code = f"# {short}\n{code}"
             if code.strip():
                 pieces.append(code)
-        code = self._imports.taken_from("\n\n".join(pieces))
+        code = "\n\n".join(pieces)
+        imports = top_imports(code, self._installed)
+        code = re.sub(r"\n{3,}", "\n\n\n", without(code, imports)).strip("\n")
         names = names_of(ast.parse(code).body)
         if names.awaits:
-            self._imports.added.add("import asyncio")
+            self._added.add("import asyncio")
             code = _in_event_loop(code, sorted(names.binds | names.may_bind))
-        tops = [self._imports.text(code), shell_function(self._shell_name).strip("\n") if self._keeps_shell else ""]
+        tops = [
+            import_lines(imports, self._added, code),
+            shell_function(self._shell_name).strip("\n") if self._keeps_shell else "",
+        ]
         return "\n\n\n".join([*filter(None, tops), code]) + "\n"
 
     def _code(self, one: Kept) -> str:
         step = one.step
-        for module in step.imports:
-            self._imports.added.add(f"import {module}")
+        self._added |= {f"import {module}" for module in step.imports}
         if step.kind == "shell" and self._keeps_shell:
             return f"{self._shell_name}({quoted(step.code)})"
         if step.kind == "shell":
-            self._imports.added.add("import subprocess")
+            self._added.add("import subprocess")
             return f'subprocess.run(["bash", "-c", {quoted(step.code)}], check=True)'
         if one.statements is not None:
             parts = [ast.get_source_segment(step.code, node) or ast.unparse(node) for node in one.statements]
             only_imports = all(isinstance(node, ast.Import | ast.ImportFrom) for node in one.statements)
-            return "\n".join(parts if only_imports else ["# From a block that failed further on:", *parts])
+            return "\n".join(parts if only_imports else ["# From a block that failed later on:", *parts])
         return self._python(one)
 
     def _python(self, one: Kept) -> str:
@@ -248,12 +248,12 @@ class _Writing:
             return code
         packages = {module.partition(".")[0] for module in self._modules.values()}
         if not packages & _DRAWING:
-            self.notes.append("An image that a block showed as its value is not shown by the program.")
+            self.notes.append("The program does not show an image that a block returned as its value.")
             return code
         pyplot = next((name for name, module in self._modules.items() if module == "matplotlib.pyplot"), None)
         if pyplot is None:
             pyplot = "plt"
-            self._imports.added.add("import matplotlib.pyplot as plt")
+            self._added.add("import matplotlib.pyplot as plt")
         return f"{code}\n{pyplot}.show()"
 
 
@@ -339,7 +339,7 @@ def installed_for(python: str, environment: Mapping[str, str], containment: Cont
         }
         versions = {name: str(version) for name, version in answer["versions"].items()}
     except (OSError, SandboxUnavailableError, *_BAD_ANSWERS) as error:
-        raise ExportError(f"{python} could not be asked which packages it has: {error}") from error
+        raise ExportError(f"Can't list the packages of {python}: {error}") from error
     known = {name: version for name, version in versions.items() if _NAME.fullmatch(name) and _NAME.fullmatch(version)}
     return Installed((major, minor), modules, known)
 
@@ -349,18 +349,19 @@ def dependencies_of(code: str, installed: Installed, asked: Iterable[str], folde
     tree, names, notes = ast.parse(code), set[str](), []
     imported: set[str] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            imported |= {alias.name.partition(".")[0] for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            imported.add(node.module.partition(".")[0])
+        match node:
+            case ast.Import(names=aliases):
+                imported |= {alias.name.partition(".")[0] for alias in aliases}
+            case ast.ImportFrom(level=0, module=str(module)):
+                imported.add(module.partition(".")[0])
     for module in sorted(imported - sys.stdlib_module_names):
         if packages := installed.modules.get(module):
             names.add(packages[0])
         elif (Path(folder) / f"{module}.py").exists() or (Path(folder) / module).is_dir():
-            notes.append(f"It imports `{module}` from the folder it was made in.")
+            notes.append(f"It imports `{module}` from the folder it was created in.")
         else:
             names.add(module)
-            notes.append(f"`{module}` is not installed here: its package's name and version are a guess.")
+            notes.append(f"`{module}` is not installed here, so its package name and version are a guess.")
     if "pandas" in imported:
         called = {_BEHIND.get(node.attr, "") for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
         names |= {packages[0] for module in called if (packages := installed.modules.get(module))}
@@ -376,34 +377,28 @@ def _normal(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-class Imports:
-    """The imports of all steps: at the top, each once, only those that are used."""
+def top_imports(code: str, installed: Container[str]) -> list[ast.Import | ast.ImportFrom]:
+    """The imports that can stand at the top of the program: those that do not depend on what was done before them.
 
-    def __init__(self, installed: Container[str]) -> None:
-        self._installed = installed
-        self._nodes: list[ast.Import | ast.ImportFrom] = []
-        self.added: set[str] = set()  # lines that our own code needs
+    A module of the folder is not among them: an earlier step may have made it.
+    """
+    settled = _BEFORE_IMPORTS.search(code) is None
+    found = []
+    for node in ast.parse(code).body:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            named = [node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
+            others = {name.partition(".")[0] for name in named} - sys.stdlib_module_names
+            if not others or (settled and all(module in installed for module in others)):
+                found.append(node)
+    return found
 
-    def taken_from(self, code: str) -> str:
-        """The code without its imports, unless they depend on what was done before them.
 
-        A module of the folder stays: an earlier step may have made it.
-        """
-        settled = _BEFORE_IMPORTS.search(code) is None
-        for node in ast.parse(code).body:
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                named = [node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
-                others = {name.partition(".")[0] for name in named} - sys.stdlib_module_names
-                if not others or (settled and all(module in self._installed for module in others)):
-                    self._nodes.append(node)
-        return re.sub(r"\n{3,}", "\n\n\n", without(code, self._nodes)).strip("\n")
-
-    def text(self, code: str) -> str:
-        """The import lines that the code needs: the standard library's first, then the others."""
-        used = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
-        lines = {line for node in self._nodes for line in _lines(node, used)} | self.added
-        ordered = sorted(lines, key=lambda line: (_rank(line), line.startswith("from"), line))
-        return "\n\n".join("\n".join(group) for _, group in groupby(ordered, _rank))
+def import_lines(nodes: Iterable[ast.Import | ast.ImportFrom], added: set[str], code: str) -> str:
+    """The import lines that the code needs, each once: the standard library's first, then the others."""
+    used = {node.id for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Name)}
+    lines = {line for node in nodes for line in _lines(node, used)} | added
+    ordered = sorted(lines, key=lambda line: (_rank(line), line.startswith("from"), line))
+    return "\n\n".join("\n".join(group) for _, group in groupby(ordered, _rank))
 
 
 def _lines(node: ast.Import | ast.ImportFrom, used: set[str]) -> list[str]:

@@ -23,8 +23,6 @@ from interpreter.policy.analysis import analyze
 from interpreter.runtimes import BUILT_IN, Registry, resolve
 from interpreter.session.journal.reader import Block, Entry, Said
 
-_SILENT = frozenset({"matplotlib", "load_ext", "autoreload", "config", "colors", "pinfo", "pinfo2", "precision"})
-_INSTALLERS = frozenset({"pip", "conda", "mamba", "uv"})
 _JUST_RUN = frozenset({"time", "timeit", "capture", "prun"})
 _SHELLS = frozenset({"bash", "sh", "shell", "system", "sx", "!"})
 _INSTALLING = re.compile(r"^\s*(?:[\w./-]*python[\d.]*\s+-m\s+)?(?:uv\s+)?pip3?\s+install\s+(?P<what>.*)$")
@@ -62,7 +60,6 @@ class Step:
 
     @property
     def inspections(self) -> list[ast.stmt]:
-        """Its statements that only show something."""
         return [node for node in self.body if is_inspection(node, self.functions)]
 
 
@@ -88,20 +85,19 @@ def steps_of(entries: Sequence[Entry], registry: Registry = BUILT_IN) -> Steps:
         if language.script is not None:
             resolve(language.script)(found, known, entry, number, heading)
         elif entry.succeeded:
-            found.notes.append(f"Block {number} ({language.name.lower()}) is not carried: the program is in Python.")
+            found.notes.append(f"Block {number} ({language.name.lower()}) is not included: the program is in Python.")
     return found
 
 
 def add_python(found: Steps, known: Known, block: Block, number: int, heading: str) -> None:
-    """A Python block as a step."""
     plain = plain_python(block.code)
     if plain is None:
         if block.succeeded:
-            found.notes.append(f"Block {number} could not be read as Python and is not carried.")
+            found.notes.append(f"Block {number} is not valid Python and is not included.")
         return
     found.installed += plain.installed
     if block.succeeded:
-        found.notes += [f"Block {number}: `{what}` is not carried." for what in plain.dropped]
+        found.notes += [f"Block {number}: `{what}` is not included." for what in plain.dropped]
     step = Step(block, plain.code, "python", heading, imports=plain.imports)
     step.body = ast.parse(plain.code).body
     known.modules.update({module: module for module in plain.imports})
@@ -134,7 +130,7 @@ def add_shell(found: Steps, known: Known, block: Block, number: int, heading: st
 
 
 def is_show(node: ast.stmt) -> bool:
-    """Whether a statement is a call of print, or of what stands for it."""
+    """Whether a statement is a call of print or an alias of it."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and root_name(node.value) == "print"
 
 
@@ -154,7 +150,7 @@ def throws_result_away(step: Step) -> bool:
 
 @dataclass
 class Plain:
-    """A block as a program can hold it."""
+    """A block in the form that goes into a program."""
 
     code: str
     imports: set[str] = field(default_factory=set)  # modules that the translation needs
@@ -231,39 +227,42 @@ def quoted(text: str) -> str:
 
 def _line_magic(name: str, argument: str, plain: Plain, whole: bool) -> str:
     """The same in plain Python; `whole` if it may be any statements, not only an expression."""
-    if name in _SILENT:
-        return "None"
-    if name in _INSTALLERS:
-        plain.installed += packages_in(argument.partition("install")[2])
-        return "None"
-    if name == "cd":
-        plain.imports.add("os")
-        return f"os.chdir(os.path.expanduser({literal(argument.strip() or '~')}))"
-    if name in ("env", "set_env") and (pair := re.fullmatch(r"(\w+)[= ](.*)", argument.strip())):
-        plain.imports.add("os")
-        return f"os.environ.__setitem__({pair[1]!r}, {literal(pair[2])})"
-    if name == "run" and argument.strip():
-        plain.imports.add("runpy")
-        return f'globals().update(runpy.run_path({argument.split()[0]!r}, run_name="__main__"))'
-    if name in _SHELLS:
-        return _shell(argument, plain)
-    if name in _JUST_RUN and (tree := parsed(argument)) and tree.body and (whole or isinstance(tree.body[0], ast.Expr)):
-        return argument
+    match name:
+        case "matplotlib" | "load_ext" | "autoreload" | "config" | "colors" | "pinfo" | "pinfo2" | "precision":
+            return "None"
+        case "pip" | "conda" | "mamba" | "uv":
+            plain.installed += packages_in(argument.partition("install")[2])
+            return "None"
+        case "cd":
+            plain.imports.add("os")
+            return f"os.chdir(os.path.expanduser({literal(argument.strip() or '~')}))"
+        case "env" | "set_env" if pair := re.fullmatch(r"(\w+)[= ](.*)", argument.strip()):
+            plain.imports.add("os")
+            return f"os.environ.__setitem__({pair[1]!r}, {literal(pair[2])})"
+        case "run" if argument.strip():
+            plain.imports.add("runpy")
+            return f'globals().update(runpy.run_path({argument.split()[0]!r}, run_name="__main__"))'
+        case _ if name in _SHELLS:
+            return _shell(argument, plain)
+        case _ if name in _JUST_RUN and (tree := parsed(argument)) and tree.body:
+            if whole or isinstance(tree.body[0], ast.Expr):
+                return argument
     plain.dropped.append(f"%{name} {argument}".strip())
     return "None"
 
 
 def _cell_magic(name: str, argument: str, body: str, plain: Plain) -> str:
-    if name in _JUST_RUN and (inner := plain_python(body)) is not None:
-        plain.imports |= inner.imports
-        plain.installed += inner.installed
-        plain.dropped += inner.dropped
-        return inner.code.rstrip("\n")
-    if name in _SHELLS:
-        return _shell(body, plain)
-    if name in ("writefile", "file"):
-        appending, path = argument.strip().startswith("-a"), argument.split()[-1]
-        return f"open({path!r}, {'a' if appending else 'w'!r}).write({quoted(body)})"
+    match name:
+        case _ if name in _JUST_RUN and (inner := plain_python(body)) is not None:
+            plain.imports |= inner.imports
+            plain.installed += inner.installed
+            plain.dropped += inner.dropped
+            return inner.code.rstrip("\n")
+        case _ if name in _SHELLS:
+            return _shell(body, plain)
+        case "writefile" | "file":
+            appending, path = argument.strip().startswith("-a"), argument.split()[-1]
+            return f"open({path!r}, {'a' if appending else 'w'!r}).write({quoted(body)})"
     plain.dropped.append(f"%%{name}")
     return "None"
 
@@ -281,7 +280,7 @@ def packages_in(words: str) -> list[str]:
 
 
 class Edit(NamedTuple):
-    """Replace what stands between two places, each a line (from 1) and a column in bytes of UTF-8."""
+    """Replace the text between two positions, each a line (from 1) and a column in UTF-8 bytes."""
 
     start: tuple[int, int]
     end: tuple[int, int]

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from interpreter.errors import ExportError, SandboxUnavailableError
-from interpreter.export.outputs import picture
+from interpreter.export.documents import picture
 from interpreter.host.files import Folder
 from interpreter.host.processes import Completed
 from interpreter.messages import Message
@@ -36,8 +36,6 @@ _TEMPLATES = Path(__file__).parent.parent / "templates"
 
 @dataclass
 class Report:
-    """What the run showed."""
-
     exit_code: int | None  # None if it took too long
     output: str = ""
     same: list[str] = field(default_factory=list)
@@ -59,14 +57,17 @@ class Report:
 
 
 def place_of_run(containment: object) -> str:
-    """Where a program would run, in words; the containment is the session's."""
+    """Describe where a program would run; the containment is the session's."""
     if containment is not None:
-        return "It runs in the session's sandbox, where it cannot write to this folder itself."
+        return "It runs in the session's sandbox and can't write to this folder."
     try:
         check_available()
     except SandboxUnavailableError:
-        return "There is no sandbox here, so it runs with your rights: what it does elsewhere is done again too."
-    return "It runs in a sandbox, where it can write only to that copy and has no network."
+        return (
+            "There is no sandbox here, so it runs with your permissions. Whatever it does outside this folder happens "
+            "again."
+        )
+    return "It runs in a sandbox without network and can only write to that copy."
 
 
 @dataclass(frozen=True)
@@ -154,7 +155,7 @@ class _Attempt:
         return Report(done.returncode, done.text if len(done.text) <= _TAIL else "…" + done.text[-_TAIL:])
 
     def _run_script(self, template: str, *arguments: str, stdin: bytes = b"") -> Completed:
-        """Run a script of ours with the session's Python, where the program runs."""
+        """Run one of our own scripts with the session's Python, where the program runs."""
         self._place.write_bytes(f"{template}.py", (_TEMPLATES / f"{template}.txt").read_bytes())
         containment, env = self._containment, dict(self._given.environment)
         if containment is not None and self._given.containment is None:
@@ -176,14 +177,14 @@ class _Attempt:
                 else:
                     report.different.append(name)
             except OSError:
-                report.unknown.append(f"{name}: the program makes it, but it is not in the folder")
+                report.unknown.append(f"{name}: the program creates it, but it is not in the folder")
 
     def compare_pictures(self, report: Report) -> None:
         drawn, pairs = sorted(self._place.listdir("figures")), []
         for number, message in enumerate(self._given.pictures):
             recorded = picture(message)
             if recorded is None:
-                report.pictures.append("the record of it cannot be read")
+                report.pictures.append("its record can't be read")
             elif number >= len(drawn):
                 report.pictures.append("the program did not draw it")
             else:
@@ -254,7 +255,7 @@ def stamps(folder: Folder) -> dict[str, tuple[int, int]]:
                 total += facts.st_size
             if len(found) > MAX_FILES or total > MAX_BYTES:
                 raise ExportError(
-                    f"{folder.path} is too large to try the program in a copy of it (more than {MAX_FILES:,} files or "
-                    f"{MAX_BYTES // 1_000_000} MB): run the program in a folder of its own."
+                    f"{folder.path} is too large to copy (more than {MAX_FILES:,} files or {MAX_BYTES // 1_000_000} "
+                    f"MB). Run the program in a separate folder."
                 )
     return found

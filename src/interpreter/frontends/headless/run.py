@@ -9,20 +9,18 @@ from collections.abc import Callable, Iterator
 from contextlib import closing
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from interpreter.api import OpenInterpreter
 from interpreter.errors import InterpreterError, UsageError
 from interpreter.frontends import exit_codes
 from interpreter.frontends.interrupts import Interrupts
+from interpreter.messages import Chunk, Message
 from interpreter.session import REFUSE, Answer, Event
 from interpreter.sigint import call_soon
 
-if TYPE_CHECKING:
-    from interpreter.api import OpenInterpreter
-    from interpreter.messages import Chunk, Message
-
 RETRIES = 2  # after an answer that does not fit the schema
-_MISTAKES = 5  # that the model hears of at once
+_MISTAKES = 5  # that are reported to the model at once
 _FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)```", re.DOTALL | re.IGNORECASE)
 _ALONE = ("confirmation", "input_request", "decision", "status", "error")  # chunks that belong to no group
 
@@ -49,16 +47,14 @@ class Run:
 
     @property
     def code(self) -> int:
-        """The exit code."""
-        if self.interrupted:
-            return exit_codes.INTERRUPTED
-        if self.error is not None:
-            return exit_codes.code_for(self.error)
-        if self.limit_reached:
-            return exit_codes.LIMIT
-        if self.not_approved:
-            return exit_codes.NOT_APPROVED
-        return exit_codes.SCHEMA if self.mismatch else exit_codes.DONE
+        outcomes = (
+            (self.interrupted, exit_codes.INTERRUPTED),
+            (self.error is not None, exit_codes.code_for(self.error)),
+            (self.limit_reached, exit_codes.LIMIT),
+            (self.not_approved, exit_codes.NOT_APPROVED),
+            (self.mismatch is not None, exit_codes.SCHEMA),
+        )
+        return next((code for happened, code in outcomes if happened), exit_codes.DONE)
 
     def go(self, speak: Callable[[str, str], Iterator[Chunk]], said: Said, schema: OutputSchema | None) -> int:
         """Say it; with a schema, until the answer fits. The exit code.
@@ -88,13 +84,12 @@ class Run:
         return self.code
 
     def _note(self, chunk: Chunk) -> None:
-        if chunk["type"] != "decision":
-            return
-        if chunk.get("format") == "declined":
-            self.not_approved = not chunk["content"]["reason"]  # with words, the model tries something else
-        elif chunk.get("format") == "denied":
-            self.limit_reached = chunk["content"]["by"] == "limit"
-            self.not_approved = self.not_approved or chunk["content"]["by"] == "scan"
+        match chunk:
+            case {"type": "decision", "format": "declined", "content": content}:
+                self.not_approved = not content["reason"]  # with words, the model tries something else
+            case {"type": "decision", "format": "denied", "content": content}:
+                self.limit_reached = content["by"] == "limit"
+                self.not_approved = self.not_approved or content["by"] == "scan"
 
 
 # -- answers that fit a schema -------------------------------------------------------------------------------------
@@ -109,7 +104,7 @@ class OutputSchema:
 
     def __init__(self, file: str) -> None:
         if find_spec("jsonschema") is None:
-            words = '--output_schema needs one more package: pip install "open-interpreter[schema]"'
+            words = '--output_schema needs an extra package: pip install "open-interpreter[schema]"'
             raise InterpreterError(words)
         import jsonschema
         from referencing import Registry
@@ -123,7 +118,7 @@ class OutputSchema:
         except ValueError as error:
             raise UsageError(f"--output_schema: {file} is not JSON: {error}.") from error
         except jsonschema.SchemaError as error:
-            raise UsageError(f"--output_schema: {file} is no JSON Schema: {error.message}.") from error
+            raise UsageError(f"--output_schema: {file} is not a JSON Schema: {error.message}.") from error
         # An empty registry, so that a `$ref` to an address is an error and never a download.
         self._validator = kind(self._schema, registry=Registry())
 
@@ -184,11 +179,9 @@ class Events:
         self._groups = self._count = 0
 
     def begin_turn(self) -> None:
-        """What follows answers one message."""
         self._turn, self._group = os.urandom(6).hex(), None
 
     def write(self, chunk: Chunk) -> None:
-        """One event."""
         if chunk.get("start"):
             self._groups += 1
             self._group = self._groups
@@ -203,7 +196,6 @@ class Events:
         self.write({"role": "computer", "type": "status", "format": name, "content": content})
 
     def error(self, error: BaseException) -> None:
-        """What went wrong."""
         name, words = type(error).__name__, str(error) or type(error).__name__
         self.write({"role": "computer", "type": "error", "format": name, "content": words})
 
@@ -253,7 +245,7 @@ def _turn(run: Run, events: Events, turn: Iterator[Event]) -> Iterator[Chunk]:
         interpreter.cancel()
         run.interrupted = True
     except BrokenPipeError:
-        raise  # nobody reads the events
+        raise  # no one reads the events
     except Exception as error:  # noqa: BLE001 - whatever it is, the reader of the events should know
         run.error = error
         events.error(error)

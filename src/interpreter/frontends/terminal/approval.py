@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 
 from interpreter.console_text import visible, visible_line
 from interpreter.errors import InterpreterError
+from interpreter.frontends.terminal.render.ansi import cells, wrapped
+from interpreter.frontends.terminal.render.notes import card
 from interpreter.host import processes
 from interpreter.session import APPROVE, EDIT, REFUSE, Answer
 
@@ -24,45 +26,40 @@ if TYPE_CHECKING:
     from interpreter.session.preview import Preview
 
 MODES = {
-    "ask": "you are asked before code runs",
+    "ask": "I'll ask before running any code",
     "auto": "code runs without asking",
-    "auto-in-sandbox": "code runs without asking where a sandbox holds it, and you are asked where there is none",
-    "plan": "code can look, in a sandbox without network, and change nothing",
+    "auto-in-sandbox": "code in a sandbox runs without asking; without a sandbox, I'll ask first",
+    "plan": "code can read but not change anything, and has no network",
 }
-QUESTION = "Would you like to run this code? (y/n)"
-SCAN_QUESTION = "Would you like to scan this code? (y/n)"
-_HELP = (
-    "y runs it, n does not, n and some words tell the model why not, e lets you edit it first, s scans it for dangers."
-)
-_PREVIEW_OFFER = " p shows what it would change."
-_RULE_OFFER = " a shows a rule that would always let it run."
-_SANDBOX_OFFER = (
-    " b runs it, and what comes after it, in a sandbox: it can write to the workspace only, and has no network."
-)
+QUESTION = "Run? [y]es  [n]o"
+OR_SAY = "Or say what to change:"
+SCAN_QUESTION = "Scan this code first? (y/n)"
+GRANT_QUESTION = "Allow it? [y]es, for this block  for this [s]ession  [a]lways  [n]o  [e]dit"
+SAVE_GRANT = "Save this and run the code?"
+_OPTIONS = {
+    "[p]review": "see what it would change, in a dry run",
+    "[e]dit": "change the code, then decide again",
+    "[s]can": "scan the code for security problems",
+    "[a]lways": "see a rule that would always allow this, and save it if you like",
+    "[b]ox": "run this and later code in a sandbox: it can write to this folder only, without network",
+}
+_UNCLEAR = "Type one of the letters in brackets, a sentence for the model, or ? for help."
 _YES = ("y", "yes")
 _NO = re.compile(r"no?(?:[\s,:;.]+(?P<words>.*))?", re.IGNORECASE | re.DOTALL)
-_EDITORS = ("vim", "nano", "vi")
+_COMMAND_SIGNS = ("%", "!", "/", ">>>")
+_UNCLEAR_HERE = "Type one of the letters in brackets."
+_NO_EDITOR = "This terminal can't edit in place. Set EDITOR to your editor (export EDITOR=nano) and start again."
 
-GRANT_QUESTION = "Run it with that: y this block, s this session, a always, n not?"
-SAVE_GRANT = "Save this, and run the code?"
-_GRANT_HELP = (
-    "y runs it with what it wants, s also gives it to what comes later in this session, a always, in this folder; "
-    "n does not run it, n and some words tell the model why not, e lets you edit it first."
-)
-
-SAVE_RULE = "Save this rule, and run the code?"
+SAVE_RULE = "Save this rule and run the code? [y]es  [n]o  [r]ule as YAML"
 TRUST = "Do you trust these rules?"
-_ASKED_BY_RULE = (
-    "A rule says that you are asked about this code, and no other rule can change that: interpreter --policy-check"
-)
-_NO_RULE = "No rule is made of this: its text does not tell all that it does."
+_ASKED_BY_RULE = "One of your rules asks about this code every time. See which: interpreter --policy-check"
+_NO_RULE = "Can't tell everything this code does, so no rule can safely allow it."
 
-PREVIEW_BEGINS = "Preview: nothing that it does lasts, and the network is closed."
-PREVIEW_QUESTION = "Apply this? (y/n)"
-_PREVIEW_HELP = "y makes it real, n forgets it, e forgets it and lets you edit the code, d shows all differences."
-_NOT_RUN = "Nothing was run. What can be told from its text:"
+PREVIEW_BEGINS = "Dry run: nothing is saved, network off."
+PREVIEW_QUESTION = "Apply these changes? [y]es  [n]o  [e]dit  [d]iff"
+_NOT_RUN = "The code was not run. Reading it shows:"
 APPLIED = "Applied."
-DISCARDED = "Forgotten: nothing has changed."
+DISCARDED = "Discarded. Nothing changed."
 _DIFF_LINES = 40  # of differences that are shown unasked
 _SIGNS = {"created": "+", "deleted": "-", "renamed": ">", "changed": "~", "mode": "~", "touched": "~"}
 _STYLES = {"+": "string", "-": "error", "@": "hint"}
@@ -76,7 +73,7 @@ def approve(terminal: Terminal, interpreter: OpenInterpreter, pending: PendingBl
     if pending.rules is not None and project is not None and project.digest not in terminal.shown_rules:
         terminal.shown_rules.add(project.digest)
         shown = visible("\n".join(f"  {line}" for line in project.lines))
-        terminal.display.line(f"This project has rules of its own, which do not count yet ({project.path}):\n{shown}")
+        terminal.display.line(f"This project has rules that aren't active yet ({project.path}):\n{shown}")
         if terminal.confirm(TRUST):
             pending.rules.trust(project)
     if pending.offers_scan:
@@ -85,41 +82,81 @@ def approve(terminal: Terminal, interpreter: OpenInterpreter, pending: PendingBl
             return _no_answer(terminal, pending)
         if typed.strip().lower() in _YES and (refused := _scan(terminal, pending)) is not None:
             return refused
+    question = _question(interpreter, pending)
+    if above := _lines_above(terminal, pending, question):
+        words = "1 line of this code is" if above == 1 else f"{above} lines of this code are"
+        terminal.display.line(f"{words} above this screen. Scroll up to read all of it.")
     while True:
-        typed = _ask(terminal, GRANT_QUESTION if pending.asks_for_more else QUESTION)
+        typed = _ask(terminal, question)
         if typed is None:
             return _no_answer(terminal, pending)
-        answer = _answer(terminal, interpreter, pending, typed)
+        answer = _answer(terminal, interpreter, pending, typed.strip())
         if answer is not None:
             return answer
 
 
-def _answer(terminal: Terminal, interpreter: OpenInterpreter, pending: PendingBlock, typed: str) -> Answer | None:
-    """What the typed words mean; None if the question is still open."""
-    word = typed.strip().lower()
-    if (no := _NO.fullmatch(typed.strip())) and "\n" not in typed:
-        return Answer(REFUSE, (no["words"] or "").strip() or None)
-    if pending.asks_for_more and word in (*_YES, "s", "session", "a", "always"):
-        return _grant(terminal, pending, word)
-    if word in _YES:
-        return Answer(APPROVE)
-    if word in ("p", "preview"):
-        return _preview(terminal, interpreter, pending)
-    if word in ("s", "scan"):
-        return _scan(terminal, pending)
-    if word in ("e", "edit"):
-        return _edit(terminal, pending)
-    if word in ("a", "always") and pending.rules is not None:
-        return _always_allow(terminal, pending, pending.rules)
-    if word in ("b", "box") and pending.contain is not None:
-        return _contain(terminal, pending.contain)
-    if pending.asks_for_more:
-        terminal.display.line(_GRANT_HELP)
-        return None
+def _question(interpreter: OpenInterpreter, pending: PendingBlock) -> str:
+    """The question with every answer that this block has."""
+    question = GRANT_QUESTION if pending.asks_for_more else "  ".join([QUESTION, *_options(interpreter, pending)])
+    return f"{question}\n{OR_SAY}"
+
+
+def _options(interpreter: OpenInterpreter, pending: PendingBlock) -> dict[str, str]:
+    """The answers besides yes and no that this block has, and what they do."""
+    missing = {"[a]lways": pending.rules is None, "[b]ox": pending.contain is None}
     # Not in a sandbox, and not in a language whose variables cannot be copied.
-    can_preview = interpreter.sandbox_now() is None and interpreter.computer.runtimes.can_dry_run(pending.language)
-    offers = ((_PREVIEW_OFFER, can_preview), (_RULE_OFFER, pending.rules), (_SANDBOX_OFFER, pending.contain))
-    terminal.display.line(_HELP + "".join(words for words, offered in offers if offered))
+    is_copyable = interpreter.computer.runtimes.can_dry_run(pending.language)
+    missing["[p]review"] = interpreter.sandbox_now() is not None or not is_copyable
+    return {option: words for option, words in _OPTIONS.items() if not missing.get(option)}
+
+
+def _lines_above(terminal: Terminal, pending: PendingBlock, question: str) -> int:
+    """How many lines of the code have scrolled out of view above the question."""
+    if not terminal.tty.can_show or pending.question is None:
+        return 0
+    columns, rows = terminal.tty.size()
+    below = "\n".join(filter(None, [card(pending.question.chunk), question]))
+    left = rows - len(wrapped(below, columns - 1)) - 2  # the rule below the code, and the note about this
+    lines = visible(pending.code).rstrip("\n").split("\n")
+    for number, line in enumerate(reversed(lines)):
+        left -= max(1, -(-cells(line) // columns))
+        if left < 0:
+            return len(lines) - number
+    return 0
+
+
+def _answer(terminal: Terminal, interpreter: OpenInterpreter, pending: PendingBlock, typed: str) -> Answer | None:
+    """What the typed words mean; None if the question is still open.
+
+    A sentence goes to the model. A single unknown word, a paste of several lines or a command does not.
+    """
+    word = typed.lower()
+    is_line = "\n" not in typed
+    if (no := _NO.fullmatch(typed)) and is_line:
+        return Answer(REFUSE, (no["words"] or "").strip() or None)
+    match word:
+        case "y" | "yes" | "s" | "session" | "a" | "always" if pending.asks_for_more:
+            return _grant(terminal, pending, word)
+        case "y" | "yes":
+            return Answer(APPROVE)
+        case "p" | "preview" if not pending.asks_for_more:
+            return _preview(terminal, interpreter, pending)
+        case "s" | "scan":
+            return _scan(terminal, pending)
+        case "e" | "edit":
+            return _edit(terminal, pending)
+        case "a" | "always" if pending.rules is not None:
+            return _always_allow(terminal, pending, pending.rules)
+        case "b" | "box" if pending.contain is not None:
+            return _contain(terminal, pending.contain)
+        case "?" | "help" if not pending.asks_for_more:
+            rows = _options(interpreter, pending).items()
+            terminal.display.line("\n".join(f"{option:<10} {words}" for option, words in rows))
+            return None
+    words = word.replace(",", " ").split()
+    if len(words) > 1 and is_line and words[0] not in _YES and not word.startswith(_COMMAND_SIGNS):
+        return Answer(REFUSE, typed)
+    terminal.display.line(_UNCLEAR)
     return None
 
 
@@ -140,11 +177,10 @@ def _ask(terminal: Terminal, question: str) -> str | None:
 
 
 def _no_answer(terminal: Terminal, pending: PendingBlock) -> Answer:
-    if not terminal.unanswered:
-        return Answer(REFUSE)
+    by = "nobody" if terminal.unanswered else "user"
     if pending.only_sandbox_request:
-        terminal.unanswered = False  # the model hears of it, and continues without it
-    return Answer(REFUSE, by="nobody")
+        terminal.unanswered = False  # the model is informed and continues without it
+    return Answer(REFUSE, by=by)
 
 
 def _scan(terminal: Terminal, pending: PendingBlock) -> Answer | None:
@@ -172,34 +208,25 @@ def _contain(terminal: Terminal, contain: Callable[[], None]) -> Answer | None:
 
 
 def _edit(terminal: Terminal, pending: PendingBlock) -> Answer | None:
-    """Let the user edit the code, and show the result; None if it stays the same.
-
-    The editor is $VISUAL, $EDITOR, or the first common one that is installed.
-    """
-    extension = terminal.display.languages.describe(pending.language).file_extension or "txt"
+    """Let the user edit the code, and show the result; None if it stays the same."""
     named = os.environ.get("VISUAL") or os.environ.get("EDITOR")
-    installed = [name for name in _EDITORS if processes.which(name)] or _EDITORS
-    editor = shlex.split(named) if named else [installed[0]]
-    with tempfile.NamedTemporaryFile("w", suffix=f".{extension}", delete=False, encoding="utf-8") as file:
-        file.write(pending.code)
-    try:
-        with terminal.suspended():
-            if failed := processes.start([*editor, file.name], interactive=True).wait():
-                raise OSError(f"{editor[0]} ended with exit code {failed}")
-        with open(file.name, encoding="utf-8") as changed:
-            code = changed.read()
-    except OSError as error:
-        words = f"The editor could not be used: {error}. Set EDITOR to one that is installed."
-        terminal.display.line(words, "error")
+    if not named and (terminal.plain or not terminal.tty.can_type):
+        terminal.display.line(_NO_EDITOR)
         return None
-    finally:
-        os.unlink(file.name)
+    try:
+        code = _edit_in_program(terminal, pending, shlex.split(named)) if named else _edit_in_place(terminal, pending)
+    except FileNotFoundError as error:
+        terminal.display.line(f"Can't find the editor {error.filename}. Set EDITOR to one that is installed.", "error")
+        return None
+    except (OSError, ValueError) as error:
+        terminal.display.line(f"Not edited: {error}", "error")
+        return None
     if not pending.code.endswith("\n"):  # editors end the last line
         code = code.removesuffix("\n")
-    if not code.strip():
-        terminal.display.line("The edited code is empty, so there is nothing to run.")
-        return None
-    if code == pending.code:
+    if not code.strip() or code == pending.code:
+        terminal.display.line(
+            "The code is unchanged." if code.strip() else "The edited code is empty, so it was discarded."
+        )
         return None
     block: Chunk = {"role": "assistant", "type": "code", "format": pending.language}
     terminal.display.show({**block, "content": code})
@@ -207,18 +234,50 @@ def _edit(terminal: Terminal, pending: PendingBlock) -> Answer | None:
     return Answer(EDIT, code)
 
 
+def _edit_in_program(terminal: Terminal, pending: PendingBlock, editor: list[str]) -> str:
+    """The code as the user's editor leaves it; OSError if that cannot be started or exits with an error."""
+    extension = terminal.display.languages.describe(pending.language).file_extension or "txt"
+    with tempfile.NamedTemporaryFile("w", suffix=f".{extension}", delete=False, encoding="utf-8") as file:
+        file.write(pending.code)
+    try:
+        with terminal.suspended():
+            failed = processes.start([*editor, file.name], interactive=True).wait()
+        if failed:
+            how = f"exited with code {failed}" if failed > 0 else f"was stopped by signal {-failed}"
+            raise OSError(f"{editor[0]} {how}.")
+        with open(file.name, encoding="utf-8") as changed:
+            return changed.read()
+    finally:
+        os.unlink(file.name)
+
+
+def _edit_in_place(terminal: Terminal, pending: PendingBlock) -> str:
+    """The code as the user leaves it in the terminal; as it was if they cancel."""
+    from interpreter.frontends.terminal.prompt import edit_text
+
+    terminal.display.line("Edit the code. Ctrl-S when done, Ctrl-C to cancel.")
+    try:
+        with terminal.suspended():
+            return edit_text(terminal.tty, pending.code)
+    except (KeyboardInterrupt, EOFError):
+        return pending.code
+
+
 # -- rules and grants ----------------------------------------------------------------------------------------------
 
 
 def _always_allow(terminal: Terminal, pending: PendingBlock, rules: RuleEditor) -> Answer | None:
-    """Show the rule that would allow the block; if the user wants it, save it and approve."""
+    """Say what the rule would allow; if the user wants it, save it and approve."""
     from interpreter.policy.policy_file import rule_text
 
     rule = rules.proposed(pending)
     if rule is None or pending.asked_by_rule:
         terminal.display.line(_ASKED_BY_RULE if pending.asked_by_rule else _NO_RULE)
         return None
-    return _save(terminal, rule_text(rule).rstrip(), SAVE_RULE, lambda: rules.save(rule))
+    terminal.display.line(visible(rule.sentence))
+    while (typed := (_ask(terminal, SAVE_RULE) or "n").strip().lower()) in ("r", "rule"):
+        terminal.display.line(visible(rule_text(rule).rstrip()))
+    return _save(terminal, lambda: rules.save(rule)) if typed in _YES else None
 
 
 def _grant(terminal: Terminal, pending: PendingBlock, word: str) -> Answer | None:
@@ -234,14 +293,12 @@ def _grant(terminal: Terminal, pending: PendingBlock, word: str) -> Answer | Non
         pending.grant("always")
         return user_file()
 
-    return _save(terminal, "\n".join(pending.rules.grant_lines(pending.sandbox_request)), SAVE_GRANT, save)
+    terminal.display.line(visible("\n".join(pending.rules.grant_lines(pending.sandbox_request))))
+    return _save(terminal, save) if terminal.confirm(SAVE_GRANT) else None
 
 
-def _save(terminal: Terminal, text: str, question: str, save: Callable[[], Path]) -> Answer | None:
-    """Show what would be saved; if the user wants it, save it and approve."""
-    terminal.display.line(visible(text))
-    if not terminal.confirm(question):
-        return None
+def _save(terminal: Terminal, save: Callable[[], Path]) -> Answer | None:
+    """Save it and approve; None if it cannot be saved."""
     try:
         path = save()
     except (InterpreterError, OSError) as error:
@@ -255,7 +312,7 @@ def _save(terminal: Terminal, text: str, question: str, save: Callable[[], Path]
 
 
 def _preview(terminal: Terminal, interpreter: OpenInterpreter, pending: PendingBlock) -> Answer | None:
-    """Run the block where nothing lasts, show what it would change, and ask whether to apply that.
+    """Do a dry run of the block, show what it would change, and ask whether to apply that.
 
     None if the question about the block itself is still open.
     """
@@ -305,21 +362,23 @@ def _ask_to_apply(terminal: Terminal, preview: Preview) -> str:
     if preview.lost:
         display.line(f"Would be lost: {listed(preview.lost)}.", "error")
     if not preview.can_apply:
-        display.line("This cannot be applied: the process that it ran in has ended.")
+        display.line("Can't apply this: the process it ran in has ended.")
         return "n"
     while True:
         word = (_ask(terminal, PREVIEW_QUESTION) or "n").strip().lower()[:1]
-        if word in ("y", "n", "e"):
-            return word
-        if word == "d":
-            _show_differences(terminal, preview, None)
-        else:
-            display.line(_PREVIEW_HELP)
+        match word:
+            case "y" | "n" | "e":
+                return word
+            case "d":
+                _show_differences(terminal, preview, None)
+            case _:
+                display.line(_UNCLEAR_HERE)
 
 
 def _show_differences(terminal: Terminal, preview: Preview, most: int | None) -> None:
     """The first differences in the workspace; or, if `most` is None, all there are."""
-    texts = [text for path, text in preview.diffs.items() if most is None or not path.startswith("/")]
+    found = preview.diffs if most is None else preview.data_diffs
+    texts = [text for path, text in found.items() if most is None or not path.startswith("/")]
     lines = [line for text in texts for line in text.removesuffix("\n").split("\n")]
     for line in lines[:most]:
         terminal.display.line(visible(line), _STYLES.get(line[:1], "quote"))

@@ -1,15 +1,19 @@
-"""The chat: greet the user, then read a message and answer it, until the user leaves."""
+"""Conversations on a terminal: read a message, show the turn that answers it, ask its questions; replay old ones."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import closing, contextmanager, nullcontext, suppress
+from functools import partial
 from importlib import import_module
+from itertools import islice
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
+from interpreter.app.own_blocks import SIGNS
 from interpreter.console_text import PROSE, visible
 from interpreter.errors import (
     InterpreterError,
@@ -17,22 +21,41 @@ from interpreter.errors import (
     MissingKeyError,
     PolicyError,
     ProviderNotFoundError,
+    WrongKeyError,
 )
-from interpreter.frontends.terminal.approval import MODES
-from interpreter.frontends.terminal.terminal import LineReader, reader_for
-from interpreter.frontends.terminal.turn import show_turn
+from interpreter.frontends.terminal.approval import MODES, allow_call, approve, shown_in_preview
+from interpreter.frontends.terminal.keyboard import TurnKeyboard
+from interpreter.frontends.terminal.terminal import LineReader, Terminal, reader_for
+from interpreter.frontends.terminal.tty import Tty
+from interpreter.messages import Chunk, Message, group_of
+from interpreter.session import ANSWER, APPROVE, Answer, Event, Question
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.frontends.terminal.prompt import Prompt
-    from interpreter.frontends.terminal.terminal import Terminal
-    from interpreter.messages import Chunk
-    from interpreter.session import Event
 
-
+Result = TypeVar("Result")
+INTERRUPTED = "Interrupted."
+SCREENS = 3  # of an earlier conversation that are shown
+_INPUT: tuple[Literal["text", "password"], ...] = ("text", "password")
 _MAGIC_SIGNS = ("%", "!", ">>>")
+_ASKING_FOR_HELP = ("help", "?", "help()", "/?")
+_MOST_ENTRIES = 500  # of a folder that are looked at for an example
+_EXAMPLES = {
+    ".csv": "what is in {}?",
+    ".tsv": "what is in {}?",
+    ".xlsx": "what is in {}?",
+    ".parquet": "what is in {}?",
+    ".jsonl": "what is in {}?",
+    ".pdf": "summarize {}",
+    ".py": "explain what {} does",
+    ".md": "summarize {}",
+    ".jpg": "make a smaller copy of {}",
+    ".png": "make a smaller copy of {}",
+    "any": "which files here are the largest?",
+}
 _LEAVING = ("exit", "quit", "exit()", "quit()")
-_HOW_TO_LEAVE = "Press Ctrl-C again, or Ctrl-D, to leave."
+_HOW_TO_LEAVE = "Press Ctrl-C again, or Ctrl-D, to exit."
 _FOR_THE_SHELL = re.compile(r"interpreter\s+--?\w|pip3?\s+install\s[^\n]*\bopen-interpreter\b")
 _NEEDED_SOON = (
     "interpreter.agent.turn",
@@ -43,28 +66,39 @@ _NEEDED_SOON = (
     "rich.table",
     "pygments.lexers.python",
     "httpx",
+    "interpreter.frontends.terminal.magics",
 )
 _NO_MODEL_HELP = """\
-Ways to a model:
-  export OPENAI_API_KEY=...     a key; other providers have their own variables
-  interpreter --setup           paste a key, or choose a model on this machine
+To set up a model, do one of these:
+  export OPENAI_API_KEY=...     set a key; other providers have their own variables
+  interpreter --setup           paste a key, or pick a model on this machine (in the chat: %setup)
   interpreter --api_base http://localhost:8000/v1 --model NAME
-                                any server that speaks OpenAI's format"""
+                                use any server with an OpenAI-compatible API"""
 
 
 def converse(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[Chunk]:
     """Ask for messages and answer them; yields every chunk of every turn."""
     try:
+        yield from _converse(terminal, interpreter)
+    finally:
+        terminal.discard_reset()
+
+
+def _converse(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[Chunk]:
+    try:
         check_rules(interpreter)
     except PolicyError as error:
-        terminal.tell(f"{error} No code runs until that is mended.", "error")
+        terminal.tell(f"{error} No code runs until this is fixed.", "error")
         terminal.display.finish()
     terminal.forks = None
     reader, warm_up = reader_for(terminal, interpreter), Thread(target=_warm_up, name="warm-up", daemon=True)
     reader.when_ready(warm_up.start)
-    while (text := _next_message(terminal, reader)) is not None:
+    with terminal.early_keys():
+        text = _next_message(terminal, reader, interpreter)
+    while text is not None:
         if warm_up.ident is not None:
             warm_up.join()  # before anything imports the same modules
+        text = _as_command(text)
         if text.lstrip().startswith(_MAGIC_SIGNS):
             from interpreter.frontends.terminal import magics
 
@@ -78,12 +112,25 @@ def converse(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[Chunk
                 reader = reader_for(terminal, interpreter)
         elif _FOR_THE_SHELL.match(text.strip()):
             terminal.display.line(
-                f"That is for your shell: leave with Ctrl-D first, or run it here with !{text.strip()}"
+                f"That is a shell command. Run it here with !{text.strip()}, or exit with Ctrl-D first."
             )
         elif text.strip().lower() in _LEAVING:
             return
         elif text.strip():
             yield from answer(terminal, interpreter, text)
+        text = _next_message(terminal, reader, interpreter)
+
+
+def _as_command(text: str) -> str:
+    """What the user means by `help`, `?` and `/undo`; other text is left alone."""
+    typed = text.strip()
+    if typed.lower() in _ASKING_FOR_HELP:
+        return "%help"
+    if not typed.startswith("/"):
+        return text
+    from interpreter.frontends.terminal.magics import slash_command
+
+    return slash_command(typed) or text
 
 
 def _current_fork(terminal: Terminal, interpreter: OpenInterpreter) -> OpenInterpreter:
@@ -91,20 +138,20 @@ def _current_fork(terminal: Terminal, interpreter: OpenInterpreter) -> OpenInter
 
 
 def answer(terminal: Terminal, interpreter: OpenInterpreter, text: str, data: str = "") -> Iterator[Chunk]:
-    """One turn; an error is shown, and the chat goes on."""
+    """One turn; an error is shown, and the chat continues."""
     with _errors_shown(terminal, interpreter):
         yield from show_turn(terminal, interpreter, send(terminal, interpreter, text, data))
 
 
 @contextmanager
 def _errors_shown(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[None]:
-    """Errors in here are shown once, in words, and do not end the chat."""
+    """Errors in here are shown once, as a message, and do not end the chat."""
     try:
         yield
     except KeyboardInterrupt:
         terminal.interrupted = True  # in the moment before or after the turn
     except BrokenPipeError:
-        raise  # nobody reads any more
+        raise  # no one reads any more
     except InterpreterError as error:
         terminal.problem = error
         terminal.error(explained(error))
@@ -119,11 +166,11 @@ def fault(error: Exception, debug: bool) -> str:
 
         return "".join(format_exception(error)).rstrip()
     what = f"{type(error).__name__}: {error}".rstrip(": ")
-    return f"Something went wrong inside Open Interpreter: {what}. --debug shows where."
+    return f"Internal error in Open Interpreter: {what}. Use --debug to see where."
 
 
 def send(terminal: Terminal, interpreter: OpenInterpreter, text: str, data: str = "") -> Iterator[Event]:
-    """The turn that answers a message; the files and images that it names go along, but not what its data names."""
+    """The turn that answers a message; files and images that it names are attached, but not those in its data."""
     from interpreter.app import attachments
 
     outgoing = attachments.prepare(interpreter, text, data)
@@ -138,11 +185,11 @@ def send(terminal: Terminal, interpreter: OpenInterpreter, text: str, data: str 
             for path in pictures:
                 terminal.display.picture(path)
     if outgoing.hides_images:
-        terminal.tell(f"{interpreter.llm.model} cannot look at images: it is told where they are.")
+        terminal.tell(f"{interpreter.llm.model} doesn't accept images, so it only gets their paths.")
     return attachments.send(interpreter, outgoing)
 
 
-def _next_message(terminal: Terminal, reader: Prompt | LineReader) -> str | None:
+def _next_message(terminal: Terminal, reader: Prompt | LineReader, interpreter: OpenInterpreter) -> str | None:
     """The next message, None to leave; what was sent off during the last turn comes first."""
     if not terminal.interrupted and (sent := terminal.typed.take_sent()):
         terminal.tty.write(f"> {visible(sent, PROSE)}\n")
@@ -153,7 +200,9 @@ def _next_message(terminal: Terminal, reader: Prompt | LineReader) -> str | None
         try:
             if pressed:
                 terminal.display.line(_HOW_TO_LEAVE)  # in here, since the next Ctrl-C may come while it is shown
-            return reader.read(terminal.typed.take_all())
+            has_run = "timeline" in vars(interpreter)  # made with the first block
+            with interpreter.timeline.variables.saved_when_idle() if has_run else nullcontext():
+                return reader.read(terminal.typed.take_all())
         except EOFError:
             terminal.tty.write("\n" if terminal.plain else "")
             return None
@@ -164,22 +213,59 @@ def _next_message(terminal: Terminal, reader: Prompt | LineReader) -> str | None
 
 
 def greet(terminal: Terminal, interpreter: OpenInterpreter) -> None:
-    """A line or two at the start of a chat."""
     from interpreter.policy.approval import mode_of
     from interpreter.version import __version__
 
     asked = MODES[mode_of(interpreter)]
     terminal.display.line(
         f"Open Interpreter {__version__}, model {interpreter.llm.model}\n"
-        f"{asked[0].upper()}{asked[1:]}. %help lists the commands, Ctrl-D leaves."
+        f"{asked[0].upper()}{asked[1:]}. %help lists the commands, Ctrl-D exits.\n"
+        f"Try: {example_request(interpreter.workspace)}"
     )
     if interpreter.os:
         try:
             interpreter.computer.display.size()
-            terminal.display.line("OS mode: the model sees the screen, and code can use mouse and keyboard.")
+            terminal.display.line("OS mode: the model sees the screen and can use mouse and keyboard.")
         except InterpreterError as error:
-            terminal.display.line(f"OS mode cannot begin. {error}", "error")
+            terminal.display.line(f"Can't start OS mode. {error}", "error")
     terminal.display.finish()
+
+
+def example_request(folder: str) -> str:
+    """Something to ask that fits the files of a folder."""
+    names: dict[str, str] = {}  # the first name of each kind
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in islice(entries, _MOST_ENTRIES):
+            name = entry.name
+            is_fit = len(name) <= 40 and visible(name) == name and not name.startswith(".")
+            if is_fit and entry.is_file(follow_symlinks=False):
+                kind = os.path.splitext(name)[1].lower()
+                names[kind] = min(name, names.get(kind, name))
+                names["any"] = name
+    for kind, request in _EXAMPLES.items():
+        if kind in names:
+            by_column = _total_per_column(os.path.join(folder, names[kind])) if kind in (".csv", ".tsv") else ""
+            return (by_column or request).format(names[kind])
+    return "plot a sine wave and save it as wave.png"
+
+
+def _total_per_column(path: str) -> str:
+    """A question about a table whose first two lines show a column of words and one of numbers; else empty."""
+    import csv
+
+    try:
+        with open(path, encoding="utf-8-sig") as file:
+            lines = [file.readline(2000), file.readline(2000)]
+        header, values = csv.reader(lines, delimiter="\t" if path.lower().endswith("tsv") else ",")
+    except (OSError, ValueError, csv.Error):
+        return ""
+    found: dict[bool, str] = {}
+    for name, value in zip(header, values, strict=False):
+        is_number = re.fullmatch(r"-?\d+(\.\d+)?", value.strip()) is not None
+        is_text = value.strip().replace(" ", "").isalpha()
+        if re.fullmatch(r"[\w ]{1,20}", name) and (is_text or (is_number and not name.lower().endswith("id"))):
+            found.setdefault(is_number, name)
+    return f"total {found[True]} per {found[False]} in {{}}" if len(found) == 2 else ""
 
 
 def check_rules(interpreter: OpenInterpreter) -> None:
@@ -194,6 +280,8 @@ def check_rules(interpreter: OpenInterpreter) -> None:
 
 def explained(error: InterpreterError) -> str:
     """The text of an error. If the model cannot be asked, it adds the keys that were found, and what to do."""
+    if isinstance(error, WrongKeyError):
+        return f"{error}\nIn the chat, %model asks for another key, and %setup lists all options."
     if not isinstance(error, MissingKeyError | ProviderNotFoundError) or isinstance(error, LiteLLMMissingError):
         return str(error)
     from interpreter.llm.providers import PROVIDERS
@@ -208,3 +296,244 @@ def _warm_up() -> None:
     for name in _NEEDED_SOON:
         with suppress(ImportError):  # it fails again where it is needed, and is reported there
             import_module(name)
+
+
+# -- a turn ----------------------------------------------------------------------------------------------------------
+
+
+def show_turn(terminal: Terminal, interpreter: OpenInterpreter, events: Iterator[Event]) -> Iterator[Chunk]:
+    """Show the model's answer, ask its questions, and pass every chunk on."""
+    with _busy(terminal, interpreter) as busy:
+        terminal.display.fold_reasoning = not interpreter.verbose
+        terminal.display.begin()
+        begun = time.monotonic()
+        yield from _show(terminal, interpreter, events, busy)
+        terminal.notify(interpreter, "finished", time.monotonic() - begun)
+
+
+def show_block(terminal: Terminal, interpreter: OpenInterpreter, events: Iterator[Event]) -> Iterator[Chunk]:
+    """Show the output of blocks that the user, not the model, asked for."""
+    with _busy(terminal, interpreter) as busy:
+        yield from _show(terminal, interpreter, events, busy, own_blocks=True)
+
+
+def follow(
+    interpreter: OpenInterpreter, events: Generator[Event, None, Result], answer: Callable[[Question], Answer]
+) -> Result:
+    """Run a use case without showing its output and return its result; `answer` answers its questions."""
+    with closing(events):
+        while True:
+            try:
+                event = next(events)
+            except StopIteration as ended:
+                return ended.value  # type: ignore[no-any-return]
+            question = interpreter.session.questions.find(event.data.get("question", ""))
+            if question is not None and question.is_open:
+                interpreter.session.answer(question.id, answer(question))
+
+
+@contextmanager
+def _busy(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[TurnKeyboard]:
+    """The terminal during a turn; the session's code may ask the person there."""
+    outer = terminal.busy
+    try:
+        terminal.follow(interpreter)
+        busy = TurnKeyboard(terminal.tty, terminal.display, terminal.typed, interpreter, marks=not terminal.plain)
+        terminal.busy = busy
+        shared = interpreter.computer.context
+        # Input is typed in here, after `on_input`; calls, if code in this thread makes them.
+        handler = partial(_ask, terminal, interpreter, busy)
+        with busy.on(), interpreter.session.questions.answerable((*_INPUT, "call"), handler):
+            shared.size, shared.colors = terminal.tty.size(), terminal.colors
+            if terminal.tty.can_type:
+                shared.keyboard = terminal.tty.in_foreground
+            yield busy
+    finally:
+        if terminal.tty.can_type:
+            interpreter.computer.context.keyboard = False
+        terminal.busy = outer
+        terminal.display.finish()
+
+
+def _show(
+    terminal: Terminal,
+    interpreter: OpenInterpreter,
+    events: Iterator[Event],
+    busy: TurnKeyboard,
+    own_blocks: bool = False,
+) -> Iterator[Chunk]:
+    reported, begun = False, time.monotonic()
+    try:
+        for event in busy.interrupts.passing(events):
+            if (
+                own_blocks
+                and event.kind == "action"
+                and event.data["state"] == "begun"
+                and event.data["kind"] == "block"
+            ):
+                busy.block_runs(None)
+            chunk = event.chunk
+            if chunk is None:
+                continue
+            if not shown_in_preview(terminal, chunk):
+                terminal.display.show(chunk)
+            busy.follow(chunk)
+            question = interpreter.session.questions.find(chunk["question"]) if "question" in chunk else None
+            if question is not None and question.is_open and question.kind not in _INPUT:
+                terminal.notify(interpreter, "waiting for you", time.monotonic() - begun)
+                answer = _ask(terminal, interpreter, busy, question)
+                begun = time.monotonic()
+                if answer is not None and question.is_open:  # another front end may have answered meanwhile
+                    interpreter.session.answer(question.id, answer)
+            reported = reported or chunk.get("ended") == "interrupted"
+            yield chunk
+    except KeyboardInterrupt:
+        with busy.interrupts.state("inside"):
+            interpreter.cancel()
+            close = getattr(events, "close", None)
+            if close is not None:
+                close()
+    terminal.interrupted = busy.interrupts.count > 0
+    if terminal.interrupted and not reported:
+        terminal.tell(INTERRUPTED)
+
+
+def _ask(terminal: Terminal, interpreter: OpenInterpreter, busy: TurnKeyboard, question: Question) -> Answer | None:
+    """The person's answer; None if this terminal cannot give one."""
+    match question.kind:
+        case "block":
+            answer = approve(terminal, interpreter, question.subject)
+            if answer.choice == APPROVE and "preview" not in answer.details:
+                busy.block_runs(question.subject.language)
+            return answer
+        case "call":
+            return allow_call(terminal, question.subject.prompt)
+        case "text" | "password" if terminal.tty.can_type:
+            try:
+                return Answer(ANSWER, terminal.ask(question.subject.prompt, question.kind == "password"))
+            except KeyboardInterrupt:
+                interpreter.cancel()
+    return None
+
+
+# -- an earlier conversation -----------------------------------------------------------------------------------------
+
+
+def replay(terminal: Terminal, messages: Sequence[Message]) -> None:
+    """Show the end of a conversation, and say how much is above it. Code is not separated from its output."""
+    from interpreter.session.journal.reader import DECLINED
+
+    display = terminal.display
+    columns, lines = terminal.tty.size()
+    start, rows = len(messages), SCREENS * lines
+    for message in reversed(messages):
+        content = message.get("content")
+        if message.get("type") == "image" or not isinstance(content, str):
+            rows -= 10
+        else:
+            rows -= 2 + sum(1 + len(line) // columns for line in content.split("\n"))
+        if rows < 0:
+            break
+        start -= 1
+    start = min(start, len(messages) - 1)
+    while start > 0 and messages[start].get("role") == "computer":
+        start -= 1
+    if start > 0:
+        above = "1 earlier message is" if start == 1 else f"{start:,} earlier messages are"
+        display.line(f"{above} not shown here. %markdown exports the whole conversation.")
+        display.finish()
+    start = max(start, 0)
+    before: Message | None = None
+    for message, following in zip(messages[start:], [*messages[start + 1 :], None], strict=False):
+        role = message.get("role")
+        if role == "user" and message.get("content") == DECLINED:
+            display.line("Not run: you said no.")
+        elif role == "user":
+            display.finish()
+            terminal.tty.write(_typed(message, columns - 2))
+            display.begin()
+        elif role == "computer" and message.get("type") == "message":
+            display.line(str(message.get("content")))
+        elif not _is_shown_as_text(message, before):
+            for chunk in chunks_of(message, is_last=following is None or following.get("role") != "computer"):
+                display.show(chunk)
+        before = message
+    display.finish()
+
+
+def _is_shown_as_text(message: Message, before: Message | None) -> bool:
+    """Whether this is a table that the stored output before it contains as text."""
+    from interpreter.frontends.terminal.render.tables import table_in
+
+    is_page = (message.get("role"), message.get("format")) == ("computer", "html")
+    has_text = before is not None and before.get("type") == "console" and bool(str(before.get("content")).strip())
+    return is_page and has_text and table_in(str(message.get("content"))) is not None
+
+
+def _typed(message: Message, width: int) -> str:
+    """A message of the user, as it looked at the prompt."""
+    text = visible(str(message.get("content", "")), PROSE)
+    if message.get("type") == "code":
+        text = SIGNS.get(message.get("format", ""), "") + text
+    elif message.get("type") == "image" and message.get("format") != "path":
+        text = "(an image)"
+    rows = [line[at : at + width] for line in text.split("\n") for at in range(0, len(line) or 1, width)]
+    return "> " + "\n  ".join(rows) + "\n"
+
+
+def chunks_of(message: Message, is_last: bool) -> Iterator[Chunk]:
+    """A stored message as the stream that it came from; `is_last`: it is the last output of its block."""
+    is_console = message.get("type") == "console"
+    flag = group_of(cast("Chunk", message))
+    yield {**flag, "start": True}
+    if message.get("content"):
+        content: Chunk = {**flag, "content": message["content"]}
+        if is_console:
+            content["format"] = "output"
+        yield content
+    if is_console and is_last:
+        how = {key: value for key, value in message.items() if key in ("exit_code", "ended", "truncated")}
+        over: Chunk = {"role": "computer", "type": "console", "format": "active_line", "content": None}
+        yield cast("Chunk", {**over, **how})
+    yield {**flag, "end": True}
+
+
+# -- for the library -------------------------------------------------------------------------------------------------
+
+_terminals: dict[bool, Terminal] = {}
+
+
+def show_chat(interpreter: OpenInterpreter, message: Any = None) -> Iterator[Chunk]:
+    """Chat in the terminal, or show the answer to one message; yields every chunk."""
+    if message is None:
+        yield from converse(_terminal(interpreter), interpreter)
+    else:
+        yield from show_turn(_terminal(interpreter), interpreter, interpreter.respond(message))
+
+
+def show_events(interpreter: OpenInterpreter | None, events: Iterator[Event]) -> Iterator[Chunk]:
+    """Show the events of a block while they pass."""
+    if interpreter is None:
+        from interpreter.api import OpenInterpreter
+
+        interpreter = OpenInterpreter()
+    yield from show_block(_terminal(interpreter), interpreter, events)
+
+
+def show_message(interpreter: OpenInterpreter, markdown: str) -> None:
+    _terminal(interpreter).display.markdown(markdown)
+
+
+def local_setup(interpreter: OpenInterpreter) -> None:
+    from interpreter.frontends.terminal import setup
+
+    setup.local_setup(interpreter)
+
+
+def _terminal(interpreter: OpenInterpreter) -> Terminal:
+    """The terminal of this process, plain or not; it keeps what was typed ahead between turns."""
+    plain, tty = interpreter.plain_text_display, Tty()
+    known = _terminals.get(plain)
+    if known is None or known.tty.stdout is not tty.stdout or known.tty.stdin is not tty.stdin:
+        _terminals[plain] = known = Terminal(plain, tty)
+    return known

@@ -1,4 +1,4 @@
-"""Keys during a turn: kept for the next prompt, or sent to the running block. Ctrl-C cancels."""
+"""Keys during a turn: kept for the next prompt, or sent to the running block. Esc and Ctrl-C cancel."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ import math
 import os
 import re
 import select
+import signal
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
 from interpreter.frontends.interrupts import Interrupts
+from interpreter.sigint import in_main_thread
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 QUIET = 0.8  # seconds without a key before a question may appear
 CTRL_B = b"\x02"
+ESCAPE = b"\x1b"
+_SEQUENCE_GAP = 0.05  # seconds between the bytes of one key, at most
 _PASTE = re.compile(r"\x1b\[200~(.*?)\x1b\[201~", re.DOTALL)
 # Keys such as arrows; and answers of the terminal to queries that arrive late.
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|_G[^\x1b]*\x1b\\|\]1[01];[^\x07\x1b]*(?:\x07|\x1b\\)|.)?")
@@ -42,7 +46,6 @@ class TypeAhead:
         self._held = ""
 
     def feed(self, data: bytes) -> None:
-        """Add keys."""
         text = self._held + self._decoder.decode(data)
         unfinished = _UNFINISHED.search(text)
         self._held = unfinished[0] if unfinished else ""
@@ -52,15 +55,16 @@ class TypeAhead:
                 self.open += part.replace("\r\n", "\n").replace("\r", "\n")
                 continue
             for char in _ESCAPE.sub("", part):
-                if char == "\r":
-                    self.sent += [self.open] if self.open.strip() else []
-                    self.open = ""
-                elif char in "\x7f\b":
-                    self.open = self.open[:-1]
-                elif char == "\x15":
-                    self.open = ""
-                elif char == "\n" or char.isprintable():
-                    self.open += char
+                match char:
+                    case "\r":
+                        self.sent += [self.open] if self.open.strip() else []
+                        self.open = ""
+                    case "\x7f" | "\b":
+                        self.open = self.open[:-1]
+                    case "\x15":
+                        self.open = ""
+                    case _ if char == "\n" or char.isprintable():
+                        self.open += char
 
     @property
     def shown(self) -> str:
@@ -68,12 +72,10 @@ class TypeAhead:
         return " ⏎ ".join([*self.sent, self.open])
 
     def take_sent(self) -> str:
-        """The message that was sent, if any."""
         text, self.sent = "\n".join(self.sent), []
         return text
 
     def take_all(self) -> str:
-        """Everything, to be edited again."""
         text = "\n".join([*self.sent, self.open] if self.open else self.sent)
         self.sent, self.open = [], ""
         return text
@@ -95,8 +97,7 @@ class TurnKeyboard:
     ) -> None:
         self._tty, self._display, self._typed, self._interpreter = tty, display, typed, interpreter
         self._marks = marks  # around a paste
-        in_main_thread = threading.current_thread() is threading.main_thread()
-        self._takes_keys = in_main_thread and tty.in_foreground
+        self._takes_keys = in_main_thread() and tty.in_foreground
         self.interrupts = Interrupts(lambda: self._call(self._cancel), lambda: self._call(self._resume))
         self._modes = ExitStack()
         self._to_block: Callable[[bytes], None] | None = None  # where keys go while a shell block runs
@@ -106,7 +107,7 @@ class TurnKeyboard:
         self._calls: list[Callable[[], None]] = []
         self._failure: Exception | None = None
         self._last_key = 0.0
-        self._until = math.inf  # when the thread wakes by itself
+        self._until = math.inf  # when the thread wakes on its own
         self._key_typed = threading.Condition()
         self._wake_reader, self._wake_writer = socket.socketpair()
         self._wake_reader.setblocking(False)
@@ -180,14 +181,15 @@ class TurnKeyboard:
     def follow(self, chunk: Chunk) -> None:
         """Send keys where they belong: to the block that runs, or to the next prompt."""
         auto_run = self._interpreter.auto_run
-        if chunk["type"] == "code" and chunk.get("end") and chunk.get("role") == "assistant":
-            if auto_run and self._interpreter.safe_mode == "off":
-                self.block_runs(chunk.get("format", ""))
-        elif chunk["type"] == "status" and chunk.get("format") == "scan":
-            if auto_run and not chunk["content"]["asks"]:
-                self.block_runs(chunk["content"]["language"])
-        elif "ended" in chunk or (chunk.get("format") == "active_line" and chunk.get("content") is None):
-            self._to_block = None
+        match chunk:
+            case {"type": "code", "end": True, "role": "assistant"}:
+                if auto_run and self._interpreter.safe_mode == "off":
+                    self.block_runs(chunk.get("format", ""))
+            case {"type": "status", "format": "scan"}:
+                if auto_run and not chunk["content"]["asks"]:
+                    self.block_runs(chunk["content"]["language"])
+            case {"ended": _} | {"format": "active_line", "content": None}:
+                self._to_block = None
 
     def block_runs(self, language: str | None) -> None:
         """A block begins; None: in an unknown language, which ignores keys that it does not want."""
@@ -225,10 +227,8 @@ class TurnKeyboard:
         self._wake()
 
     def _wake(self) -> None:
-        try:
+        with suppress(BlockingIOError):  # it is awake
             self._wake_writer.send(b"\0")
-        except BlockingIOError:
-            return  # it is awake
 
     def _reschedule(self) -> None:
         """The display's deadline may have changed."""
@@ -266,4 +266,10 @@ class TurnKeyboard:
             if not data:
                 self._listening = False  # the terminal is gone
                 return
-        self._take(data)
+            # The last key is Esc, and not the beginning of an arrow key or the like.
+            is_escape = data.endswith(ESCAPE) and not select.select([self._tty.stdin], [], [], _SEQUENCE_GAP)[0]
+        if is_escape and self._to_block is None:
+            self._take(data.removesuffix(ESCAPE))
+            signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
+        else:
+            self._take(data)

@@ -8,27 +8,33 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import partial
-from itertools import islice
-from typing import TYPE_CHECKING, Any
+from itertools import chain, islice
+from typing import Any
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.application import get_app
+from prompt_toolkit.buffer import CompletionState
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion, get_common_complete_suffix
 from prompt_toolkit.document import Document
+from prompt_toolkit.enums import EditingMode
+from prompt_toolkit.filters import Condition, has_completions
 from prompt_toolkit.formatted_text import ANSI
 from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.styles import Style
 
+from interpreter.api import OpenInterpreter
 from interpreter.app.own_blocks import is_unfinished
 from interpreter.config.homes import make_folder
+from interpreter.config.setting import apply
 from interpreter.console_text import visible, visible_line
 from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.tty import Tty, prompt_toolkit_options
-
-if TYPE_CHECKING:
-    from interpreter.api import OpenInterpreter
+from interpreter.policy.approval import mode_of
 
 MARKER = '"""'
+_MODES = ("ask", "plan", "auto-in-sandbox")  # that Shift-Tab goes through
+_COMMAND = re.compile(r"\s*[%/]\w*\Z")
 _STYLE = Style.from_dict({"bottom-toolbar": "noreverse fg:ansibrightblack"})
 
 
@@ -37,6 +43,7 @@ class Prompt:
 
     def __init__(self, tty: Tty, interpreter: OpenInterpreter) -> None:
         self._tty, self._interpreter = tty, interpreter
+        self._facts: list[str] = []  # on the status line
         marker = interpreter.multi_line
 
         def unfinished(text: str) -> bool:
@@ -50,6 +57,21 @@ class Prompt:
                 event.current_buffer.text = "%rerun"
                 event.current_buffer.validate_and_handle()
 
+        self._sandboxed = False  # Shift-Tab has turned the sandbox on
+
+        @keys.add("s-tab", filter=~has_completions)
+        def _next_mode(event: KeyPressEvent) -> None:
+            """Cycle the permission modes, but never to one that runs code unasked outside a sandbox."""
+            now = str(mode_of(interpreter))
+            following = dict(zip(_MODES, (*_MODES[1:], _MODES[0]), strict=True)).get(now, _MODES[0])
+            changes = {"mode": following}
+            if following == "auto-in-sandbox" and interpreter.sandbox == "off":
+                changes["sandbox"], self._sandboxed = "workspace", True
+            elif following != "auto-in-sandbox" and self._sandboxed:
+                changes["sandbox"], self._sandboxed = "off", False
+            apply(interpreter, changes, "code")
+            self._facts = status_facts(interpreter)
+
         history: History = InMemoryHistory()
         folder = interpreter.get_oi_dir()
         with suppress(OSError):  # kept in a file that only its owner can read, if that is possible
@@ -58,6 +80,8 @@ class Prompt:
             os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600))
             history = FileHistory(path)
         self._session = _session(tty, history, keys, Suggestions(interpreter))
+        if interpreter.editing_mode == "vi":
+            self._session.editing_mode = EditingMode.VI
 
     def when_ready(self, function: Callable[[], None]) -> None:
         """Call a function once, as soon as the prompt is drawn and takes keys."""
@@ -70,12 +94,13 @@ class Prompt:
 
     def read(self, default: str = "") -> str:
         """A message; EOFError for Ctrl-D, KeyboardInterrupt for Ctrl-C."""
-        facts = status_facts(self._interpreter) if self._interpreter.status_line else []
+        has_line = self._interpreter.status_line
+        self._facts = status_facts(self._interpreter) if has_line else []
 
         def toolbar() -> str:
-            return status_line(facts, self._tty.size()[0] - 1, " · " if self._tty.unicode else " - ")
+            return status_line(self._facts, self._tty.size()[0] - 1, " · " if self._tty.unicode else " - ")
 
-        return _ask(self._session, "> ", default=default, bottom_toolbar=toolbar if facts else None)
+        return _ask(self._session, "> ", default=default, bottom_toolbar=toolbar if has_line else None)
 
 
 def ask_line(tty: Tty, question: str, password: bool = False) -> str | None:
@@ -85,6 +110,27 @@ def ask_line(tty: Tty, question: str, password: bool = False) -> str | None:
         return _ask(session, ANSI(question), is_password=password)
     except EOFError:
         return None
+
+
+def edit_text(tty: Tty, text: str) -> str:
+    """A text of several lines as the user leaves it; KeyboardInterrupt for Ctrl-C."""
+    from prompt_toolkit.layout.screen import Char
+
+    # Characters that hide are shown as codes, as everywhere else.
+    Char.display_mappings |= {char: visible(char) for char in set(text) - set("\n\t") if visible(char) != char}
+    keys = KeyBindings()
+
+    @keys.add("c-s")
+    @keys.add("escape", "enter")
+    def _(event: KeyPressEvent) -> None:
+        event.current_buffer.validate_and_handle()
+
+    @keys.add("tab")
+    def _(event: KeyPressEvent) -> None:
+        event.current_buffer.insert_text("    ")
+
+    session = _session(tty, InMemoryHistory(), keys)
+    return _ask(session, "", default=text, prompt_continuation="")
 
 
 class _Terminated(Exception):
@@ -119,15 +165,34 @@ def _ask(session: PromptSession[str], question: Any, **options: Any) -> str:
 
 
 def _session(tty: Tty, history: History, keys: KeyBindings, completer: Completer | None = None) -> PromptSession[str]:
+    @Condition
+    def lists_commands() -> bool:
+        return completer is not None and _COMMAND.match(get_app().current_buffer.text) is not None
+
+    @keys.add("tab", filter=lists_commands)
+    def _complete(event: KeyPressEvent) -> None:
+        """Complete at once, even while the menu is still loading."""
+        buffer = event.current_buffer
+        state = buffer.complete_state
+        if completer is None or (state is not None and state.complete_index is not None):
+            buffer.complete_next()
+            return
+        found = list(completer.get_completions(buffer.document, CompleteEvent(completion_requested=True)))
+        if common := get_common_complete_suffix(buffer.document, found):
+            buffer.insert_text(common)
+        elif found:
+            buffer.complete_state = CompletionState(buffer.document, found)
+            buffer.complete_next()
+
     return PromptSession(
         history=history,
         multiline=True,
         key_bindings=keys,
         prompt_continuation="  ",
-        enable_history_search=True,
+        enable_history_search=~lists_commands,  # the menu opens only without it
         enable_suspend=True,
         completer=completer,
-        complete_while_typing=False,
+        complete_while_typing=lists_commands,
         complete_in_thread=True,
         style=_STYLE,
         **prompt_toolkit_options(tty),
@@ -191,6 +256,9 @@ class Suggestions(Completer):
             found = self._shell(text.lstrip("!%").lstrip())
         elif text.startswith("%"):
             found = self._command(text[1:])
+        elif text.startswith("/") and _COMMAND.match(text):
+            files = self._files(text) if complete_event.completion_requested else ()
+            found = chain(self._command(text[1:], "/"), files)
         else:
             found = self._files(text, only_paths=True)
         offered = list(found)
@@ -198,14 +266,14 @@ class Suggestions(Completer):
             return []  # it is there already
         return offered
 
-    def _command(self, text: str) -> Iterator[Completion]:
+    def _command(self, text: str, sign: str = "%") -> Iterator[Completion]:
         from interpreter.frontends.terminal.magics import COMMANDS
 
         name, space, argument = text.partition(" ")
         if not space:
             for row in COMMANDS:
                 if row.name.startswith(name.lower()):
-                    yield Completion(row.name, -len(name), display=f"%{row.name}", display_meta=row.help)
+                    yield Completion(row.name, -len(name), display=f"{sign}{row.name}", display_meta=row.help)
             return
         computer = self._interpreter.computer
         match _ARGUMENTS.get(name.lower()):
@@ -283,9 +351,11 @@ class Suggestions(Completer):
 
 def status_facts(interpreter: OpenInterpreter) -> list[str]:
     """Model, safety, context, cost and folder, the most important first. Nothing is queried for them."""
-    mode = interpreter.mode or ("auto" if interpreter.auto_run else "ask")
+    mode = mode_of(interpreter)
     safety = {"ask": "asks first", "auto": "auto run"}.get(mode, str(mode))
-    if mode == "plan":
+    if mode == "auto-in-sandbox" and interpreter.sandbox == "off":
+        safety = "asks first, no sandbox yet"
+    elif mode == "plan":
         safety += ", read-only sandbox"  # whatever the setting is
     elif interpreter.sandbox != "off":
         safety += f", sandbox {interpreter.sandbox}"

@@ -6,29 +6,31 @@ import os
 import shlex
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from interpreter.app import conversations, exports, result_of
 from interpreter.console_text import PROSE, visible
-from interpreter.errors import ConversationNotFoundError, UsageError
+from interpreter.errors import ConversationNotFoundError, NotRestorableError, UsageError
 from interpreter.export import EXPORTERS
+from interpreter.frontends.terminal.chat import (
+    follow,
+    replay,
+    show_block,
+)
 from interpreter.frontends.terminal.render.ansi import cells, clip
-from interpreter.frontends.terminal.turn import follow, replay, show_block
 from interpreter.frontends.terminal.widgets import search_row
 from interpreter.llm.usage import in_dollars
-from interpreter.session import APPROVE, REFUSE, Answer, Question
-from interpreter.session.journal import SavedSession
-from interpreter.session.journal.reader import Block, Said, Shown, entries_from_session
+from interpreter.session import APPROVE, REFUSE, Answer, Event, Question
+from interpreter.session.journal import SavedSession, Summary
+from interpreter.session.journal.reader import Block, Entry, Said, Shown, entries_from_session
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
+    from interpreter.app.conversations import VariablesOffer
     from interpreter.export.script.verify import Report
     from interpreter.frontends.terminal.terminal import Terminal
-    from interpreter.session import Event
-    from interpreter.session.journal import Summary
-    from interpreter.session.journal.reader import Entry
-
 
 _WIDE = 100  # columns
 _NUMBERED = 20  # rows that can be chosen by number
@@ -42,16 +44,16 @@ def named(terminal: Terminal, interpreter: OpenInterpreter, actions: Mapping[str
     if isinstance(wanted, str):
         return conversations.find_conversation(interpreter, wanted)
     if not (terminal.tty.can_type and terminal.tty.can_show):
-        raise UsageError("Choosing a conversation needs a terminal. `--resume ID` and `--continue` do without one.")
+        raise UsageError("Picking a conversation needs a terminal. Without one, use `--resume ID` or `--continue`.")
     rows = conversations.list_conversations(interpreter)
     if not rows:
-        raise ConversationNotFoundError(f"There is no conversation in {interpreter.journal.root} yet.")
+        raise ConversationNotFoundError(f"There are no conversations in {interpreter.journal.root} yet.")
     try:
         if terminal.plain:
             rows, width = rows[:_NUMBERED], terminal.tty.size()[0] - 6
             for number, row in enumerate(rows, 1):
                 terminal.display.line(f"{number:>3}. {drawn(row, width)}")
-            answer = (terminal.ask("Which one? Its number, or Enter to leave: ") or "").strip()
+            answer = (terminal.ask("Number of the conversation (Enter to cancel): ") or "").strip()
             return rows[int(answer) - 1] if answer.isdigit() and 0 < int(answer) <= len(rows) else None
         searched = [f"{row.title} {row.facts.folder} {row.facts.model} {row.id}" for row in rows]
         found = search_row(
@@ -82,7 +84,7 @@ def drawn(row: Summary, width: int) -> str:
 
 
 def _short(path: str, width: int) -> str:
-    """The end of a long path or name is what tells it apart."""
+    """Shorten a long path or name at its start, because its end identifies it."""
     home = os.path.expanduser("~")
     path = "~" + path[len(home) :] if path == home or path.startswith(home + os.sep) else path
     return f"{path if len(path) <= width else '...' + path[3 - width :]:<{width}}"
@@ -96,28 +98,73 @@ def show(terminal: Terminal, interpreter: OpenInterpreter, session: SavedSession
     terminal.display.languages = interpreter.computer.registry
     replay(terminal, session.messages)
     if session.torn:
-        terminal.display.line("The program was ended in the middle of writing: the last piece is missing.")
+        terminal.display.line("The program ended while writing, so the last part is missing.")
     if session.damaged:
-        terminal.display.line(f"{session.damaged} lines of the journal could not be read and are left out.", "error")
-    if blocks := conversations.blocks_to_rerun(session):
-        what = "the block that built them" if len(blocks) == 1 else f"the {len(blocks)} blocks that built them"
-        terminal.display.line(f"The variables of before are gone. F5 (or %rerun) runs {what} again.")
+        terminal.display.line(f"{session.damaged} lines of the journal are damaged and were skipped.", "error")
+    terminal.display.finish()
+    offer_variables(terminal, interpreter)
+
+
+def offer_variables(terminal: Terminal, interpreter: OpenInterpreter) -> None:
+    """Offer to bring the variables of a resumed conversation back: as they were saved, else by running its blocks."""
+    chosen = ""
+
+    def answer(question: Question) -> Answer:
+        nonlocal chosen
+        chosen = _choice(terminal, question.subject)
+        return Answer(chosen)
+
+    outcomes = None
+    with suppress(KeyboardInterrupt):  # it can take a while
+        outcomes = follow(interpreter, conversations.restore_variables(interpreter), answer)
+    for how in (outcomes or {}).values():
+        if isinstance(how, NotRestorableError):
+            terminal.tell(str(how), "error")
+    if outcomes and any(not isinstance(how, NotRestorableError) for how in outcomes.values()):
+        terminal.tell("Restored.")
+    else:
+        offer = conversations.variables_offer(interpreter)
+        if not chosen or outcomes:  # nothing was saved, or nothing could be loaded
+            offer = replace(offer, names=[]) if offer is not None and offer.blocks else None
+            is_asked = offer is not None and terminal.tty.can_type and terminal.tty.can_show
+            chosen = _choice(terminal, offer) if offer is not None and is_asked else REFUSE
+        if chosen == conversations.RERUN:
+            rerun(terminal, interpreter, approved=True)
+        elif offer is not None:
+            terminal.tell("The earlier variables are gone. F5 (or %rerun) runs the blocks that built them again.")
     terminal.display.finish()
 
 
-def rerun(terminal: Terminal, interpreter: OpenInterpreter, language: str = "") -> None:
-    """Run the blocks that had run well once more, in order; each is asked about as always.
+def _choice(terminal: Terminal, offer: VariablesOffer) -> str:
+    """What the user wants; nothing unclear is taken for a yes."""
+    choices = {"y": APPROVE, "yes": APPROVE, "r": conversations.RERUN, "n": REFUSE, "no": REFUSE}
+    options = "[y]es  [n]o"
+    if not offer.names:
+        choices = {"y": conversations.RERUN, "yes": conversations.RERUN, "n": REFUSE, "no": REFUSE}
+    elif offer.blocks:
+        options = f"[y]es  [r]un the {'block' if offer.blocks == 1 else f'{offer.blocks} blocks'} again  [n]o"
+    while True:
+        try:
+            typed = terminal.ask(f"{offer.words} {options} ", guarded=True)
+        except KeyboardInterrupt:
+            return REFUSE
+        if typed is None or typed.strip().lower() in choices:
+            return choices[typed.strip().lower()] if typed is not None else REFUSE
 
-    With a language only its own, in a new session: so it has the variables of before, where there is no other return.
+
+def rerun(terminal: Terminal, interpreter: OpenInterpreter, language: str = "", approved: bool = False) -> None:
+    """Run the successful blocks again, in order; each needs approval as usual.
+
+    With a language, only its blocks, in a new session. That restores variables where undo can't.
     """
     if language and interpreter.computer.get_language(language) is None:
-        terminal.display.line(f"{language} is no language here, so nothing is run again.")
+        terminal.display.line(f"There is no language {language}, so nothing was run again.")
         return
-    again = conversations.Rerun(interpreter, language)
+    again = conversations.Rerun(interpreter, language, approved)
     if not again.blocks:
         result_of(again.events())
-        begun = f"The {again.language.name} session begins anew. " if again.language is not None else ""
-        terminal.display.line(f"{begun}No block of this conversation has run well, so there is nothing to run again.")
+        begun = f"The {again.language.name} session starts over. " if again.language is not None else ""
+        terminal.display.line(f"{begun}No block in this conversation succeeded, so there is nothing to run again.")
         return
 
     def until_interrupted() -> Iterator[Event]:
@@ -144,32 +191,31 @@ def list_sessions(terminal: Terminal, interpreter: OpenInterpreter, argument: st
     found = conversations.list_conversations(interpreter, argument)
     if not found:
         saved = argument and conversations.list_conversations(interpreter)
-        terminal.display.line("No conversation has these words." if saved else "No conversation is saved yet.")
+        terminal.display.line("No conversation contains these words." if saved else "No conversations saved yet.")
         return
     width = terminal.tty.size()[0] - 12
     lines = [f"{row.id[:8]}  {drawn(row, width)}" for row in found[:_SESSIONS]]
     if len(found) > _SESSIONS:
-        lines.append(f"and {len(found) - _SESSIONS} older ones: %sessions WORDS searches")
-    lines.append("%resume ID takes one up; `interpreter --resume ID` does so from the shell.")
+        lines.append(f"and {len(found) - _SESSIONS} older ones. To search: %sessions WORDS")
+    lines.append("To continue one: %resume ID, or `interpreter --resume ID` from the shell.")
     terminal.display.line("\n".join(lines))
 
 
 def resume_session(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     row = named(terminal, interpreter, {"resume": argument or True})
     if row is not None:
-        session = result_of(conversations.resume(interpreter, row, leave=True))
-        show(terminal, interpreter, session)
+        show(terminal, interpreter, result_of(conversations.resume(interpreter, row, leave=True)))
 
 
 def branch(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     before = interpreter.journal.id
     after = result_of(conversations.branch(interpreter, argument))
-    terminal.display.line(f"From here on this is a new conversation, {after}; {before} stays as it is.")
+    terminal.display.line(f"This is now a new conversation, {after}. {before} is unchanged.")
 
 
 def rename(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     if not argument:
-        terminal.display.line(f"This conversation is called: {interpreter.journal.title or '(nothing yet)'}")
+        terminal.display.line(f"This conversation is called: {interpreter.journal.title or '(no title yet)'}")
         return
     interpreter.journal.rename(argument)
     terminal.display.line(f"This conversation is now called: {argument}")
@@ -177,7 +223,7 @@ def rename(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> N
 
 def save_messages(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     path = conversations.save_messages(interpreter, argument.strip("\"'"))
-    terminal.display.line(f"The conversation is in {path}.")
+    terminal.display.line(f"Saved to {path}.")
 
 
 def load_messages(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
@@ -202,17 +248,18 @@ def export(form: str, terminal: Terminal, interpreter: OpenInterpreter, argument
     force, keep_secrets, whole = (flag in flags for flag in ("--force", "--keep-secrets", "--all"))
     exported = result_of(exports.export(interpreter, form, path, force, keep_secrets, whole))
     if exported is None:
-        terminal.display.line("There is nothing to write down yet.")
+        terminal.display.line("There is nothing to export yet.")
         return
     made = exported.program
-    what = EXPORTERS[form].title if made is None else f"A program of {made.kept} of the {made.blocks} blocks"
-    terminal.display.line("\n".join([f"{what} is in {exported.path}.", *(f"- {note}" for note in exported.notes)]))
+    what = EXPORTERS[form].title if made is None else f"A program with {made.kept} of {made.blocks} blocks"
+    terminal.display.line(
+        "\n".join([f"{what} was saved to {exported.path}.", *(f"- {note}" for note in exported.notes)])
+    )
     if "--verify" not in flags:
         return
 
     def answer(question: Question) -> Answer:
-        typed = terminal.ask(f"{question.chunk['content']['content']} (y/n) ", guarded=True) or ""
-        return Answer(APPROVE if typed.strip().lower() in ("y", "yes") else REFUSE)
+        return Answer(APPROVE if terminal.confirm(question.chunk["content"]["content"]) else REFUSE)
 
     report = follow(interpreter, exports.verify(interpreter, exported), answer)
     if report is None:
@@ -223,14 +270,14 @@ def export(form: str, terminal: Terminal, interpreter: OpenInterpreter, argument
 
 def _report_lines(report: Report) -> list[str]:
     if not report.ran:
-        how = "did not end in time" if report.exit_code is None else f"ended with exit code {report.exit_code}"
-        return [f"Not reproduced: in a fresh process the program {how}.", report.output.strip()]
+        how = "did not finish in time" if report.exit_code is None else f"ended with exit code {report.exit_code}"
+        return [f"Not verified: a fresh run {how}.", report.output.strip()]
     if report.reproduced:
-        lines = ["Reproduced: in a fresh process the program makes the same again."]
+        lines = ["Verified: a fresh run produced identical results."]
     elif report.different or any(report.pictures):
-        lines = ["Not reproduced: the program runs, but what it makes is different."]
+        lines = ["Not verified: a fresh run produced different results."]
     else:
-        lines = ["The program runs in a fresh process; not everything could be checked."]
+        lines = ["Partly verified: a fresh run worked, but not everything could be checked."]
     checked = {"the same": report.same, "different": report.different, "not checked": report.unknown}
     for what, names in checked.items():
         lines += [f"- {what}: {name}" for name in names[:_VERIFIED_NAMES]]
@@ -238,9 +285,9 @@ def _report_lines(report: Report) -> list[str]:
             lines.append(f"- {what}: {len(names) - _VERIFIED_NAMES} more")
     lines += [f"- figure {number}: {problem or 'the same'}" for number, problem in enumerate(report.pictures, 1)]
     if report.needed_results:
-        lines.append("- It needs files there that the session itself had made or changed.")
+        lines.append("- It needs files that the session created or changed.")
     if not (report.pictures or any(checked.values())):
-        lines.append("- It makes no files and no figures that could be compared.")
+        lines.append("- It produces no files or figures to compare.")
     return lines
 
 
@@ -249,7 +296,7 @@ def _report_lines(report: Report) -> list[str]:
 
 def replay_screen(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     if interpreter.journal.path is None:
-        terminal.display.line("Nothing is written down of this conversation yet.")
+        terminal.display.line("Nothing of this conversation is saved yet.")
         return
     session = SavedSession.open(interpreter.journal.path)
     turns: list[list[Entry]] = []  # each begins with a message of the user
@@ -263,13 +310,13 @@ def replay_screen(terminal: Terminal, interpreter: OpenInterpreter, argument: st
     else:
         number = int(argument) if argument.isdecimal() else 0
     if not 0 < number <= len(turns):
-        known = f"There are 1 to {len(turns)}" if turns else "There is none yet"
-        raise UsageError(f"Write the number of a turn, as in %replay 1. {known}.")
+        known = f"Turns 1 to {len(turns)} are available" if turns else "There are none yet"
+        raise UsageError(f"Give the number of a turn, for example %replay 1. {known}.")
     first, *rest = turns[number - 1]
     words = " ".join(first.text.split()) if isinstance(first, Said) else ""
     terminal.display.line(f"Turn {number}: {words}")
     if not _has_actions(rest):
-        terminal.display.line("Nothing was done on the screen in this turn.")
+        terminal.display.line("The model didn't use the screen in this turn.")
         return
     for entry in rest:
         if isinstance(entry, Shown):

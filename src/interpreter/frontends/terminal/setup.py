@@ -9,13 +9,14 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
+from interpreter.api import OpenInterpreter
 from interpreter.app.attachments import existing
 from interpreter.app.models import remember, use_server_model
 from interpreter.console_text import visible
-from interpreter.errors import DownloadError, LocalServerError, ModelError, NoModelError
+from interpreter.errors import DownloadError, LocalServerError, ModelError, NoModelError, WrongKeyError
 from interpreter.frontends.terminal.render.ansi import wrapped
+from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.frontends.terminal.tty import Tty
 from interpreter.frontends.terminal.widgets import (
     ask_plainly,
@@ -38,21 +39,17 @@ from interpreter.llm.providers import (
     starting_model,
 )
 
-if TYPE_CHECKING:
-    from interpreter.api import OpenInterpreter
-    from interpreter.frontends.terminal.terminal import Terminal
-
-
-_NO_MODEL = "No model is set up yet. Choose one; the next start takes it without asking."
+_NO_MODEL = "No model is set up yet. Pick one. I'll remember it."
+_ANOTHER = "Pick a model. I'll remember it."
 _KINDS = {
-    "a key": "of OpenAI, Anthropic, Google or another provider; one in the environment (OPENAI_API_KEY, "
-    "ANTHROPIC_API_KEY, ...) is found there",
-    "a server": "Ollama, LM Studio, Jan, llama.cpp, vLLM: what runs here is listed",
-    "built-in": "a small model, downloaded once: no key, no account, and nothing that you say leaves this machine",
+    "a key": "from OpenAI, Anthropic, Google or another provider; keys in the environment (OPENAI_API_KEY, "
+    "ANTHROPIC_API_KEY, ...) are detected",
+    "a server": "Ollama, LM Studio, Jan, llama.cpp, vLLM: lists the ones that are running",
+    "built-in": "a small model, downloaded once: no key, no account, and nothing leaves this machine",
 }
 _CAUTION = (
-    "You are asked before code runs. `interpreter --sandbox workspace` (in the chat: %sandbox workspace) also keeps it "
-    "from all files but those of the folder that you start in, and from the network: recommended."
+    "I'll ask before running any code. Recommended: `interpreter --sandbox workspace` (in the chat: "
+    "%sandbox workspace) also limits code to the files in the folder you start in, without network."
 )
 _WIDEST = 79
 
@@ -60,32 +57,32 @@ OLLAMA = "ollama"
 # Offered for Ollama besides what it has; any other name can be typed.
 SUGGESTED = ("qwen2.5-coder:7b", "llama3.1", "codestral", "gemma2", "mistral-nemo", "phi3")
 _QUESTION = "Which model?"
-_LEAVES = "leaves"
+_TO_EXIT = "to exit"
 
-NOBODY_TO_ASK = """\
-No model is set up, and there is no terminal to choose one at. One of these helps:
-  a key in the environment: OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, ...
-  a server on this machine: interpreter --local, or --api_base ADDRESS --model NAME
-  a choice for all later starts: `interpreter` in a terminal, once"""
+NO_TERMINAL = """\
+No model is set up, and there is no terminal to pick one. Do one of these:
+  set a key: OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, ...
+  use a local server: interpreter --local, or --api_base URL --model NAME
+  run `interpreter` in a terminal once and pick a model"""
 
 
-def choose_model(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
-    """Let the user choose a model, and remember it; False if they would rather leave."""
+def choose_model(terminal: Terminal, interpreter: OpenInterpreter, again: bool = False) -> bool:
+    """Let the user pick a model, or another one, and remember it; False if they leave."""
     if not can_ask():
-        raise NoModelError(NOBODY_TO_ASK)
+        raise NoModelError(NO_TERMINAL)
     width = min(terminal.tty.size()[0] - 1, _WIDEST)
-    rows = wrapped(_NO_MODEL, width)
+    rows = wrapped(_ANOTHER if again else _NO_MODEL, width)
     for kind, told in _KINDS.items():
         rows += wrapped(f"  {kind:<9} {told}", width, hanging=10 if width >= _WIDEST else 2)
     print("\n".join(rows + wrapped(_CAUTION, width)))
     for row, variable in keys_in_environment(os.environ):
-        print(fitting(f"{variable} is set: --model {starting_model(row) or f'{row.prefix}/NAME'} uses it."))
+        print(fitting(f"{variable} is set. To use it: --model {starting_model(row) or f'{row.prefix}/NAME'}"))
     print()
     is_kept = True
 
     def paste_key(interpreter: OpenInterpreter) -> None:
         nonlocal is_kept
-        key = (terminal.ask("Key, hidden while you type (Enter goes back): ", password=True) or "").strip()
+        key = (terminal.ask("API key, hidden while you type (Enter to go back): ", password=True) or "").strip()
         if not key:
             raise NoModelError("No key was given.")
         row = provider_of(key)
@@ -93,16 +90,22 @@ def choose_model(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
             rows = [ROWS[prefix] for prefix in STARTING_MODELS]
             labels = [f"{row.prefix}  ({row.key_variables[0]})" for row in rows]
             try:
-                row = rows[choose_row("Whose key is it?", labels, "goes back", terminal.plain)]
+                row = rows[choose_row("Whose key is it?", labels, "to go back", terminal.plain)]
             except KeyboardInterrupt:
-                raise NoModelError("The key is not used.") from None
-        model = starting_model(row)
-        interpreter.llm.model, interpreter.llm.api_base, interpreter.llm.api_key = model, None, key
+                raise NoModelError("The key was not used.") from None
+        model, llm = starting_model(row), interpreter.llm
+        before = llm.model, llm.api_base, llm.api_key
+        llm.model, llm.api_base, llm.api_key = model, None, key
+        try:
+            _test_key(interpreter)
+        except WrongKeyError:
+            llm.model, llm.api_base, llm.api_key = before  # a server must not get this key
+            raise
         is_kept = _offer_to_keep(row, key, terminal.plain)
         print(fitting(f"Using {model} with this key. --model names another model."))
 
     try:
-        paste = Choice("Paste the key of a provider", paste_key)
+        paste = Choice("Paste a provider's API key", paste_key)
         taken = choose(interpreter, [] if interpreter.offline else [paste])
     except KeyboardInterrupt:
         return False
@@ -115,33 +118,58 @@ def choose_model(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
 
 
 def ask_for_key(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
-    """Let the user type a key for the model they named, and keep it if they like; False to leave."""
-    try:
-        key = terminal.ask("API key, hidden while you type (Enter to leave): ", password=True)
-    except KeyboardInterrupt:
-        return False
-    if not key or not key.strip():
-        return False
-    interpreter.llm.api_key = key.strip()
+    """Let the user type a key for the model they named, until one works, and keep it if they like; False to leave."""
+    before = interpreter.llm.api_key
+    while True:
+        try:
+            key = terminal.ask("API key, hidden while you type (Enter to leave): ", password=True)
+        except KeyboardInterrupt:
+            key = None
+        if not key or not key.strip():
+            interpreter.llm.api_key = before
+            return False
+        interpreter.llm.api_key = key.strip()
+        try:
+            _test_key(interpreter)
+            break
+        except WrongKeyError as error:
+            print(fitting(str(error)))
     row = ROWS.get(identify(interpreter.llm.model)[0])
     if row is not None and row.key_variables and can_ask():
         _offer_to_keep(row, key.strip(), interpreter.plain_text_display)
     return True
 
 
-def _offer_to_keep(row: Provider, key: str, plain: bool) -> bool:
-    """Keep a key for the next start if the user says so; in a file of theirs, and nowhere else."""
-    answers = ["No: for this session alone", f"Yes: in {keys_file()}, which only you can read"]
+def _test_key(interpreter: OpenInterpreter) -> None:
+    """Ask the model for a word; WrongKeyError if the provider rejects the key. Other problems are only shown."""
+    from interpreter.llm.llm import SideChat
+
+    print("Testing the key ...")
+    chat = SideChat(interpreter.llm, max_tokens=16)
+    vars(chat)["max_retries"] = 0
     try:
-        wanted = choose_row("Keep the key for the next start?", answers, plain=plain) == 1
+        chat.answer("Answer with one word.", "Hello")
+    except WrongKeyError:
+        raise
+    except ModelError as error:
+        print(fitting(f"The key couldn't be tested: {error}"))
+    else:
+        print("The key works.")
+
+
+def _offer_to_keep(row: Provider, key: str, plain: bool) -> bool:
+    """Save a key for the next start if the user agrees, only in the user's own file."""
+    answers = ["No: only for this session", f"Yes: save it in {keys_file()}, which only you can read"]
+    try:
+        wanted = choose_row("Save the key for next time?", answers, plain=plain) == 1
         path = save_key(row.key_variables[0], key) if wanted else None
     except KeyboardInterrupt:
         return False
     except OSError as error:
-        print(fitting(f"It could not be kept in {keys_file()}: {error.strerror}."))
+        print(fitting(f"Can't save it in {keys_file()}: {error.strerror}."))
         return False
     if path is not None:
-        print(f"The key is kept in {path}.")
+        print(f"Saved the key in {path}.")
     return path is not None
 
 
@@ -176,15 +204,15 @@ def local_setup(interpreter: OpenInterpreter) -> Choice:
         return ready[0]
     listed = "".join(f"\n  {choice.label}" for choice in ready or choices)
     if ready:
-        raise LocalServerError(f"There are several local models; name one with --model. There are:{listed}")
+        raise LocalServerError(f"There are several local models. Pick one with --model:{listed}")
     raise LocalServerError(
-        "No local model is ready, and there is nobody to ask. Run `interpreter --local` in a terminal once. "
+        "No local model is running, and there is no terminal to ask at. Run `interpreter --local` in a terminal once. "
         f"It can offer:{listed}"
     )
 
 
 def choose(interpreter: OpenInterpreter, others: Sequence[Choice] = ()) -> Choice:
-    """What the user takes from the list, in which `others` stand behind the servers that run."""
+    """The user's choice from the list: running servers first, then `others`."""
     while True:
         found = servers.find()
         for server in found:
@@ -192,7 +220,7 @@ def choose(interpreter: OpenInterpreter, others: Sequence[Choice] = ()) -> Choic
                 print(fitting(server.problem))
         choices = [*_served(found), *others, *_startable(found), *_builtin()]
         plain = interpreter.plain_text_display
-        taken = choices[choose_row(_QUESTION, [choice.label for choice in choices], _LEAVES, plain)]
+        taken = choices[choose_row(_QUESTION, [choice.label for choice in choices], _TO_EXIT, plain)]
         tty = Tty()
         # Keys pressed meanwhile are for the next list: not echoed, and Enter stays what it is. Not where a line is
         # read as the terminal lets it be edited: it would have no end.
@@ -206,7 +234,7 @@ def choose(interpreter: OpenInterpreter, others: Sequence[Choice] = ()) -> Choic
 
 
 def start_again(interpreter: OpenInterpreter, program: str, model: str) -> bool:
-    """Start a program as an earlier choice did, and use that model; False if it is not there any more."""
+    """Start a program as an earlier choice did, and use that model; False if it no longer exists."""
     for choice in _startable([]):
         if choice.program == program:
             choice.take(interpreter, model)
@@ -238,12 +266,12 @@ def _builtin() -> Iterator[Choice]:
     installed = engine.is_installed()
     for row in weights.WEIGHTS:
         here = weights.is_here(row)
-        state = "on this machine" if here else f"{_gigabytes(row.size)} to download"
+        state = "on this machine" if here else f"{row.size / 1e9:.1f} GB to download"
         label = f"built-in  {row.title} ({state})"
         yield Choice(label, partial(_use_builtin, what=row), here and installed)
     for file in weights.own_files():
         yield Choice(f"built-in  {file.name}", partial(_use_builtin, what=file), installed)
-    yield Choice("built-in  A GGUF file of yours", _ask_for_file)
+    yield Choice("built-in  Your own GGUF file", _ask_for_file)
 
 
 # -- taking a choice -----------------------------------------------------------------------------------------------
@@ -258,50 +286,51 @@ def _use_server_model(interpreter: OpenInterpreter, server: servers.Server, mode
 def _get_for_ollama(interpreter: OpenInterpreter, server: servers.Server) -> None:
     had = {model.name for model in server.models}
     names = [name for name in SUGGESTED if name not in had]
-    rows = [*names, "Another one: type its name (they are listed at https://ollama.com/library)"]
-    number = choose_row("Which model should Ollama get?", rows, plain=interpreter.plain_text_display)
+    rows = [*names, "Another one: type its name (see https://ollama.com/library)"]
+    number = choose_row("Which model should Ollama download?", rows, plain=interpreter.plain_text_display)
     name = names[number] if number < len(names) else ask_plainly("Model: ")
     if not name:
         raise LocalServerError("No model was named.")
     _check_online(interpreter)
     pulled = ollama.pull(server.kind.address, name)
-    show_download(name, (weights.Progress(step.done, step.total, "") for step in pulled))
+    show_download(name, (weights.Progress(done, total) for done, total in pulled))
     _use_server_model(interpreter, server, servers.Model(name))
 
 
 def _start(interpreter: OpenInterpreter, wanted: str = "", *, start: Callable[[], engine.StartedServer]) -> None:
-    print("Starting it; it ends with this program.")
+    print("Starting it. It stops when this program exits.")
     started = start()
     server = servers.look(started.kind)
     if server is None:
         started.child.close()
-        raise LocalServerError(f"{started.kind.title} was started and does not tell its models.")
+        raise LocalServerError(f"{started.kind.title} was started but does not list its models.")
     known = [model for model in server.models if server.model_string(model) == wanted] or server.models
     if len(known) == 1:
         _use_server_model(interpreter, server, known[0])
     elif known:
         labels = [_model_label(server, model) for model in server.models]
-        number = choose_row(_QUESTION, labels, _LEAVES, interpreter.plain_text_display)
+        number = choose_row(_QUESTION, labels, _TO_EXIT, interpreter.plain_text_display)
         _use_server_model(interpreter, server, server.models[number])
     else:
         _get_for_ollama(interpreter, server)
 
 
 def _use_builtin(interpreter: OpenInterpreter, what: weights.Weights | Path) -> None:
+    engine.check_system()
     if not engine.is_installed():
         _check_online(interpreter)
         command = engine.install_command()
-        print(fitting("The built-in model needs llama.cpp, which comes as a ready-made package:"))
+        print(fitting("The built-in model needs llama.cpp. To install it:"))
         print(f"  {' '.join(command)}")
         if not sys.stdin.isatty() or ask_plainly("Install it now? [Y/n] ").strip().lower() not in ("", "y", "yes"):
-            raise LocalServerError(f"Not installed. To do it yourself, run: {' '.join(command)}")
+            raise LocalServerError(f"Not installed. To install it yourself, run: {' '.join(command)}")
         installer = processes.start(command, stdout=1, stderr=2)
         try:
             failed = installer.wait()
         finally:
             processes.kill(installer)
         if failed or not engine.is_installed():
-            raise LocalServerError("The installation did not work; what went wrong stands above.")
+            raise LocalServerError("The installation failed. See the output above.")
     if isinstance(what, weights.Weights) and not weights.is_here(what):
         _check_online(interpreter)
         show_download(what.file, weights.download(what, weights.models_folder()))
@@ -316,7 +345,7 @@ def _use_builtin(interpreter: OpenInterpreter, what: weights.Weights | Path) -> 
 
 def _check_online(interpreter: OpenInterpreter) -> None:
     if interpreter.offline:
-        raise LocalServerError("Nothing is downloaded while `offline` is set.")
+        raise LocalServerError("Can't download anything while `offline` is set.")
 
 
 def _ask_for_file(interpreter: OpenInterpreter) -> None:
@@ -328,10 +357,6 @@ def _ask_for_file(interpreter: OpenInterpreter) -> None:
 
 
 def _model_label(server: servers.Server, model: servers.Model) -> str:
-    notes = [_gigabytes(model.size)] if model.size else []
+    notes = [f"{model.size / 1e9:.1f} GB"] if model.size else []
     notes += ["loaded"] if model.is_loaded else []
     return f"{server.kind.title}  {model.name}" + (f" ({', '.join(notes)})" if notes else "")
-
-
-def _gigabytes(size: int) -> str:
-    return f"{size / 1e9:.1f} GB"

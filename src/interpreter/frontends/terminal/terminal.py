@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import select
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from threading import Thread
 from typing import TYPE_CHECKING
 
 from interpreter.app.own_blocks import is_unfinished
@@ -15,11 +14,13 @@ from interpreter.console_text import PROSE, visible
 from interpreter.frontends.terminal.keyboard import TurnKeyboard, TypeAhead
 from interpreter.frontends.terminal.render.ansi import program_text, wrapped
 from interpreter.frontends.terminal.render.plain import PlainDisplay
-from interpreter.frontends.terminal.tty import BACKGROUND, Tty, answers_queries
+from interpreter.frontends.terminal.tty import BACKGROUND, Tty, answers_queries, early_keys, notification
+from interpreter.sigint import in_main_thread
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.app.checkpoints import Forks
+    from interpreter.app.conversations import UndoableReset
     from interpreter.errors import InterpreterError
     from interpreter.frontends.terminal.prompt import Prompt
     from interpreter.frontends.terminal.render.display import Display
@@ -39,6 +40,7 @@ class Terminal:
         self.interrupted = False  # the last turn was ended by Ctrl-C
         self.forks: Forks | None = None  # where the user has forked
         self.shown_rules: set[str] = set()  # of projects, that the user was asked about
+        self.reset: UndoableReset | None = None  # the last %reset, which %undo can take back
         self.left = False  # the user has said that it is enough
         self.failed = False  # a turn ended with an error
         self.problem: InterpreterError | None = None  # the error, if it is one of ours
@@ -54,9 +56,8 @@ class Terminal:
             if self.plain:
                 self._display = PlainDisplay(tty.write, self._plain_colors, begun=tty.can_show)
                 return self._display
-            from interpreter.frontends.terminal.render.display import Display
+            from interpreter.frontends.terminal.render.display import Display, Screen
             from interpreter.frontends.terminal.render.images import Pictures
-            from interpreter.frontends.terminal.render.screen import Screen
             from interpreter.frontends.terminal.render.theme import Theme, color_depth, has_links
 
             theme = Theme(tty.color, tty.unicode, color_depth(os.environ), has_links(os.environ))
@@ -88,8 +89,7 @@ class Terminal:
 
     def query(self, queries: str) -> list[bytes]:
         """The terminal's answers. Keys that are typed meanwhile are kept."""
-        in_main_thread = threading.current_thread() is threading.main_thread()
-        if self._mute or not in_main_thread or not self.tty.in_foreground:
+        if self._mute or not in_main_thread() or not self.tty.in_foreground:
             return []
         if self.busy is None:
             with self.tty.keys(marks=False):
@@ -100,20 +100,46 @@ class Terminal:
         self._mute = not answers  # then it is never asked again
         return answers
 
+    @contextmanager
+    def early_keys(self) -> Iterator[None]:
+        """For the first prompt: keep what was typed before it. A line that was ended with Enter is sent."""
+        self.typed.feed(early_keys())
+        if self.plain or not self.tty.in_foreground or not in_main_thread():
+            yield
+            return
+        with self.tty.keys(marks=False):
+            if self.tty.has_typed():
+                # The terminal was still in line mode, where Enter is a line feed.
+                self.typed.feed(os.read(self.tty.stdin.fileno(), 65536).replace(b"\n", b"\r"))
+            yield
+
     def error(self, text: str) -> None:
-        """Say what went wrong."""
         self.failed = True
         self.tell(text, "error")
         if self.tty.can_show:
             self.display.finish()
 
     def tell(self, text: str, style: str = "hint") -> None:
-        """Show a line of ours; it does not go into piped output."""
+        """Show one of our own lines; it does not go into piped output."""
         if self.tty.can_show:
             self.display.line(text, style)
         else:
             self.display.finish()
             print(visible(text, PROSE), file=sys.stderr)
+
+    def notify(self, interpreter: OpenInterpreter, words: str, seconds: float) -> None:
+        """Ring the bell, set the title and, if wanted, show a notification: the user has waited for long."""
+        after = interpreter.notify_after
+        if not after or seconds < after or not self.tty.can_draw:
+            return
+        text = f"Open Interpreter: {words}"
+        shown = f"\x1b]2;{text}\a" if answers_queries(os.environ) else ""
+        if interpreter.notify_by == "desktop":
+            sequence = notification(os.environ)
+            shown += sequence.format(text) if sequence else ""
+            if not sequence:
+                Thread(target=interpreter.computer.os.notify, args=(text,), name="notify", daemon=True).start()
+        self.tty.write(f"{shown}\a")
 
     def ask(self, question: str, password: bool = False, guarded: bool = False) -> str | None:
         """One line from the user, None at the end of input; `guarded`: nothing typed before may answer it."""
@@ -121,12 +147,13 @@ class Terminal:
         pause = self.busy.paused("asking", guarded) if self.busy else nullcontext()
         with pause, self.display.asking() as begun:
             if guarded:
+                self.typed.feed(early_keys())
                 tty.discard_typed()
                 question, width = visible(question), tty.size()[0]
                 if len(question) >= width:
                     question = "\n".join(wrapped(question.rstrip(), width - 2)) + " "
             question = begun + program_text(question, self.colors)
-            if in_notebook():
+            if in_notebook() or (sys.platform == "win32" and password and tty.can_type):
                 from getpass import getpass
 
                 try:
@@ -147,7 +174,7 @@ class Terminal:
                 self.unanswered = self.unanswered or not tty.can_type
                 tty.write("\n")
                 return None
-            if tty.can_type and not is_hidden and select.select([tty.stdin], [], [], 0)[0]:
+            if tty.can_type and not is_hidden and tty.has_typed():
                 # More than a line at once was pasted, not typed: it is no answer to this question.
                 tty.discard_typed()
                 return "\n"
@@ -160,6 +187,12 @@ class Terminal:
         except KeyboardInterrupt:
             return False
         return answer is not None and answer.strip().lower() in ("y", "yes")
+
+    def discard_reset(self) -> None:
+        """Discard the last %reset, which can then no longer be undone."""
+        before, self.reset = self.reset, None
+        if before is not None:
+            before.discard()
 
     @contextmanager
     def suspended(self) -> Iterator[None]:

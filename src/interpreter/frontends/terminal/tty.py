@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import atexit
-import fcntl
 import os
 import re
 import select
 import struct
 import sys
-import termios
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, TextIO
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+    import termios
 
 PASTE_ON, PASTE_OFF = "\x1b[?2004h", "\x1b[?2004l"
 
@@ -43,7 +47,8 @@ class Tty:
         self.stdout = stdout or sys.stdout
         self.can_type = _is_tty(self.stdin)
         self.can_show = _is_tty(self.stdout)
-        self.dumb = os.environ.get("TERM", "dumb") in ("", "dumb", "unknown")
+        # On Windows nothing reads single keys, so nothing is drawn: lines go in and come out.
+        self.dumb = sys.platform == "win32" or os.environ.get("TERM", "dumb") in ("", "dumb", "unknown")
         self._key_mode: list[object] | None = None  # while it is on
 
     def type_at_terminal(self) -> None:
@@ -69,7 +74,6 @@ class Tty:
         return encoding.lower().replace("-", "").startswith("utf")
 
     def size(self) -> tuple[int, int]:
-        """Columns and lines."""
         try:
             columns, lines = os.get_terminal_size(self.stdout.fileno())
         except (OSError, ValueError):
@@ -97,20 +101,32 @@ class Tty:
 
     def read_line(self) -> str:
         """A line, edited by the terminal itself; empty at the end of input."""
+        _early.close()
         try:
             return self.stdin.readline()
         except KeyboardInterrupt:
             self.write("\n")  # the terminal has shown ^C
             raise
 
+    def has_typed(self) -> bool:
+        """Whether there are keys that have not been read yet."""
+        if sys.platform == "win32":
+            return msvcrt.kbhit()
+        return bool(select.select([self.stdin], [], [], 0)[0])
+
     def discard_typed(self) -> None:
         """Throw away keys that have not been read yet."""
-        if self.can_type:
+        if sys.platform == "win32":
+            while self.can_type and msvcrt.kbhit():
+                msvcrt.getwch()
+        elif self.can_type:
             termios.tcflush(self.stdin.fileno(), termios.TCIFLUSH)
 
     @property
     def in_foreground(self) -> bool:
-        """Whether we may change the mode: a job in the background would be stopped for it."""
+        """Whether we may change the mode: a job in the background would be stopped for it. On Windows never."""
+        if sys.platform == "win32":
+            return False
         try:
             return self.can_type and os.tcgetpgrp(self.stdin.fileno()) == os.getpgrp()
         except OSError:
@@ -142,6 +158,7 @@ class Tty:
     @contextmanager
     def hidden(self) -> Iterator[None]:
         """Do not echo the line that is typed now."""
+        _early.close()
         mode = termios.tcgetattr(self.stdin.fileno())
         mode[3] &= ~termios.ECHO
         with self._mode(mode):
@@ -184,6 +201,38 @@ class Tty:
         return _ANSWER.findall(data), _BEGUN.sub(b"", _ANSWER.sub(b"", data))
 
 
+# -- keys before the first prompt ------------------------------------------------------------------------------------
+
+_early = ExitStack()  # the mode of the terminal until then
+_early_keys = bytearray()
+
+
+def hide_early_keys() -> None:
+    """Keep what is typed from here to the first prompt; what the terminal has shown of it so far is erased."""
+    tty = Tty()
+    if not (tty.in_foreground and tty.can_draw):
+        return
+    _early.enter_context(tty.keys(marks=False))
+    _early.callback(lambda: _early_keys.extend(_unread(tty)))
+    if typed := _unread(tty):
+        _early_keys.extend(typed.replace(b"\n", b"\r"))  # in line mode, Enter is a line feed
+        width = tty.size()[0]
+        rows = sum(len(line.decode("utf-8", "replace")) // width for line in typed.split(b"\n")) + typed.count(b"\n")
+        tty.write("\r" + (f"\x1b[{rows}A" if rows else "") + "\x1b[J")
+
+
+def early_keys() -> bytes:
+    """What was typed until now; the terminal is as it was before."""
+    _early.close()
+    typed = bytes(_early_keys)
+    _early_keys.clear()
+    return typed
+
+
+def _unread(tty: Tty) -> bytes:
+    return os.read(tty.stdin.fileno(), 65536) if tty.has_typed() else b""
+
+
 def prompt_toolkit_options(tty: Tty) -> dict[str, Any]:
     """Input, output and colours for an application of prompt_toolkit."""
     from prompt_toolkit.input import create_input
@@ -201,6 +250,18 @@ def prompt_toolkit_options(tty: Tty) -> dict[str, Any]:
 def answers_queries(environ: Mapping[str, str]) -> bool:
     """Whether the terminal is of a kind that answers queries."""
     return bool(environ.get("TMUX")) or not environ.get("TERM", "").startswith(_MUTE)
+
+
+def notification(environ: Mapping[str, str]) -> str:
+    """The sequence by which this terminal shows a text as a notification of the desktop; empty if none is known."""
+    term, program = environ.get("TERM", ""), environ.get("TERM_PROGRAM", "")
+    if environ.get("TMUX") or term.startswith(("screen", "tmux")):
+        return ""  # it would stop there
+    if environ.get("KITTY_WINDOW_ID") or term == "xterm-kitty":
+        return "\x1b]99;;{}\x1b\\"
+    if program in ("iTerm.app", "WezTerm", "ghostty"):
+        return "\x1b]9;{}\x1b\\"
+    return "\x1b]777;notify;Open Interpreter;{}\x1b\\" if term.startswith(("foot", "rxvt")) else ""
 
 
 def _set_mode(fd: int, mode: list[object]) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from interpreter.llm.local.weights import Progress as DownloadProgress
 
-_SEARCH_HELP = "Type to search; arrow keys and Enter; Escape leaves."
+_SEARCH_HELP = "Type to search. Arrow keys and Enter to pick, Escape to cancel."
 
 
 def choose_row(question: str, rows: Sequence[str], leaving: str = "", plain: bool = False) -> int:
@@ -31,7 +31,7 @@ def choose_row(question: str, rows: Sequence[str], leaving: str = "", plain: boo
         print("\n".join(wrapped(question, width)))
         for number, row in enumerate(rows, 1):
             print("\n".join(wrapped(f"{number:>3}. {row}", width, hanging=3)))
-        while answer := ask_plainly(f"Its number (Enter alone {leaving or 'takes none'}): ").strip():
+        while answer := ask_plainly(f"Number (Enter {leaving or 'to skip'}): ").strip():
             if answer.isdecimal() and 0 < int(answer) <= len(rows):
                 return int(answer) - 1
         raise KeyboardInterrupt
@@ -42,7 +42,7 @@ def choose_row(question: str, rows: Sequence[str], leaving: str = "", plain: boo
         return get_app().output.get_size().columns
 
     def heading() -> str:
-        hint = f" Arrow keys and Enter; Escape {leaving}." if leaving else ""
+        hint = f" Arrow keys and Enter to pick, Escape {leaving}." if leaving else ""
         return "\n".join(wrapped(f"{question}{hint}\n", columns() - 1))
 
     def draw(number: int) -> str:
@@ -99,7 +99,7 @@ class _MarkedRows:
                 out.append(("[SetCursorPosition]", ""))
             sign, style = (">", "bold") if place == self.place else (" ", "")
             out.append((style, f"{sign} {self._draw(number)}\n"))
-        return out or [("", "  Nothing has these words.\n")]
+        return out or [("", "  No matches.\n")]
 
     def keys(self, steps: dict[str, int], leave: str) -> KeyBindings:
         """Keys that move by these steps, Enter to take, and Ctrl-C, Escape and `leave` to leave."""
@@ -149,16 +149,21 @@ def show_download(name: str, steps: Iterable[DownloadProgress]) -> None:
         TransferSpeedColumn,
     )
 
+    # The names are printed above the bar, so that it fits 80 columns.
     description = TextColumn("{task.description}", markup=False)
-    columns = (description, BarColumn(), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    columns = (description, BarColumn(20), DownloadColumn(), TransferSpeedColumn(), TimeRemainingColumn())
+    announced, quarters = "", 0
     with Progress(*columns) as bar:
-        task = bar.add_task(visible(name), total=None)
-        origin = name
+        task = bar.add_task("waiting", total=None)
         for step in steps:
-            origin = f"{name} from {step.source}" if step.source else name
-            text = origin if step.step == "downloading" else f"{name}: {step.step}"
-            bar.update(task, description=visible(text), completed=step.done, total=step.total or None)
-        bar.update(task, description=visible(origin))
+            source = f" from {step.source}" if step.source else ""
+            if step.step == "downloading" and announced != (announced := f"{name}{source}"):
+                verb = "Resuming" if step.done else "Downloading"
+                bar.console.print(fitting(f"{verb} {announced}. If it stops, the next start resumes it."), markup=False)
+            if not bar.console.is_terminal and step.total and step.done * 4 // step.total > quarters:
+                quarters = step.done * 4 // step.total  # a pipe gets a few lines, and no bar before the end
+                bar.console.print(f"{25 * quarters}%")
+            bar.update(task, description=visible(step.step), completed=step.done, total=step.total or None)
 
 
 def fitting(text: str) -> str:

@@ -17,18 +17,18 @@ from interpreter.console_text import OUTPUT, ConsoleText, visible
 
 USAGE = """\
 Usage: wtf [flags] [question]     explain the command that failed last, and offer a fix
-       command 2>&1 | wtf         explain what the command says
-       wtf --show                 print what would be told to the model, and end
+       command 2>&1 | wtf         explain the command's output
+       wtf --show                 print what would be sent to the model, and exit
        wtf --record [command]     run your shell so that wtf can see the end of its output
        wtf --help
 
-wtf knows the last failed command from a hook in your shell. Put this into ~/.bashrc (or ~/.zshrc, with zsh):
+wtf learns about the last failed command from a hook in your shell. Add this to ~/.bashrc (or ~/.zshrc, with zsh):
 
     eval "$(interpreter --shell-hook bash)"
 
-Flags are those of `interpreter`, such as --model and --profile."""
+wtf takes the same flags as `interpreter`, such as --model and --profile."""
 _NOTHING = """\
-wtf does not know of a failed command. Its hook is not in this shell, or nothing has failed yet. Put this into
+There is no failed command to explain. Either no command has failed yet, or the hook is not in this shell. Add this to
 ~/.bashrc (or ~/.zshrc, with zsh) and open a new shell:
 
     eval "$(interpreter --shell-hook bash)\""""
@@ -74,14 +74,15 @@ def hook(shell: str) -> str:
 
 def _run(arguments: list[str]) -> int:
     """Ask the model, and run what it proposes if the user says yes. Nothing is kept."""
-    if arguments[:1] == ["--record"]:
-        from interpreter.frontends.wtf.recorder import record
+    match arguments:
+        case ["--record", *command]:
+            from interpreter.frontends.wtf.recorder import record
 
-        return record(arguments[1:])
-    if arguments[:1] in (["--help"], ["-h"]):
-        print(USAGE)
-        return 0
-    from interpreter.frontends.start import configured, piped_text, say
+            return record(command)
+        case ["--help" | "-h", *_]:
+            print(USAGE)
+            return 0
+    from interpreter.frontends.start import configured, end, piped_text, say
 
     piped = piped_text() if sys.stdin is not None and not sys.stdin.isatty() else ""
     failure = last_failure(os.environ, piped)
@@ -119,8 +120,7 @@ def _run(arguments: list[str]) -> int:
     try:
         return say(terminal, interpreter, Said("", message_for(failure, parsed.message or "")))
     finally:
-        if "computer" in vars(interpreter):
-            interpreter.computer.terminate()
+        end(interpreter)
 
 
 def message_for(failure: Failure, question: str = "") -> str:
@@ -140,7 +140,7 @@ def message_for(failure: Failure, question: str = "") -> str:
         if source := _source_lines(failure.output, failure.folder or os.getcwd()):
             parts.append(f"From its source, {source}")
     else:
-        parts.append("Its output is not known.")
+        parts.append("Its output is unknown.")
     parts.append(f"This is {platform.system()} {platform.machine()}, the shell is {failure.shell or 'not known'}.")
     parts.append(question or "What went wrong, and how do I fix it?")
     return redact("\n\n".join(parts))

@@ -6,7 +6,6 @@ import os
 import signal
 import sys
 import tempfile
-import termios
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -48,9 +47,11 @@ def read_recording(path: str) -> bytes:
 def record(command: Sequence[str]) -> int:
     """Run the shell, or another program, until it ends; its exit code."""
     if os.environ.get(RECORDING):
-        raise UsageError("This shell is being recorded already.")
-    if not (sys.stdin.isatty() and sys.stdout.isatty()):
-        raise UsageError("--record needs a terminal.")
+        raise UsageError("This shell is already being recorded.")
+    if sys.platform == "win32" or not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise UsageError("--record needs a terminal, on Linux or macOS.")
+    import termios
+
     recording = Recording()
     terminals: list[int] = []
 

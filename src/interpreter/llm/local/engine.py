@@ -33,6 +33,12 @@ _LOG_KEPT = 4000
 _LONGEST_END = 5.0
 
 
+def check_system() -> None:
+    """EngineError where programs cannot be supervised."""
+    if sys.platform == "win32":
+        raise EngineError("Open Interpreter can't start a model on Windows. Start Ollama or LM Studio yourself.")
+
+
 class Child:
     """Runs `argv` under a supervisor that kills it, and all it started, when our end of a socket closes.
 
@@ -41,6 +47,7 @@ class Child:
     """
 
     def __init__(self, argv: Sequence[str], env: Mapping[str, str] | None = None) -> None:
+        check_system()
         self.data, data = socket.socketpair()
         self._control, control = socket.socketpair()
         self._log: BinaryIO = tempfile.TemporaryFile()  # noqa: SIM115 - closed with the child
@@ -61,7 +68,6 @@ class Child:
 
     @property
     def alive(self) -> bool:
-        """Whether the program is still running."""
         try:
             return self.data.recv(1, socket.MSG_DONTWAIT | socket.MSG_PEEK) != b""
         except BlockingIOError:
@@ -107,7 +113,7 @@ class Engine:
 
 
 _engines: dict[tuple[Path, int], Engine] = {}
-_starting = threading.Lock()
+_starting = threading.RLock()
 
 
 def running(weights: Path, context: int | None = None, watch: Watch | None = None) -> Engine:
@@ -120,8 +126,7 @@ def running(weights: Path, context: int | None = None, watch: Watch | None = Non
         engine = _engines.get(wanted)
         if engine is not None and engine.child.alive:
             return engine
-        for other in list(_engines):
-            _engines.pop(other).child.close()  # two models at once may not fit into memory
+        stop_all()  # two models at once may not fit into memory
         _engines[wanted] = start(weights, wanted[1], watch)
         return _engines[wanted]
 
@@ -172,8 +177,8 @@ def start(weights: Path, context: int = CONTEXT, watch: Watch | None = None) -> 
             log = child.last_words().splitlines()
             reason = next((line.partition(" E ")[2] for line in log if " E " in line), "") or "\n".join(log[-3:])
             raise EngineError(
-                f"The built-in engine could not load {weights.name}. Is the file whole, is there enough memory, "
-                f"and is {PACKAGE} new enough for this model?",
+                f"The built-in engine could not load {weights.name}. Check that the file is complete, that there is "
+                f"enough memory, and that {PACKAGE} is recent enough for this model.",
                 detail=reason or answer.get("detail", ""),
             )
     except BaseException:
@@ -204,9 +209,9 @@ def _check(weights: Path) -> None:
         with open(weights, "rb") as file:
             is_gguf = file.read(len(_MAGIC)) == _MAGIC
     except OSError as error:
-        raise EngineError(f"The model file {weights} cannot be read: {error.strerror}.") from error
+        raise EngineError(f"Can't read the model file {weights}: {error.strerror}.") from error
     if not is_gguf:
-        raise EngineError(f"{weights} is not a GGUF file, which is what llama.cpp reads.")
+        raise EngineError(f"{weights} is not a GGUF file, the format that llama.cpp needs.")
 
 
 _LONGEST_START = 120.0
@@ -215,21 +220,16 @@ _CHECK_EVERY = 0.1
 
 @dataclass
 class StartedServer:
-    """A server that we started."""
-
     kind: Kind
     child: Child
 
 
 def ollama_program() -> str | None:
-    """Ollama's program, if it is installed."""
     return processes.which("ollama")
 
 
 def llamafiles() -> list[Path]:
-    """The llamafiles in the models folder."""
-    folder = models_folder()
-    return sorted(folder.glob("*.llamafile")) if folder.is_dir() else []
+    return sorted(models_folder().glob("*.llamafile"))
 
 
 def start_ollama(kind: Kind, program: str) -> StartedServer:
@@ -259,7 +259,7 @@ def _start(kind: Kind, argv: list[str], env: Mapping[str, str] | None = None) ->
         if not child.alive or time.monotonic() > deadline:
             said = child.last_words()[-1000:]
             child.close()
-            raise LocalServerError(f"{kind.title} was started and does not answer at {kind.address}.", detail=said)
+            raise LocalServerError(f"{kind.title} was started but does not answer at {kind.address}.", detail=said)
         time.sleep(_CHECK_EVERY)
     return StartedServer(kind, child)
 

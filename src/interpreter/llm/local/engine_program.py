@@ -18,7 +18,8 @@ def main(fd: int) -> None:
         lines = host.makefile("rwb")
         orders = json.loads(lines.readline())
         try:
-            told = serve(orders)
+            server = serve(orders)  # it stops when it is collected
+            told = {"event": "ready", "address": server.listening_address}
         except (RuntimeError, ValueError, ImportError) as error:
             told = {"event": "failed", "detail": str(error)}
         lines.write(json.dumps(told).encode() + b"\n")
@@ -27,7 +28,7 @@ def main(fd: int) -> None:
     os._exit(0)  # its threads need no farewell
 
 
-def serve(orders: dict[str, Any]) -> dict[str, Any]:
+def serve(orders: dict[str, Any]) -> Any:
     """Load the model and begin to serve it; its threads keep running."""
     import xllamacpp
 
@@ -35,6 +36,7 @@ def serve(orders: dict[str, Any]) -> dict[str, Any]:
     params.model.path = orders["weights"]
     params.model_alias = {orders["name"]}
     params.n_ctx = orders["context"]
+    params.n_batch = 256  # tokens between two reports of progress; a larger one is no faster on a processor
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.api_keys = [orders["key"]]
@@ -45,13 +47,8 @@ def serve(orders: dict[str, Any]) -> dict[str, Any]:
     params.ui = False
     params.offline = True
     params.verbosity = 1
-    server = xllamacpp.Server(params)
-    global _kept
-    _kept = server  # it stops when it is collected
-    return {"event": "ready", "address": server.listening_address}
+    return xllamacpp.Server(params)
 
-
-_kept: Any = None
 
 if __name__ == "__main__":
     main(int(sys.argv[1]))

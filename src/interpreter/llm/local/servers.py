@@ -10,19 +10,15 @@ from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from interpreter.errors import BrokenStreamError, LocalServerError
 from interpreter.llm import ollama
 from interpreter.llm.failures import MALFORMED
-from interpreter.llm.http import fetch_json, plain_client
+from interpreter.llm.http import fetch_json
 from interpreter.llm.model_profile import size_of
 from interpreter.llm.providers import Endpoint, resolve
-
-if TYPE_CHECKING:
-    import httpx
-
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -32,17 +28,22 @@ _CONNECT = 0.5
 _ANSWER = 3.0
 _ANSWERS = 10.0  # of many requests
 _THREADS = 8
+_WINDOW_FIELDS = ("max_model_len", "loaded_context_length", "context_length", "max_context_length")
 _LARGEST_NUMBER = 2**63  # of what a server says about a model; JSON also has infinity
 
 
 @dataclass(frozen=True)
 class Model:
-    """A model that a server has; `context` is the longest conversation it takes, if the server says."""
+    """A model that a server has, and what the server says about it.
+
+    `context` is the longest conversation it takes, `size` the bytes of its file, `billions` the number of parameters.
+    """
 
     name: str
     context: int | None = None
     size: int | None = None
     is_loaded: bool = False
+    billions: float | None = None
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Kind:
 
 @dataclass(frozen=True)
 class Server:
-    """A server that answers. `problem` tells the user why its models are not known."""
+    """A server that answers. `problem` says why its models are unknown."""
 
     kind: Kind
     models: tuple[Model, ...] = ()
@@ -104,7 +105,7 @@ def find(
 
 
 def _at_once(ask: Callable[[S], T], items: Sequence[S], seconds: float) -> list[T | None]:
-    """What is answered for each item in time; None for the rest, which nobody waits for, nor for Ctrl-C."""
+    """The answer for each item; None where it takes too long. Neither that nor Ctrl-C waits for the threads."""
     from concurrent.futures import Future, wait
 
     answers: list[Future[T]] = [Future() for _ in items]
@@ -129,33 +130,27 @@ def _at_once(ask: Callable[[S], T], items: Sequence[S], seconds: float) -> list[
 
 
 def look(kind: Kind, environ: Mapping[str, str] = os.environ, timeout: float = _ANSWER) -> Server | None:
-    """The server of this kind, if there is one."""
     import httpx
 
     key = environ.get(kind.key_variable) if kind.key_variable else None
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     try:
-        with plain_client(httpx.Timeout(timeout, connect=_CONNECT), headers) as client:
-            models = _LISTS.get(kind.name, _openai_models)(lambda path: _get(client, kind.address + path))
+        models = _LISTS.get(kind.name, _openai_models)(lambda path: _get(kind.address + path, headers, timeout))
     except _Locked:
-        return Server(kind, problem=f"{kind.title} wants its key: set {kind.key_variable or 'api_key'}.")
-    except (httpx.HTTPError, _NotThere, *MALFORMED):
+        return Server(kind, problem=f"{kind.title} requires its key. Set {kind.key_variable or 'api_key'}.")
+    except (httpx.HTTPError, *MALFORMED):
         return None
-    problem = "" if models else f"{kind.title} is running and has no model yet."
+    problem = "" if models else f"{kind.title} is running but has no model yet."
     return Server(kind, tuple(models), problem)
-
-
-class _NotThere(Exception):
-    """Something answers that is not a model server."""
 
 
 class _Locked(Exception):
     """The server wants a key."""
 
 
-def _get(client: httpx.Client, url: str) -> dict[str, Any]:
+def _get(url: str, headers: Mapping[str, str], seconds: float = _ANSWER) -> dict[str, Any]:
     """The answer; empty from a server that does not have this path."""
-    status, answer = fetch_json(client, "GET", url, _ANSWER)
+    status, answer = fetch_json("GET", url, seconds, headers=headers, connect=_CONNECT)
     if status in (401, 403):
         raise _Locked
     return answer if status < 300 else {}
@@ -164,27 +159,38 @@ def _get(client: httpx.Client, url: str) -> dict[str, Any]:
 def _rows(answer: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
     rows = answer.get(key)
     if not isinstance(rows, list):
-        raise _NotThere
+        raise ValueError("this is not a list of models")
     return [row for row in rows if isinstance(row, dict)]
 
 
+def _model(row: Mapping[str, Any]) -> Model:
+    """A row of OpenAI's list, with what vLLM, llama.cpp and LM Studio add to it."""
+    meta = row["meta"] if isinstance(row.get("meta"), dict) else {}
+    windows = [row.get(name) for name in _WINDOW_FIELDS] + [meta.get("n_ctx")]
+    count = _number(meta.get("n_params"))
+    return Model(
+        str(row["id"]),
+        context=next(filter(None, map(_number, windows)), None),
+        size=_number(meta.get("size")),
+        is_loaded=row.get("state") == "loaded",
+        billions=count / 1e9 if count else size_of(str(row.get("root") or "")),
+    )
+
+
 def _openai_models(ask: _Get) -> list[Model]:
-    return [
-        Model(str(row["id"]), context=_number(row.get("max_model_len")))
-        for row in _rows(ask("/v1/models"), "data")
-        if row.get("id") and not _embeds(str(row["id"]))
-    ]
+    rows = _rows(ask("/v1/models"), "data")
+    return [_model(row) for row in rows if row.get("id") and not _embeds(str(row["id"]))]
 
 
 def _llama_cpp_models(ask: _Get) -> list[Model]:
     """The one model it serves, with the window it was started with."""
-    window = _number((ask("/props").get("default_generation_settings") or {}).get("n_ctx"))
-    models = []
-    for row in _rows(ask("/v1/models"), "data"):
-        meta = row.get("meta") or {}
-        context = _number(meta.get("n_ctx")) or window
-        models.append(Model(str(row.get("id")), context, _number(meta.get("size")), is_loaded=True))
-    return models
+    models = _openai_models(ask)
+    return [replace(model, context=model.context or _started_with(ask("/props")), is_loaded=True) for model in models]
+
+
+def _started_with(props: Mapping[str, Any]) -> int | None:
+    settings = props.get("default_generation_settings")
+    return _number(settings.get("n_ctx")) if isinstance(settings, dict) else None
 
 
 def _lm_studio_models(ask: _Get) -> list[Model]:
@@ -192,15 +198,7 @@ def _lm_studio_models(ask: _Get) -> list[Model]:
     rows = ask("/api/v0/models").get("data")
     if not isinstance(rows, list):
         return _openai_models(ask)
-    return [
-        Model(
-            str(row["id"]),
-            context=_number(row.get("loaded_context_length")) or _number(row.get("max_context_length")),
-            is_loaded=row.get("state") == "loaded",
-        )
-        for row in rows
-        if row.get("type") in ("llm", "vlm")
-    ]
+    return [_model(row) for row in rows if row.get("type") in ("llm", "vlm")]
 
 
 def _ollama_models(ask: _Get) -> list[Model]:
@@ -248,7 +246,6 @@ def _embeds(name: str) -> bool:
 
 BUILTIN = "builtin"
 OLLAMA_WIRE = "ollama"
-_WINDOW_FIELDS = ("max_model_len", "loaded_context_length", "context_length", "max_context_length")
 
 
 class LocalServers:
@@ -258,8 +255,8 @@ class LocalServers:
         self._wait = wait  # for what a server says, or until the user does not want it any more
         self._ollama_models: dict[tuple[str, str], ollama.Shown] = {}
         self._not_ollama: set[str] = set()
-        self._windows: dict[tuple[str, str], int | None] = {}
-        self._rows: dict[tuple[str, str], dict[str, Any]] = {}
+        self._models: dict[tuple[str, str], Model] = {}  # of other servers
+        self._windows: dict[tuple[str, str], int | None] = {}  # of these models
 
     def ready(
         self, endpoint: Endpoint, window: int | None = None, watch: Watch | None = None
@@ -301,13 +298,8 @@ class LocalServers:
             return wanted
         key = (endpoint.base_url, endpoint.model)
         if key not in self._windows:
-            row = self._row(endpoint)
-            listed = [row.get(name) for name in _WINDOW_FIELDS] + [row["meta"].get("n_ctx")]
-            window = next(filter(None, map(_number, listed)), None)
-            if window is None:
-                props = self._ask(endpoint, _root(endpoint) + "/props").get("default_generation_settings")
-                window = _number(props.get("n_ctx")) if isinstance(props, dict) else None
-            self._windows[key] = window
+            listed = self._model(endpoint).context
+            self._windows[key] = listed or _started_with(self._ask(endpoint, _root(endpoint) + "/props"))
         return self._windows[key]
 
     def known_window(self, endpoint: Endpoint) -> int | None:
@@ -321,11 +313,7 @@ class LocalServers:
         """How many billion parameters the model has, if its server reports it or its name there contains it."""
         if shown := self._shown(endpoint):
             return size_of(shown.parameters)
-        if not _is_near(endpoint):
-            return None
-        row = self._row(endpoint)
-        count = _number(row["meta"].get("n_params"))
-        return count / 1e9 if count else size_of(str(row.get("root") or ""))
+        return self._model(endpoint).billions if _is_near(endpoint) else None
 
     def _shown(self, endpoint: Endpoint) -> ollama.Shown | None:
         """What Ollama says about the model; None if it isn't Ollama, or doesn't answer."""
@@ -346,21 +334,25 @@ class LocalServers:
                 return None
         return self._ollama_models[key]
 
-    def _row(self, endpoint: Endpoint) -> dict[str, Any]:
+    def _model(self, endpoint: Endpoint) -> Model:
+        """What another server says about the model."""
         key = (endpoint.base_url, endpoint.model)
-        if key not in self._rows:
+        if key not in self._models:
             rows = self._ask(endpoint, endpoint.base_url + "/models").get("data")
-            fitting = (row for row in rows or () if isinstance(row, dict) and row.get("id") == endpoint.model)
-            row = next(fitting, {}) if isinstance(rows, list) else {}
-            self._rows[key] = {**row, "meta": row["meta"] if isinstance(row.get("meta"), dict) else {}}
-        return self._rows[key]
+            listed = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+            found = (_model(row) for row in listed if row.get("id") == endpoint.model)
+            self._models[key] = next(found, Model(endpoint.model))
+        return self._models[key]
 
     def _ask(self, endpoint: Endpoint, url: str) -> dict[str, Any]:
+        """The answer; nothing from a server that is not there or does not have this."""
+        import httpx
+
         try:
-            answer: dict[str, Any] = self._wait(partial(_ask, endpoint, url))
-            return answer
-        except BrokenStreamError:
+            answer: dict[str, Any] = self._wait(partial(_get, url, endpoint.headers))
+        except (httpx.HTTPError, BrokenStreamError, _Locked):
             return {}
+        return answer
 
 
 def _is_ollama(endpoint: Endpoint) -> bool:
@@ -383,14 +375,3 @@ def _is_near(endpoint: Endpoint) -> bool:
 
 def _root(endpoint: Endpoint) -> str:
     return endpoint.base_url.removesuffix("/v1")
-
-
-def _ask(endpoint: Endpoint, url: str) -> dict[str, Any]:
-    """The answer; nothing from a server that is not there or does not have this."""
-    import httpx
-
-    try:
-        with plain_client(httpx.Timeout(_ANSWER, connect=_CONNECT), endpoint.headers) as client:
-            return _get(client, url)
-    except (httpx.HTTPError, _Locked):
-        return {}

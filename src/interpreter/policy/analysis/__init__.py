@@ -38,7 +38,7 @@ def analyze(
     defines: dict[str, tuple[Effect, ...]] = {}
     try:
         if described.analysis is None:
-            notes.not_known(name, f"{name or 'this'} code is not looked into", 1, "unparsed")
+            notes.not_known(name, f"what {name or 'this'} code does", 1, "unparsed")
         else:
             defines = resolve(described.analysis)(code, notes, known or {})
     except (RecursionError, MemoryError):

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import re
+import stat
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
+
+from interpreter.host.files import Folder, beneath
 
 Kind = Literal[
     "read", "write", "delete", "secret", "program", "network", "install", "database", "kill", "computer", "unknown"
 ]  # fmt: skip
 KINDS: tuple[Kind, ...] = get_args(Kind)
 Place = Literal["", "workspace", "outside", "unknown"]
+Operation = Literal["", "rename", "edit", "create"]
 
 _SHOWN = 4
 _LONGEST = 60
+_COUNTED_BYTES, _COUNTED_SECONDS = 32_000_000, 0.1  # how much of a table is read to count its rows
+_CHUNK = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,11 +42,17 @@ class Effect:
     how: str = ""
     """`tree` (a folder with all that is in it), `send` or `get` (network), `file` or `server` (database), `looks`,
     `acts` or `sends` (the computer's tools), ..."""
+    operation: Operation = ""
+    """Of a write or delete: it renames a file, changes a part of it, or makes it if it is not there."""
+
+    @property
+    def is_exact(self) -> bool:
+        """Of a path: whether it is one file or folder of the workspace, and known."""
+        return self.place == "workspace" and self.known and not re.search(r"[*?\[{]", self.full)
 
     def __str__(self) -> str:
-        """As a sentence has it."""
         if self.kind == "network" and not self.known:
-            return "somebody on the network"
+            return "an unknown host"
         what = short(self.what)
         return f"the database {what}" if self.kind == "database" and self.known else what
 
@@ -61,14 +75,10 @@ class Step:
         """Is it one command of a shell? One without effects, such as `cd`, changes nothing by itself."""
         return self.language == "shell"
 
-    @property
-    def kinds(self) -> frozenset[Kind]:
-        return frozenset(effect.kind for effect in self.effects)
-
 
 @dataclass(frozen=True)
 class Effects:
-    """All that a block would do; what is empty was not found, which is no promise."""
+    """Everything found that a block would do. An empty field means that nothing was found, not that it does nothing."""
 
     language: str
     workspace: str
@@ -97,35 +107,118 @@ class Effects:
 
     @property
     def unknown(self) -> bool:
-        """Is there something in it that its text does not tell?"""
+        """Is there something in it that static analysis can't tell?"""
         return bool(self.of("unknown"))
 
-    def lines(self) -> list[str]:
-        """A short card for the approval: at most six lines."""
-        outside = [effect for effect in self.of("read") if effect.place == "outside"]
-        hosts, packages = (_listed(effect.what for effect in self.of(kind)) for kind in ("network", "install"))
-        more = (
-            ("changes", self.of("database")),
-            ("ends", self.of("kill")),
-            ("uses", self.calls),
-            ("reads the secrets in", self.of("secret")),
-            ("reads outside the workspace:", outside),
-            ("not to be told from the text:", self.of("unknown")),
-        )
-        rows = [
-            ("writes", _listed(map(_path, self.of("write")))),
-            ("deletes", _listed(map(_path, self.deleted))),
-            ("starts", _listed(effect.what for effect in self.of("program"))),
-            ("contacts", "; ".join(filter(None, [hosts, f"installs {packages}" if packages else ""]))),
-            ("also", "; ".join(f"{words} {_listed(map(str, found))}" for words, found in more if found)),
-            ("undo", str(reversibility(self))),
+    def changes(self, look: Look | None = None) -> dict[str, list[str]]:
+        """What it does to files: verbs, each with files. What is there now decides between Creates and Overwrites."""
+        look = look or (lambda path: existing(self.workspace, path))
+        renames: dict[str, None] = {}
+        found: dict[tuple[str, str], tuple[int, str]] = {}
+        for step in self.steps:
+            targets = [each for each in step.effects if each.kind == "write" and each.operation == "rename"]
+            for effect in step.effects:
+                if effect.place == "unknown" and not effect.what.strip("*/."):
+                    continue  # the reasons against an undo say so
+                if effect.kind == "delete" and effect.operation == "rename":
+                    target = targets.pop(0) if len(targets) > 1 else next(iter(targets), None)
+                    is_named = target is not None and target.known and "*" not in target.what
+                    renames[f"{_path(effect)} to {_path(target)}" if target and is_named else _path(effect)] = None
+                elif effect.kind in ("write", "delete"):
+                    verb, words = _forecast(effect, look(effect.full) if effect.is_exact else None)
+                    if verb:
+                        key = effect.kind, effect.full or effect.what
+                        found[key] = min(found.get(key, (9, "")), (_FILE_VERBS.index(verb), words))
+        lists = {
+            verb: [words for number, words in found.values() if number == at] for at, verb in enumerate(_FILE_VERBS)
+        }
+        lists["Renames"] = list(renames)
+        return {verb: list(dict.fromkeys(paths)) for verb, paths in lists.items() if paths}
+
+    def lines(self, left_out: LeftOut = lambda path: None, look: Look | None = None) -> list[str]:
+        """A short card for the approval: what it does, in the words people use, and whether undo covers it."""
+        changes = self.changes(look)
+        rows: list[tuple[str, Iterable[object]]] = [*changes.items()]
+        installs = self.of("install")
+        rows += [
+            ("Contacts", [f"{each} (sends data)" if each.how == "send" else each for each in self.of("network")]),
+            ("Installs", [each for each in installs if each.how != "remove"]),
+            ("Uninstalls", [each for each in installs if each.how == "remove"]),
+            ("Changes", self.of("database")),
+            ("Ends", self.of("kill")),
+            ("Uses", self.calls),
+            ("Reads secrets in", self.of("secret")),
+            ("Reads outside this folder:", [each for each in self.of("read") if each.place == "outside"]),
         ]
-        return [f"{name}: {words}" for name, words in rows if words]
+        lines = [f"{verb} {_listed(map(str, found))}" for verb, found in rows if found]
+        if len(renames := changes.get("Renames", [])) > 1:
+            at = list(changes).index("Renames")
+            lines[at] = f"Renames {len(renames)} files: {_listed(renames)}"
+        undo = reversibility(self, left_out).lines(bool(changes or installs or self.of("database")))
+        return lines + undo or ["Changes no files"]
+
+
+_FILE_VERBS = ("Deletes", "Overwrites", "Renames", "Changes", "Creates", "Writes")
+
+
+class Existing(NamedTuple):
+    """What is at a path now."""
+
+    is_folder: bool = False
+    rows: str = ""
+    """How many rows a table has, in words."""
+
+
+Look = Callable[[str], Existing | None]
+LeftOut = Callable[[str], str | None]
+
+
+def existing(workspace: str, path: str, count_rows: bool = True) -> Existing | None:
+    """What is at a path of the workspace, without following a link; None if nothing is, or if it leads out of it."""
+    try:
+        folder, name = beneath(workspace, path)
+        with folder:
+            found = folder.stat(name)
+            is_table = count_rows and stat.S_ISREG(found.st_mode) and path.lower().endswith((".csv", ".tsv"))
+            return Existing(stat.S_ISDIR(found.st_mode), _rows(folder, name) if is_table else "")
+    except (OSError, ValueError):
+        return None
+
+
+def _rows(folder: Folder, name: str) -> str:
+    """How many rows a table has below its header; empty if reading it takes too long."""
+    lines, read, last, end = 0, 0, b"\n", time.monotonic() + _COUNTED_SECONDS
+    with folder.open(name) as file:
+        while read < _COUNTED_BYTES and (chunk := file.read(_CHUNK)):
+            if time.monotonic() > end:
+                return ""
+            lines, read, last = lines + chunk.count(b"\n"), read + len(chunk), chunk[-1:]
+        more = "more than " if file.read(1) else ""
+    rows = max(lines + (last != b"\n" and not more) - 1, 0)
+    return f"{more}{rows:,} row{'' if rows == 1 else 's'}"
+
+
+def _forecast(effect: Effect, there: Existing | None) -> tuple[str, str]:
+    """The verb for a path that is written or deleted, and the path; no verb if nothing changes there."""
+    path = _path(effect)
+    is_folder = there is not None and there.is_folder
+    if effect.kind == "delete":
+        return "Deletes", f"{path} (whole folder)" if is_folder and effect.how == "tree" else path
+    if there is None:
+        verb = "Creates" if effect.is_exact else "Writes"
+        return "" if effect.operation == "rename" else verb, path
+    if is_folder:
+        return {"": "Writes", "edit": "Changes"}.get(effect.operation, ""), f"{path.rstrip('/')}/"
+    if effect.operation in ("edit", "create"):
+        return "Changes" if effect.operation == "edit" else "", path
+    return "Overwrites", f"{path} ({there.rows})" if there.rows else path
 
 
 def _path(effect: Effect) -> str:
-    told = {"outside": " (outside the workspace)", "unknown": " (place not known)"}
-    return effect.what + told.get(effect.place, "")
+    what = effect.what.removeprefix("./")
+    if what == "*" and effect.place == "workspace":
+        return "files in this folder"
+    return what + {"outside": " (outside this folder)", "unknown": " (can't tell where)"}.get(effect.place, "")
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -151,56 +244,79 @@ class Reversibility:
 
     kind: Degree
     reasons: tuple[str, ...] = ()
+    covers: bool = False
+    """Whether there are files that come back."""
 
-    def __str__(self) -> str:
-        more = f" and {len(self.reasons) - _MOST_REASONS} more" if len(self.reasons) > _MOST_REASONS else ""
-        told = "; ".join(self.reasons[:_MOST_REASONS]) + more
-        word = {"reversible": "yes", "partly": "partly", "not": "no"}[self.kind]
-        return f"{word}: {told}" if told else word
+    def lines(self, is_written: bool) -> list[str]:
+        """For the approval: what the analysis can't tell and, if anything changes, whether it can be undone."""
+        unknown = [reason.removeprefix(_CANT_TELL) for reason in self.reasons if reason.startswith(_CANT_TELL)]
+        certain = [reason for reason in self.reasons if not reason.startswith((_CANT_TELL, _CONTACTING))]
+        lines = [f"Can't tell {_some(unknown)}, so undo isn't guaranteed."] if unknown else []
+        if certain and is_written:
+            lines.append(f"{'Undoable, except' if self.covers and not unknown else 'Not undoable:'} {_some(certain)}")
+        elif is_written and not unknown:
+            lines.append("Undoable")
+        return lines
+
+
+_CANT_TELL, _CONTACTING = "can't tell ", "contacting "
+
+
+def _some(reasons: list[str]) -> str:
+    more = f" and {len(reasons) - _MOST_REASONS} more" if len(reasons) > _MOST_REASONS else ""
+    return "; ".join(reasons[:_MOST_REASONS]) + more
 
 
 # What an undo leaves as it is: kind, `how` and place of an effect (None: any), how bad that is, and the words for it.
 # The first row that fits counts.
 _LEFT: tuple[tuple[Kind, str | None, Place | None, Degree, str], ...] = (
-    ("write", "git", "workspace", "partly", "git's own files are left as they are"),
-    ("write", "temporary", None, "partly", "leaves temporary files"),
-    ("write", None, "unknown", "not", "not known where it writes {}"),
-    ("write", None, "outside", "not", "writes outside the workspace: {}"),
-    ("delete", None, "unknown", "not", "not known where it deletes {}"),
-    ("delete", None, "outside", "not", "deletes outside the workspace: {}"),
-    ("network", "get", None, "partly", "asks {}, which may take note of it"),
-    ("network", None, None, "not", "sends something to {}"),
-    ("install", "remove", None, "partly", "removes {}; packages outside the workspace stay as they are then"),
-    ("install", None, None, "partly", "installs {}; packages outside the workspace stay as they are then"),
-    ("database", "file", "workspace", "partly", "changes {}: the file comes back, open connections do not"),
-    ("database", None, None, "not", "changes {}"),
-    ("kill", None, None, "not", "ends {}"),
+    ("write", "git", "workspace", "partly", "git's own files"),
+    ("write", "temporary", None, "partly", "temporary files"),
+    ("write", None, "unknown", "not", "can't tell which files it {verb}"),
+    ("write", None, "outside", "not", "writing outside this folder: {}"),
+    ("delete", None, "unknown", "not", "can't tell which files it {verb}"),
+    ("delete", None, "outside", "not", "deleting outside this folder: {}"),
+    ("network", "get", None, "partly", "contacting {}"),
+    ("network", None, None, "not", "sending data to {}"),
+    ("install", "remove", None, "partly", "uninstalling {}"),
+    ("install", None, None, "partly", "installing {}"),
+    ("database", "file", "workspace", "partly", "open connections to {}"),
+    ("database", None, None, "not", "changing {}"),
+    ("kill", None, None, "not", "ending {}"),
     ("computer", "looks", None, "reversible", ""),
-    ("computer", "sends", None, "not", "sends something by {}"),
-    ("computer", None, None, "not", "uses {}, and what that does stays"),
-    ("program", None, None, "not", "not known what {} does"),
-    ("unknown", None, None, "not", "not known: {}"),
+    ("computer", "sends", None, "not", "sending with {}"),
+    ("computer", None, None, "not", "what {} does"),
+    ("program", None, None, "not", "can't tell what {} does"),
+    ("unknown", None, None, "not", "can't tell {why}"),
 )
 
 
-def reversibility(effects: Effects, left_out: Callable[[str], str | None] = lambda path: None) -> Reversibility:
+def reversibility(effects: Effects, left_out: LeftOut = lambda path: None) -> Reversibility:
     """What an undo of the block would bring back: the worst of its effects counts.
 
-    `left_out` tells of a path of the workspace why it does not come back, if that is so.
+    `left_out` says of a path of the workspace why it does not come back, if that is so.
     """
     found: list[tuple[Degree, str]] = []
     for effect in effects.all:
         row = next((row for row in _LEFT if _fits(effect, *row[:3])), None)
         if row is not None and row[3] != "reversible":
-            found.append((row[3], row[4].format(effect)))
+            verb = "renames" if effect.operation == "rename" else f"{effect.kind}s"
+            why = f"{effect}" if effect.what.startswith("what ") else f"what this does ({effect})"
+            found.append((row[3], row[4].format(effect, verb=verb, why=why)))
     written = [effect for effect in effects.of("write", "delete") if effect.place == "workspace"]
-    found += [("not", f"{effect}: {why}") for effect in written if (why := left_out(effect.full)) is not None]
+    missing: dict[str, list[str]] = {}
+    for effect in written:
+        if (reason := left_out(effect.full)) is not None:
+            missing.setdefault(reason, []).append(str(effect))
+    for reason, paths in missing.items():
+        found.append(("not", reason if reason.startswith(_CANT_TELL) else f"{_listed(paths)} ({reason})"))
     if effects.lasting:
-        found.append(("partly", f"{effects.lasting}'s variables cannot be rewound"))
+        found.append(("partly", f"{effects.lasting}'s variables"))
     worst = max((_ORDER.index(degree) for degree, _ in found), default=0)
     # The worst come first; a reason is told once.
     found.sort(key=lambda each: -_ORDER.index(each[0]))
-    return Reversibility(_ORDER[worst], tuple(dict.fromkeys(reason for _, reason in found)))
+    covers = len(written) > sum(map(len, missing.values()))
+    return Reversibility(_ORDER[worst], tuple(dict.fromkeys(reason for _, reason in found)), covers)
 
 
 def _fits(effect: Effect, kind: Kind, how: str | None, place: Place | None) -> bool:

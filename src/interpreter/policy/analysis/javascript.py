@@ -28,6 +28,10 @@ _TEMPLATE = re.compile(r"(?:[^`\\$]|\\.|\$(?!\{))*", re.DOTALL)
 _FUNCTIONS = ("function", "async", "class")  # in brackets, it is called at once
 _LONGEST = 100_000
 _LONGEST_ARGUMENT = 100
+# Among the known functions once a block has looked up a value by a computed name. The value may be the constructor
+# `Function`, which turns any text into a function.
+_COMPUTED = "javascript[]"
+_NAMESPACES = ("Array", "Date", "JSON", "Math", "Number", "Object", "Promise", "String", "console")
 
 
 class Token(NamedTuple):
@@ -57,14 +61,13 @@ def analyze(
         _tokenize(code, 0, streams)
     except ValueError as error:
         notes.not_known("javascript", str(error), line, "unparsed")
-    ends = [found.end() for found in _LINE_END.finditer(code)]
     # Lines are counted as everywhere else, by \n; those that only JavaScript sees belong to the line before.
-    starts = [end for end in ends if code[end - 1] == "\n"]
+    starts = [at for at, letter in enumerate(code, 1) if letter == "\n"]
     everything = [token for stream in streams for token in stream]
-    walk = _Walk(everything, notes, [line, *starts])
+    walk = _Walk(everything, notes, [line, *starts], _COMPUTED in known)
     for stream in streams:
         walk.walk(stream)
-    return {}
+    return {_COMPUTED: ()} if walk.has_computed else {}
 
 
 def _tokenize(code: str, at: int, streams: list[list[Token]], inside: bool = False) -> int:
@@ -88,7 +91,7 @@ def _tokenize(code: str, at: int, streams: list[list[Token]], inside: bool = Fal
                     break
                 text, end = text + HOLE, _tokenize(code, end + 2, streams, inside=True)
             if end >= len(code):
-                raise ValueError("a template that does not end")
+                raise ValueError("an unterminated template")
             tokens.append(Token("template", _unescaped(text), at))
             at = end + 1
             continue
@@ -104,7 +107,7 @@ def _tokenize(code: str, at: int, streams: list[list[Token]], inside: bool = Fal
                 at = literal.end()
                 continue
             if literal and before.text == "}" and re.search(r"[\"'`]|/[/*]", code[at + 1 : literal.end() + 1]):
-                raise ValueError("a slash that may be a division or begin a regular expression")
+                raise ValueError("a slash that could be a division or a regular expression")
         if found["mark"] == "(":
             brackets.append(before.text in ("if", "while", "for", "with"))
         elif found["mark"] == ")" and brackets:
@@ -118,7 +121,7 @@ def _tokenize(code: str, at: int, streams: list[list[Token]], inside: bool = Fal
         elif found["name"] or found["mark"]:
             tokens.append(Token("name" if found["name"] else "mark", found[0], at, begins_line))
             if found[0] in ('"', "'") or "\\" in found[0]:
-                raise ValueError("a text that does not end, or a name with an escape")
+                raise ValueError("an unterminated string, or a name with an escape")
         begins_line = bool(found["skip"] and _LINE_END.search(found["skip"]))
         at = found.end()
     return at
@@ -131,16 +134,23 @@ def _unescaped(text: str) -> str:
 class _Walk:
     """A walk over the streams of tokens, one after the other."""
 
-    def __init__(self, everything: list[Token], notes: Notes, lines: list[int]) -> None:
+    def __init__(self, everything: list[Token], notes: Notes, lines: list[int], has_computed: bool) -> None:
         self.notes, self.lines = notes, lines
         self.has_programs = any("child_process" in token.text for token in everything if token.kind in _TEXTS)
         self.posts = any(
             token.text == "method" and value.text.upper() not in ("GET", "HEAD")
             for token, value in zip(everything, everything[2:], strict=False)
         )
-        self.declared = _declared(everything)
-        """Names that the code itself gives a meaning."""
+        # Names that the code itself gives a meaning, and those that only ever stand for a function of its own.
+        self.declared, self.functions = _declared(everything)
         self.modules = _modules(everything)
+        self.has_computed = has_computed or _has_computed(everything, self.declared)
+        # Names of members that the code gives a value.
+        self.stored = frozenset(
+            name.text
+            for before, name, after in zip(everything, everything[1:], everything[2:], strict=False)
+            if (before.text == "." and after.text == "=") or (before.text in ("{", ",") and after.text == ":")
+        )
 
     def walk(self, tokens: list[Token]) -> None:
         self.tokens, self.pairs = [*tokens, _NONE, _NONE, _NONE], _pairs(tokens)
@@ -151,17 +161,21 @@ class _Walk:
             if token.kind == "name":
                 self._name(at, token, before, after[0])
             elif token.text in ("(", "?.") and before.text == "]" and (token.text == "(" or after[0].text == "("):
-                self._unknown(token, "a call of something that is looked up when it runs")
-            elif token.text == "(" and before.text == ")" and not self._is_function(self.pairs.get(at - 1, -2) + 1):
-                self._unknown(token, "a call of what a call gives")
+                self._unknown(token, "a call of something looked up at run time")
+            elif token.kind == "template" and before.text in ("]", ")"):
+                self._unknown(token, "a template for something looked up at run time")
+            elif token.text == "(" and before.text == ")" and not self._holds_function(at - 1):
+                self._unknown(token, "a call of a returned function")
             elif token.text == "[" and before.text in self.modules | {"process", "require", "module"}:
-                self._unknown(token, f"{before.text}[]: a way around names")
+                self._unknown(token, f"{before.text}[]: dynamic lookup")
             elif token.text == "[" and after[0].kind in _TEXTS and after[0].text in dangerous:
-                self._unknown(token, f"{after[0].text}: a way around names")
+                self._unknown(token, f"{after[0].text}: dynamic lookup")
 
     def _name(self, at: int, token: Token, before: Token, after: Token) -> None:
         name, is_property = token.text, before.text in (".", "?.")
         called = after.text == "(" or after.kind == "template" or [after.text, self.tokens[at + 2].text] == ["?.", "("]
+        if called and self.has_computed and self._may_call_computed(at, is_property):
+            self._unknown(token, f"{name}(): may call something looked up at run time")
         if name == "computer" and not is_property and after.text == ".":
             self._computer(at)
         elif name in ("require", "import") and not is_property and (called or name == "import"):
@@ -179,18 +193,18 @@ class _Walk:
         elif name == "constructor" and not is_property and self._defines(at):
             return
         elif name in listed("javascript.txt", "@trick") or (is_property and name.startswith("_")):
-            self._unknown(token, f"{name}: a way around names")
+            self._unknown(token, f"{name}: dynamic lookup")
         elif name in ("process", "module", "require") and not is_property:
             following = self.tokens[at + 2].text if after.text in (".", "?.") else ""
             if following not in listed("javascript.txt", f"@{name}_object"):
                 self._unknown(token, f"what {name} does here")
         elif name in self.modules and not is_property and after.text not in (".", "=", "from", "?.", "["):
-            self._unknown(token, f"the module {name} is handed on")
+            self._unknown(token, f"the module {name} is passed on")
         elif name in javascript_calls() and (is_property or name not in self.declared):
             if called and before.text != "function":
                 self._call(at, token, before)
             elif not self._in_braces(at) and (is_property or after.text not in ("=", ".")):
-                self._unknown(token, f"{name} is handed on")
+                self._unknown(token, f"{name} is passed on")
         elif (
             called
             and name not in listed("javascript.txt", "@keyword") | self.declared
@@ -201,11 +215,35 @@ class _Walk:
             if name not in harmless and not root and not self._defines(at):
                 self._unknown(token, f"what {name}() does")
 
-    def _is_function(self, at: int) -> bool:
-        """Does a function begin there, as in `(() => ...)()`?"""
-        if self.tokens[at].text != "(":
-            return self.tokens[at].text in _FUNCTIONS
-        return self.tokens[self._close(at) + 1].text == "=>"
+    def _may_call_computed(self, at: int, is_property: bool) -> bool:
+        """Can this call what is no function of the code itself: by its name, or an argument that it calls back?"""
+        name, before = self.tokens[at].text, self.tokens[max(at - 2, 0) : at]
+        if self._defines(at) or (before and before[-1].text == "function"):
+            return False
+        if is_property and name in self.stored and before[0].text not in _NAMESPACES:
+            return True
+        if not is_property and name in self.declared:
+            return name not in self.functions
+        arguments = self._arguments(at)
+        called = arguments[:1] if name in listed("javascript.txt", "@callback") else []
+        called += arguments[1:3] if name in listed("javascript.txt", "@late_callback") else []
+        return not all(map(self._is_own_function, called))
+
+    def _is_own_function(self, argument: list[Token]) -> bool:
+        """Is it a function of the code itself or of JavaScript, or no function at all?"""
+        first, last, pairs = argument[0], argument[-1], _pairs(argument)
+        if first is last:
+            is_literal = first.kind in (*_TEXTS, "regex") or first.text.isdigit() or first.text in ("null", "undefined")
+            return is_literal or first.text in listed("javascript.txt", "@function") or first.text in self.functions
+        is_listed = first.text in _NAMESPACES and len(argument) == 3 and argument[1].text == "."
+        is_data = first.text in ("[", "{") and pairs.get(0) == len(argument) - 1
+        is_function = first.text in _FUNCTIONS and last.text == "}"
+        return is_listed or is_data or is_function or _is_arrow(argument, 0, pairs)
+
+    def _holds_function(self, close: int) -> bool:
+        """Does a function, and nothing else, stand in these brackets, as in `(() => ...)()`?"""
+        held = self._arguments(self.pairs.get(close, 0) - 1)
+        return len(held) == 1 and self._is_own_function(held[0])
 
     def _in_braces(self, at: int) -> bool:
         """`const {readFile} = require("fs")` and `import {readFile} from "fs"`, without another name."""
@@ -236,6 +274,8 @@ class _Walk:
                 continue
             close = self._close(place) if self.tokens[place].text in ("(", "[", "{") else place
             found[-1] += self.tokens[place : min(close + 1, place + _LONGEST_ARGUMENT)]
+            if close >= place + _LONGEST_ARGUMENT:
+                found[-1] += [Token("template", HOLE, 0), self.tokens[close]]
             place = close + 1
         return [tokens for tokens in found if tokens]
 
@@ -250,19 +290,25 @@ class _Walk:
         for does in javascript_calls()[name]:
             value = values[max(does.at, 0)]
             match does.kind:
-                case "read" if any(token.text in ("flag", "flags") for given in arguments for token in given):
+                case "read" if any(token.text in ("flag", "flags", HOLE) for given in arguments[1:] for token in given):
                     doing.path("write", value)
                 case "read" | "write":
                     doing.path("read" if does.kind == "read" else "write", value)
+                case "edit" | "create":
+                    doing.write(value, operation="edit" if does.kind == "edit" else "create")
                 case "delete" | "tree":
                     doing.delete(value, tree=does.kind == "tree")
+                case "rename":
+                    doing.delete(value, operation="rename")
+                case "renamed":
+                    doing.write(value, operation="rename")
                 case "get" | "send":
                     doing.network("" if value == HOLE else value, "send" if self.posts else does.kind)
                 case "shell":
                     self._options(arguments, doing)
                     analyze_embedded("shell", value, doing.line, self.notes)
                 case "start" if HOLE in value or name == "fork":
-                    doing.unknown("a program that is chosen when it runs")
+                    doing.unknown("a program chosen at run time")
                 case "start":
                     self._options(arguments, doing)
                     given = arguments[1] if len(arguments) > 1 else []
@@ -276,11 +322,11 @@ class _Walk:
                 case "kill":
                     doing.note("kill", "a process")
                 case _:
-                    doing.unknown(f"{name}: code that is made when it runs")
+                    doing.unknown(f"{name}: code built at run time")
         doing.dropped = not doing.effects
 
     def _options(self, arguments: list[list[Token]], doing: Doing) -> None:
-        if any(token.text in ("shell", "env", "...") for argument in arguments[1:] for token in argument):
+        if any(token.text in ("shell", "env", "...", HOLE) for argument in arguments[1:] for token in argument):
             doing.unknown("a program with another shell or environment")
 
     def _module(self, at: int, name: str, called: bool) -> None:
@@ -296,13 +342,13 @@ class _Walk:
                 called = opening > 0 and self.tokens[opening - 1].kind == "name"
                 plain = not called and self.tokens[end + 1].text == ")" and self.tokens[end + 2].text == "."
             if not plain and self.tokens[end + 1].text != ".":
-                self._unknown(token, f"the module {module} is handed on".replace(HOLE, "*"))
+                self._unknown(token, f"the module {module} is passed on".replace(HOLE, "*"))
         elif name == "import" and rest[0].text == ".":
             return
         else:
             module = next((each.text for each in rest if each.kind in _TEXTS), HOLE)
         if module.removeprefix("node:") not in listed("javascript.txt", "@module"):
-            shown = "of a name that is made when it runs" if HOLE in module else module
+            shown = "with a name built at run time" if HOLE in module else module
             step = self.notes.step("javascript", f"require {shown}", self._line(token), ["require", shown])
             step.unknown(f"what the module {shown} does")
 
@@ -340,28 +386,74 @@ def _pairs(tokens: list[Token]) -> dict[int, int]:
     return found
 
 
-def _declared(tokens: list[Token]) -> frozenset[str]:
-    """Names of variables, functions, classes and parameters; not those that are taken out of an object or a module."""
+def _declared(tokens: list[Token]) -> tuple[frozenset[str], frozenset[str]]:
+    """Names of variables, functions, classes and parameters; and of these, the ones that are functions throughout.
+
+    Names that are taken out of an object or a module do not count.
+    """
     found: set[str] = set()
+    functions: set[str] = set()
+    others: set[str] = set()
     pairs = _pairs(tokens)
     for at, token in enumerate(tokens):
-        after = tokens[at + 1].text if at + 1 < len(tokens) else ""
-        if (
-            token.kind == "name"
-            and at
-            and (tokens[at - 1].text in listed("javascript.txt", "@declaring") or after == "=>")
-        ):
-            found.add(token.text)
-        elif token.text == ")" and after in ("=>", "{") and not tokens[at + 1].begins_line:
-            # Its parameters; before them, the name of a method.
+        before, after = tokens[at - 1].text if at else "", tokens[at + 1].text if at + 1 < len(tokens) else ""
+        if token.kind == "name":
+            if at and (before in listed("javascript.txt", "@declaring") or after == "=>"):
+                found.add(token.text)
+            is_executor = before == "(" and tokens[at - 2].text == "Promise" and after == "=>"
+            is_plain = before == "function" or (before == "class" and after != "extends")
+            if is_plain or is_executor or (before == "const" and after == "=" and _is_arrow(tokens, at + 2, pairs)):
+                functions.add(token.text)
+            elif before in ("const", "let", "var") or after in ("=", "=>", "of", "in"):
+                others.add(token.text)
+        elif token.text in (")", "]", "}") and after in ("=>", "{", "=", "of") and not tokens[at + 1].begins_line:
+            # Parameters; before them, the name of a method. Or a pattern that gives names a value.
             start = max(pairs.get(at, at) - 1, 0)
-            parameters = tokens[start : min(at, start + _LONGEST_ARGUMENT)]
-            found |= {each.text for each in parameters if each.kind == "name"} - listed("javascript.txt", "@keyword")
-    return frozenset(found) - javascript_calls().keys() | frozenset(
+            names = [each.text for each in tokens[start : min(at, start + _LONGEST_ARGUMENT)] if each.kind == "name"]
+            if token.text == ")" and after in ("=>", "{"):
+                found |= set(names) - listed("javascript.txt", "@keyword")
+            if [each.text for each in tokens[max(start - 1, 0) : start + 1]] == ["Promise", "("]:
+                functions |= set(names)
+            elif tokens[start].text not in ("if", "while", "for", "switch"):
+                others |= set(names[1:] if tokens[start].kind == "name" else names)
+    declared = frozenset(found) - javascript_calls().keys() | frozenset(
         name.text
         for word, name in pairwise(tokens)
         if word.text in ("const", "let", "var", "function") and name.kind == "name"
     )
+    return declared, frozenset(functions - others if "Promise" not in found | others else ())
+
+
+def _is_arrow(tokens: list[Token], at: int, pairs: Mapping[int, int]) -> bool:
+    """Does `x => ...`, `(x) => ...` or the same with `async` begin there?"""
+    start = at + (tokens[at].text == "async")
+    behind = pairs.get(start, start) + 1
+    return behind < len(tokens) and tokens[behind].text == "=>"
+
+
+def _has_computed(tokens: list[Token], declared: frozenset[str]) -> bool:
+    """Does the code use a value that it looks up by a computed name, as in `f = x[key]`, and not only a part of it?"""
+    pairs = _pairs(tokens)
+    words = (listed("javascript.txt", "@before_regex") | {"const", "let", "var"}) - declared
+    for at, token in enumerate(tokens):
+        opening = pairs.get(at, 0)
+        if token.text != "]" or not opening:
+            continue
+        before, key = tokens[opening - 1], tokens[opening + 1]
+        after, second = [*(each.text for each in tokens[at + 1 : at + 3]), "", ""][:2]
+        if before.text in ("{", ",") and after == ":":  # `const {[key]: f} = x`
+            return True
+        if before.text in words or (before.kind == "mark" and before.text not in (")", "]", "}", "?.")):
+            continue  # an array, or a pattern
+        is_text = key.kind in _TEXTS and HOLE not in key.text
+        is_literal = at == opening + 2 and (is_text or key.text.isdigit())
+        head = pairs.get(at + 1, 0) if after == ")" else 0
+        is_head = head > 0 and at < head + _LONGEST_ARGUMENT and tokens[head - 1].text in ("if", "while")
+        is_head = is_head and all(each.text != "=" for each in tokens[head:opening])
+        is_condition = is_head or (after == "?" and second != "?")
+        if not is_literal and not is_condition and after not in listed("javascript.txt", "@behind_member"):
+            return True
+    return False
 
 
 def _modules(tokens: list[Token]) -> frozenset[str]:

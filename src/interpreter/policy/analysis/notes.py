@@ -12,11 +12,12 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from interpreter.config.homes import home, homes
-from interpreter.policy.analysis.effects import Effect, Kind, Place, Step
+from interpreter.host.processes import is_inside
+from interpreter.policy.analysis.effects import Effect, Kind, Operation, Place, Step
 from interpreter.policy.analysis.tables import listed, python_calls
 
+# Stands in a text for what is only known when the code runs; no path and no argument can have it.
 HOLE = "\0"
-"""Stands in a text for what is only known when the code runs; no path and no argument can have it."""
 
 _LONGEST = 4096
 _NOWHERE = re.compile(r"/dev/(null|zero|u?random|std(in|out|err)|tty|fd/.*)|-")
@@ -36,19 +37,18 @@ class Places:
     def __init__(self, workspace: str, cwd: str | None = None) -> None:
         self.workspace = _real(workspace)
         self.cwd: str | None = _real(cwd) if cwd else self.workspace
-        self._links: list[str] = []
-        """Symbolic links that the code makes: what is below them is somewhere else."""
+        self._links: list[str] = []  # symbolic links that the code makes: what is below them is somewhere else
 
-    def effect(self, kind: Kind, text: str, line: int, how: str = "") -> Effect | None:
-        """What happens to a path, and where that leads; None for what is no file, such as /dev/null."""
+    def effect(self, kind: Kind, text: str, line: int, how: str = "", operation: Operation = "") -> Effect | None:
+        """What happens to a path, and where that leads; None for something that is not a file, such as /dev/null."""
         if _NOWHERE.fullmatch(text):
             return None
         shown = text.replace(HOLE, "*") or "*"
         full = self.full(text)
         if full is None or any(full.startswith(f"{link}/") for link in self._links):
-            return Effect(kind, shown, line, "unknown", known=False, how=how)
-        place: Place = "workspace" if _within(full, self.workspace) else "outside"
-        return Effect(kind, shown, line, place, full, HOLE not in text, how)
+            return Effect(kind, shown, line, "unknown", known=False, how=how, operation=operation)
+        place: Place = "workspace" if is_inside(full, self.workspace) else "outside"
+        return Effect(kind, shown, line, place, full, HOLE not in text, how, operation)
 
     def full(self, text: str) -> str | None:
         """The absolute path; None if even its beginning is not known."""
@@ -101,7 +101,7 @@ def is_secret(full: str) -> bool:
         return False
     if _SECRET_ANYWHERE.search(full) or any(_stars(full, path) for path in _SECRET_SYSTEM):
         return True
-    below = [os.path.relpath(full, folder) for folder in homes() if _within(full, folder)]
+    below = [os.path.relpath(full, folder) for folder in homes() if is_inside(full, folder)]
     return any(_stars(path, name) for path in below for name in listed("programs.txt", "@secret_home"))
 
 
@@ -112,10 +112,6 @@ def _stars(path: str, name: str) -> bool:
         fnmatchcase(meant, part) and (not meant.startswith(".") or part.startswith("."))
         for part, meant in zip(given, wanted, strict=False)
     )
-
-
-def _within(path: str, folder: str) -> bool:
-    return path == folder or path.startswith(folder.rstrip("/") + "/")
 
 
 def _real(path: str) -> str:
@@ -137,11 +133,9 @@ class Notes:
 
     def __init__(self, places: Places, language: str = "") -> None:
         self.places = places
-        self.language = language
-        """The block's own."""
+        self.language = language  # the block's own
         self.steps: list[Doing] = []
-        self.depth = 0
-        """How many looks are inside each other: `bash -c "python -c ..."`."""
+        self.depth = 0  # how many looks are inside each other: `bash -c "python -c ..."`
 
     @property
     def too_deep(self) -> bool:
@@ -163,7 +157,7 @@ def analyze_embedded(language: str, code: str, line: int, notes: Notes) -> None:
     """
     if language == "shell":
         if HOLE in code:
-            notes.not_known("shell", "shell code that is put together when it runs", line)
+            notes.not_known("shell", "shell code built at run time", line)
         code = code.replace(HOLE, "${_}")
     import_module(f"interpreter.policy.analysis.{language}").analyze(code, notes, {}, line)
 
@@ -176,21 +170,18 @@ class Doing:
         self.text = text[:_LONGEST_TEXT].replace(HOLE, "*")
         self.words = words
         self.effects: list[Effect] = []
-        self.dropped = False
-        """True: what it starts is what counts, or it does nothing."""
+        self.dropped = False  # True: what it starts is what counts, or it does nothing
 
     def done(self) -> Step:
         words = tuple(word.replace(HOLE, "*") for word in self.words)
         fixed = not any(HOLE in word for word in self.words)
         return Step(self.language, self.text, self.line, words, tuple(dict.fromkeys(self.effects)), fixed)
 
-    def path(self, kind: Kind, text: str, how: str = "") -> None:
-        effect = self.places.effect(kind, text, self.line, how)
-        if effect is None:
-            return
-        self.effects.append(effect)
-        if kind == "read" and how != "names" and is_secret(effect.full):
-            self.effects.append(replace(effect, kind="secret"))
+    def path(self, kind: Kind, *paths: str, how: str = "", operation: Operation = "") -> None:
+        for effect in filter(None, (self.places.effect(kind, path, self.line, how, operation) for path in paths)):
+            self.effects.append(effect)
+            if kind == "read" and how != "names" and is_secret(effect.full):
+                self.effects.append(replace(effect, kind="secret"))
 
     def look_into(self, folder: str) -> None:
         """A folder is where the command works: worth a note if it is not in the workspace."""
@@ -199,16 +190,13 @@ class Doing:
             self.effects.append(effect)
 
     def read(self, *paths: str) -> None:
-        for path in paths:
-            self.path("read", path)
+        self.path("read", *paths)
 
-    def write(self, *paths: str, how: str = "") -> None:
-        for path in paths:
-            self.path("write", path, how)
+    def write(self, *paths: str, how: str = "", operation: Operation = "") -> None:
+        self.path("write", *paths, how=how, operation=operation)
 
-    def delete(self, *paths: str, tree: bool = False) -> None:
-        for path in paths:
-            self.path("delete", path, "tree" if tree else "")
+    def delete(self, *paths: str, tree: bool = False, operation: Operation = "") -> None:
+        self.path("delete", *paths, how="tree" if tree else "", operation=operation)
 
     def program(self, name: str, known: bool = True) -> None:
         self.note("program", name, known=known and HOLE not in name)
@@ -294,7 +282,6 @@ def computer_call_effect(name: str) -> ComputerEffect:
 
 
 def note_computer_call(doing: Doing, name: str) -> None:
-    """Write down that the code calls it."""
     how = computer_call_effect(name)
     doing.note("computer", name, known=how != "unknown", how=how)
 

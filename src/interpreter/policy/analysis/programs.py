@@ -31,12 +31,9 @@ class Call(NamedTuple):
     words: list[str]
     line: int
     text: str
-    stdin: str | None = None
-    """What it reads, where the text tells."""
-    functions: Iterable[str] = ()
-    """Names that the code itself has defined; what they do was looked at there."""
-    piped: str = ""
-    """What another command seems to print for it to read."""
+    stdin: str | None = None  # what it reads, where the text tells
+    functions: Iterable[str] = ()  # names that the code itself has defined; what they do was looked at there
+    piped: str = ""  # what another command seems to print for it to read
 
     @property
     def arguments(self) -> list[str]:
@@ -48,7 +45,7 @@ class Call(NamedTuple):
 
     @property
     def plain(self) -> list[str]:
-        """The arguments that are no options."""
+        """The arguments that are not options."""
         return [word for word in self.arguments if not word.startswith("-")]
 
 
@@ -116,13 +113,12 @@ def handler(function: Handler) -> Handler:
 
 
 def analyze_command(call: Call, notes: Notes) -> None:
-    """Write down what a command would do."""
     doing = notes.step("shell", call.text, call.line, call.words)
     if not call.words or call.words[0] in call.functions:
         return None
     name = call.words[0]
     if HOLE in name:
-        return doing.unknown("a command whose name is only known when it runs")
+        return doing.unknown("a command whose name is only known at run time")
     program = call.program
     if program in ("tar", "bsdtar", "gtar") and call.arguments and not call.arguments[0].startswith("-"):
         call = call._replace(words=[name, f"-{call.arguments[0]}", *call.arguments[1:]])  # `tar xf` is `tar -xf`
@@ -137,8 +133,6 @@ def analyze_command(call: Call, notes: Notes) -> None:
 
 
 class _ByTable:
-    """What the table says of one command."""
-
     def __init__(self, program: str, row: Program, call: Call, doing: Doing, notes: Notes) -> None:
         self.program, self.row, self.call, self.doing, self.notes = program, row, call, doing, notes
         self.arguments = Arguments(
@@ -151,15 +145,15 @@ class _ByTable:
         given, listed = self.arguments.options, self.row.options
         unlisted = {option for option in given if option not in listed and option not in _ALWAYS_KNOWN}
         if unlisted and "*" not in listed:
-            self.doing.unknown(f"{self.program} {min(unlisted)}, an option that is not known")
+            self.doing.unknown(f"{self.program} {min(unlisted)}, an unknown option")
         values = [value for given in self.arguments.values.values() for value in given]
         if self.row.like and any(map(self.row.like.search, [*self.operands, *values])):
-            self.doing.unknown(f"{self.program} with a word that may start programs or change what it does")
+            self.doing.unknown(f"{self.program} with an argument that may start programs or change its behavior")
         if self.row.effects[0].kind == "code":
             for option in sorted(given & self.row.adds.keys()):
                 self._option(option)
             if Rule("unknown") in self.row.effects:
-                self.doing.unknown(f"{self.program} changes what the command may do")
+                self.doing.unknown(f"{self.program} changes the permissions of the command")
             return HANDLERS[self.row.effects[0].what](self.call, self.arguments, self.doing, self.notes)
         rules, skip = self._rules(), any(rule.kind == "skip" for rule in self.row.effects)
         added = [rule for option in sorted(given & self.row.adds.keys()) for rule in self._option(option)]
@@ -217,7 +211,7 @@ class _ByTable:
                 case "local" if any(":" in value for value in values):
                     self.doing.unknown(f"{self.program} with an archive on another machine")
                 case "unknown":
-                    self.doing.unknown(f"{self.program} {option} may start programs or change what it does")
+                    self.doing.unknown(f"{self.program} {option} may start programs or change its behavior")
                 case _:
                     left.append(rule)
         return left
@@ -239,13 +233,14 @@ class _ByTable:
         paths = [path for word in rule.what.split() for path in self._filled(word)] if rule.what else self.operands
         match kind:
             case "read" | "write":
+                doing.path("read" if kind == "read" else "write", *paths)
                 for path in paths:
-                    doing.path("read" if kind == "read" else "write", path)
                     if "://" in path:
                         doing.network(path, "get")
             case "names":
-                for path in paths:
-                    doing.path("read", path, "names")
+                doing.path("read", *paths, how="names")
+            case "edit" | "create":
+                doing.write(*paths, operation="edit" if kind == "edit" else "create")
             case "delete" | "tree":
                 doing.delete(*paths, tree=kind == "tree")
             case "copy" | "move":
@@ -253,8 +248,8 @@ class _ByTable:
                 sources, targets = (paths, folder) if folder else (paths[:-1], paths[-1:])
                 doing.read(*sources)
                 if kind == "move":
-                    doing.delete(*sources, tree=True)
-                doing.write(*targets)
+                    doing.delete(*sources, tree=True, operation="rename")
+                doing.write(*targets, operation="rename" if kind == "move" else "")
                 if self.program == "ln":
                     for target, source in ((target, source) for target in targets for source in sources):
                         doing.places.link(target)
@@ -299,7 +294,7 @@ def wrapper(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> Non
         note_environment(words[0].partition("=")[0], doing)
         words = words[1:]
     if name == "flock":
-        doing.write(*arguments.operands[:1])
+        doing.write(*arguments.operands[:1], operation="create")
     if not words and call.stdin is not None:
         nested(call.stdin, call, notes)
     for text in arguments.value("-S", "--split-string", "-c"):
@@ -321,21 +316,29 @@ def xargs(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     _inner([*words, HOLE], call, notes)
 
 
-@handler
-def shell(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
-    is_su = call.program == "su"
-    if is_su:
-        doing.unknown("su: with other rights than yours")
-    if codes := arguments.value("-c", "--command"):
+def _interpret(
+    language: str, codes: list[str], runs_nothing: str, call: Call, arguments: Arguments, doing: Doing, notes: Notes
+) -> None:
+    """What an interpreter runs: these codes, else a script, else what it reads, without these options."""
+    if codes:
         for code in codes:
-            nested(code, call, notes)
-    elif arguments.operands and not is_su:
+            nested(code, call, notes, language)
+    elif arguments.operands and (arguments.operands[0] != "-" or language == "shell"):
         _script(arguments.operands[0], doing)
     elif call.stdin is not None:
-        nested(call.stdin, call, notes)
-    elif not arguments.has("--version", "--help"):
+        nested(call.stdin, call._replace(line=call.line + 1), notes, language)
+    elif not arguments.has(*runs_nothing.split()):
         doing.unknown(f"{call.words[0]} runs what it reads")
-        nested(call.piped, call, notes)
+        if call.piped:
+            nested(call.piped, call, notes, language)
+
+
+@handler
+def shell(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+    if call.program == "su":
+        doing.unknown("su: runs as another user")
+        arguments.operands = []  # the user
+    _interpret("shell", arguments.value("-c", "--command"), "--version --help", call, arguments, doing, notes)
 
 
 @handler
@@ -355,74 +358,61 @@ def runs_arguments(call: Call, arguments: Arguments, doing: Doing, notes: Notes)
 
 @handler
 def python(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
-    if arguments.has("-c"):
-        analyze_embedded("python", "".join(arguments.value("-c")[:1]), call.line, notes)
-    elif arguments.has("-m"):
-        module, rest = "".join(arguments.value("-m")[:1]), arguments.operands
-        match module:
-            case "pip" | "uv" | "ipython" | "black" | "ruff" | "mypy":
-                _inner([module, *rest], call, notes)
-            case "venv":
-                doing.write(*(word for word in rest if not word.startswith("-")))
-            case "http.server":
-                doing.network("", "send")
-            case "json.tool":
-                operands = Arguments(rest, "--indent").operands
-                doing.read(*operands[:1])
-                doing.write(*operands[1:])
-            case "timeit":
-                timed = Arguments(rest, "-n -r -s -u --number --repeat --setup --unit")
-                for code in [*timed.operands, *timed.value("-s", "--setup")]:
-                    analyze_embedded("python", code, call.line, notes)
-            case _ if module not in listed("programs.txt", "@python_modules"):
-                doing.program(f"python -m {module}", known=False)
-    elif arguments.operands and arguments.operands[0] != "-":
-        _script(arguments.operands[0], doing)
-    elif call.stdin is not None:
-        analyze_embedded("python", call.stdin, call.line + 1, notes)
-    elif not arguments.has("--version", "-V", "-h", "--help"):
-        doing.unknown("python runs what it reads")
-        if call.piped:
-            analyze_embedded("python", call.piped, call.line, notes)
+    module, rest = "".join(arguments.value("-m")[:1]), arguments.operands
+    if arguments.has("-c") or not arguments.has("-m"):
+        return _interpret("python", arguments.value("-c"), "--version -V -h --help", call, arguments, doing, notes)
+    match module:
+        case "pip" | "uv" | "ipython" | "black" | "ruff" | "mypy":
+            _inner([module, *rest], call, notes)
+        case "venv":
+            doing.write(*(word for word in rest if not word.startswith("-")))
+        case "http.server":
+            doing.network("", "send")
+        case "json.tool":
+            operands = Arguments(rest, "--indent").operands
+            doing.read(*operands[:1])
+            doing.write(*operands[1:])
+        case "timeit":
+            timed = Arguments(rest, "-n -r -s -u --number --repeat --setup --unit")
+            for code in [*timed.operands, *timed.value("-s", "--setup")]:
+                nested(code, call, notes, "python")
+        case _ if module not in listed("programs.txt", "@python_modules"):
+            doing.program(f"python -m {module}", known=False)
+    return None
 
 
 @handler
 def node(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     if call.words[0] in ("bun", "deno") and arguments.operands[:1] in (["install"], ["add"], ["i"]):
-        for package in arguments.operands[1:] or ["what package.json names"]:
+        for package in arguments.operands[1:] or ["what package.json runs"]:
             doing.note("install", package, how=call.words[0])
         doing.network("registry.npmjs.org", "get")
-    elif codes := arguments.value("-e", "-p", "--eval", "--print"):
-        analyze_embedded("javascript", codes[0], call.line, notes)
-    elif arguments.operands:
-        _script(arguments.operands[0], doing)
-    elif call.stdin is not None:
-        analyze_embedded("javascript", call.stdin, call.line + 1, notes)
-    elif not arguments.has("--version", "-v", "-h", "--help"):
-        doing.unknown("node runs what it reads")
+    else:
+        codes = arguments.value("-e", "-p", "--eval", "--print")
+        _interpret("javascript", codes, "--version -v -h --help", call, arguments, doing, notes)
 
 
 @handler
 def other_language(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     if call.arguments not in (["--version"], ["-v"], ["-V"], ["-version"]):
-        doing.unknown(f"a program in {call.words[0]}, which is not looked into")
+        doing.unknown(f"a program inside {call.words[0]}, which isn't analyzed")
 
 
 def _script(path: str, doing: Doing) -> None:
     doing.read(path)
-    doing.unknown(f"what is in {path or 'a script'}".replace(HOLE, "*"))
+    doing.unknown(f"what {path or 'a script'} does".replace(HOLE, "*"))
 
 
-def nested(code: str, call: Call, notes: Notes) -> None:
+def nested(code: str, call: Call, notes: Notes, language: str = "shell") -> None:
     before = notes.places.cwd
-    analyze_embedded("shell", code, call.line, notes)
+    analyze_embedded(language, code, call.line, notes)
     if call.words[0] not in ("eval", "trap"):
         notes.places.cwd = before
 
 
 def _inner(words: list[str], call: Call, notes: Notes) -> None:
     if notes.too_deep:
-        return notes.not_known("shell", "a command inside a command inside a command", call.line)
+        return notes.not_known("shell", "deeply nested commands", call.line)
     notes.depth += 1
     analyze_command(Call(words, call.line, " ".join(words), call.stdin, call.functions, call.piped), notes)
     notes.depth -= 1
@@ -433,7 +423,6 @@ def _inner(words: list[str], call: Call, notes: Notes) -> None:
 
 # Where the shell expects a variable or a number, it runs the command in such an index, quoted or not.
 _INDEX = re.compile(r"\w\[[^\]]{0,200}(\$\(|`|\0)")
-_CHANGES_COMMANDS = {"hash": "-p", "enable": "-f -n", "bind": "-x", "fc": "-s -e", "jobs": "-x"}
 
 
 def runs_an_index(text: str) -> bool:
@@ -444,7 +433,7 @@ def runs_an_index(text: str) -> bool:
 def note_changed(name: str, doing: Doing) -> None:
     """A variable is set; some change what the commands after it do."""
     if TELLING.fullmatch(name):
-        doing.unknown(f"{name} is changed, and with it what commands do")
+        doing.unknown(f"{name} is changed, which changes what commands do")
 
 
 def note_environment(name: str, doing: Doing) -> None:
@@ -462,7 +451,7 @@ def sets_variables(call: Call, arguments: Arguments, doing: Doing, notes: Notes)
     if declares and (arguments.has("-p") or not call.arguments):
         doing.note("secret", "the environment")
     if name in ("declare", "typeset", "local") and arguments.has("-n"):
-        doing.unknown("a name that stands for another variable")
+        doing.unknown("a reference to another variable")
     names = call.arguments if name not in ("let", "test", "[", "printf", "set") else arguments.value("-v")
     for variable in (word.partition("=")[0].rstrip("+") for word in names if not word.startswith("-")):
         if name == "export" or (declares and arguments.has("-x")):
@@ -470,24 +459,9 @@ def sets_variables(call: Call, arguments: Arguments, doing: Doing, notes: Notes)
         else:
             note_changed(variable, doing)
     if any(map(runs_an_index, call.arguments)):
-        doing.unknown("a command in an index")
+        doing.unknown("a command in an array index")
     for code in Arguments(call.arguments, "-C").value("-C") if name in ("mapfile", "readarray") else ():
         nested(code, call, notes)
-
-
-@handler
-def changes_commands(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
-    """Without these options they only print something."""
-    name = call.program
-    arguments = Arguments(call.arguments, "-p -f -C -F -W -x -w -a")
-    for option in _CHANGES_COMMANDS.get(name, "").split():
-        if arguments.has(option):
-            doing.unknown(f"{name} {option} changes what commands do")
-    if name in ("compgen", "complete", "jobs"):
-        for code in arguments.value("-C", "-F", "-W", "-x"):
-            nested(code, call, notes)
-    if name == "history":
-        doing.write(*arguments.value("-w", "-a"))
 
 
 @handler
@@ -522,7 +496,7 @@ def sed(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
             doing.unknown("a sed script that may write files or run commands")
     doing.read(*files)
     if arguments.has("-i", "--in-place"):
-        doing.write(*files)
+        doing.write(*files, operation="edit")
 
 
 _AWK_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"|#[^\n]*')
@@ -557,7 +531,7 @@ def dd(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
             case "of":
                 doing.write(value)
             case _ if HOLE in word:
-                doing.unknown("dd with words that are made when it runs")
+                doing.unknown("dd with arguments built at run time")
 
 
 @handler
@@ -565,8 +539,7 @@ def find(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     words, options = call.arguments, programs()[call.program].options
     start = next((at for at, word in enumerate(words) if word[:1] in ("-", "(", "!")), len(words))
     roots = words[:start] or ["."]
-    for root in roots:
-        doing.path("read", root, "names")
+    doing.path("read", *roots, how="names")
     found = [f"{root.rstrip('/')}/*" for root in roots]
     left = words[start:]
     while left:
@@ -585,7 +558,7 @@ def find(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
                 analyze_command(Call(inner, call.line, " ".join(inner), None, call.functions), notes)
                 left = left[end + 1 :]
             case _ if call.program == "find" and ((word.startswith("-") and word not in options) or HOLE in word):
-                doing.unknown(f"find {word}, an option that is not known".replace(HOLE, "*"))
+                doing.unknown(f"find {word}, an unknown option".replace(HOLE, "*"))
         if left and options.get(word) == "=":
             left.pop(0)
 
@@ -638,10 +611,10 @@ def git(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
             if "foreach" in operands:
                 doing.unknown("git submodule foreach starts a program")
         elif verb != "ls-remote":
-            doing.write(own_files, how="git")
+            doing.write(own_files, how="git", operation="edit")
     elif kind == "@git_writes" and not only_lists:
         paths = [word for word in rest if not word.startswith("-")]
-        doing.write(own_files, how="git")
+        doing.write(own_files, how="git", operation="edit")
         if (verb == "config" and not _GIT_PLAIN_SETTING.match("".join(paths[:1]))) or (verb, *paths[:1]) == (
             "bisect",
             "run",
@@ -757,8 +730,7 @@ def database_file(call: Call, arguments: Arguments, doing: Doing, notes: Notes) 
     is_asked = bool(codes) and not any(map(sql_changes, codes))
     reaches = any(_SQL_REACHES.search(code) for code in codes)
     if reaches:
-        doing.unknown("SQL or a command that may reach other files or start programs")
+        doing.unknown("SQL or a command that may access other files or start programs")
     if reaches or (not is_asked and not arguments.has("-readonly", "--readonly", "-version", "--version")):
-        for file in files:
-            doing.path("database", file, "file")
-            doing.write(file)
+        doing.path("database", *files, how="file")
+        doing.write(*files, operation="create")

@@ -44,14 +44,12 @@ _HELP = re.compile(r"\s*\??\??[\w.*%]+\?\??\s*$|\s*\?\??[\w.*%]+\s*$")
 
 
 class Magic(NamedTuple):
-    """A line, or a cell, that is no Python."""
+    """A line, or a cell, that is not Python."""
 
     line: int
-    name: str
-    """Empty for a shell command; `writefile` and the like otherwise."""
+    name: str  # empty for a shell command; `writefile` and the like otherwise
     rest: str
-    body: str = ""
-    """What stands below a cell's magic."""
+    body: str = ""  # what stands below a cell's magic
 
 
 def taken_out(code: str) -> tuple[str, list[Magic]]:
@@ -146,6 +144,8 @@ class _Look:
         self.values = Values(nodes, notes.places, renamed)
         # within loops that have no known end
         self.loops = {id(node) for loop in nodes if isinstance(loop, ast.While) for node in ast.walk(loop)}
+        # statements that run for sure, and in the order of the text: not in functions, loops and branches
+        self.once = {id(statement.value) for statement in tree.body if isinstance(statement, ast.Expr)}
         self.modules: dict[str, tuple[Effect, ...]] = {}
         self.asked = {id(part) for node in nodes for part in _asked(node)}
         self.bases = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
@@ -171,16 +171,16 @@ class _Look:
                 case ast.Name(ctx=ast.Load()) | ast.Attribute(ctx=ast.Load()):
                     self._mention(node)
                 case ast.MatchClass(kwd_attrs=attributes) if not python_methods().keys().isdisjoint(attributes):
-                    self._step(node, "case").unknown("a method is handed on")
+                    self._step(node, "case").unknown("a method is passed on")
                 case ast.Attribute(attr="backend"):
-                    self._step(node, "backend").unknown("a module that is chosen when it runs")
+                    self._step(node, "backend").unknown("a module chosen at run time")
                 case ast.Attribute(value=value, attr=attr) if is_module(self.values.name(value)):
                     self._step(node, attr).unknown(f"{_spelled(node)} is changed")
                 case ast.Subscript(value=value) if self.values.name(value) in listed("python.txt", "@namespace"):
-                    self._step(node, "a name looked up at run time").unknown("a name that is looked up at run time")
+                    self._step(node, "a name looked up at run time").unknown("a name looked up at run time")
                 case ast.Subscript(value=value, slice=key, ctx=ast.Store() | ast.Del()):
                     if _spelled(value).endswith("rcParams") and self.values.text(key) in ("backend", HOLE):
-                        self._step(node, "rcParams").unknown("a module that is chosen when it runs")
+                        self._step(node, "rcParams").unknown("a module chosen at run time")
                     if self.values.name(value) == "os.environ":
                         note_environment(self.values.text(key), self._step(node, "os.environ[]"))
             left += reversed(list(ast.iter_child_nodes(node)))
@@ -222,7 +222,7 @@ class _Look:
             if not doing.effects:
                 doing.dropped = True
         elif name in _MOVING:
-            sure = name == "os.chdir" and node.args and id(node) in map(id, self._runs_once())
+            sure = name == "os.chdir" and node.args and id(node) in self.once
             self.notes.places.move(self.values.text(node.args[0]) if sure else None)
         elif effects is None:
             self._unlisted(node, name)
@@ -232,7 +232,7 @@ class _Look:
                 isinstance(part, ast.Constant) and part.value == "backend" for part in ast.walk(spread or keyword.value)
             )
             if hidden or (keyword.arg == "backend" and self.values.text(keyword.value) not in _BACKENDS):
-                self._step(node, name or "backend").unknown("a module that is chosen when it runs")
+                self._step(node, name or "backend").unknown("a module chosen at run time")
         rest: list[ast.AST] = [*node.args, *node.keywords]
         if isinstance(node.func, ast.Attribute):
             self._private(node.func)
@@ -240,12 +240,6 @@ class _Look:
         elif not isinstance(node.func, ast.Name):
             rest.insert(0, node.func)
         return reversed(rest)
-
-    def _runs_once(self) -> Iterator[ast.AST]:
-        """What runs for sure, and in the order of the text: not what stands in functions, loops and branches."""
-        for statement in self.tree.body:
-            if isinstance(statement, ast.Expr):
-                yield statement.value
 
     def _by_method(self, func: ast.Attribute, node: ast.Call, name: str) -> tuple[Does, ...] | None:
         """An object of unknown kind: the method's name, and what it is given, must tell."""
@@ -301,14 +295,14 @@ class _Look:
             case ast.Call(func=made_by):
                 maker = self.values.name(made_by)
                 if maker == "type" or not is_harmless(maker):
-                    self._step(node, maker).unknown("a call of what a call gives")
+                    self._step(node, maker).unknown("a call of a returned function")
 
     def _private(self, node: ast.Attribute) -> None:
         """`x.__globals__`: a way to anything; the code's own objects may have private parts."""
         own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
         is_private = node.attr.startswith("_") or node.attr.endswith(("_frame", "_globals", "_builtins", "_locals"))
         if is_private and node.attr not in listed("python.txt", "@private") and not own:
-            self._step(node, node.attr).unknown(f"{node.attr}: a way around names")
+            self._step(node, node.attr).unknown(f"{node.attr}: dynamic lookup")
 
     def _mention(self, node: ast.Name | ast.Attribute) -> None:
         """Something that is handed on, to be called with who knows what."""
@@ -329,9 +323,9 @@ class _Look:
         if effects and (isinstance(node, ast.Attribute) or is_named or not self.values.bound(node.id)):
             apply(effects, Called(name, None, self.values, self._step(node, name), self.notes, in_loop=False))
         elif not name and isinstance(node, ast.Attribute) and node.attr in python_methods() and node.attr != "output":
-            self._step(node, node.attr).unknown(f"the method {node.attr} is handed on")
+            self._step(node, node.attr).unknown(f"the method {node.attr} is passed on")
         elif is_module(name) and (is_named or name in listed("python.txt", "@guarded")):
-            self._step(node, name).unknown(f"the module {name} is handed on")
+            self._step(node, name).unknown(f"the module {name} is passed on")
         elif is_named and "()" not in name and is_known_module(name.partition(".")[0] or "?") and not is_harmless(name):
             self._step(node, name).unknown(f"what {name} does")
 

@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable
 from typing import NamedTuple
 
-from interpreter.policy.analysis.effects import Kind
+from interpreter.policy.analysis.effects import Kind, Operation
 from interpreter.policy.analysis.notes import HOLE, Doing, Notes, analyze_embedded, sql_changes
 from interpreter.policy.analysis.programs import Call, analyze_command, note_environment
 from interpreter.policy.analysis.python_values import Values
@@ -26,7 +26,6 @@ class Called(NamedTuple):
     in_loop: bool
 
     def argument(self, does: Does) -> ast.expr | None:
-        """The argument that an effect is about."""
         if self.node is None:
             return None
         if does.name == "self":
@@ -59,22 +58,29 @@ _REACHING = re.compile(r"\b(attach|vacuum|load_extension|writefile|copy|export|i
 
 
 def apply(effects: tuple[Does, ...], called: Called) -> None:
-    """Write down each effect."""
-    for does in effects:
-        if does.kind in KINDS:
-            KINDS[does.kind](does, called)
-        else:
-            _apply_plain(does, called)
+    values, before = called.values, called.values.round
+    for variables in values.rounds(called.node):
+        values.round = {**before, **variables}
+        for does in effects:
+            if does.kind in KINDS:
+                KINDS[does.kind](does, called)
+            else:
+                _apply_plain(does, called)
+    values.round = before
 
 
-# What happens to a path: the kind of effect, its `how`, the path that is meant, and what is meant where none is given.
-_ON_PATHS: dict[str, tuple[Kind, str, str, str]] = {
-    "read": ("read", "", "{}", "."),
-    "write": ("write", "", "{}", HOLE),
-    "delete": ("delete", "", "{}", HOLE),
-    "tree": ("delete", "tree", "{}", HOLE),
-    "writearchive": ("write", "", "{}.*", HOLE),
-    "extract": ("write", "", "{}/*", "."),
+# What happens to a path: the kind of effect, its `how` and operation, the path that is meant, and the default.
+_ON_PATHS: dict[str, tuple[Kind, str, Operation, str, str]] = {
+    "read": ("read", "", "", "{}", "."),
+    "write": ("write", "", "", "{}", HOLE),
+    "edit": ("write", "", "edit", "{}", HOLE),
+    "create": ("write", "", "create", "{}", HOLE),
+    "delete": ("delete", "", "", "{}", HOLE),
+    "tree": ("delete", "tree", "", "{}", HOLE),
+    "rename": ("delete", "", "rename", "{}", HOLE),
+    "renamed": ("write", "", "rename", "{}", HOLE),
+    "writearchive": ("write", "", "", "{}.*", HOLE),
+    "extract": ("write", "", "", "{}/*", "."),
 }
 
 
@@ -83,8 +89,9 @@ def _apply_plain(does: Does, called: Called) -> None:
     doing, values, argument, text = called.doing, called.values, called.argument(does), called.text(does)
     is_given = argument is not None or called.spread
     if does.kind in _ON_PATHS:
-        kind, how, pattern, default = _ON_PATHS[does.kind]
-        return doing.path(kind, pattern.format(text if is_given or does.name == "self" else default), how)
+        kind, how, operation, pattern, default = _ON_PATHS[does.kind]
+        path = pattern.format(values.path(argument) if is_given or does.name == "self" else default)
+        return doing.path(kind, path, how=how, operation=operation)
     match does.kind:
         case "writegiven" if is_given:
             doing.write(text)
@@ -126,14 +133,14 @@ def _apply_plain(does: Does, called: Called) -> None:
         case "runall":
             _command([values.text(each) for each in called.node.args] if called.node else [HOLE], called)
         case "import" if HOLE in text:
-            doing.unknown("a module that is chosen when it runs")
+            doing.unknown("a module chosen at run time")
         case "import" if not is_known_module(text):
             doing.unknown(f"what the module {text} does")
         case "environment":
             doing.note("secret", "the environment")
         case "fork" if called.in_loop:
             doing.words = ["fork-bomb"]
-            doing.note("kill", "this machine: a loop that starts itself over and over")
+            doing.note("kill", "this machine: a loop that starts itself again and again")
         case "fixed" if not re.fullmatch(r"[\w.-]+", text):
             called.unknown()  # it may be a module or an address
         case "expression" if argument is not None and _reaches(text):
@@ -150,9 +157,9 @@ def _database(does: Does, called: Called) -> None:
         case "engine" if not text.startswith("sqlite"):
             doing.network(text, "get")
         case "engine" if text.partition(":///")[2]:
-            doing.write(text.partition(":///")[2])
+            doing.write(text.partition(":///")[2], operation="create")
         case "touch" if argument is not None and not text.startswith((":memory:", "file::memory:")):
-            doing.write(_database_path(text))
+            doing.write(_database_path(text), operation="create")
         case "server":
             doing.note("database", doing.words[0], how="server")
         case "commit" if _connected(called) is not None:
@@ -163,9 +170,9 @@ def _database(does: Does, called: Called) -> None:
             # What it is must be written out; the rest may be filled in.
             told = called.node is not None and text.strip() and HOLE not in text.lstrip()[:6]
             if _REACHING.search(text):
-                doing.unknown("SQL that may reach other files")
+                doing.unknown("SQL that may access other files")
             if not told and _connected(called) == ":memory:":
-                doing.unknown("SQL that is made when it runs")
+                doing.unknown("SQL built at run time")
             elif not told or sql_changes(text.replace(HOLE, " x ")):
                 _change_database(called)
 
@@ -194,7 +201,7 @@ def run(does: Does, called: Called) -> None:
         except ValueError:
             words = []
         if not words or HOLE in words[0]:
-            called.doing.unknown("a command that is put together when it runs")
+            called.doing.unknown("a command built at run time")
         else:
             _command(words, called)
     else:
@@ -218,7 +225,7 @@ def code(does: Does, called: Called) -> None:
     if called.node is not None and (argument is None or isinstance(argument, ast.Lambda)):
         return
     if HOLE in text or not isinstance(argument, ast.Constant):
-        called.doing.unknown(f"{called.name}() of code that is made when it runs")
+        called.doing.unknown(f"{called.name}() of code built at run time")
     else:
         analyze_embedded("python", text, called.doing.line, called.notes)
 
@@ -240,8 +247,11 @@ def _opened(does: Does, called: Called) -> None:
     if of_path and position is not None and not re.fullmatch(r"[rwaxbtU+]+", mode):
         called.unknown()
     named = "name" if called.keyword("name") is not None else "file"
-    path = called.text(_SELF if of_path else Does("", 0, named))
-    called.doing.path("write" if HOLE in mode or any(letter in mode for letter in "wax+") else "read", path)
+    path = called.values.path(called.argument(_SELF if of_path else Does("", 0, named)))
+    if HOLE in mode or any(letter in mode for letter in "wax+"):
+        called.doing.write(path, operation="" if HOLE in mode or "w" in mode else "edit")
+    else:
+        called.doing.read(path)
 
 
 def _written(does: Does, called: Called) -> None:
@@ -251,7 +261,7 @@ def _written(does: Does, called: Called) -> None:
     if target is None and (called.spread or method in ("save", "save_model", "save_weights")):
         called.doing.write(HOLE)
     elif target is not None and called.values.name(target) not in listed("python.txt", "@in_memory"):
-        called.doing.write(called.values.text(target))
+        called.doing.write(called.values.path(target))
 
 
 def _change_database(called: Called) -> None:
@@ -259,7 +269,7 @@ def _change_database(called: Called) -> None:
     if path is None:
         called.doing.note("database", "a database", known=False, how="server")
     elif path != ":memory:":
-        called.doing.path("database", path, "file")
+        called.doing.path("database", path, how="file")
 
 
 def _connected(called: Called) -> str | None:
@@ -292,14 +302,14 @@ def _reaches(expression: str) -> bool:
 def _attribute(does: Does, called: Called) -> None:
     """`getattr(os, "remove")` is `os.remove`; a name that is made at run time may be any."""
     if called.node is None or len(called.node.args) < 2:
-        called.doing.unknown(f"{called.name} is handed on")
+        called.doing.unknown(f"{called.name} is passed on")
         return
     owner, wanted = called.values.name(called.node.args[0]), called.values.text(called.node.args[1])
     if called.name != "getattr":
         if owner in called.values.imports.values() or HOLE in wanted:
-            called.doing.unknown(f"{called.name}() changes what a name means")
+            called.doing.unknown(f"{called.name}() changes the meaning of a name")
     elif HOLE in wanted or wanted.startswith("_") or wanted in python_methods():
-        called.doing.unknown("getattr() of a name that is made when it runs")
+        called.doing.unknown("getattr() with a name built at run time")
     elif effects := python_calls().get(f"{owner}.{wanted}"):
         apply(effects, called._replace(name=f"{owner}.{wanted}", node=None))
 

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ast
+import os
+import re
 import sys
 from collections.abc import Iterable, Mapping
+from itertools import count, repeat
 
 from interpreter.config.homes import home
 from interpreter.policy.analysis.notes import HOLE, Places
@@ -20,6 +23,14 @@ from interpreter.policy.analysis.tables import (
 _DEEPEST = 12
 _TEXTS = tuple(f"@text_{kind}" for kind in "home temporary here joined below beside same parent".split())
 _BUILTIN = ("builtins", "__builtins__")
+_ONLY_READ = frozenset({"len", "print", "sorted", "list", "reversed", "enumerate", "zip"})
+_MOST_ROUNDS = 50
+# Methods of a text without a slash that give such texts, if what they are given has none either.
+_NAME_METHODS = frozenset(
+    "lower upper title capitalize casefold swapcase strip lstrip rstrip replace zfill removeprefix removesuffix "
+    "split rsplit partition rpartition format".split()
+)
+_OF_NAMES = frozenset({"str", "os.path.splitext", "pathlib.Path"})
 _SAME_MODULE = {"posix": "os", "nt": "os"}
 _NAMING = (
     ast.Assign, ast.AnnAssign, ast.AugAssign, ast.NamedExpr, ast.withitem, ast.For, ast.AsyncFor, ast.comprehension,
@@ -35,18 +46,31 @@ class Values:
         """`imported`: what blocks before this one have imported under another name."""
         self.places = places
         self.imports: dict[str, str] = {}
-        self.stars: set[str] = set()
-        """Modules of which everything was imported."""
+        self.stars: set[str] = set()  # modules of which everything was imported
+        # Each value that a name is given; None: by something that is not followed.
         self.assigned: dict[str, list[ast.expr | None]] = {}
-        """Each value that a name is given; None: by something that is not followed."""
         self._followed: set[str] = set()
         self.iterated: dict[str, ast.expr] = {}
         self.defined: set[str] = set()
-        self.captured: set[str] = set()
-        """Names that a pattern of `match` sets: `case object(unlink=f)`."""
+        self.captured: set[str] = set()  # names that a pattern of `match` sets: `case object(unlink=f)`
+        self.round: Mapping[str, ast.expr] = {}  # what loop variables stand for at the moment
+        # Of a loop variable: all variables of the loop, and what it goes over.
+        self._loops: dict[str, list[tuple[ast.expr, ast.expr]]] = {}
+        loaded: list[ast.Name] = []
+        only_read: set[int] = set()
         for node in nodes:
             if isinstance(node, _NAMING):
                 self._enter(node)
+            if isinstance(node, ast.For | ast.comprehension):
+                only_read.add(id(node.iter))
+                for part in ast.walk(node.target):
+                    if isinstance(part, ast.Name):
+                        self._loops.setdefault(part.id, []).append((node.target, node.iter))
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _ONLY_READ:
+                only_read |= set(map(id, node.args))
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+                loaded.append(node)
+        self._exposed = {node.id for node in loaded if id(node) not in only_read}  # they may be changed after being set
         for name, full in imported.items():
             if not self.bound(name):
                 self.imports[name] = full
@@ -116,16 +140,141 @@ class Values:
             case ast.BinOp(left=left, op=ast.Mod()):
                 return self.text(left, depth + 1).split("%")[0] + HOLE
             case ast.Name(id=name):
+                if name in self.round:
+                    return self.text(self.round[name], depth + 1)
                 if name in self.iterated:
                     return self._one_of(self.iterated[name], depth)
                 return self.text(self.value(name), depth + 1)
             case ast.Attribute(value=value, attr="parent"):
                 return self.text(value, depth + 1).rpartition("/")[0] or HOLE
+            case ast.Subscript(value=ast.Call(func=func, args=[given]), slice=ast.Constant(value=int() as at)) if (
+                self.name(func) == "os.path.splitext"
+            ):
+                text = self.text(given, depth + 1)
+                parts = os.path.splitext(text) if HOLE not in text else (text, HOLE)
+                return parts[at] if at in (0, 1) else HOLE
             case ast.Subscript(value=value, slice=ast.Constant(value="HOME")) if self.name(value) == "os.environ":
                 return home()
             case ast.Call():
                 return self._text_of_call(node, depth)
         return HOLE
+
+    def path(self, node: ast.AST | None) -> str:
+        """The path that an expression gives; a mere name that is not known is below the folder the code is in."""
+        text = self.text(node)
+        return f"./{text}" if text.startswith(HOLE) and node is not None and self._is_mere_name(node) else text
+
+    def rounds(self, node: ast.AST | None) -> list[dict[str, ast.expr]]:
+        """What the loop variables in a call stand for, round by round, where the loop goes over what is written out."""
+        left = [node] if node is not None else []
+        names: set[str] = set()
+        while left:
+            fresh = {part.id for part in ast.walk(left.pop()) if isinstance(part, ast.Name)} - names
+            names |= fresh
+            left += [value for name in fresh if (value := self.value(name)) is not None]
+        for name in sorted(names & self._loops.keys()):
+            target, over = self._loops[name][0]
+            variables = target.elts if isinstance(target, ast.Tuple) else [target]
+            items = self._items(over) if len(self.assigned.get(name, ())) == 1 else []
+            found: list[dict[str, ast.expr]] = []
+            for item in items[:_MOST_ROUNDS]:
+                values = (
+                    item.elts if isinstance(target, ast.Tuple) and isinstance(item, ast.Tuple | ast.List) else [item]
+                )
+                if len(values) == len(variables):
+                    found.append(
+                        {each.id: v for each, v in zip(variables, values, strict=True) if isinstance(each, ast.Name)}
+                    )
+            if found and len(found) == len(items):
+                return found
+        return [{}]
+
+    def _items(self, node: ast.expr, depth: int = 0) -> list[ast.expr]:
+        """The items of a list, a dictionary or the like that is written out; none if they are not known."""
+        if isinstance(node, ast.Name) and node.id not in self._exposed:
+            node = self.value(node.id) or node
+        if depth > _DEEPEST:
+            return []
+        match node:
+            case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
+                return [] if any(isinstance(item, ast.Starred) for item in items) else items
+            case ast.Dict(keys=keys):
+                return [key for key in keys if key is not None] if None not in keys else []
+            case ast.Call(func=ast.Attribute(value=owner, attr="items"), args=[]):
+                if isinstance(owner, ast.Name):
+                    owner = self.value(owner.id) or owner
+                pairs = zip(owner.keys, owner.values, strict=True) if isinstance(owner, ast.Dict) else ()
+                return [ast.Tuple([key or value, value]) for key, value in pairs]
+            case ast.Call(func=ast.Name(id="enumerate"), args=[over, *_]):
+                numbers = count() if len(node.args) == 1 and not node.keywords else repeat(None)
+                return [
+                    ast.Tuple([ast.Constant(n), item])
+                    for n, item in zip(numbers, self._items(over, depth + 1), strict=False)
+                ]
+            case ast.Call(func=ast.Name(id="zip"), args=parts):
+                lists = [self._items(part, depth + 1) for part in parts]
+                return [ast.Tuple(list(items)) for items in zip(*lists, strict=False)]
+            case ast.Call(func=ast.Name(id="sorted" | "list" | "reversed"), args=[over]):
+                return self._items(over, depth + 1)
+        return []
+
+    def _is_mere_name(self, node: ast.AST, depth: int = 0) -> bool:
+        """Is it certain that this is the name of a file without a folder, or a part of one?"""
+
+        def are(*nodes: ast.AST) -> bool:
+            return depth < _DEEPEST and all(self._is_mere_name(each, depth + 1) for each in nodes)
+
+        match node:
+            case ast.Constant(value=value):
+                return not isinstance(value, str) or not (value in (".", "..") or re.search(r"[/\\]", value))
+            case ast.JoinedStr(values=parts):
+                return are(*parts)
+            case ast.FormattedValue(value=value) | ast.Subscript(value=value):
+                return are(value)
+            case ast.BinOp(left=left, op=ast.Add(), right=right):
+                return are(left, right)
+            case ast.Name(id=name):
+                value = self.round.get(name) or self.value(name)
+                return are(value) if value is not None else self._is_listed(name, depth)
+            case ast.Attribute(value=value, attr="name" | "stem" | "suffix"):
+                return self.name(value) == "pathlib.Path()"
+            case ast.Call(func=ast.Attribute(value=owner, attr=method), args=given) if method in _NAME_METHODS:
+                return are(owner, *given) and not node.keywords
+            case ast.Call(func=func, args=[given]):
+                name = self.name(func)
+                return name in ("os.path.basename", "len", "int") or (name in _OF_NAMES and are(given))
+        return False
+
+    def _is_listed(self, name: str, depth: int) -> bool:
+        """Do loops, and nothing else, give this variable mere names or numbers?"""
+        loops = self._loops.get(name, [])
+        for target, over in loops:
+            is_second = False
+            if isinstance(target, ast.Tuple) and isinstance(over, ast.Call) and self.name(over.func) == "enumerate":
+                if isinstance(target.elts[0], ast.Name) and target.elts[0].id == name:
+                    continue
+                is_second, over = True, over.args[0] if over.args else over
+            if (isinstance(target, ast.Tuple) and not is_second) or not self._gives_names(over, depth + 1):
+                return False
+        return bool(loops) and len(loops) == len(self.assigned.get(name, ()))
+
+    def _gives_names(self, node: ast.expr, depth: int) -> bool:
+        """Is this a list of mere names, such as what a folder has?"""
+        if isinstance(node, ast.Name) and node.id not in self._exposed:
+            node = self.value(node.id) or node
+        if depth > _DEEPEST:
+            return False
+        if isinstance(node, ast.ListComp | ast.GeneratorExp):
+            same = ast.dump(node.elt).replace("Load", "Store") == ast.dump(node.generators[0].target)
+            return (
+                self._gives_names(node.generators[0].iter, depth) if same else self._is_mere_name(node.elt, depth + 1)
+            )
+        name = self.name(node.func) if isinstance(node, ast.Call) else ""
+        if name in ("sorted", "list", "reversed", "set") and isinstance(node, ast.Call) and node.args:
+            return self._gives_names(node.args[0], depth + 1)
+        items = self._items(node)
+        are_names = bool(items) and all(self._is_mere_name(item, depth + 1) for item in items)
+        return are_names or name in ("os.listdir", "range")
 
     def words(self, node: ast.AST | None) -> list[str] | None:
         """The words of a list or tuple, or of a text that is split; None if it is something else."""
@@ -256,6 +405,12 @@ class Values:
                 | ast.withitem(context_expr=value, optional_vars=ast.Name(id=name))
             ):
                 self._assign(name, value)  # only what is simple is followed
+            case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Call() as value):
+                self._assign_all(node)
+                if self.name(value.func) == "os.path.splitext":
+                    for at, part in enumerate(parts):
+                        if isinstance(part, ast.Name):
+                            self.assigned[part.id][-1] = ast.Subscript(value, ast.Constant(at))
             case ast.For(target=ast.Tuple(elts=[ast.Name(id=name), *_]), iter=ast.Call() as over):
                 fresh = name not in self.assigned
                 self._assign_all(node)
@@ -288,7 +443,6 @@ def is_other(name: str) -> bool:
 
 
 def joined(*parts: str) -> str:
-    """As `os.path.join` does."""
     path = ""
     for part in parts:
         path = part if part.startswith(("/", "~")) or not path else f"{path.rstrip('/')}/{part}"

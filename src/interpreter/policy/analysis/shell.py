@@ -197,14 +197,11 @@ class Shell:
         self.variables = {"HOME": home(), "PWD": notes.places.cwd or HOLE}
         self.words = Words(code, self.variables)
         self.functions: set[str] = set()
-        self.settled: dict[str, bool] = {}
-        """The variables that the code sets, and whether it does so once and for sure."""
+        self.settled: dict[str, bool] = {}  # the variables that the code sets, and whether it does so once and for sure
         self.prefixes: set[int] = set()
-        self.more: dict[int, list[Node]] = {}
-        """Arguments that stand after a redirection, by the id of their command."""
+        self.more: dict[int, list[Node]] = {}  # arguments that stand after a redirection, by the id of their command
         self.stdin: dict[int, str] = {}
-        self.piped: dict[int, str] = {}
-        """What seems to come through a pipe, by the id of the command that it goes to."""
+        self.piped: dict[int, str] = {}  # what seems to come through a pipe, by the id of the command that it goes to
 
     def walk(self, root: Node) -> None:
         if root.has_error:
@@ -293,7 +290,10 @@ class Shell:
         doing = self.notes.step("shell", f"{operator} {self.words.text(target)}", self._line(node), [operator, path])
         if re.match(r"/dev/(tcp|udp)/", path):
             doing.network(path.split("/")[3], "send")
-        doing.path("write" if operator in _WRITING else "read", path)
+        if operator in _WRITING:
+            doing.write(path, operation="edit" if operator in (">>", "&>>", "<>") else "")
+        else:
+            doing.read(path)
 
     def _assignment(self, node: Node) -> None:
         if node.id in self.prefixes:
@@ -302,7 +302,7 @@ class Shell:
         name, value = node.child_by_field_name("name"), node.child_by_field_name("value")
         quoted = value is not None and value.type in ("raw_string", "ansi_c_string")
         if value is not None and quoted and _QUOTED_INDEX.search(self.words.word(value)):
-            self.notes.not_known("shell", "a text that may be run as a command in an index", self._line(node))
+            self.notes.not_known("shell", "text that may run as a command in an array index", self._line(node))
         if name is not None and self.settled.get(self.words.text(name)):
             self.variables[self.words.text(name)] = self.words.word(value) if value is not None else ""
 
@@ -337,7 +337,7 @@ class Shell:
         itself = rf"(?<![\w./-]){re.escape(word)}"
         if re.search(rf"{itself}\s*\|\s*{itself}(?![\w./=-])|{itself}\s*&(?![&>])", begins):
             doing = self.notes.step("shell", self.words.beginning(node), self._line(node), ["fork-bomb"])
-            doing.note("kill", "this machine: a function that starts itself over and over")
+            doing.note("kill", "this machine: a function that starts itself again and again")
 
     def _prepare(self, root: Node) -> None:
         """Which variables are set once, and what belongs to a command but stands elsewhere in the tree."""

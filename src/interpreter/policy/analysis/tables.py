@@ -40,19 +40,16 @@ class Program:
     """A row of the table: what happens to the operands of a program, and what its options do."""
 
     effects: tuple[Rule, ...]
+    # Each with what it takes: nothing, `=` (a word), `=?` (the rest of its own), `=*` (a word; operands follow).
     options: dict[str, str] = field(default_factory=dict)
-    """Each with what it takes: nothing, `=` (a word), `=?` (the rest of its own), `=*` (a word; operands follow)."""
-    adds: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
-    """What some options do."""
+    adds: dict[str, tuple[Rule, ...]] = field(default_factory=dict)  # what some options do
     verbs: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
     prefixes: frozenset[str] = frozenset()
-    like: re.Pattern[str] | None = None
-    """Words that it may take for commands or files."""
+    like: re.Pattern[str] | None = None  # words that it may take for commands or files
 
 
 @cache
 def programs() -> dict[str, Program]:
-    """By name."""
     found: dict[str, Program] = {}
     row = Program(())
     for left, right in _rows("programs.txt"):
@@ -102,10 +99,8 @@ class Does(NamedTuple):
     """One effect of a call, and the argument that says on what."""
 
     kind: str
-    at: int = -1
-    """The position of the argument; -1: there is none."""
-    name: str = ""
-    """The same argument's keyword, or `self` for the object itself."""
+    at: int = -1  # the position of the argument; -1: there is none
+    name: str = ""  # the same argument's keyword, or `self` for the object itself
 
 
 Calls = dict[str, tuple[Does, ...]]
@@ -181,7 +176,6 @@ def is_harmless(name: str) -> bool:
 
 @cache
 def javascript_calls() -> Calls:
-    """By the name of the function alone."""
     return _calls("javascript.txt")
 
 

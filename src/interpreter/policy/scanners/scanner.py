@@ -11,6 +11,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import partial
 from pathlib import Path
@@ -26,8 +27,8 @@ if TYPE_CHECKING:
 Severity = Literal["low", "medium", "high"]
 
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
+# The rule of a finding that says that a scanner could not look at the block: that is not the same as clean.
 NOT_SCANNED = "not-scanned"
-"""The rule of a finding that says that a scanner could not look at the block: that is not the same as clean."""
 _MOST_LISTED = 20
 
 
@@ -51,36 +52,30 @@ class Scan:
     """What all scanners together said about one block."""
 
     findings: list[Finding] = field(default_factory=list)
-    missing: list[str] = field(default_factory=list)
-    """Scanners for its language that are not installed."""
-    tools: list[str] = field(default_factory=list)
-    """Scanners that looked at it."""
-    unseen: bool = False
-    """There is something in it that none of them knows."""
-    notice: str = ""
-    """A line for the user about scanners that are missing, once in a session."""
+    missing: list[str] = field(default_factory=list)  # scanners for its language that are not installed
+    tools: list[str] = field(default_factory=list)  # scanners that looked at it
+    unseen: bool = False  # there is something in it that none of them knows
+    notice: str = ""  # a line for the user about scanners that are missing, once in a session
     cancelled: bool = False
 
     @property
     def asks(self) -> bool:
-        """Whether somebody has to say yes even where code runs unasked: something grave, or nobody has looked."""
+        """Whether approval is needed even in auto mode: a serious finding, or code that was not scanned."""
         return self.unseen or any(finding.severity == "high" for finding in self.findings)
 
     def as_list(self) -> str:
-        """The findings as a list in words, for the model."""
+        """The findings as a list, for the model."""
         lines = [f"- {finding}" for finding in self.findings[:_MOST_LISTED]]
         more = len(self.findings) - _MOST_LISTED
         return "\n".join([*lines, f"- and {more} more"] if more > 0 else lines)
 
     def as_data(self) -> dict[str, Any]:
-        """As a chunk carries it."""
         facts = {"tools": self.tools, "missing": self.missing, "unseen": self.unseen, "notice": self.notice}
         return {"findings": [asdict(finding) for finding in self.findings], **facts, "asks": self.asks}
 
 
 def failed(tool: str, why: str) -> Finding:
-    """A scanner could not do its work."""
-    return Finding(tool, NOT_SCANNED, 0, "high", f"The scan failed, so it says nothing about this code: {why}")
+    return Finding(tool, NOT_SCANNED, 0, "high", f"The scan failed, so this code was not checked: {why}")
 
 
 def in_order(findings: list[Finding]) -> list[Finding]:
@@ -88,8 +83,8 @@ def in_order(findings: list[Finding]) -> list[Finding]:
     return sorted(dict.fromkeys(findings), key=lambda found: (SEVERITIES.index(found.severity), found.line, found.tool))
 
 
+# From the program, the file and its kind to command lines; the next is tried if one gives nothing readable.
 Commands = Callable[[str, Path, str], list[list[str]]]
-"""From the program, the file and its kind to command lines; the next is tried if one gives nothing readable."""
 
 
 class Tool(NamedTuple):
@@ -97,12 +92,11 @@ class Tool(NamedTuple):
 
     name: str
     commands: Commands
+    # Findings from what it printed; ValueError, KeyError or TypeError if that is no report.
     read: Callable[[str], list[Finding]]
-    """Findings from what it printed; ValueError, KeyError or TypeError if that is no report."""
+    # Variables for it; the folder is one that goes away afterwards.
     environment: Callable[[Path], dict[str, str]] = lambda folder: {}
-    """Variables for it; the folder is one that goes away afterwards."""
-    prepared: Callable[[str], str] = lambda code: code
-    """The code as it gets it, with the same lines."""
+    prepared: Callable[[str], str] = lambda code: code  # the code as it gets it, with the same lines
 
     @property
     def program(self) -> str | None:
@@ -145,20 +139,13 @@ def python_parts(code: str, registry: Registry) -> list[Part]:
         above = code.count("\n", 0, cell.start(1)) + 1
         kind = _kind("shell" if cell[1] == "!" else cell[1], registry)
         return [Part(kind, "\n" * above + body if kind else first + body)]
-    if _is_python(code):
+    with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        ast.parse(code)
         return [Part("python", code)]
     python, shell = _told_apart(code.split("\n"))
     if all(line.strip() in ("", "pass") for line in python):
         python = []
     return [Part("python", "\n".join(python)), Part("shell", "\n".join(shell))]
-
-
-def _is_python(code: str) -> bool:
-    try:
-        ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
 
 
 def _told_apart(lines: list[str]) -> tuple[list[str], list[str]]:
@@ -200,25 +187,29 @@ class Scanner:
         self._tools = None if tools is None else tuple(tools)
         self._lock = threading.Lock()
         self._running: set[Popen[bytes]] = set()
-        self._scanning = self._cancelled = False
+        self._scanning, self._cancelled = False, threading.Event()
         self._told: set[str] = set()
 
     def scan(self, language: str, code: str) -> Scan:
-        """What they find in a block."""
         parts = parts_of(language, code, self._registry)
         wanted = [(tool, part) for part in parts for tool in self._tools_for(part)]
         programs = {tool.name: tool.program for tool, _ in wanted}
         missing = [name for name, program in programs.items() if program is None]
         begun = [(tool, part, program) for tool, part in wanted if (program := programs[tool.name])]
-        # A part that nobody looked at is not clean because another one is.
+        # A part that was not scanned is not clean because another one is.
         unseen = any(all(part is not seen for _, seen, _ in begun) for part in parts)
-        self._begin()
+        with self._lock:
+            self._scanning = True
+            self._cancelled.clear()
         try:
             found = self._findings(begun)
         finally:
-            cancelled = self._end()
+            with self._lock:
+                for process in self._running:
+                    processes.kill(process)
+                self._scanning = False
         tools = list(dict.fromkeys(tool.name for tool, _, _ in begun))
-        return Scan(in_order(found), missing, tools, unseen, self._news(missing), cancelled)
+        return Scan(in_order(found), missing, tools, unseen, self._news(missing), self._cancelled.is_set())
 
     def _tools_for(self, part: Part) -> Iterable[Tool]:
         named = self._registry.describe(part.kind).scanners if part.kind else ()
@@ -227,7 +218,8 @@ class Scanner:
     def cancel(self) -> None:
         """End what is being scanned; the findings then say that it failed."""
         with self._lock:
-            self._cancelled = self._scanning
+            if self._scanning:
+                self._cancelled.set()
             for process in self._running:
                 processes.kill(process)
 
@@ -238,20 +230,9 @@ class Scanner:
         if not new:
             return ""
         verb = "are" if len(new) > 1 else "is"
-        return f"{' and '.join(new)} {verb} not installed, so the scan does without: {INSTALL}"
+        return f"{' and '.join(new)} {verb} not installed, so the scan runs without. To install: {INSTALL}"
 
     # -- running them ----------------------------------------------------------------------------------------------
-
-    def _begin(self) -> None:
-        with self._lock:
-            self._scanning, self._cancelled = True, False
-
-    def _end(self) -> bool:
-        with self._lock:
-            for process in self._running:
-                processes.kill(process)
-            self._scanning = False
-            return self._cancelled
 
     def _findings(self, begun: list[tuple[Tool, Part, str]]) -> list[Finding]:
         if not begun:
@@ -268,7 +249,7 @@ class Scanner:
                 raise
 
     def _looked(self, tool: Tool, part: Part, program: str, folder: Path) -> list[Finding]:
-        """One scanner's findings; whatever goes wrong with it is one as well."""
+        """One scanner's findings; a failure of the scanner is also one."""
         try:
             folder.mkdir()
             file = folder / f"block.{self._registry.describe(part.kind).file_extension or 'txt'}"
@@ -280,7 +261,7 @@ class Scanner:
                     return tool.read(answer)
                 except (ValueError, KeyError, TypeError, AttributeError):
                     why = why or "its report could not be read"
-                if self._cancelled:
+                if self._cancelled.is_set():
                     break
             return [failed(tool.name, f"{why}.")]
         except OSError as error:
@@ -289,17 +270,16 @@ class Scanner:
     def _answer(self, command: list[str], folder: Path, environment: dict[str, str]) -> tuple[str, str]:
         """What it printed, and what seems to be wrong; TimeoutError if it takes too long."""
         with self._lock:  # so that a cancel finds either nothing begun or a process to end
-            start = partial(processes.start, command, env=environment, cwd=folder, stdout=PIPE, stderr=PIPE)
-            process = None if self._cancelled else start()
-            if process is None:
+            if self._cancelled.is_set():
                 return "", "it was cancelled"
+            process = processes.start(command, env=environment, cwd=folder, stdout=PIPE, stderr=PIPE)
             self._running.add(process)
         try:
             done = processes.collect(process, self._time_limit)
         finally:
             with self._lock:
                 self._running.discard(process)
-        if self._cancelled:
+        if self._cancelled.is_set():
             return "", "it was cancelled"
         return done.text, done.complaint.rstrip(".")[:200]
 
@@ -390,10 +370,6 @@ _SHELLCHECK_SKIPPED = "SC1090,SC1091,SC2034,SC2148,SC2154,SC2164,SC2317"
 _DIRECTIVE = re.compile(r"^([ \t]*)#[ \t]*shellcheck\b.*$", re.MULTILINE)
 
 
-def _prepared(code: str) -> str:
-    return _DIRECTIVE.sub(r"\1#", code)
-
-
 def _shellcheck_commands(program: str, file: Path, kind: str) -> list[list[str]]:
     how = ["--norc", "--format=json1", "--shell=bash", "--severity=warning", f"--exclude={_SHELLCHECK_SKIPPED}"]
     return [[program, *how, file.name]]
@@ -412,4 +388,4 @@ def _read_shellcheck(text: str) -> list[Finding]:
     ]
 
 
-SHELLCHECK = Tool("shellcheck", _shellcheck_commands, _read_shellcheck, prepared=_prepared)
+SHELLCHECK = Tool("shellcheck", _shellcheck_commands, _read_shellcheck, prepared=partial(_DIRECTIVE.sub, r"\1#"))

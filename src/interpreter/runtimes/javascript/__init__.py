@@ -6,6 +6,7 @@ import contextlib
 import itertools
 import os
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from interpreter.errors import SessionStartError
@@ -17,8 +18,6 @@ from interpreter.runtimes.protocol import Frame
 __all__ = ["JavaScript"]
 
 DRIVER = Path(__file__).with_name("driver") / "main.cjs"
-# An interrupt by V8's termination upsets the bookkeeping that these checks would abort the process for.
-FLAGS = ["--no-force-async-hooks-checks"]
 NO_NODE = (
     "node is not installed. Install Node.js 18 or later (Debian and Ubuntu: apt-get install nodejs; "
     "macOS: brew install node; others: see nodejs.org) and make sure that `node` is on the PATH."
@@ -29,14 +28,15 @@ class JavaScript(LiveLanguage):
     """Node with the variables of earlier blocks."""
 
     name = "JavaScript"
-    aliases = ("js", "node", "nodejs", "ecmascript")
+    aliases: Sequence[str] = ("js", "node", "nodejs", "ecmascript")
     file_extension = "js"
     comment = "//"
     definitions = r"^(?:const|let|var|(?:async\s+)?function\*?|class)\s+([A-Za-z_$][\w$]*)"
     quotes_paths = True
-    analysis = "interpreter.policy.analysis.javascript:analyze"
-    scanners = ("interpreter.policy.scanners.scanner:SEMGREP",)
-    cell_magic = "%%script node"
+    analysis: str | None = "interpreter.policy.analysis.javascript:analyze"
+    scanners: Sequence[str] = ("interpreter.policy.scanners.scanner:SEMGREP",)
+    cell_magic: str | None = "%%script node"
+    install = "apt install nodejs; macOS: brew install node; others: nodejs.org (18 or later)"
     order = 3
 
     def __init__(self, computer: HasContext | None = None) -> None:
@@ -55,7 +55,8 @@ class JavaScript(LiveLanguage):
         node = self._node()
         if node is None:
             raise SessionStartError(self.name, NO_NODE)
-        worker = ["exec", node, *FLAGS, str(DRIVER), "{data}"]
+        # an interrupt by V8's termination upsets the bookkeeping that these checks would abort the process for
+        worker = ["exec", node, "--no-force-async-hooks-checks", str(DRIVER), "{data}"]
         return Launch(worker, env=self.context.environment(), cwd=self.context.cwd, interrupt_frames=True)
 
     def channels(self) -> Channels:

@@ -7,22 +7,23 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict
 from functools import partial
-from types import MappingProxyType
 from typing import Any
 
 from interpreter.errors import BusyError, NotRestorableError, SandboxUnavailableError, UsageError
 from interpreter.messages import Chunk
 from interpreter.runtimes.base import BaseLanguage
-from interpreter.runtimes.block import closing_chunk, console, display_chunks
-from interpreter.runtimes.calls import CallRequest, Interrupt, Request
+from interpreter.runtimes.block import closing_chunk, console, event_chunks
+from interpreter.runtimes.calls import Call, CallRequest, Interrupt, Request
 from interpreter.runtimes.launch import SessionContext
 from interpreter.runtimes.live import HasContext
+from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.python.driver import inspection
 from interpreter.runtimes.python.driver.bare import Bare
-from interpreter.runtimes.python.driver.displays import Figures
+from interpreter.runtimes.python.driver.displays import Figures, TablePage
 from interpreter.runtimes.python.driver.execution import ActiveLines, EventLoop, outcome, shell_program
 from interpreter.runtimes.python.driver.streams import Input, Output, make_input
 from interpreter.runtimes.python.language import Python
@@ -31,6 +32,7 @@ from interpreter.runtimes.state import (
     Restored,
     Value,
     Variable,
+    View,
     Window,
     completions_from,
     value_from,
@@ -101,9 +103,8 @@ class InProcessPython(BaseLanguage):
     def __init__(self, computer: HasContext | None = None, namespace: dict[str, Any] | None = None) -> None:
         self.context = computer.context if computer is not None else SessionContext()
         self.namespace = sys.modules["__main__"].__dict__ if namespace is None else namespace
-        self._host_cwd = working_directory()
+        self._host_cwd = current_folder()
         self._running = False
-        self.block = 0  # the number of the newest one
         self._interrupt = Interrupt()
         self._outlet = Outlet(self.context)
         self._figures = Figures(self._outlet.display)
@@ -114,18 +115,19 @@ class InProcessPython(BaseLanguage):
         )
         self._hidden: dict[str, Any] = {"display": self._engine.display}
         if self.context.tools is not None:
-            self._hidden["computer"] = self.context.tools.stand_in(partial(InProcessCall, self, self._outlet))
+            self._hidden["computer"] = self.context.tools.stand_in(self._call)
         self._define_names()
 
     def run(self, code: str) -> Iterator[Chunk]:
         if self.context.containment is not None:
-            raise SandboxUnavailableError("Python in this process cannot be in a sandbox: set computer.python to None.")
-        self.block += 1
+            raise SandboxUnavailableError("In-process Python can't run in a sandbox. Set computer.python to None.")
+        self._outlet.number += 1
         self._define_names()
         self._interrupt.asked.clear()
         self._lines.enabled = self.context.active_lines
+        TablePage.most_rows = self.context.table_rows
         self._figures.begin()
-        host = working_directory()
+        host = current_folder()
         if host != self._host_cwd:  # the caller has changed it, and the session follows
             self._host_cwd = self.context.cwd = host
         steps = self._steps(code)
@@ -164,18 +166,26 @@ class InProcessPython(BaseLanguage):
         self.terminate()
 
     def restore(self, state: int) -> Restored:
-        raise NotRestorableError("Python runs in the caller's own process: its variables cannot be rewound.")
+        raise NotRestorableError("Python runs in-process, so its variables can't be restored.")
 
     def split(self, computer: Any) -> tuple[BaseLanguage, Restored]:
-        raise NotRestorableError("Python runs in the caller's own process: its variables cannot be taken along.")
+        raise NotRestorableError("Python runs in-process, so its variables can't be copied.")
 
     # -- queries between blocks --------------------------------------------------------------------------------
 
     def variables(self) -> list[Variable]:
         return variables_from(self._answer({"op": "inspect"}))
 
-    def look(self, name: str, rows: Window = (0, 50), columns: Window = (0, 50)) -> Value:
-        return value_from(self._answer({"op": "inspect", "name": name, "rows": rows, "columns": columns}))
+    def look(
+        self,
+        name: str,
+        rows: Window = (0, 50),
+        columns: Window = (0, 50),
+        view: View | None = None,
+        again: bool = False,
+    ) -> Value:
+        frame = {"op": "inspect", "name": name, "rows": rows, "columns": columns, "again": again}
+        return value_from(self._answer({**frame, "view": asdict(view) if view else None}))
 
     def complete(self, code: str, cursor: int) -> Completions:
         if self._running:
@@ -193,6 +203,9 @@ class InProcessPython(BaseLanguage):
             raise UsageError(found["failed"])
         return found
 
+    def _call(self, path: str, how: str) -> Call:
+        return Call({"path": path, "how": how, "call": 0}, self._outlet, self.name)
+
     def _define_names(self) -> None:
         """Put our names into the namespace, which another session may share, without replacing the user's names."""
         for name, value in self._hidden.items():
@@ -207,76 +220,43 @@ class InProcessPython(BaseLanguage):
         try:
             self._figures.show_open(older)
         except Exception as error:  # noqa: BLE001 -- drawing runs the user's code
-            self._engine.tell(error)
+            self._engine.show_error(error)
             yield error
 
     @contextmanager
     def _inside(self) -> Iterator[None]:
         """While a statement runs: use its streams in this thread, and the session's working directory."""
-        host = working_directory()
-        with ExitStack() as stack:
-            stack.enter_context(STDOUT.replaced(self._outlet.stdout))
-            stack.enter_context(STDERR.replaced(self._outlet.stderr))
-            stack.enter_context(STDIN.replaced(Input(self._outlet.ask)))
-            stack.enter_context(INPUT.replaced(make_input(self._outlet.ask)))
+        host, outlet = current_folder(), self._outlet
+        with (
+            STDOUT.replaced(outlet.stdout),
+            STDERR.replaced(outlet.stderr),
+            STDIN.replaced(Input(outlet.ask)),
+            INPUT.replaced(make_input(outlet.ask)),
+        ):
             if self.context.cwd != host:
                 os.chdir(self.context.cwd)
-            stack.callback(self._leave_directory, host)
-            stack.enter_context(self._interrupt.may_strike())
-            yield
-
-    def _leave_directory(self, host: str) -> None:
-        self.context.cwd = working_directory()
-        if self.context.cwd != host:
-            os.chdir(host)
-
-
-class InProcessCall:
-    """A call from a block in this process to the computer's tools; it runs in the same thread."""
-
-    args: Sequence[Any] = ()
-    kwargs: Mapping[str, Any] = MappingProxyType({})
-    containment = None
-    is_contained = False
-
-    def __init__(self, language: InProcessPython, outlet: Outlet, path: str, how: str) -> None:
-        self.path, self.how, self.language = path, how, language.name
-        self.origin = (language, language.block)
-        self.action = None  # a context variable has it
-        self.about: dict[str, Any] = {}
-        self._outlet = outlet
-
-    def tell(self, event: dict[str, Any]) -> None:
-        """Put something into the output of the block."""
-        if event["event"] == "display":
-            self._outlet.display(event["data"])
-        elif event["event"] == "called":
-            self._outlet.add({"type": "status", "format": "call", "content": event["call"]})
-
-    def interruptible(self) -> AbstractContextManager[None]:
-        """Nothing to do: it runs in the block's thread, which the block's interrupt reaches anyway."""
-        return nullcontext()
-
-    def ask(self, words: str) -> bool | None:
-        """Whether the user approves it; None if there is no answer."""
-        request = CallRequest(f"computer.{self.path}", words)
-        content = {"type": "call", "format": request.name, "content": words}
-        self._outlet.request(request, {"type": "confirmation", "format": "tool_call", "content": content})
-        request.give_up()
-        return request.wait()
+            try:
+                with self._interrupt.may_strike():
+                    yield
+            finally:
+                self.context.cwd = current_folder()
+                if self.context.cwd != host:
+                    os.chdir(host)
 
 
 class Outlet:
-    """Turns a block's output into chunks."""
+    """Turns the output of blocks into chunks, and asks at once: code that runs in this thread cannot be suspended."""
+
+    attached = True
 
     def __init__(self, context: SessionContext) -> None:
+        self.number = 0  # of the newest block
         self._context = context
         self._chunks: list[Chunk] = []
-        self.stdout = Output("stdout", 1, lambda text: self.stream("stdout", text))
-        self.stderr = Output("stderr", 2, lambda text: self.stream("stderr", text))
+        self.stdout = Output("stdout", 1, partial(self.stream, "stdout"))
+        self.stderr = Output("stderr", 2, partial(self.stream, "stderr"))
 
     def take(self) -> list[Chunk]:
-        """The chunks since the last time."""
         self.flush()
         chunks, self._chunks = self._chunks, []
         return chunks
@@ -288,34 +268,36 @@ class Outlet:
     def stream(self, name: str, text: str) -> None:
         self._chunks.append(console(text, name))
 
-    def display(self, data: dict[str, Any]) -> None:
-        self.flush()
-        self._chunks += display_chunks(data, self._context.emit_images)
-
-    def add(self, chunk: Chunk) -> None:
-        self.flush()
-        self._chunks.append(chunk)
-
     def active_line(self, line: int) -> None:
-        self._chunks.append({"type": "console", "format": "active_line", "content": line})
+        self._chunks += event_chunks({"event": "active_line", "line": line})
+
+    def display(self, data: dict[str, Any]) -> None:
+        self.nudge({"event": "display", "data": data})
+
+    def nudge(self, frame: Frame) -> None:
+        """Take an event of the block, or of a call that it makes."""
+        self.flush()
+        if frame["event"] == "call_asks":
+            request: CallRequest = frame["request"]
+            self._request(request)
+            request.give_up()
+        else:
+            self._chunks += event_chunks(frame, self._context.emit_images)
 
     def ask(self, prompt: str, password: bool = False) -> str | None:
         request = Request("password" if password else "text", prompt)
-        self.request(request, {"type": "input_request", "content": prompt, "password": password})
+        self._request(request)
         if not request.is_answered and self._context.on_input is not None:
             return self._context.on_input(prompt, password)
         return request.text
 
-    def request(self, request: Request, chunk: Chunk) -> None:
-        """Get an answer now: code that runs in this thread cannot be suspended."""
+    def _request(self, request: Request) -> None:
         self.flush()
-        if self._context.ask is not None:
-            chunk = self._context.ask(request, chunk)
-        self._chunks.append(chunk)
+        chunk = request.chunk
+        self._chunks.append(self._context.ask(request, chunk) if self._context.ask is not None else chunk)
 
 
 def run_captured(command: str) -> int:
-    """Run a shell command and print its output."""
     both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
     shell = {"shell": True, "executable": shell_program(), "stdin": subprocess.DEVNULL}
     with subprocess.Popen(command, text=True, errors="replace", **shell, **both) as process:  # type: ignore
@@ -324,8 +306,8 @@ def run_captured(command: str) -> int:
     return int(process.returncode)
 
 
-def working_directory() -> str:
+def current_folder() -> str:
     try:
         return os.getcwd()
-    except FileNotFoundError:
+    except OSError:
         return os.sep  # it was removed

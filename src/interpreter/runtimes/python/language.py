@@ -14,24 +14,25 @@ from typing import TYPE_CHECKING
 from interpreter.errors import NotRestorableError, SessionStartError
 from interpreter.messages import Chunk
 from interpreter.runtimes.block import notice
-from interpreter.runtimes.launch import Launch, program_version
+from interpreter.runtimes.launch import Launch, SessionContext, program_version
 from interpreter.runtimes.live import LiveLanguage
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.runtime import Runtime
-from interpreter.runtimes.state import Restored
+from interpreter.runtimes.snapshots import EVERYTHING
+from interpreter.runtimes.state import Restored, Saving, numbers
+from interpreter.sigint import Hold
 
 if TYPE_CHECKING:
     from interpreter.runtimes.base import BaseLanguage
     from interpreter.runtimes.dry_run import DryRun, Overlay
-    from interpreter.runtimes.launch import SessionContext
     from interpreter.runtimes.seccomp_notify import Gate
 
 DRIVER = Path(__file__).with_name("driver") / "start.py"
-OFF = "Undo of variables is off (setting `computer.undo_snapshots`)."
-NO_FORK = "This system cannot copy a running process, so Python's variables cannot be rewound: run the blocks again."
-NO_COPY = "The Python session could not be copied: there may not be enough memory, or no room for more processes."
-ENDED = "The Python session has ended: run a block first."
-GONE = "That state of the Python session is not kept any more: it is too old, or memory was short."
+NO_FORK = (
+    "This system can't copy a running process, so Python variables can't be restored. Run the blocks again instead."
+)
+ENDED = "The Python session has ended. Run a block first."
+GONE = "That state of the Python session is no longer available: it was too old, or memory was low."
 
 
 def which_python(asked: str | None, env: Mapping[str, str]) -> str:
@@ -45,12 +46,11 @@ def which_python(asked: str | None, env: Mapping[str, str]) -> str:
     path = Path(asked).expanduser()
     found = python_in(path) if path.is_dir() else shutil.which(str(path), path=env.get("PATH"))
     if found is None:
-        raise SessionStartError("Python", f"no Python at {asked!r}; see the setting `computer.python`")
+        raise SessionStartError("Python", f"no Python at {asked!r}. Check the setting `computer.python`")
     return os.path.abspath(found)
 
 
 def python_in(environment: Path) -> str | None:
-    """The Python of a virtual environment."""
     paths = (environment / name for name in ("bin/python", "bin/python3", "Scripts/python.exe"))
     return next((str(path) for path in paths if os.access(path, os.X_OK)), None)
 
@@ -74,8 +74,13 @@ class Python(LiveLanguage):
     scanners = ("interpreter.policy.scanners.scanner:BANDIT", "interpreter.policy.scanners.scanner:SEMGREP")
     scan_parts = "interpreter.policy.scanners.scanner:python_parts"
     cell_magic = ""
+    has_views = True
     script = "interpreter.export.script.steps:add_python"
     order = 1
+    needs_posix = (
+        'need Linux or macOS. On Windows, run Open Interpreter inside WSL, or set computer.python = "in-process" to '
+        "run Python in your own process."
+    )
 
     gate: Gate | None = None  # answers for copies of the runtime that were in an overlay
 
@@ -92,6 +97,9 @@ class Python(LiveLanguage):
         ours = python == sys.executable
         return platform.python_version() if ours else program_version(python, self.context.containment)
 
+    def installed(self) -> str | None:
+        return f"Python {number}" if (number := self.version()) else None
+
     def launch(self) -> Launch:
         env = self.context.environment()
         python = which_python(self.context.python, self.context.own_environment())
@@ -99,7 +107,9 @@ class Python(LiveLanguage):
 
     def fields(self) -> Frame:
         skills = {"skills": self.context.skills()} if self.context.skills is not None else {}
-        return {"colors": self.context.colors, "active_lines": self.context.active_lines, **skills}
+        context = self.context
+        limits = {"active_lines": context.active_lines, "table_rows": context.table_rows}
+        return {"colors": context.colors, **limits, **skills}
 
     # -- states --------------------------------------------------------------------------------------------------
 
@@ -112,13 +122,15 @@ class Python(LiveLanguage):
 
     def restore(self, state: int) -> Restored:
         if not self._can_rewind():
-            raise NotRestorableError(OFF if hasattr(os, "fork") else NO_FORK)
+            raise NotRestorableError(
+                "Variable undo is off (setting `computer.undo_snapshots`)." if hasattr(os, "fork") else NO_FORK
+            )
         if state == self.present:
             return Restored()
         runtime = self.runtime
         if runtime is None or state not in runtime.snapshots.states:
             raise NotRestorableError(GONE)
-        self.check_idle("A Python block is running: its session cannot be rewound now.")
+        self.check_idle("A Python block is running, so its session can't be restored now.")
         self._note_place()
         if runtime.alive:
             runtime.snapshots.take(self.present, self.most_snapshots)
@@ -139,7 +151,9 @@ class Python(LiveLanguage):
         said = runtime.snapshots.split(copy)
         if said is None:
             copy.close()
-            raise NotRestorableError(NO_COPY)
+            raise NotRestorableError(
+                "Can't copy the Python session: there may not be enough memory, or too many processes."
+            )
         lost = list(said["lost"])
         if replace(launch, env=runtime.launch.env, cwd=runtime.launch.cwd) != runtime.launch:
             other.runtime = Runtime(launch, runtime.name)
@@ -162,6 +176,30 @@ class Python(LiveLanguage):
         self.known_cwd, self.known_env = None, {}  # a fresh worker learns both
         return Restored(lost)
 
+    def save(self, most: int, seconds: float) -> Saving | None:
+        if self.runtime is None or self.runtime.busy or not self.has_begun():
+            return None
+        return self.runtime.snapshots.save(most, seconds)
+
+    def load(self, data: bytes) -> Restored:
+        self.check_idle("A Python block is running: variables cannot be restored now.")
+        with self._order:
+            with Hold():
+                runtime = self.start()
+                runtime.have_worker()
+                self._number = next(numbers)  # the state before is not one to return to
+                self.known_cwd = None
+            lost = [EVERYTHING]
+            try:
+                lost = runtime.snapshots.load(data)
+            finally:
+                if lost == [EVERYTHING]:  # Ctrl-C, or no answer: it may still be busy with them
+                    runtime.control.say("kill")
+                    runtime.ended.wait()
+        if lost:
+            raise NotRestorableError(f"Not restored: {lost[0]}.")
+        return Restored()
+
     def snapshot(self) -> tuple[int, int] | None:
         """As a rule there is one from the end of the last block."""
         runtime = self.start()
@@ -176,7 +214,6 @@ class Python(LiveLanguage):
 
     @property
     def most_snapshots(self) -> int:
-        """How many to keep."""
         return self.context.snapshots + 1  # one is the present state, which is not returned to
 
     def dry_run(self, overlay: Overlay) -> DryRun:
@@ -205,7 +242,7 @@ class Python(LiveLanguage):
         if restored is None:
             yield from super().revive(runtime)
             return
-        then = "that left them" if state == present else "they were some blocks ago: newer snapshots are gone"
+        then = "that left them" if state == present else "they were some blocks ago, because newer snapshots are gone"
         told = f"The Python session ended ({how}) since the last block. The variables are as {then}. "
         yield notice(f"{told}{restored}".rstrip() + "\n")
 
@@ -217,7 +254,7 @@ class Python(LiveLanguage):
         if restored is None:
             yield from super().exited(event)
             return
-        then = "before it" if state == before else "some blocks ago: newer snapshots are gone"
+        then = "before it" if state == before else "some blocks ago, because newer snapshots are gone"
         told = f"The Python session ended ({event['how']}). Only this block is lost: "
         told += f"the variables are as they were {then}. {restored}"
         yield notice(told.rstrip() + "\n")

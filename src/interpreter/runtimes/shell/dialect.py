@@ -37,7 +37,6 @@ def read_file(path: Path) -> bytes:
 
 
 def discard(path: Path) -> None:
-    """Delete whatever has this name."""
     try:
         path.unlink(missing_ok=True)
     except OSError:
@@ -74,8 +73,7 @@ def cut(code: str) -> list[tuple[int, str]]:
         return [(1, code)]
     starts = [number for number, line in enumerate(lines, 1) if line.strip() and line.lstrip()[0] != "#"]
     pieces: list[tuple[int, str]] = []
-    for place, number in enumerate(starts):
-        following = starts[place + 1] if place + 1 < len(starts) else None
+    for number, following in zip(starts, [*starts[1:], None], strict=False):
         line = lines[number - 1]
         begins_syntax = any(word in RESERVED or word.startswith(("[[", "!")) for word in FIRST_WORDS.findall(line))
         if following is None or begins_syntax or not LINE.fullmatch(line):  # it may not be a whole command
@@ -85,45 +83,10 @@ def cut(code: str) -> list[tuple[int, str]]:
     return pieces or [(1, code)]
 
 
-# -- what it exports -------------------------------------------------------------------------------------------------
+# -- its variables, as it writes them --------------------------------------------------------------------------------
 
 # These describe how a shell was started, not what its user wants others to see.
 OWN = frozenset({"_", "PWD", "OLDPWD", "SHLVL", "TERM", "COLUMNS", "LINES", "LOGNAME"})
-
-DECLARATION = re.compile(
-    rb"""^declare[ ]-(\S+)[ ](\w+)=(?: "((?:[^"\\]|\\.)*)" | \$'((?:[^'\\]|\\.)*)' )$""",
-    re.DOTALL | re.MULTILINE | re.VERBOSE,
-)
-SIMPLE = dict(zip(b"abeEfnrtv", b"\a\b\x1b\x1b\f\n\r\t\v", strict=True))
-
-
-def exported(listing: bytes) -> dict[str, str]:
-    """The exported variables of a listing: bash's `declare -p`, or NAME=VALUE with a NUL after each."""
-    if b"\0" in listing:
-        # an interrupt may make zsh print something twice, a NUL too
-        pairs = [pair.split(b"=", 1) for pair in listing.split(b"\0") if b"=" in pair]
-    else:  # arrays are left out: other programs never get those
-        found = [match.groups() for match in DECLARATION.finditer(listing)]
-        pairs = [[name, unescape(double, ansi)] for flags, name, double, ansi in found if b"x" in flags]
-    return {os.fsdecode(name): os.fsdecode(value) for name, value in pairs}
-
-
-def unescape(double: bytes | None, ansi: bytes | None) -> bytes:
-    """What stands in double quotes, or between $' and '."""
-    if double is not None:
-        return re.sub(rb'\\([\\"$`])|\\\n', lambda match: match[1] or b"", double)
-
-    def escaped(match: re.Match[bytes]) -> bytes:
-        octal, hexadecimal, other = match.groups()
-        if octal or hexadecimal:
-            return bytes([int(octal, 8) & 0xFF if octal else int(hexadecimal, 16)])
-        return bytes([SIMPLE.get(other[0], other[0])])
-
-    return re.sub(rb"(?s)\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))", escaped, ansi or b"")
-
-
-# -- its variables, in the state that it saves after every block -----------------------------------------------------
-
 _LONGEST = 100
 # `declare -ax NAME=VALUE` of bash, `typeset -g -i NAME=VALUE` and `export NAME=VALUE` of zsh
 _DECLARATION = re.compile(
@@ -133,6 +96,9 @@ _DECLARATION = re.compile(
     re.MULTILINE | re.VERBOSE | re.DOTALL,
 )
 _PIECE = re.compile(r"""\$'((?:[^'\\]|\\.)*)'|'([^']*)'|"((?:[^"\\]|\\.)*)"|\\(.)|([^'"\\]+)""", re.DOTALL)
+# between $' and '
+_ESCAPE = re.compile(rb"(?s)\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))")
+SIMPLE = dict(zip(b"abeEfnrtv", b"\a\b\x1b\x1b\f\n\r\t\v", strict=True))
 _ELEMENT = re.compile(r"""(?:\[(?:[^\]"']|"(?:[^"\\]|\\.)*")*\]=)?(?:[^\s'"\\]|"(?:[^"\\]|\\.)*"|\$?'[^']*'|\\.)+""")
 # What a shell sets by itself, and what describes how it was started.
 _ITS_OWN = re.compile(
@@ -143,6 +109,17 @@ _ITS_OWN = re.compile(
     |HIST\w+|KEYTIMEOUT|LISTMAX|DIRSTACKSIZE|FUNCNEST|TRY_BLOCK_\w+|LOGCHECK|BAUD""",
     re.VERBOSE,
 )
+
+
+def exported(listing: bytes) -> dict[str, str]:
+    """The exported variables of a listing: bash's `declare -p`, or NAME=VALUE with a NUL after each."""
+    text = os.fsdecode(listing)
+    if "\0" in text:
+        # an interrupt may make zsh print something twice, a NUL too
+        return dict(pair.split("=", 1) for pair in text.split("\0") if "=" in pair)
+    found = [each for each in _DECLARATION.findall(text) if "x" in each[0]]
+    # arrays are left out: other programs never get those
+    return {name: unquoted(written) for _, name, written in found if not written.startswith("(")}
 
 
 def variables(state: str, environment: dict[str, str]) -> dict[str, tuple[str, str]]:
@@ -156,8 +133,18 @@ def variables(state: str, environment: dict[str, str]) -> dict[str, tuple[str, s
         else:
             kind, text = "integer" if "i" in flags else "string", unquoted(written)
         if not _ITS_OWN.fullmatch(name) and environment.get(name) != text:
-            found[name] = (kind, text)
+            found[name] = (kind, text.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
     return found
+
+
+def without(state: str, environment: dict[str, str]) -> str:
+    """A state without the variables that are as the environment had them: later runs have their own."""
+
+    def kept(match: re.Match[str]) -> str:
+        _, name, written = match.groups()
+        return ":" if name in environment and unquoted(written) == environment[name] else match[0]
+
+    return _DECLARATION.sub(kept, state)
 
 
 def listed(found: dict[str, tuple[str, str]]) -> list[Variable]:
@@ -176,11 +163,20 @@ def unquoted(written: str) -> str:
     """The value, from the way that the shell writes it."""
     parts = []
     for ansi, single, double, escaped, bare in _PIECE.findall(written):
-        if ansi or double:
-            parts.append(unescape(double.encode() or None, ansi.encode()).decode("utf-8", "replace"))
+        if ansi:
+            parts.append(os.fsdecode(_ESCAPE.sub(unescaped, os.fsencode(ansi))))
+        elif double:
+            parts.append(re.sub(r'\\([\\"$`])|\\\n', lambda match: match[1] or "", double))
         else:
             parts.append(single or escaped or bare)
     return "".join(parts)
+
+
+def unescaped(match: re.Match[bytes]) -> bytes:
+    octal, hexadecimal, other = match.groups()
+    if octal or hexadecimal:
+        return bytes([int(octal, 8) & 0xFF if octal else int(hexadecimal, 16)])
+    return bytes([SIMPLE.get(other[0], other[0])])
 
 
 # -- to and from the shell -------------------------------------------------------------------------------------------

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import os
 import re
 import shutil
 import signal
 import struct
 import sys
-import termios
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
+
+if sys.platform != "win32":
+    import fcntl
+    import termios
 
 from interpreter.errors import NotRestorableError, SessionStartError, UsageError
 from interpreter.messages import Chunk
@@ -31,8 +33,20 @@ from interpreter.runtimes.shell.dialect import (
     state_file,
     state_numbers,
     variables,
+    without,
 )
-from interpreter.runtimes.state import SAVING, Completions, Restored, Text, Value, Variable, Window
+from interpreter.runtimes.state import (
+    SAVING,
+    Completions,
+    Restored,
+    Saved,
+    Saving,
+    Text,
+    Value,
+    Variable,
+    View,
+    Window,
+)
 
 if TYPE_CHECKING:
     from interpreter.runtimes.dry_run import DryRun, Overlay
@@ -76,7 +90,7 @@ class Keyboard(Channel):
         return self._connected and not termios.tcgetattr(self.theirs)[3] & termios.ECHO
 
     def hang_up(self) -> None:
-        """The user is not at the keyboard any more; the reader finds the end and closes it."""
+        """The user is no longer at the keyboard; the reader finds the end and closes it."""
         if self._connected:
             self._connected = False
             os.close(self.theirs)
@@ -90,9 +104,9 @@ PAGERS = ("PAGER", "GIT_PAGER", "MANPAGER", "SYSTEMD_PAGER", "AWS_PAGER", "PSQL_
 SPOKEN = ("bash", "zsh")
 SYNTAX_ERROR = 2
 FAREWELL = b"builtin trap - EXIT; exit\n"  # the state is saved, and it is not the user's exit
+SAVED_BY = "# saved by "
 VARIABLE = re.compile(r"\$\{?(\w*)\Z")
 STARTER = Path(__file__).parent.with_name("python") / "driver" / "start.py"  # enters an overlay
-NOT_FOR_US = ("BASH_ENV", "ENV")  # files that a shell without a prompt would run at its start
 
 
 class Shell(LiveLanguage):
@@ -110,6 +124,7 @@ class Shell(LiveLanguage):
     cell_magic = "%%bash"
     cell_setup = "interpreter.export.notebook:notebook_setup"
     script = "interpreter.export.script.steps:add_shell"
+    install = "apt install bash"
     order = 2
 
     _dialect: ShellDialect
@@ -131,7 +146,7 @@ class Shell(LiveLanguage):
         shell = which_shell(self.context.shell)
         if shell is None:
             wanted = self.context.shell
-            missing = f"{wanted} is no bash or zsh that can be run." if wanted else "bash is not installed."
+            missing = f"{wanted} is not a usable bash or zsh." if wanted else "bash is not installed."
             raise SessionStartError(self.name, missing)
         env = self._environment()
         self._dialect = ShellDialect(shell, env, self.context.shell_rc, self.own_state())
@@ -141,8 +156,9 @@ class Shell(LiveLanguage):
         return Launch(["stdin", *command], self._dialect, env=env, cwd=self.context.cwd)
 
     def _environment(self) -> dict[str, str]:
-        found = {name: value for name, value in self.context.environment().items() if name not in NOT_FOR_US}
-        return found | dict.fromkeys(PAGERS, "cat") | {"TERM": self._terminal_kind()}
+        env = {**self.context.environment(), **dict.fromkeys(PAGERS, "cat"), "TERM": self._terminal_kind()}
+        # those two name files that a shell without a prompt would run at its start
+        return {name: value for name, value in env.items() if name not in ("BASH_ENV", "ENV")}
 
     def start(self) -> Runtime:
         begins = self.runtime is None
@@ -172,9 +188,9 @@ class Shell(LiveLanguage):
                 runtime.retire(FAREWELL)  # a process keeps the terminal that it was started with
             if self._keyboard is None:
                 self._keyboard = Keyboard()
-                runtime.take_terminal(self._keyboard.theirs, self._keyboard)
+                runtime.set_terminal(self._keyboard, [self._keyboard.theirs])
             else:
-                runtime.leave_terminal()
+                runtime.set_terminal(None, [])
                 self._keyboard.hang_up()
                 self._keyboard = None
         if self._keyboard is not None:
@@ -211,7 +227,7 @@ class Shell(LiveLanguage):
             ended = "died" if code < 0 else "interrupted"
         if ended != "interrupted" and (code < 0 or not changes):
             kept = "what it had" if changes else "what it had before this block"
-            yield console(f"The shell ended ({event['how']}). A new one goes on with {kept}.\n")
+            yield console(f"The shell ended ({event['how']}). A new one continues with {kept}.\n")
         yield self.closing(code, ended)
 
     # -- the keyboard ------------------------------------------------------------------------------------
@@ -230,8 +246,17 @@ class Shell(LiveLanguage):
     def variables(self) -> list[Variable]:
         return listed(self._variables())
 
-    def look(self, name: str, rows: Window = (0, 50), columns: Window = (0, 50)) -> Value:
+    def look(
+        self,
+        name: str,
+        rows: Window = (0, 50),
+        columns: Window = (0, 50),
+        view: View | None = None,
+        again: bool = False,
+    ) -> Value:
         found = self._variables()
+        if view is not None:
+            raise UsageError("The shell has no tables to sort, filter or export.")
         if name.lstrip("$") not in found:
             raise UsageError(f"No block has set {name}.")
         return Text(*found[name.lstrip("$")])
@@ -250,7 +275,7 @@ class Shell(LiveLanguage):
         if state is None:
             return {}
         env = self.runtime.launch.env if self.runtime is not None else self._environment()
-        return variables(state.decode("utf-8", "replace"), {**env, "TERM": self._terminal_kind()})
+        return variables(os.fsdecode(state), {**env, "TERM": self._terminal_kind()})
 
     # -- states ------------------------------------------------------------------------------------------
 
@@ -268,10 +293,10 @@ class Shell(LiveLanguage):
         """The next block runs in a new shell that starts from there; background jobs keep running."""
         if state == self.present:
             return Restored()
-        self.check_idle("A shell block is running: its session cannot be rewound now.")
+        self.check_idle("A shell block is running, so its session can't be restored now.")
         runtime = self.runtime
         if runtime is None or state not in self.points():
-            raise NotRestorableError("That state of the shell is not kept any more.")
+            raise NotRestorableError("That state of the shell is no longer available.")
         self._note_place()
         if runtime.alive:
             self.query(runtime, {"op": "inspect"}, SAVING)  # after the answer, the state of the last block is saved
@@ -322,6 +347,32 @@ class Shell(LiveLanguage):
         if runtime.alive:
             self.query(runtime, {"op": "inspect"}, SAVING)  # after the answer, the state of the last block is saved
         return self._dialect.saved(runtime.folder)
+
+    def save(self, most: int, seconds: float) -> Saving | None:
+        """Variables, functions, aliases and options; what was exported to us belongs to each run."""
+        runtime = self.runtime
+        if runtime is None or runtime.block is None or runtime.is_running_block:
+            return None
+        if runtime.alive and runtime.query({"op": "inspect"}, seconds) is None:
+            return None
+        state = self._dialect.saved(runtime.folder)
+        if state is None:
+            return None
+        kept = without(os.fsdecode(state), runtime.launch.env)
+        data = os.fsencode(f"{SAVED_BY}{self._dialect.kind}\n{kept}")
+        saved = Saved(data, sorted(self._variables())) if len(data) <= most else None
+        return lambda: saved
+
+    def load(self, data: bytes) -> Restored:
+        first, _, state = data.partition(b"\n")
+        kind = os.fsdecode(first).removeprefix(SAVED_BY)
+        if Path(which_shell(self.context.shell) or "").name != kind:
+            raise NotRestorableError(f"Shell: the variables were saved by {kind}, and another shell runs now.")
+        if self.runtime is None:
+            self._state, self._state_in = state, self.context.containment
+        else:
+            self.take_over(state, "")
+        return Restored()
 
     def take_over(self, state: bytes, code: str) -> None:
         """Continue with a state as if a block of this shell had left it."""

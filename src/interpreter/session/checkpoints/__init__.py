@@ -9,15 +9,12 @@ from interpreter.session.checkpoints.checkpoint import (
     UndoResult,
     VariablesPlan,
 )
-from interpreter.session.checkpoints.fork import Fork, Merged
 from interpreter.session.checkpoints.timeline import Asks, Timeline, UndoAction
 
 __all__ = [
     "PARTS",
     "Asks",
     "Checkpoint",
-    "Fork",
-    "Merged",
     "Part",
     "Timeline",
     "UndoAction",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
@@ -36,7 +36,11 @@ class Participant(Protocol):
     computer: Computer
     journal: Recorder
     session: Session
+    user: Actor
     agent: Actor
+    save_variables: bool
+    save_variables_bytes: int
+    save_variables_seconds: float
     undo_files: bool
     undo_max_file_bytes: int
     undo_max_bytes: int
@@ -74,7 +78,7 @@ class Checkpoint:
     conversation: Conversation | None = field(default=None, repr=False)
     """The conversation that it belongs to, if that is not the session's own."""
     elsewhere: bool = False
-    """A turn that came with the conversation: what its blocks did is not known here."""
+    """A turn that was loaded with the conversation; what its blocks did is unknown."""
 
     @property
     def begins_turn(self) -> bool:
@@ -88,7 +92,7 @@ class Checkpoint:
         return str(message.get("content")) if message is not None and message.get("type") == "code" else None
 
     def irreversible(self, workspace: str | None, registry: Registry) -> tuple[str, ...]:
-        """What the block certainly did that no undo restores, as far as its code tells."""
+        """What the block certainly did that undo can't restore, judging by its code."""
         if self.code is None or self.language is None:
             return ()
         from interpreter.policy.analysis import Step, analyze, reversibility
@@ -116,14 +120,12 @@ class Checkpoint:
 
     @classmethod
     def from_fields(cls, entry: dict[str, Any]) -> Checkpoint:
-        """The checkpoint that the journal has."""
         names = ("kind", "at", "label", "language", "block", "time", "workspace", "elsewhere")
         known = {name: entry[name] for name in names if name in entry}
         return cls(id=entry["point"], actor=entry.get("guest", ""), **known)
 
 
 def label_of(text: object) -> str:
-    """The first words of a text."""
     words = " ".join(text.split()) if isinstance(text, str) else ""
     return words if len(words) <= _LABEL_LENGTH else words[: _LABEL_LENGTH - 1] + "…"
 
@@ -164,7 +166,7 @@ class Conversation:
         self._tail: list[Message] = []
         self._left = 0  # how many messages there were when it was cut
         self.changed = False
-        """`messages` was changed since it was cut: what was undone does not fit any more."""
+        """`messages` has changed since, so the undone part no longer fits."""
 
     @property
     def messages(self) -> list[Message]:
@@ -198,7 +200,7 @@ class Conversation:
         return None if found is None else found + checkpoint.behind
 
     def cut(self, at: int) -> None:
-        """Have so many messages, fewer or more than now; the others can be redone."""
+        """Set the number of messages, fewer or more than now; the others can be redone."""
         whole, owner = self.whole(), self.owner
         with Hold():
             owner.messages[:] = whole[:at]
@@ -233,8 +235,7 @@ class VariablesPlan(NamedTuple):
 
     @property
     def sentence(self) -> str:
-        """The same in words."""
-        return f"The variables of {self.language} stay: {self.obstacle}."
+        return f"The {self.language} variables stay as they are: {self.obstacle}."
 
 
 @dataclass(frozen=True)
@@ -262,7 +263,9 @@ class UndoPlan:
     @property
     def certain(self) -> list[Step]:
         """What is done to files that are as the blocks left them."""
-        return self._steps()
+        from interpreter.workspace.restore import select_steps
+
+        return select_steps(self.files)[0] if self.files is not None else []
 
     @property
     def drifted(self) -> list[Step]:
@@ -273,16 +276,10 @@ class UndoPlan:
     @property
     def changes_files(self) -> bool:
         """Whether anything on the disk would change, or could; then a person should be asked."""
-        return bool(self._steps({step.path for step in self.drifted}))
-
-    def _steps(self, overwrite: Iterable[str] = ()) -> list[Step]:
-        from interpreter.workspace.restore import select_steps
-
-        return select_steps(self.files, set(overwrite))[0] if self.files is not None else []
+        return bool(self.certain or self.drifted)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing at all would change."""
         return not (self.messages or self.changes_files or self.variables or self.mark)
 
 
@@ -312,7 +309,7 @@ class UndoResult:
             named = {step.path for step in self.plan.files.steps if step.impossible}  # among the notes
             kept = [each for each in (*self.files.kept, *self.files.failed) if each.path not in named]
             left = {repository_of(path) or path: why for path, why, *_ in kept}
-            said += [f"{path} is left as it is: {why}." for path, why in left.items()]
+            said += [f"{path} was left unchanged: {why}." for path, why in left.items()]
         return [*said, *self.plan.notes]
 
     @property

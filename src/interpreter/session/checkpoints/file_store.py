@@ -14,14 +14,18 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interpreter.errors import ConversationInUseError, UndoError
+from interpreter.host.files import CONFINED
 
 if TYPE_CHECKING:
     from interpreter.session.checkpoints.checkpoint import Participant
     from interpreter.workspace import FileRecord
 
 FOLDER = "files"
+OFF = "File undo is off (setting `undo_files`)."
+OFF_ON_WINDOWS = "File undo needs Linux or macOS."
 _TEMPORARY = "interpreter-undo-"
 _TRIMMED_AT_ONCE = 20  # stores of killed sessions; the others come next time
+_FIRST_READ = 0.5  # seconds for which a question about a block waits for the workspace to be read
 _RECENT = 600  # seconds for which a killed session may be about to be resumed
 _UNSETTLED = 7 * 24 * 3600  # seconds for which a block or an undo that was cut off can be finished
 
@@ -35,15 +39,20 @@ class FileStore:
         self._opened_for: tuple[object, ...] = ()  # workspace, journal and limits
         self.root: str | None = None
         """The workspace whose record is open."""
-        self._finalizer: weakref.finalize[..., FileStore] | None = None
+        self.off = ""
+        """Why there is no record, if that is so."""
+        self._finalizer: weakref.finalize[..., FileStore] | None = None  # trims the record when this is closed or gone
         self._pid = os.getpid()
         self._preparing: threading.Thread | None = None
         self._tidied = False
 
     def record(self) -> FileRecord | None:
-        """The record, opened or moved if necessary; None if file undo is switched off."""
+        """The record, opened or moved if necessary; None if there is none, and then `off` says why."""
         owner = self._owner
-        if not owner.undo_files:
+        self.off = "" if owner.undo_files else OFF
+        if not CONFINED:
+            self.off = OFF_ON_WINDOWS
+        if self.off:
             return None
         if self._pid != os.getpid():  # this process is a fork: the record stays its parent's
             if self._finalizer is not None:
@@ -52,9 +61,20 @@ class FileStore:
         limits = (owner.undo_max_file_bytes, owner.undo_max_bytes, owner.undo_max_files)
         wanted = (str(owner.workspace), owner.journal.path, *limits)
         if self._record is None or wanted != self._opened_for:
-            self._open(os.path.realpath(str(owner.workspace)), limits)
+            try:
+                self._open(os.path.realpath(str(owner.workspace)), limits)
+            except OSError as error:
+                self.off = f"File undo isn't working right now: {error}."
+                return None
             self._opened_for = wanted
         return self._record
+
+    def required_record(self) -> FileRecord:
+        """The record; UndoError if there is none."""
+        record = self.record()
+        if record is None:
+            raise UndoError(self.off)
+        return record
 
     def prepare(self) -> None:
         """Make the first copy of the workspace in the background."""
@@ -63,6 +83,15 @@ class FileStore:
             return
         self._preparing = threading.Thread(target=record.prepare_in_background, name="file record", daemon=True)
         self._preparing.start()
+
+    def is_read(self) -> bool:
+        """Whether the workspace has been read for the first time, so that undo covers it; waits a moment for that."""
+        record = self.record()
+        if record is not None and not record.snapshot.is_taken:
+            self.prepare()
+            if self._preparing is not None:
+                self._preparing.join(_FIRST_READ)
+        return record is not None and record.snapshot.is_taken
 
     def branch(self, session: Path) -> None:
         """Continue in the store of a new session, which gets a copy; the old session can be resumed with its own."""
@@ -74,7 +103,6 @@ class FileStore:
             new = session.resolve() / FOLDER / folder.name
             if record is not None and folder == record.folder:
                 record.move(new, keep=True)
-                self._trim_at_end(record)
             else:
                 copy_store(folder, new, keep=True)
             trim(folder)
@@ -99,10 +127,10 @@ class FileStore:
         elif record is None or record.folder != folder:
             self.close()
             record = FileRecord(root, folder, limits, (Path(self._owner.get_oi_dir()), journal.root))
+            self._finalizer = weakref.finalize(self, _trim, record, os.getpid())
         if record.limits != limits:
             record.limit(limits)
         self._record, self.root = record, root
-        self._trim_at_end(record)
         if not self._tidied and journal.path is not None:
             self._tidied = True
             threading.Thread(target=tidy, args=(journal.root,), name="tidy file records", daemon=True).start()
@@ -113,23 +141,12 @@ class FileStore:
             return path.resolve() / FOLDER / hashlib.sha256(os.fsencode(root)).hexdigest()[:8]
         if self._record is not None and _is_temporary(self._record.folder) and self.root == root:
             return self._record.folder
-        for folder in Path(tempfile.gettempdir()).glob(f"{_TEMPORARY}*"):
-            pid = folder.name.removeprefix(_TEMPORARY).partition("-")[0]
-            if not pid.isdigit() or os.name == "nt":  # where signal 0 does not ask
-                continue
-            try:
-                os.kill(int(pid), 0)
-            except ProcessLookupError:
-                shutil.rmtree(folder, ignore_errors=True)  # of a process that was killed
-            except PermissionError:
-                pass  # another user's process
-        return Path(tempfile.mkdtemp(prefix=f"{_TEMPORARY}{os.getpid()}-")).resolve() / FOLDER
+        from interpreter.host.files import left_behind
 
-    def _trim_at_end(self, record: FileRecord) -> None:
-        """Trim the record when this store is closed or garbage-collected."""
-        if self._finalizer is not None:
-            self._finalizer.detach()
-        self._finalizer = weakref.finalize(self, _trim, record, os.getpid())
+        temporary = Path(tempfile.gettempdir())
+        for folder in left_behind(temporary, _TEMPORARY) if os.name != "nt" else ():  # there, signal 0 does not ask
+            shutil.rmtree(folder, ignore_errors=True)
+        return Path(tempfile.mkdtemp(prefix=f"{_TEMPORARY}{os.getpid()}-")).resolve() / FOLDER
 
 
 def _trim(record: FileRecord, pid: int) -> None:

@@ -10,23 +10,18 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from interpreter.config.setting import copy_settings
-from interpreter.errors import UndoError
+from interpreter.config.setting import give_settings, given_settings
+from interpreter.errors import NotRestorableError, UndoError
 from interpreter.host.files import remove
 from interpreter.session import Action, Question
 from interpreter.session.checkpoints.timeline import ask_about_files
+from interpreter.workspace import FileRecord, Item, Kept, Step
+from interpreter.workspace.merge import copy_tree, merge, merge_steps
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
-    from interpreter.errors import NotRestorableError
     from interpreter.messages import Chunk
     from interpreter.runtimes.state import Restored
-    from interpreter.workspace import (
-        FileRecord,
-        Item,
-        Kept,
-        Step,
-    )
 
 FOLDER = "forks"
 STORE = ".files"
@@ -63,13 +58,11 @@ class Merged:
 def fork(parent: OpenInterpreter, workspace: str | Path | None = None) -> OpenInterpreter:
     """A second interpreter that continues from here, in a copy of the workspace."""
     from interpreter.api import OpenInterpreter
-    from interpreter.workspace import FileRecord
-    from interpreter.workspace.merge import copy_tree
 
     source = Path(parent.workspace).resolve()
-    record = _record_of(parent)
+    record = parent.timeline.files.required_record()
     if why := record.prepare(0).off or record.snapshot.too_large():
-        raise UndoError(f"The workspace cannot be copied for a fork: {why}")
+        raise UndoError(f"Can't copy the workspace for a fork: {why}")
     folder = Path(parent.get_oi_dir()) / FOLDER / secrets.token_hex(4)
     folder.mkdir(parents=True, mode=0o700)
     target = folder / source.name if workspace is None else Path(workspace).resolve()
@@ -81,8 +74,9 @@ def fork(parent: OpenInterpreter, workspace: str | Path | None = None) -> OpenIn
         remove(folder)
         raise UndoError(f"The workspace could not be copied to {target}: {error.strerror or error}.") from error
     child = OpenInterpreter()
-    copy_settings(parent, child)
+    give_settings(child, copy.deepcopy(given_settings(parent)))
     child.workspace = str(target)
+    child.conversation_filename = None
     child.messages = copy.deepcopy(parent.messages)
     child.last_messages_count = len(child.messages)
     child.llm.resume(parent.llm.forms_sent(), parent.llm.usage)
@@ -98,13 +92,13 @@ def fork(parent: OpenInterpreter, workspace: str | Path | None = None) -> OpenIn
 
 def plan_keep(child: OpenInterpreter) -> list[Step]:
     """What keeping a fork would do to the workspace that it came from."""
-    from interpreter.workspace.merge import merge_steps
-
     made = _fork_of(child)
     origin = made.parent.workspace
     if not os.path.isdir(origin):
-        raise UndoError(f"{origin}, where this fork came from, is gone: its files are in {child.workspace}.")
-    record = _record_of(made.parent)
+        raise UndoError(
+            f"{origin}, the origin of this fork, no longer exists. The fork's files are in {child.workspace}."
+        )
+    record = made.parent.timeline.files.required_record()
     record.prepare()
     made.record.prepare()
     return merge_steps(made.base, made.record, record.snapshot)
@@ -133,7 +127,7 @@ class Keep(Action):
         self._steps = steps = plan_keep(self._child)
         drifted = [step.path for step in steps if step.drift]
         confirm = f"This would change {len(steps)} files." if steps else ""
-        overwrite = f"{len(drifted)} files were changed in both. Overwrite?" if drifted else ""
+        overwrite = f"{len(drifted)} files have changed in both. Overwrite?" if drifted else ""
         chosen, _ = yield from ask_about_files(self, steps, confirm, overwrite, drifted)
         if chosen is not None:
             self._overwrite = chosen
@@ -142,8 +136,6 @@ class Keep(Action):
         return not self._asks or plan_keep(self._child) == self._steps
 
     def run(self) -> Generator[Chunk]:
-        from interpreter.workspace.merge import merge
-
         child, made, steps = self._child, _fork_of(self._child), plan_keep(self._child)
         # Continue in the workspace that the fork came from, also after a return to a checkpoint made in the fork.
         copied, home = Path(child.workspace).resolve(), Path(made.parent.workspace).resolve()
@@ -157,7 +149,9 @@ class Keep(Action):
         child.prompt.forget_situation()  # so that the model learns where it is
         child.timeline.before_block("fork", "%keep")
         try:
-            self.result = Merged(*merge(steps, made.record.store, _record_of(child).snapshot.folder, self._overwrite))
+            folder = child.timeline.files.required_record().snapshot.folder
+            written = merge(steps, made.record.store, folder, self._overwrite)
+            self.result = Merged(list(written.paths), [*written.kept, *written.failed])
         finally:
             child.timeline.after()
         child.forked = made.parent.forked
@@ -178,15 +172,8 @@ def drop(child: OpenInterpreter) -> None:
 
 def _fork_of(child: OpenInterpreter) -> Fork:
     if child.forked is None:
-        raise UndoError("This is no fork: fork() makes one.")
+        raise UndoError("This is not a fork. fork() makes one.")
     return child.forked
-
-
-def _record_of(interpreter: OpenInterpreter) -> FileRecord:
-    record = interpreter.timeline.files.record()
-    if record is None:
-        raise UndoError("Undo of files is off (setting `undo_files`), and without it there are no forks.")
-    return record
 
 
 def _moved(path: str, source: Path, target: Path) -> str:

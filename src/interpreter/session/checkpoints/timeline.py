@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
@@ -27,7 +27,8 @@ from interpreter.session.checkpoints.checkpoint import (
     last_request,
     undone_in_words,
 )
-from interpreter.session.checkpoints.file_store import FileStore
+from interpreter.session.checkpoints.file_store import OFF_ON_WINDOWS, FileStore
+from interpreter.session.checkpoints.variables import SavedVariables
 from interpreter.sigint import Hold
 
 if TYPE_CHECKING:
@@ -38,11 +39,12 @@ if TYPE_CHECKING:
 
 MOST = 2_000  # checkpoints that can be returned to; the journal has them all
 _SHOW_COST_FROM = 1.0  # seconds: the cost of a first copy of the workspace that took longer is shown
-OFF = "Undo of files is off (setting `undo_files`)."
-OUT_OF_DATE = "Something has happened since this was planned: plan it again."
-_EARLIER_RUN = "Variables of an earlier run of the session cannot be brought back; its blocks can be run again."
+NOT_READ_YET = "can't tell yet which files undo covers here"
+OUT_OF_DATE = "This plan is out of date. Make a new one."
+_EARLIER_RUN = "Variables from an earlier run of the session can't be restored, but you can run its blocks again."
 _ELSEWHERE = (
-    "What some of these blocks did to files and variables stays: they ran before this session had the conversation."
+    "Some of these blocks ran before this session loaded the conversation, so their files and variables stay as they "
+    "are."
 )
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -72,6 +74,7 @@ class Timeline:
         self.checkpoints: list[Checkpoint] = []
         self.places: dict[Part, int] = dict.fromkeys(PARTS, 0)
         self.files = FileStore(owner)
+        self.variables = SavedVariables(owner)
         self._conversation = Conversation(owner)
         self._conversations = {id(owner): self._conversation}  # its own, and of those that share the computer
         self._newest = 0  # the id of the checkpoint that was made last
@@ -99,7 +102,6 @@ class Timeline:
 
     @_locked
     def begin_turn(self, by: Participant) -> None:
-        """A turn of this interpreter begins."""
         at = last_request(by.messages)
         label = label_of(by.messages[at].get("content")) if at < len(by.messages) else ""
         self._add("turn", at, label, by)
@@ -113,11 +115,6 @@ class Timeline:
     def conversations(self) -> list[Conversation]:
         """All that this session has, its own first."""
         return list(self._conversations.values())
-
-    def prepare(self) -> None:
-        """A block is on its way: make the first copy of the workspace meanwhile."""
-        with suppress(OSError):  # it fails again before the block, and is shown then
-            self.files.prepare()
 
     def before(self, action: Action) -> list[Chunk]:
         """An action that can be undone is about to run; returns what the user should know first."""
@@ -136,11 +133,11 @@ class Timeline:
         checkpoint = self._add("block" if in_turn else "own", len(by.messages) - is_code, label_of(code), by)
         checkpoint.language, checkpoint.mark = language, self._owner.computer.mark()
         checkpoint.block = by.journal.block if in_turn else None
-        record, trouble = self._open_record()
+        record = self.files.record()
         checkpoint.workspace = self.files.root if record is not None else None
         self._owner.journal.write("point", **checkpoint.fields)
         self._running = checkpoint
-        notices = [trouble] if trouble else []
+        notices = [self.files.off] if self._owner.undo_files and self.files.off not in ("", OFF_ON_WINDOWS) else []
         if record is not None:
             coverage = record.before(checkpoint.id)
             notices = coverage.sentences
@@ -154,12 +151,13 @@ class Timeline:
         checkpoint, self._running = self._running, None
         if checkpoint is None:
             return []
-        record, _ = self._open_record()
+        record = self.files.record()
         changes = record.after(checkpoint.id) if record is not None else None
-        if changes is None or not (changes.pairs or changes.not_covered):
+        if record is None or changes is None or not (changes.pairs or changes.not_covered):
             return []
-        self._owner.journal.write("files", **changes.fields, journal_block=checkpoint.block)
-        return [{"type": "status", "format": "files", "content": changes.fields}]
+        fields = changes.fields_with_data(record.content, self.read_tables)
+        self._owner.journal.write("files", **fields, journal_block=checkpoint.block)
+        return [{"type": "status", "format": "files", "content": fields}]
 
     @_locked
     def reset(self) -> None:
@@ -176,6 +174,7 @@ class Timeline:
     def resume(self, saved: SavedSession) -> None:
         """Continue with the checkpoints of an earlier run: its conversation and its files can be undone."""
         self.reset()
+        self.variables.resume(saved)
         self.checkpoints = [Checkpoint.from_fields(entry) for entry in saved.points]
         self._newest = max((each.id for each in self.checkpoints), default=0)
         self.places = dict.fromkeys(PARTS, self.present)
@@ -204,11 +203,10 @@ class Timeline:
         return [each for each in self.checkpoints[: self.places["files"]] if each.kind != "turn"]
 
     def place_of(self, checkpoint: int) -> int:
-        """The place of the checkpoint with this id."""
         place = self._place(checkpoint)
         if place is None:
             raise UndoError(
-                f"There is no point {checkpoint}. `interpreter.checkpoints` lists them; `%rewind` in the chat."
+                f"There is no checkpoint {checkpoint}. `interpreter.checkpoints` lists them, or `%rewind` in the chat."
             )
         return place
 
@@ -218,10 +216,8 @@ class Timeline:
         self._find_files()
         self.adopt()
         here = max(self.places[part] for part in parts)
-        places = [place for place in range(here) if self._counts(place, blocks)]
-        if not 0 < count <= len(places):
-            raise UndoError("There is nothing to undo." if not places else f"{_only(len(places))} can be undone.")
-        return places[-count]
+        places = [place for place in reversed(range(here)) if self._counts(place, blocks)]
+        return _pick(places, count, "undo")
 
     @_locked
     def forward(self, count: int = 1, parts: Collection[Part] = PARTS, blocks: bool = False) -> int:
@@ -231,9 +227,7 @@ class Timeline:
         places = [place for place in range(here + 1, self.present) if self._counts(place, blocks)]
         if here < self.present:
             places.append(self.present)
-        if not 0 < count <= len(places):
-            raise UndoError("There is nothing to redo." if not places else f"{_only(len(places))} can be redone.")
-        return places[count - 1]
+        return _pick(places, count, "redo")
 
     def at(self, to: int, conversation: Conversation | None = None) -> int:
         """How many messages a conversation has at a place; by default the session's own."""
@@ -273,65 +267,51 @@ class Timeline:
 
     # -- the files -----------------------------------------------------------------------------------------------
 
-    def cover(self, paths: Iterable[str]) -> None:
-        """A block that was previewed is about to change these files: store them first, also large ones."""
-        record, _ = self._open_record()
-        if record is not None:
-            record.cover(paths)
-
-    @property
-    def watches_files(self) -> bool:
-        """Whether it is known what blocks do to the files of the workspace."""
-        return self._open_record()[0] is not None
-
     def changes(self, checkpoint: int) -> Changes | None:
         """What a block changed; None if that is not known."""
         record = self.files.record()
         return record.changes(checkpoint) if record is not None else None
 
-    def diff(self, checkpoint: int) -> dict[str, str]:
-        """What a block changed, as a unified diff for each path."""
-        return self._needed_record().diff(checkpoint)
+    def diff(self, checkpoint: int, data: bool = False) -> dict[str, str]:
+        """What a block changed, as a unified diff for each path; with `data`, tables as rows, columns and cells."""
+        return self.files.required_record().diff(checkpoint, data, self.read_tables)
+
+    def read_tables(self, kind: str, contents: Sequence[bytes | None], seconds: float) -> Any:
+        """The tables in the contents of an Excel or Parquet file, read where the session is."""
+        from interpreter.computer_api.at_session import read_tables
+
+        return read_tables(self._owner.computer, kind, contents, seconds)
 
     def drift_diff(self, plan: UndoPlan, path: str) -> str:
         """From what something else made of a file to what would be restored there."""
         steps = plan.files.steps if plan.files is not None else ()
-        return next((self._needed_record().drift_diff(step) for step in steps if step.path == path), "")
+        return next((self.files.required_record().drift_diff(step) for step in steps if step.path == path), "")
 
     def why(self, path: str, line: int | None = None) -> Checkpoint | None:
         """The block that made a file, or one of its lines, what it is; None if it was no block of this session."""
-        block = self._needed_record().why(path, line)
+        block = self.files.required_record().why(path, line)
         return next((each for each in self.checkpoints if block is not None and each.id == int(block)), None)
 
     def left_out(self, path: str) -> str | None:
         """Why an undo would not bring back a file of the workspace, if that is so."""
-        record, _ = self._open_record()
+        record = self.files.record()
         if record is None or record.off is not None:
-            return "undo of files is off"
+            return "file undo is off"
+        if not self.files.is_read():
+            return NOT_READ_YET
         with suppress(OSError):  # it went just now
             if os.path.isfile(path) and os.path.getsize(path) > record.limits.file_bytes:
-                return "it is too large for undo"
+                return "too large for undo"
         name = os.path.relpath(os.path.realpath(path), record.snapshot.root)
-        return None if record.snapshot.covers(name) else "undo does not cover it"
-
-    def _open_record(self) -> tuple[FileRecord | None, str]:
-        """The file record, or why there is none; empty if it is switched off."""
-        try:
-            return self.files.record(), ""
-        except OSError as error:
-            return None, f"File undo does not work just now: {error}."
-
-    def _needed_record(self) -> FileRecord:
-        record, trouble = self._open_record()
-        if record is None:
-            raise UndoError(trouble or OFF)
-        return record
+        if name in record.snapshot.waiting:
+            return NOT_READ_YET
+        return None if record.snapshot.covers(name) else "not covered by undo"
 
     def _find_files(self) -> None:
         """Learn from the record where the files are: an undo of them may have been cut off and finished since."""
         if self._running is not None:
-            raise BusyError("A block is running: wait for its end, or stop it, and then undo.")
-        record, _ = self._open_record()
+            raise BusyError("A block is running. Wait for it to finish or stop it, then undo.")
+        record = self.files.record()
         if record is None:
             return
         record.settle()
@@ -375,7 +355,7 @@ class Timeline:
         for conversation in self.conversations if "conversation" in chosen else ():
             here, tail = conversation.messages, conversation.tail
             if conversation.changed:
-                notes.append("The conversation was changed since: what was taken back of it does not come again.")
+                notes.append("The conversation has changed since, so its undone messages can't be restored.")
             at = self.at(to, conversation)
             messages += here[at:] if at <= len(here) else tail[: at - len(here)]
         has_code = any(message.get("type") == "code" for message in messages)
@@ -391,17 +371,17 @@ class Timeline:
     outlook = plan  # its name in earlier versions
 
     def _plan_files(self, to: int, passed: Collection[Checkpoint], notes: list[str]) -> Plan | None:
-        record, trouble = self._open_record()
+        record = self.files.record()
         if record is None:
-            notes.append(trouble or OFF)
+            notes.append(self.files.off)
             return None
         outside = [each for each in passed if each.kind != "turn" and each.workspace != self.files.root]
         for other in dict.fromkeys(each.workspace for each in outside):
-            where = f"the workspace was {other} then" if other else "undo of files was off then"
-            notes.append(f"Files that some of these blocks changed are left as they are: {where}.")
+            where = f"the workspace was {other} at the time" if other else "file undo was off at the time"
+            notes.append(f"Files that some of these blocks changed stay as they are: {where}.")
         if any(each.id <= int(record.forgotten or 0) for each in passed):
             notes.append(
-                "Files come back only in part: what the oldest of these blocks did to them is not kept any more."
+                "Files can only be partly restored: the changes of the oldest of these blocks are no longer stored."
             )
         limit = self._first_id(to)
         behind = [block for block in record.blocks if int(block) >= limit]
@@ -418,12 +398,12 @@ class Timeline:
         runtimes = computer.runtimes
         for language, state in mark.states.items():
             if runtimes.state(language) != state:
-                kept = state in runtimes.points(language)
-                yield VariablesPlan(language, None if kept else "that state is not kept any more")
+                kept = state in runtimes.runtime(language).points()
+                yield VariablesPlan(language, None if kept else "that state is no longer stored")
         for name in dict.fromkeys(each.language for each in passed):
             found = computer.get_language(name) if name else None
             if found is not None and found.name not in mark.states:
-                yield VariablesPlan(found.name, "they cannot be rewound; its blocks can be run again")
+                yield VariablesPlan(found.name, "not possible in this language, but you can run its blocks again")
 
     # -- going there ---------------------------------------------------------------------------------------------
 
@@ -438,11 +418,11 @@ class Timeline:
         for each in conversations:  # the messages of another agent are not taken from it while it writes them
             responds = each.owner is not acting and each.owner.responding
             if responds and self.at(plan.to, each) != len(each.messages):
-                raise BusyError(f"{each.owner.agent.id} is still responding: wait for it, or cancel it.")
+                raise BusyError(f"{each.owner.agent.id} is still responding. Wait for it, or cancel it.")
         self.stamp += 1
         report, variables = None, {}
         if plan.files is not None:
-            report = self._needed_record().undo(plan.files, overwrite, repositories)
+            report = self.files.required_record().undo(plan.files, overwrite, repositories)
             self._owner.computer.runtimes.forget_folders()
         self._arrive("files", plan)
         with Hold():  # the runtimes and our record of them must change together
@@ -525,15 +505,18 @@ class Timeline:
         here = self.places["conversation"]
         if min(self.places.values()) >= here:
             return
-        record, _ = self._open_record()
         files = self.checkpoints[self.places["files"] : here]
-        news = undone_in_words(files, self.checkpoints[self.places["variables"] : here], record)
+        news = undone_in_words(files, self.checkpoints[self.places["variables"] : here], self.files.record())
         if news and news not in self._news:
             self._news.append(news)
 
 
-def _only(count: int) -> str:
-    return "Only 1 step" if count == 1 else f"Only {count} steps"
+def _pick(places: list[int], count: int, verb: Literal["undo", "redo"]) -> int:
+    if not places:
+        raise UndoError(f"There is nothing to {verb}.")
+    if not 0 < count <= len(places):
+        raise UndoError(f"Only {len(places)} step{'' if len(places) == 1 else 's'} can be {verb}ne.")
+    return places[count - 1]
 
 
 # -- the action --------------------------------------------------------------------------------------------------
@@ -590,11 +573,11 @@ class UndoAction(Action):
             question = Question.in_words("confirm", self.kind, words)
             yield question
             if question.answer is None or question.answer.choice != APPROVE:
-                raise UndoError(f"Nothing was changed. {words} That has to be confirmed first.")
+                raise UndoError(f"Nothing was changed. {words} Confirm that first.")
             self._confirmed = others
         if not self.refused and plan.changes_files and self._asks != "nothing":
             confirm = f"This would change {_counted(plan.certain)}." if self._asks == "files" and plan.certain else ""
-            overwrite = f"{_counted(plan.drifted)} changed since. Overwrite?" if plan.drifted else ""
+            overwrite = f"{_counted(plan.drifted)} changed since then. Overwrite?" if plan.drifted else ""
             drifted = [step.path for step in plan.drifted]
             chosen, repositories = yield from ask_about_files(self, plan, confirm, overwrite, drifted)
             self._overwrite |= chosen or set()

@@ -1,33 +1,59 @@
-"""The files of a journal: lines of JSON that one process at a time appends to, and large contents beside them."""
+"""A session on the disk: its journal, large contents and summary, and the writer that keeps them in step with a chat.
+
+A journal is lines of JSON that one process at a time appends to. Large contents are files beside it.
+"""
 
 from __future__ import annotations
 
 import base64
 import binascii
 import contextlib
-import fcntl
+import copy
 import hashlib
 import json
 import os
 import secrets
 import shutil
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from jiter import from_json
 
 from interpreter.config.homes import make_folder
 from interpreter.errors import ConversationFileError, ConversationInUseError
-from interpreter.messages import Message
+from interpreter.host.files import BINARY, lock
+from interpreter.llm.secrets import redacted
+from interpreter.llm.usage import Usage
+from interpreter.messages import UNFLAGGED, Chunk, Fold, Message
 
 NAME = "journal.jsonl"
 BLOBS = "blobs"
+VARIABLES = "variables"
+SUMMARY = "summary.json"
 LARGE = 8 * 1024
 """A text with so many characters is a blob, and not in the journal itself."""
+_COUNTS = [row.name for row in fields(Usage)]
+INTERVAL = 0.05
+"""Seconds between two writes of a message that streams, at least."""
+_REWRITE_SHARE = 0.02  # a text that is rewritten over and over is recorded after this share of the time it took so far
+_REWRITE_RATE = 1_000_000  # and at most so many bytes a second
+_REDACTION_PAUSE = 20  # times as long as the last search for secrets passes before the next
+_NUMBERED = frozenset(
+    {"message", "more", "decision", "action", "answer", "plan", "usage", "block", "ended", "call", "scan"}
+)
+"""The entries that are, or belong to, a numbered event of the session."""
+_LARGEST_WHOLE = 16 * 1024 * 1024
+_FIXED = ("role", "type", "format", "recipient", "mime", "call")
+_MISSING = object()
+_PRINTED = ("console", "code", "message")  # an image is not text
 
 JournalEntry = dict[str, Any]
 Reference = dict[str, Any]
+Secrets = Callable[[], Mapping[str, str]]
+"""Returns the known secrets by name. Called only when something was printed."""
 
 
 class JournalFile:
@@ -38,14 +64,14 @@ class JournalFile:
 
     def __init__(self, folder: Path) -> None:
         self.path = folder / NAME
-        self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        self._descriptor = os.open(self.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | BINARY, 0o600)
         try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(self._descriptor)
             self.length = os.fstat(self._descriptor).st_size
         except BaseException as error:
             os.close(self._descriptor)
             if isinstance(error, BlockingIOError):
-                words = "Another interpreter has this conversation open. Leave it there first, or take up another one."
+                words = "Another interpreter has this conversation open. Close it there first, or pick another one."
                 raise ConversationInUseError(words) from None
             raise
 
@@ -77,7 +103,6 @@ class JournalFile:
 
 
 def line(entry: JournalEntry) -> bytes:
-    """An entry as it is in the file."""
     text = json.dumps(entry, ensure_ascii=False, separators=(",", ":"), default=str)
     try:
         return text.encode() + b"\n"
@@ -136,7 +161,6 @@ class Blobs:
         return {**{key: value for key, value in message.items() if key != "content"}, "blob": self.put(content)}
 
     def unpack(self, packed: dict[str, Any]) -> Message:
-        """The message as it was."""
         if "blob" not in packed:
             return packed  # type: ignore[return-value]
         try:
@@ -157,7 +181,7 @@ def write_whole(path: Path, data: bytes) -> None:
     """Write a file that is whole, or as it was before, whenever the process dies."""
     unfinished = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | BINARY, 0o600)
         with open(descriptor, "wb") as file:
             file.write(data)
         unfinished.replace(path)
@@ -176,6 +200,66 @@ def _decode_base64(text: str) -> bytes | None:
     return data if base64.b64encode(data).decode("ascii") == text else None
 
 
+# -- the summary --------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class Facts:
+    """What a list of sessions shows."""
+
+    id: str = ""
+    title: str = ""
+    folder: str = ""
+    model: str = ""
+    created: float = 0.0
+    updated: float = 0.0
+    usage: Usage = field(default_factory=Usage)
+    imported_from: str | None = None
+    conversation_file: str | None = None
+    branched_from: str | None = None
+
+    def learn(self, entry: JournalEntry) -> None:
+        """Take what an entry says about the session as a whole."""
+        self.updated = entry.get("time", self.updated)
+        match entry["event"]:
+            case "session" | "branched" | "resumed" | "renamed" | "turn":
+                for name in ("id", "title", "folder", "model", "imported_from", "conversation_file"):
+                    if name in entry:
+                        setattr(self, name, entry[name])
+                if entry["event"] in ("session", "branched"):
+                    self.created = entry["time"]
+                    self.branched_from = entry.get("from")
+            case "usage":
+                self.usage = usage_from(entry["total"])
+
+
+def usage_from(data: dict[str, Any]) -> Usage:
+    """Usage from plain data; fields of other versions are left out."""
+    return Usage(**{name: data[name] for name in _COUNTS if name in data})
+
+
+def write_summary(folder: Path, facts: Facts, length: int) -> None:
+    """Write what the journal says up to `length`, so that a list need not read all of it."""
+    write_whole(folder / SUMMARY, json.dumps({"length": length, **asdict(facts)}).encode())
+
+
+def read_summary(path: Path) -> Facts:
+    """The summary, and what has been written behind it since: a crash, or a turn that is running."""
+    size = (path / NAME).stat().st_size
+    length, facts = 0, Facts()
+    try:
+        data: dict[str, Any] = json.loads((path / SUMMARY).read_bytes())
+        known, used = data.pop("length"), usage_from(data.pop("usage"))
+        if known <= size:
+            length, facts = known, Facts(**data, usage=used)
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        pass  # there is none, or it is damaged: the journal has it all
+    for entry, _ in entries(path, length) if length < size else ():
+        if entry is not None:
+            facts.learn(entry)
+    return facts
+
+
 # -- the folders of sessions -------------------------------------------------------------------------------------
 
 
@@ -192,12 +276,13 @@ def new_folder(root: Path) -> Path:
 
 
 def copy_session(session: Path, root: Path) -> Path:
-    """A copy of a session as it is now; blobs are shared."""
+    """A copy of a session as it is now; blobs and saved variables are shared."""
     folder = new_folder(root)
     shutil.copyfile(session / NAME, folder / NAME)
     (folder / NAME).chmod(0o600)
-    if (session / BLOBS).exists():
-        shutil.copytree(session / BLOBS, folder / BLOBS, copy_function=_link_or_copy)
+    for name in (BLOBS, VARIABLES):
+        if (session / name).exists():
+            shutil.copytree(session / name, folder / name, copy_function=_link_or_copy)
     return folder
 
 
@@ -214,4 +299,289 @@ def writing(where: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise ConversationFileError(f"{where} cannot be written: {error.strerror}.") from error
+        raise ConversationFileError(f"Can't write to {where}: {error.strerror}.") from error
+
+
+# -- writing ------------------------------------------------------------------------------------------------------
+
+
+class JournalWriter:
+    """Keeps one journal in step with `messages()`.
+
+    It compares, so it does not matter what changed the conversation: the stream, an edit, or the user's code. It
+    compares with the conversation as it was; what it writes is without the secrets that code printed.
+    """
+
+    def __init__(
+        self,
+        journal: JournalFile,
+        folder: Path,
+        facts: Facts,
+        messages: Callable[[], list[Message]],
+        total: Callable[[], Usage],
+        clock: Callable[[], float] = time.monotonic,
+        secrets: Secrets | None = None,
+        effort: Callable[[], float] = time.thread_time,
+    ) -> None:
+        self.folder, self.facts = folder, facts
+        self.known: list[Message] = []  # the conversation that is recorded
+        self.blocks = 0
+        self.sent: dict[str, dict[str, Any]] = {}  # the forms that the record has
+        self.fold: Fold | None = None
+        self.blobs = Blobs(folder)
+        self._file = journal
+        self._messages, self._total = messages, total
+        self._clock = clock
+        self._secrets = secrets  # to take out of what code printed
+        self._effort = effort  # CPU seconds: on a busy machine the clock runs on while others work
+        self._last: Message | None = None  # the last message as the record has it, if it was written here
+        self._held = False  # its end is not in the record yet
+        self._due = 0.0
+        self._began = 0.0  # when the message that streams did
+        self.asked = False  # the user was asked about the block that was proposed last
+        self._decided = False
+        self._ran_at: float | None = None  # when the block that runs began
+        self.stamp: dict[str, Any] = {}
+        """The number of the event that is being written, and the turn, action and actor that it belongs to."""
+        self.numbers: dict[int, int] = {}
+        """Those of messages that did not stream, by their identity."""
+
+    # -- the conversation ----------------------------------------------------------------------------------------
+
+    def sync(self, event: str = "messages_replaced", whole: bool = True) -> None:
+        """Record every difference between the conversation and the record; the last message may still be growing."""
+        stamp, self.stamp = self.stamp, {name: value for name, value in self.stamp.items() if name != "n"}
+        try:
+            messages = self._messages()
+            found = splice(self.known, messages)
+            if found is None or found.at == len(self.known):
+                if whole or found is not None:
+                    self._complete()
+                for message in found.messages if found is not None else ():
+                    self._message(message, whole or message is not messages[-1])
+                return
+            forms = [self._form(message, whole or message is not messages[-1]) for message in found.messages]
+            packed = [self.blobs.pack(form) for form in forms]
+            self.write(event, at=found.at, drop=found.drop, of=len(self.known), messages=packed)
+            self.known[found.at : found.at + found.drop] = map(copy_of, found.messages)
+            self._last = copy_of(forms[-1]) if forms and found.at + len(forms) == len(self.known) else None
+        finally:
+            self.stamp = stamp
+
+    def add(self, chunk: Chunk) -> None:
+        """Take one chunk of the stream, which the fold has taken already."""
+        if "start" in chunk:
+            self._began = self._clock()
+        elif "end" in chunk:
+            self._catch_up()
+            if chunk["type"] == "code" and chunk["role"] == "assistant":
+                self.blocks += 1
+                self.asked, self._decided, self._ran_at = False, False, None
+                self.write("block", block=self.blocks, at=len(self.known) - 1)
+        elif chunk["type"] in UNFLAGGED:
+            self._add_event(chunk)
+        elif chunk.get("format") == "active_line":
+            if chunk["content"] is None:
+                self._end_block(chunk)
+        elif self._clock() >= self._due:
+            if self.fold is not None:
+                self.fold.settle()
+            self._catch_up(whole=False)
+
+    def write_open_text(self) -> None:
+        """Another event comes next: record the text that is streaming first, so that the journal keeps the order."""
+        if self.stamp.get("n") and self.fold is not None and self.fold.is_open:
+            self.fold.settle()
+            self._catch_up(whole=False)
+
+    def _catch_up(self, whole: bool = True) -> None:
+        """Record what the last message has become; that is all that changes in a stream."""
+        messages, known = self._messages(), self.known
+        if len(messages) == len(known) + 1:
+            self._complete()
+            self._message(messages[-1], whole)
+        elif not known or len(messages) != len(known) or not self._more(messages[-1], whole):
+            self.sync(whole=whole)
+
+    def _message(self, message: Message, whole: bool = True) -> None:
+        at, form = len(self.known), self._form(message, whole)
+        number = self.numbers.pop(id(message), None)
+        self.write("message", at=at, message=self.blobs.pack(form), **({"n": number} if number else {}))
+        self.known.append(copy_of(message))
+        self._last = copy_of(form)
+        self._due = max(self._due, self._clock() + INTERVAL)
+
+    def _more(self, message: Message, whole: bool) -> bool:
+        """Write how the last message has grown; False if that cannot be said by what the record has."""
+        if self._last is None:
+            return False
+        form = self._form(message, whole)
+        change = growth(self._last, form)
+        if not change:
+            return change is not None
+        text = change.get("text", "")
+        rewritten = change.get("keep", 0) < len(self._last.get("content") or "")
+        if len(text) >= LARGE:
+            change = {key: value for key, value in change.items() if key != "text"} | {"blob": self.blobs.put(text)}
+        self.write("more", **change)
+        self.known[-1], self._last = copy_of(message), copy_of(form)
+        now = self._clock()
+        self._due = max(self._due, now + INTERVAL)
+        if rewritten:
+            self._due = max(self._due, now + _REWRITE_SHARE * (now - self._began), now + len(text) / _REWRITE_RATE)
+        return True
+
+    def _complete(self) -> None:
+        """Write the rest of the last message, if some of it was held back."""
+        if self._held and self.known:
+            self._more(self.known[-1], whole=True)
+
+    def _form(self, message: Message, whole: bool) -> Message:
+        """The message as it is written; the more work that was, the longer until the next time."""
+        self._due = 0.0
+        if self._secrets is None:
+            return message
+        began = self._effort()
+        form, self._held = redact_message(message, self._secrets, whole)
+        self._due = self._clock() + _REDACTION_PAUSE * (self._effort() - began)
+        return form
+
+    # -- blocks --------------------------------------------------------------------------------------------------
+
+    def begin_block(self, by: str) -> None:
+        self._ran_at = self._clock()
+        self.sync()  # it may have been edited
+        if not self._decided:
+            self.write("decision", block=self.blocks, decision="approved", by=by)
+
+    def _add_event(self, chunk: Chunk) -> None:
+        content = chunk.get("content") or {}
+        match chunk["type"], chunk.get("format"):
+            case "confirmation", _:
+                self.asked = True
+            case "decision", decision:
+                self.sync()
+                self._decided = True
+                who = {"by": content.get("by"), "reason": content.get("reason", "")}
+                self.write("decision", block=self.blocks, decision=decision, **who)
+            case _, "usage":
+                self.write("usage", used=content, total=asdict(self._total()))
+            case _, "call":
+                entry = {name: value for name, value in content.items() if name != "pictures"}
+                for name in ("told", "error"):
+                    if self._secrets is not None and name in entry:
+                        entry[name], _ = redacted(entry[name], self._secrets())
+                if content.get("pictures"):
+                    entry["pictures"] = [self.blobs.put(picture) for picture in content["pictures"]]
+                self.write("call", block=self.blocks, **entry)
+            case _, "scan":
+                self.write("scan", block=self.blocks, tools=content["tools"], findings=content["findings"])
+
+    def _end_block(self, chunk: Chunk) -> None:
+        self._catch_up()
+        if self._ran_at is None:
+            return  # it did not run, and the output says why
+        seconds = round(self._clock() - self._ran_at, 3)
+        self._ran_at = None
+        how: dict[str, Any] = {"ended": chunk.get("ended", "done"), "exit_code": chunk.get("exit_code")}
+        path = chunk.get("truncated")
+        if path is not None and os.path.isfile(path) and os.path.getsize(path) <= _LARGEST_WHOLE:
+            with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+                output = file.read()
+            if self._secrets is not None:
+                output, _ = redacted(output, self._secrets())
+            how["whole"] = self.blobs.put(output)
+        self.write("ended", block=self.blocks, **how, seconds=seconds)
+
+    # -- the file ------------------------------------------------------------------------------------------------
+
+    def write(self, event: str, **fields: Any) -> None:
+        entry: JournalEntry = {"event": event, "time": round(time.time(), 3), **self.stamp, **fields}
+        if event not in _NUMBERED:
+            entry.pop("n", None)
+        self._file.append(entry)
+        self.facts.learn(entry)
+
+    def flush(self) -> None:
+        """Make sure that everything is on the disk, and write the summary for lists."""
+        self.facts.usage = self._total()
+        self._file.fsync()
+        write_summary(self.folder, self.facts, self._file.length)
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def redact_message(message: Message, secrets: Secrets, whole: bool = True) -> tuple[Message, bool]:
+    """A message without the secrets that code printed, and whether some of it was held back.
+
+    As long as it is not whole, its last word is held back: it may be the beginning of a secret. No secret has spaces in
+    it but private keys, and those are found by their first line.
+    """
+    text = message.get("content")
+    is_printed = message.get("role") == "computer" and message.get("type") in _PRINTED
+    if not is_printed or not isinstance(text, str):
+        return message, False
+    end = len(text)
+    if not whole and text and not text[-1].isspace():
+        end -= len(text.rsplit(None, 1)[-1])
+    clean, found = redacted(text[:end], secrets())
+    if not found and end == len(text):
+        return message, False
+    form = message.copy()
+    form["content"] = clean
+    return form, end < len(text)
+
+
+# -- differences between two states of a conversation ------------------------------------------------------------
+
+
+class Splice(NamedTuple):
+    """From `at` on, `drop` messages went and `messages` came."""
+
+    at: int
+    drop: int
+    messages: Sequence[Message]
+
+
+def splice(old: Sequence[Message], new: Sequence[Message]) -> Splice | None:
+    """The one place where two lists of messages differ; None if they are equal."""
+    shorter = min(len(old), len(new))
+    at = 0
+    while at < shorter and old[at] == new[at]:
+        at += 1
+    if at == len(old) == len(new):
+        return None
+    tail = 0
+    while tail < shorter - at and old[-1 - tail] == new[-1 - tail]:
+        tail += 1
+    return Splice(at, len(old) - at - tail, new[at : len(new) - tail])
+
+
+def growth(old: Message, new: Message) -> dict[str, Any] | None:
+    """How a message has grown: `keep` so many characters of its content, add `text`, `set` other fields.
+
+    An empty dict if it is the same, None if it is another message.
+    """
+    if any(old.get(key) != new.get(key) for key in _FIXED) or not old.keys() <= new.keys():
+        return None
+    change: dict[str, Any] = {}
+    fields = {key: value for key, value in new.items() if key != "content" and old.get(key, _MISSING) != value}
+    before, after = old.get("content"), new.get("content")
+    if isinstance(before, str) and isinstance(after, str):
+        keep = len(before) if after.startswith(before) else len(os.path.commonprefix([before, after]))  # noqa: RUF071
+        if keep < len(before) or keep < len(after):
+            change |= {"keep": keep, "text": after[keep:]}
+    elif before != after:
+        fields["content"] = after
+    if fields:
+        change["set"] = fields
+    return change
+
+
+def copy_of(message: Message) -> Message:
+    """A copy to compare with later; texts are shared, what can change inside is not."""
+    content = message.get("content")
+    if content is None or isinstance(content, str):
+        return message.copy()
+    return copy.deepcopy(message)

@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
@@ -16,14 +16,21 @@ from interpreter.errors import ConversationFileError, ConversationNotFoundError
 from interpreter.llm.usage import Usage
 from interpreter.messages import Message
 from interpreter.session import Ids, LogEntry
-from interpreter.session.journal.file import NAME, Blobs, JournalEntry, Reference, entries, write_whole
+from interpreter.session.journal.file import (
+    NAME,
+    Blobs,
+    Facts,
+    JournalEntry,
+    Reference,
+    entries,
+    read_summary,
+    write_whole,
+)
 from interpreter.tools.toolbox import shown_call
 
 VERSION = 1
-SUMMARY = "summary.json"
 _TITLE_LENGTH = 60
 _ORIGINAL_DATE = "%B_%d_%Y_%H-%M-%S"
-_COUNTS = [row.name for row in fields(Usage)]
 _STAMP = ("event", "time", "n", "turn", "action", "actor")
 
 
@@ -45,39 +52,6 @@ class BlockRecord:
     """Its whole output, if the message has only parts of it."""
     calls: list[dict[str, Any]] = field(default_factory=list)
     """The calls of the computer's tools that its code made, with their results; pictures by reference."""
-
-    @property
-    def succeeded(self) -> bool:
-        return self.ended == "done" and not self.exit_code
-
-
-@dataclass
-class Facts:
-    """What a list of sessions shows."""
-
-    id: str = ""
-    title: str = ""
-    folder: str = ""
-    model: str = ""
-    created: float = 0.0
-    updated: float = 0.0
-    usage: Usage = field(default_factory=Usage)
-    imported_from: str | None = None
-    branched_from: str | None = None
-
-    def learn(self, entry: JournalEntry) -> None:
-        """Take what an entry says about the session as a whole."""
-        self.updated = entry.get("time", self.updated)
-        match entry["event"]:
-            case "session" | "branched" | "resumed" | "renamed" | "turn":
-                for name in ("id", "title", "folder", "model", "imported_from"):
-                    if name in entry:
-                        setattr(self, name, entry[name])
-                if entry["event"] in ("session", "branched"):
-                    self.created = entry["time"]
-                    self.branched_from = entry.get("from")
-            case "usage":
-                self.usage = usage_from(entry["total"])
 
 
 @dataclass
@@ -101,6 +75,8 @@ class SavedSession:
     """Before which checkpoint the conversation, the files and the variables are; None (and no entry) is the end."""
     undone_messages: list[Message] = field(default_factory=list)
     """The messages that were undone and can be redone."""
+    variables: dict[str, dict[str, Any]] = field(default_factory=dict)
+    """What was saved of the variables of each language; `time` says when, `blocks` after which block."""
     length: int = 0
     """How many bytes of the journal are good."""
     torn: bool = False
@@ -113,7 +89,6 @@ class SavedSession:
     """The number of the block that was proposed last, even if it was undone."""
     damaged: int = 0
     """Lines before the last that could not be read."""
-    _total: dict[str, Any] = field(default_factory=dict)
     _undone_blocks: list[BlockRecord] = field(default_factory=list)
 
     @classmethod
@@ -133,10 +108,9 @@ class SavedSession:
                     session._apply(entry)
                     session.length = end
         except OSError as error:
-            raise ConversationFileError(f"{path} cannot be read: {error.strerror}.") from error
+            raise ConversationFileError(f"Can't read {path}: {error.strerror}.") from error
         except (KeyError, IndexError, TypeError, ValueError) as error:
-            raise ConversationFileError(f"{path / NAME} is not a journal of this program.") from error
-        session.facts.usage = usage_from(session._total)
+            raise ConversationFileError(f"{path / NAME} is not an Open Interpreter journal.") from error
         if session.facts.created == 0.0:
             raise ConversationFileError(f"{path / NAME} is empty.")
         return session
@@ -168,22 +142,19 @@ class SavedSession:
 
     def _apply(self, entry: JournalEntry) -> None:
         self.last_number = max(self.last_number, entry.get("n", 0))
+        self.facts.learn(entry)
         match entry["event"]:
+            case "action" if entry["state"] != "ended":
+                self.open_actions.setdefault(entry["action"], entry)
             case "action":
-                if entry["state"] != "ended":
-                    self.open_actions.setdefault(entry["action"], entry)
-                    return
                 self.open_actions.pop(entry["action"], None)
                 if entry.get("outcome") == "lost" and self.blocks and self.blocks[-1].ended is None:
                     self.blocks[-1].ended = "lost"
-                return
             case "message":
                 self.last_number += "n" not in entry  # as `past_events` counts them
                 self._message(entry)
             case "more":
                 self.blobs.grow(cast(dict[str, Any], self.messages[-1]), entry)
-            case "usage":
-                self._total = entry["total"]
             case "block":
                 if self.last_block < entry["block"]:
                     self.last_block = entry["block"]
@@ -200,11 +171,10 @@ class SavedSession:
                 self.sent.setdefault("replies", {}).update(entry.get("replies", {}))
             case "point" | "points_dropped":
                 self._point(entry)
+            case "variables":
+                self.variables[entry["language"]] = {**entry, "blocks": self.last_block}
             case "rewound":
                 self.rewound |= dict.fromkeys(entry.get("parts", ()), entry.get("to"))
-            case _:
-                self.facts.learn(entry)
-        self.facts.updated = entry.get("time", self.facts.updated)
 
     def _message(self, entry: JournalEntry) -> None:
         at, message = entry["at"], self.blobs.unpack(entry["message"])
@@ -262,11 +232,6 @@ class SavedSession:
         self.rewound, self.undone_messages, self._undone_blocks = {}, [], []
         if entry["event"] == "point":
             self.points.append(entry)
-
-
-def usage_from(data: dict[str, Any]) -> Usage:
-    """Usage from plain data; fields of other versions are left out."""
-    return Usage(**{name: data[name] for name in _COUNTS if name in data})
 
 
 def past_events(folder: Path) -> Iterator[LogEntry]:
@@ -338,15 +303,16 @@ def listed(root: str | Path) -> list[Summary]:
     rows = []
     for folder in [entry for entry in found if entry.is_dir()]:
         try:
-            facts = _facts(Path(folder.path))
+            facts = read_summary(Path(folder.path))
         except OSError:
             continue  # not a session
         if facts.created:
             facts.id = folder.name
             rows.append(Summary(Path(folder.path), facts))
     imported = {row.facts.imported_from for row in rows}
+    beside = {row.facts.conversation_file for row in rows}
     for file in [entry for entry in found if entry.name.endswith(".json") and entry.is_file()]:
-        if str(Path(file.path)) not in imported:
+        if str(Path(file.path)) not in imported and file.name not in beside:
             rows.append(_original_summary(file))
     return sorted(rows, key=lambda row: row.facts.updated, reverse=True)
 
@@ -362,10 +328,10 @@ def find(root: str | Path, beginning: str) -> Summary:
     if len(close) == 1:
         return close[0]
     if not close:
-        words = f"There is no conversation {beginning}. `interpreter --conversations` lists them."
+        words = f"There is no conversation {beginning}. See `interpreter --conversations`."
     else:
         words = f"{beginning} could be " + " or ".join(f"{row.id} ({row.title})" for row in close[:5])
-        words += ": write a little more of it."
+        words += ". Type more of the id."
     raise ConversationNotFoundError(words)
 
 
@@ -375,30 +341,8 @@ def last_in(root: str | Path, folder: str) -> Summary:
         if row.facts.folder == folder:
             return row
     raise ConversationNotFoundError(
-        f"There is no conversation in {folder} yet. `interpreter --conversations` lists those of all folders."
+        f"There is no conversation in {folder} yet. For those in other folders: interpreter --conversations"
     )
-
-
-def write_summary(folder: Path, facts: Facts, length: int) -> None:
-    """Write what the journal says up to `length`, so that a list need not read all of it."""
-    write_whole(folder / SUMMARY, json.dumps({"length": length, **asdict(facts)}).encode())
-
-
-def _facts(path: Path) -> Facts:
-    """The summary, and what has been written behind it since: a crash, or a turn that is running."""
-    size = (path / NAME).stat().st_size
-    length, facts = 0, Facts()
-    try:
-        data: dict[str, Any] = json.loads((path / SUMMARY).read_bytes())
-        known, used = data.pop("length"), usage_from(data.pop("usage"))
-        if known <= size:
-            length, facts = known, Facts(**data, usage=used)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        pass  # there is none, or it is damaged: the journal has it all
-    for entry, _ in entries(path, length) if length < size else ():
-        if entry is not None:
-            facts.learn(entry)
-    return facts
 
 
 def title_of(messages: Sequence[Message]) -> str:
@@ -434,7 +378,7 @@ def read_original(path: Path) -> list[Message]:
     try:
         messages: Any = json.loads(path.read_bytes())
     except OSError as error:
-        raise ConversationFileError(f"{path} cannot be read: {error.strerror}.") from error
+        raise ConversationFileError(f"Can't read {path}: {error.strerror}.") from error
     except ValueError:
         messages = None
     if not isinstance(messages, list) or not all(isinstance(item, dict) and "role" in item for item in messages):
@@ -442,10 +386,21 @@ def read_original(path: Path) -> list[Message]:
     return [cast(Message, {"type": "message", "content": "", **message}) for message in messages]
 
 
+def original_name(messages: Sequence[Message], folder: Path) -> str:
+    """The name that 0.4.3 would give to the file of a new conversation; never one that is there."""
+    words = messages[0].get("content") if messages else ""
+    beginning = words[:25] if isinstance(words, str) else ""
+    said = "_".join(beginning.split(" ")[:-1]) if " " in beginning else beginning[:15]
+    name = "".join(each for each in said if each.isprintable() and each not in '<>:"/\\|?*!') or "conversation"
+    dated = f"{name}__{datetime.now().strftime(_ORIGINAL_DATE)}"
+    candidates = (f"{dated}{number}.json" for number in ("", *(f"_{again}" for again in range(2, 1000))))
+    return next(each for each in candidates if not (folder / each).exists())
+
+
 def write_original(path: Path, messages: Sequence[Message]) -> None:
     """Save a conversation in that format: the whole file, or the one before stays."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, json.dumps(messages, ensure_ascii=False, default=str).encode("utf-8", "surrogateescape"))
+    write_whole(path, json.dumps(messages, ensure_ascii=False, default=str).encode("utf-8", "backslashreplace"))
 
 
 # -- entries: what was said, the blocks with what became of them, what was shown ----------------------------------
@@ -541,30 +496,25 @@ def entries_from_session(session: SavedSession) -> list[Entry]:
 
 def _placed_entries(messages: Iterable[Message]) -> Iterator[tuple[int, Entry]]:
     """Each entry with the place of its message; a block or call has all that the computer said since as its output."""
-    code: Message | None = None
-    outputs: list[Message] = []
-    place = number = 0
-    for at, message in enumerate(messages):
+    messages = list(messages)
+    at = number = 0
+    while at < len(messages):
+        message, place = messages[at], at
+        at += 1
         role, kind = message.get("role", ""), message.get("type", "message")
-        if role == "computer" and code is not None:
-            outputs.append(message)
-            continue
-        is_refusal = role == "user" and message.get("content") == DECLINED
-        if code is not None:
-            number += code.get("type") == "code"
-            yield place, _code_entry(code, tuple(outputs), number, is_refusal)
-            if is_refusal:
-                code, outputs = None, []
-                continue
-        code, outputs = None, []
         if (kind == "code" and role != "computer") or kind == "tool_call":
-            code, place = message, at
+            while at < len(messages) and messages[at].get("role") == "computer":
+                at += 1
+            outputs = tuple(messages[place + 1 : at])
+            answer = messages[at] if at < len(messages) else {}
+            declined = answer.get("role") == "user" and answer.get("content") == DECLINED
+            at += declined
+            number += kind == "code"
+            yield place, _code_entry(message, outputs, number, declined)
         elif kind == "message":
-            yield at, Said(role, str(message.get("content", "")))
+            yield place, Said(role, str(message.get("content", "")))
         else:
-            yield at, Shown(message)
-    if code is not None:
-        yield place, _code_entry(code, tuple(outputs), number + 1, declined=False)
+            yield place, Shown(message)
 
 
 def _code_entry(code: Message, outputs: tuple[Message, ...], number: int, declined: bool) -> Block | ToolCall:

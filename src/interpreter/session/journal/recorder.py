@@ -16,19 +16,29 @@ from interpreter.errors import ConversationNotFoundError
 from interpreter.llm.usage import Usage
 from interpreter.messages import UNFLAGGED, Chunk, Fold, Message
 from interpreter.session import ACTION, Ids, Session
-from interpreter.session.journal.file import JournalFile, copy_session, new_folder, writing
+from interpreter.session.journal.file import (
+    Facts,
+    JournalFile,
+    JournalWriter,
+    Secrets,
+    copy_of,
+    copy_session,
+    new_folder,
+    redact_message,
+    splice,
+    writing,
+)
 from interpreter.session.journal.reader import (
     VERSION,
-    Facts,
     SavedSession,
     Summary,
     find,
+    original_name,
     past_events,
     read_original,
     title_of,
     write_original,
 )
-from interpreter.session.journal.writer import JournalWriter, Redaction, copy_of, splice
 from interpreter.version import __version__
 
 if TYPE_CHECKING:
@@ -72,7 +82,7 @@ class Recorder:
         self._writer: JournalWriter | None = None
         self._broken = False
         self._noticed = False
-        self.notice: Chunk | None = None  # what to show to the user next
+        self._notice: Chunk | None = None  # what to show to the user next
         self._facts = Facts()  # what is known of a session that is not written yet
         self._earlier_usage = Usage()  # of the interpreter before this session
         self._note: str | None = None
@@ -101,7 +111,6 @@ class Recorder:
 
     @property
     def root(self) -> Path:
-        """Where sessions are."""
         return Path(self._owner.conversation_history_path).expanduser()
 
     @property
@@ -238,25 +247,25 @@ class Recorder:
                     writer.write("sent", **news, replies=replies)
                     writer.sent |= {name: dict(form) for name, form in news.items()}
                     self._replies |= replies.keys()
-                writer.write("turn", model=owner.llm.model, **how)
+                if not owner.conversation_filename:
+                    owner.conversation_filename = original_name(owner.messages, self.root)
+                writer.write("turn", model=owner.llm.model, conversation_file=owner.conversation_filename, **how)
                 writer.flush()
-                if owner.conversation_filename:
-                    redaction = self._redaction()
-                    messages = [redaction.form(each)[0] if redaction else each for each in owner.messages]
-                    write_original(self.root / owner.conversation_filename, messages)
+                secrets = self._secrets()
+                messages = [redact_message(each, secrets)[0] if secrets else each for each in owner.messages]
+                write_original(self.root / owner.conversation_filename, messages)
 
-    def take_notice(self) -> Chunk:
-        """What to show to the user now, once; there must be a notice."""
-        notice, self.notice = self.notice, None
-        assert notice is not None
+    def take_notice(self) -> Chunk | None:
+        """What to show to the user now, once."""
+        notice, self._notice = self._notice, None
         return notice
 
     def _give_up(self, error: OSError) -> None:
         self._broken = True
         if not self._noticed:
             why = error.strerror or str(error)
-            text = f"This conversation is not being saved: {why} ({self.path or self.root}). The chat goes on."
-            self.notice = {"role": "computer", "type": "status", "format": "notice", "content": {"text": text}}
+            text = f"Can't save this conversation: {why} ({self.path or self.root}). You can go on chatting."
+            self._notice = {"role": "computer", "type": "status", "format": "notice", "content": {"text": text}}
         self._noticed = True
 
     # -- between turns -------------------------------------------------------------------------------------------
@@ -268,7 +277,6 @@ class Recorder:
                 writer.sync(event)
 
     def rename(self, title: str) -> None:
-        """Give the conversation another title."""
         self._facts.title = title
         if self._writer is not None:
             with self._lock, writing(self._writer.folder):
@@ -279,7 +287,7 @@ class Recorder:
         """Continue in a new session that begins with all of this one; returns the new id."""
         old = self._writer
         if old is None:
-            raise ConversationNotFoundError("Nothing is saved yet, so there is nothing to branch from.")
+            raise ConversationNotFoundError("There is nothing to branch from yet.")
         self.sync()
         writer = self._copy_of(old, title or f"{old.facts.title} (branch)")
         with writing(self.root):
@@ -309,6 +317,7 @@ class Recorder:
         owner = self._owner
         owner.messages = session.messages
         owner.last_messages_count = len(session.messages)
+        owner.conversation_filename = session.facts.conversation_file
         self._earlier_usage = owner.llm.usage
         owner.llm.resume(session.sent, session.usage)
         owner.prompt.rendered = dict(session.sent.get("rendered", {}))
@@ -364,11 +373,10 @@ class Recorder:
     def _new_writer(self, journal: JournalFile, folder: Path, facts: Facts) -> JournalWriter:
         owner = self._owner
         messages, total = (lambda: owner.messages), (lambda: self.usage)
-        return JournalWriter(journal, folder, facts, messages, total, redaction=self._redaction())
+        return JournalWriter(journal, folder, facts, messages, total, secrets=self._secrets())
 
-    def _redaction(self) -> Redaction | None:
-        llm = self._owner.llm
-        return Redaction(llm.known_secrets) if self._owner.redact_journal else None
+    def _secrets(self) -> Secrets | None:
+        return self._owner.llm.known_secrets if self._owner.redact_journal else None
 
     def _copy_of(self, old: JournalWriter, title: str) -> JournalWriter:
         with writing(self.root):

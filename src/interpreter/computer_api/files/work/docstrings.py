@@ -14,7 +14,7 @@ from importlib import import_module
 from importlib.machinery import PathFinder
 from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tuple, Union
 
-from .texts import full
+from .texts import full, shown
 
 MOST_FILES = 5_000
 LARGEST = 2 * 1024 * 1024
@@ -29,38 +29,44 @@ COMMON = frozenset(
 )
 _ENDING = re.compile(r"(?<=...)(?:ing|ies|es|ed|s|e|y)$")
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_A-Za-z]+")
+NO_MODULE = f"The session's Python ({sys.executable}) has no module {{!r}}."
 Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 def search(
     folder: str, query: str, module: Optional[str], paths: Union[str, List[str], None], most: int
 ) -> List[Dict[str, Any]]:
-    """What is defined in a module, or below these paths, that is most about the query."""
+    """The definitions in a module, or below these paths, that match the query best."""
     wanted = words_of(query)
     if not wanted:
         raise ValueError("The query has no words.")
     until = time.monotonic() + SECONDS
     sources: Dict[str, str] = {}  # the name of the module in each file
+    base = name = ""  # the module, and what is wanted of it: `os.path` and `join`
     if module is not None:
-        sources = _of_module(folder, module)
+        base, sources = _of_module(folder, module)
+        name = module[len(base) + 1 :]
     for path in ([paths] if isinstance(paths, str) else paths or ["."]) if module is None else ():
         place = full(folder, path)
         if not os.path.exists(place):
             raise FileNotFoundError(f"There is no {path!r} in {folder}.")
         stem = os.path.splitext(os.path.basename(place))[0]
         sources.update(_python_files(place, "") if os.path.isdir(place) else {place: stem.replace("__init__", "")})
-    found = defined_without_source(module) if module is not None and not sources else []
+    found = defined_without_source(base) if base and not sources else []
     cut = ""
-    for source, text in _promising(sources, wanted):
+    for source, text in _promising(sources, wanted + words_of(name)):
         if time.monotonic() > until:
-            cut = "Not all files were looked at: name a smaller module or path."
+            cut = "Not all files were searched. Name a smaller module or path."
             break
         found += defined_in(text, source, sources[source])
+    if name:
+        found = [each for each in found if f".{name}." in f".{each.name}."]
+        if not found and not cut:
+            raise ValueError(f"{NO_MODULE.format(module)} The source of {base} defines no public {name!r}.")
     rows = []
-    for each in ranked(found, query)[:most]:
+    for each in (ranked(found, query) or (found if name else []))[:most]:
         doc = each.doc if len(each.doc) <= LONGEST else each.doc[:LONGEST] + "..."
-        below = os.path.relpath(each.file, folder) if each.file else ""
-        file = each.file if below.startswith("..") else below
+        file = shown(folder, each.file) if each.file else ""
         rows.append({"name": each.name, "signature": each.signature, "doc": doc, "file": file, "line": each.line})
     if rows and cut:
         rows[-1]["cut"] = cut
@@ -70,30 +76,42 @@ def search(
 # -- which files -----------------------------------------------------------------------------------------------------
 
 
-def _of_module(folder: str, module: str) -> Dict[str, str]:
-    """The source files of a module, each with the name of the module in it; none without source.
+def _of_module(folder: str, module: str) -> Tuple[str, Dict[str, str]]:
+    """The name of the module, without what it defines, and its source files, each with the name of the module in it.
 
-    Nothing is imported: a parent package is looked through, not run.
+    A module in C has none. Nothing is imported: a parent package is looked through, not run.
     """
+    parts = module.split(".")
+    for count in range(len(parts), 0, -1):
+        base = ".".join(parts[:count])
+        located = _located(folder, base)
+        if located is not None:
+            break
+    else:
+        raise ValueError(f"{NO_MODULE.format(module)} Is it installed?")
+    places, origin = located
+    if places is not None:
+        return base, {file: name for place in places for file, name in _python_files(str(place), base)}
+    # Python's own modules in C are built in, or in this folder.
+    own = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "lib-dynload")
+    if origin and not origin.endswith(".py") and not origin.startswith(own):
+        raise ValueError(f"{base} has no Python source that could be searched.")
+    return base, {origin: base} if origin.endswith(".py") else {}
+
+
+def _located(folder: str, module: str) -> Optional[Tuple[Any, str]]:
+    """The folders of a package, else None, and the file of a module; None if there is no such module."""
+    loaded = sys.modules.get(module) if "." in module else None
+    if loaded is not None:  # `os.path` is the file of another module
+        return getattr(loaded, "__path__", None), getattr(loaded, "__file__", None) or ""
     search: Any = [folder, *sys.path]
     spec = None
     for part in module.split("."):
         spec = PathFinder.find_spec(part, search) if search is not None else None
         if spec is None:
-            break
+            return (None, "") if module in sys.builtin_module_names else None
         search = spec.submodule_search_locations
-    if spec is None:
-        if module in sys.builtin_module_names:
-            return {}
-        raise ValueError(f"The session's Python ({sys.executable}) has no module {module!r}. Is it installed?")
-    if search is not None:
-        return {file: name for place in search for file, name in _python_files(str(place), module)}
-    origin = str(spec.origin or "")
-    # Python's own modules in C that are not built in.
-    own = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "lib-dynload")
-    if not origin.endswith(".py") and not origin.startswith(own):
-        raise ValueError(f"{module} has no Python source that could be searched.")
-    return {origin: module} if origin.endswith(".py") else {}
+    return search, str(spec.origin or "") if spec is not None else ""
 
 
 def _python_files(root: str, package: str) -> Iterator[Tuple[str, str]]:
@@ -110,7 +128,7 @@ def _python_files(root: str, package: str) -> Iterator[Tuple[str, str]]:
 
 
 def _promising(sources: Dict[str, str], wanted: List[str]) -> List[Tuple[str, str]]:
-    """The files in which any of the words is, those with most of them first."""
+    """The files that contain any of the words, with their text; those with most of the words come first."""
     found = []
     for file in sources:
         try:
@@ -131,17 +149,15 @@ def _promising(sources: Dict[str, str], wanted: List[str]) -> List[Tuple[str, st
 
 
 class Definition(NamedTuple):
-    """One of them; without a file where there is no source."""
-
     name: str
     signature: str
     doc: str
-    file: str
+    file: str  # empty where there is no source
     line: int
 
 
 def defined_in(text: str, file: str, module: str) -> List[Definition]:
-    """All that a source defines for others; nothing if it is not the Python that reads it."""
+    """The public definitions in a source file; none if this Python cannot parse it."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):

@@ -11,14 +11,15 @@ import re
 import time
 from contextlib import suppress
 from itertools import islice
-from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Pattern
+from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Pattern, Tuple
 
-from .texts import full
+from .texts import decoded, full, shown
 
 MAX_FILE_BYTES = 10 * 1024 * 1024  # a larger file is not searched
 MAX_LINE = 300  # characters of a line that are shown
 BEFORE = 100  # of them, before the match
 SECONDS = 30.0
+SPREAD_SECONDS = 0.5  # for more files, once there are enough results
 NARROWER = "give a longer query, a path or a glob, or raise max_results"
 
 Row = Dict[str, Any]
@@ -54,87 +55,91 @@ def search(
     try:
         pattern = re.compile(query if regex else re.escape(query), re.IGNORECASE if ignore_case else 0)
     except re.error as error:
-        raise ValueError(f"{query!r} is no regular expression: {error}.") from None
+        raise ValueError(f"{query!r} is not a valid regular expression: {error}.") from None
     globs = _without_braces(glob) if glob else []
     is_glob = not regex and any(sign in query for sign in "*?[")
     name_pattern = re.compile(r"\A" + fnmatch.translate(query), pattern.flags) if is_glob else pattern
     until = time.monotonic() + SECONDS
-
-    def files() -> Iterator[str]:
-        """All files to search, relative to the root; of a root that is a file, an empty name."""
-        for relative in _walk(root, "", [], hidden) if os.path.isdir(root) else [""]:
-            if time.monotonic() > until:
-                raise TimeoutError
-            name = os.path.basename(relative)
-            if not relative or not globs or any(fnmatch.fnmatchcase(name, each) for each in globs):
-                yield relative
-
-    def shown(relative: str) -> str:
-        """A path as the session would write it."""
-        place = os.path.join(root, relative) if relative else root
-        below = os.path.relpath(place, folder)
-        return place if below.startswith("..") else below
-
-    def matching_names() -> Iterator[Row]:
-        for relative in filter(None, files()):
-            part = relative if regex or "/" in query else os.path.basename(relative)
-            if name_pattern.search(part):
-                yield {"path": shown(relative), "line": None, "text": os.path.basename(relative)}
-
-    def matching_lines() -> Iterator[Row]:
-        for relative in files():
-            place = os.path.join(root, relative) if relative else root
-            for number, line in enumerate(_lines_of(place, None if regex else pattern), 1):
-                match = pattern.search(line)
-                if match and len(line) > MAX_LINE:
-                    begin = max(0, min(match.start() - BEFORE, len(line) - MAX_LINE))
-                    end = begin + MAX_LINE
-                    line = ("..." if begin else "") + line[begin:end] + ("..." if end < len(line) else "")
-                if match:
-                    yield {"path": shown(relative), "line": number, "text": line}
-
-    rows: List[Row] = []
-    cut = ""
-    searches = [("names", matching_names(), max(1, most // 2) if content else most)] if names else []
-    searches += [("lines", matching_lines(), most)] if content else []
-    for what, found, limit in searches:
-        end = len(rows) + max(1, min(limit, most - len(rows)))
-        try:
-            for row in islice(found, end + 1 - len(rows)):
-                rows.append(row)
-        except TimeoutError:
-            cut = f"The search was ended after {SECONDS:.0f} seconds: {NARROWER}."
-        if len(rows) > end:
-            cut = f"More {what} match than are shown: {NARROWER}."
-        del rows[end:]
-    if cut and rows:
-        rows[-1]["cut"] = cut
+    share = max(1, most // 10)
+    named: List[Row] = []
+    lines: List[Tuple[int, int, Row]] = []  # file and number of each; of a file no more than its share
+    more: List[Tuple[int, int, Row]] = []  # lines beyond the share, in case too few files match
+    enough = late = False
+    for order, relative in enumerate(_walk(root, "", [], hidden) if os.path.isdir(root) else [""]):
+        late = time.monotonic() > until
+        wants_names, wants_lines = names and len(named) <= most, content and len(lines) <= most
+        if late or not (wants_names or wants_lines):
+            break
+        name, place = os.path.basename(relative), os.path.join(root, relative) if relative else root
+        if relative and globs and not any(fnmatch.fnmatchcase(name, each) for each in globs):
+            continue
+        if wants_names and relative and name_pattern.search(relative if regex or "/" in query else name):
+            named.append({"path": shown(folder, place), "line": None, "text": name})
+        matches = _matches(_text_of(place), pattern, regex) if wants_lines else iter(())
+        for count, (number, line) in enumerate(islice(matches, most + 1)):
+            row = {"path": shown(folder, place), "line": number, "text": line}
+            (lines if count < share else more).append((order, number, row))
+        del more[most + 1 :]
+        if not enough and len(named) + len(lines) + len(more) > most:
+            enough, until = True, min(until, time.monotonic() + SPREAD_SECONDS)
+    if late and not named and not lines:
+        raise OSError(f"Found nothing within {SECONDS:.0f} seconds. Not all files were searched: {NARROWER}.")
+    lines += more
+    rows = named[: max(1, most // 2, most - len(lines))]
+    chosen = sorted(lines[: most - len(rows)], key=lambda each: each[:2])
+    what = "lines" if len(lines) > len(chosen) else "names"
+    rows += [row for _, _, row in chosen]
+    if enough:
+        rows[-1]["cut"] = f"More {what} match than are shown: {NARROWER}."
+    elif late:
+        rows[-1]["cut"] = f"The search was stopped after {SECONDS:.0f} seconds: {NARROWER}."
     return rows
 
 
-def _lines_of(path: str, needed: Optional[Pattern[str]]) -> Iterator[str]:
-    """The lines of a text file; none if it is too large, cannot be read, is no text or lacks what is needed."""
-    try:
-        if not os.path.isfile(path) or os.path.getsize(path) > MAX_FILE_BYTES:  # reading a pipe would wait
+def _text_of(path: str) -> str:
+    """The text of a file in its own encoding; empty if it is too large, cannot be read or is no text."""
+    with suppress(OSError, ValueError):
+        if os.path.isfile(path) and os.path.getsize(path) <= MAX_FILE_BYTES:  # reading a pipe would wait
+            with open(path, "rb") as file:
+                return decoded(file.read(), path)[0]
+    return ""
+
+
+def _matches(text: str, pattern: Pattern[str], is_expression: bool) -> Iterator[Tuple[int, str]]:
+    """The numbers and the texts of the lines that match."""
+    if not text:
+        return
+    if is_expression:  # it must not match beyond the end of its line
+        for number, line in enumerate((text[:-1] if text.endswith("\n") else text).split("\n"), 1):
+            line = line.rstrip("\r")
+            match = pattern.search(line)
+            if match:
+                yield number, _around(line, match.start())
+        return
+    begin, number = 0, 1
+    while True:
+        match = pattern.search(text, begin)
+        if match is None:
             return
-        with open(path, "rb") as file:
-            data = file.read()
-    except OSError:
-        return
-    encoding = "utf-16" if data[:2] in (b"\xff\xfe", b"\xfe\xff") else "utf-8"
-    if encoding == "utf-8" and b"\0" in data:
-        return
-    text = data.decode(encoding, "replace")
-    if needed is None or needed.search(text):
-        lines = text.split("\n")
-        for line in lines if lines[-1] else lines[:-1]:
-            yield line.rstrip("\r").lstrip("\ufeff")
+        number += text.count("\n", begin, match.start())
+        begin = max(begin, text.rfind("\n", begin, match.start()) + 1)
+        end = text.find("\n", begin)
+        end = len(text) if end < 0 else end
+        yield number, _around(text[begin:end].rstrip("\r"), match.start() - begin)
+        begin, number = end + 1, number + 1
+
+
+def _around(line: str, match: int) -> str:
+    """A line, of a long one the part around the match."""
+    begin = max(0, min(match - BEFORE, len(line) - MAX_LINE))
+    end = begin + MAX_LINE
+    return ("..." if begin else "") + line[begin:end] + ("..." if end < len(line) else "")
 
 
 def _without_braces(glob: str) -> List[str]:
     """`*.{py,js}` as `*.py` and `*.js`."""
     if "/" in glob:
-        raise ValueError(f"The glob {glob!r} is for the names of files alone: name the folder with `path`.")
+        raise ValueError(f"The glob {glob!r} only matches file names. Use `path` for the folder.")
     begin, opened, rest = glob.partition("{")
     inner, closed, end = rest.partition("}")
     if not opened or not closed:

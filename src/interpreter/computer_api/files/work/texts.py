@@ -9,6 +9,7 @@ import os
 import re
 import stat
 import tempfile
+from contextlib import suppress
 from heapq import nlargest
 from itertools import accumulate
 from typing import Any, Dict, List, Optional, Set, Tuple
@@ -24,6 +25,16 @@ MARKS = (
     (codecs.BOM_UTF16_BE, "utf-16-be"),
 )
 NAMES = {"cp1252": "Windows-1252", "latin-1": "Latin-1"}
+KINDS = (  # by how they begin
+    (b"\x89PNG", "a PNG picture"),
+    (b"\xff\xd8\xff", "a JPEG picture"),
+    (b"GIF8", "a GIF picture"),
+    (b"%PDF", "a PDF"),
+    (b"PK\x03\x04", "a ZIP archive or an Office document"),
+    (b"\x1f\x8b", "gzip data"),
+    (b"SQLite format 3", "an SQLite database"),
+    (b"\x7fELF", "a program"),
+)
 CUTOFF = 0.6  # as in difflib
 LOOKED_AT = 60  # phrases that are compared letter by letter
 LONGEST = 2_000  # characters of them that are compared
@@ -44,13 +55,13 @@ def read(folder: str, path: str, start: Optional[int], end: Optional[int], numbe
     first = 1 if start is None else start if start > 0 else max(1, count + 1 + start)
     last = count if end is None else min(end if end >= 0 else count + 1 + end, count)
     if start == 0 or first > max(count, 1) or last < first - 1:
-        raise ValueError(f"{path} has the lines 1 to {count}: there is no start={start}, end={end}.")
+        raise ValueError(f"{path} has lines 1 to {count}, so start={start}, end={end} is out of range.")
     width = len(str(last))
     text = ""
     for number, line in enumerate(lines[first - 1 : last], first):
         if text and len(text) + len(line) + 1 > MOST:
             left_out = f"Lines {number} to {last} of {count} are left out"
-            return f"{text}[{left_out}: read({path!r}, start={number}) goes on.]\n"
+            return f"{text}[{left_out}. Continue with read({path!r}, start={number}).]\n"
         text += f"{number:>{width}}  {line}\n" if numbers else f"{line}\n"
     is_whole = start is None and end is None and not numbers
     return content if is_whole else text  # the whole also without an end of line at its end
@@ -62,27 +73,31 @@ def content(folder: str, path: str) -> str:
 
 
 def whole(folder: str, path: str) -> str:
-    """All of a text."""
-    return Text(content_of(folder, path), path).content
+    return decoded(content_of(folder, path), path)[0]
 
 
 # -- editing ---------------------------------------------------------------------------------------------------------
 
 
 def edit(folder: str, path: str, original_text: str, replacement_text: str) -> Dict[str, Any]:
-    """How many places were changed; ValueError with what is close if there are none."""
+    """Replace a text everywhere and count the places; the ValueError for a missing text lists close matches."""
     if not original_text:
-        raise ValueError("The original text is empty: name the text that is to be replaced.")
-    text = Text(content_of(folder, path), path)
-    original, replacement = _with_line_ends(text.content, original_text, replacement_text)
-    count = text.content.count(original)
+        raise ValueError("The original text is empty. Give the text to replace.")
+    text, mark, encoding = decoded(content_of(folder, path), path)
+    original, replacement = _with_line_ends(text, original_text, replacement_text)
+    count = text.count(original)
     if count == 0:
-        close = get_close_matches_in_text(original_text, text.content)
-        advice = f"Nothing in {path} is like it. Look first: computer.files.read({path!r})"
+        close = get_close_matches_in_text(original_text, text)
+        advice = f"Nothing in {path} is similar. Read it first: computer.files.read({path!r})"
         raise ValueError(f"{NOT_FOUND} " + (f"Did you mean one of these? {', '.join(close)}" if close else advice))
-    changed = text.content.replace(original, replacement)
-    if changed != text.content:
-        _write(full(folder, path), text.encoded(changed, path), path)
+    changed = text.replace(original, replacement)
+    try:
+        data = mark + changed.encode(encoding, "surrogatepass")
+    except UnicodeEncodeError as error:
+        odd, kind = changed[error.start], NAMES.get(encoding, encoding)
+        raise ValueError(f"{path} is encoded in {kind}, which has no {odd!r}. Convert the file first.") from None
+    if changed != text:
+        _write(full(folder, path), data, path)
     return {"path": path, "replaced": count}
 
 
@@ -124,14 +139,30 @@ def _write(path: str, data: bytes, name: str) -> None:
             os.unlink(passing)
             raise
     except OSError as error:
-        raise PermissionError(f"{name} cannot be changed: {error.strerror}. It is as it was.") from None
+        raise PermissionError(f"Can't change {name}: {error.strerror}.") from None
+
+
+def save(folder: str, path: str, files: List[Tuple[str, str]]) -> List[Dict[str, Any]]:
+    """Write new files, names and contents in base64, into a directory; where a name is taken, a number is added."""
+    place = full(folder, path)
+    os.makedirs(place, exist_ok=True)
+    rows = []
+    for name, content in files:
+        stem, ending = os.path.splitext(name)
+        for count in range(10_000):
+            target = os.path.join(place, f"{stem} ({count}){ending}" if count else name)
+            with suppress(FileExistsError), open(target, "xb") as file:  # follows no link
+                file.write(base64.b64decode(content))
+                rows.append({"path": shown(folder, target), "size": file.tell()})
+                break
+    return rows
 
 
 # -- what is most like a text that was not found ---------------------------------------------------------------------
 
 
 def get_close_matches_in_text(original_text: str, filedata: str, n: int = 3) -> List[str]:
-    """The `n` phrases of a text that are most like another one, the best first, each as it stands there."""
+    """The `n` phrases in a text that are most similar to another one, best first, each as written."""
     wanted = _pairs(original_text)
     words = list(re.finditer(r"\S+", filedata))
     size = min(len(original_text.split()), len(words))
@@ -168,15 +199,21 @@ def _pairs(text: str) -> Set[str]:
 
 
 def full(folder: str, path: str) -> str:
-    """A path from where the session is."""
+    """The absolute path; a relative one starts in the session's folder."""
     return os.path.normpath(os.path.join(folder, os.path.expanduser(path)))
 
 
+def shown(folder: str, path: str) -> str:
+    """A path as the session would write it."""
+    below = os.path.relpath(path, folder)
+    return path if below.startswith("..") else below
+
+
 def content_of(folder: str, path: str) -> bytes:
-    """What a file holds; the errors suggest similar names."""
+    """The content of a file; the errors suggest similar names."""
     place = full(folder, path)
     if os.path.isdir(place):
-        raise IsADirectoryError(f"{path} is a folder. To look into it: computer.files.search('*', {path!r})")
+        raise IsADirectoryError(f"{path} is a folder. To list it: computer.files.search('*', {path!r})")
     if not os.path.exists(place):
         try:
             close = difflib.get_close_matches(os.path.basename(place), os.listdir(os.path.dirname(place)), 3)
@@ -185,10 +222,10 @@ def content_of(folder: str, path: str) -> bytes:
         meant = f" Did you mean one of these? {', '.join(close)}" if close else ""
         raise FileNotFoundError(f"There is no file {path!r} in {folder}.{meant}")
     if not os.path.isfile(place):
-        raise ValueError(f"{path} is not a file that can be read as a whole.")
+        raise ValueError(f"{path} is not a regular file.")
     if os.path.getsize(place) > LARGEST:
         size = os.path.getsize(place)
-        raise ValueError(f"{path} has {size:,} bytes, and {LARGEST:,} is the most. Read it with code, in parts.")
+        raise ValueError(f"{path} has {size:,} bytes; the limit is {LARGEST:,}. Read it in parts with code.")
     try:
         with open(place, "rb") as file:
             return file.read()
@@ -196,44 +233,15 @@ def content_of(folder: str, path: str) -> bytes:
         raise PermissionError(f"{path} cannot be read: {error.strerror}.") from None
 
 
-class Text:
-    """The text of a file, and how to write it back as it was written."""
-
-    def __init__(self, data: bytes, name: str) -> None:
-        self.mark, self.encoding = encoding_of(data, name)
-        self.content = data[len(self.mark) :].decode(self.encoding, "surrogatepass")
-
-    def encoded(self, content: str, name: str) -> bytes:
-        try:
-            return self.mark + content.encode(self.encoding, "surrogatepass")
-        except UnicodeEncodeError as error:
-            odd, kind = content[error.start], NAMES.get(self.encoding, self.encoding)
-            raise ValueError(f"{name} is written in {kind}, which has no {odd!r}. Convert the file first.") from None
-
-
-def encoding_of(data: bytes, name: str = "The file") -> tuple[bytes, str]:
-    """The mark at the beginning and the encoding; ValueError if it is no text."""
+def decoded(data: bytes, name: str) -> Tuple[str, bytes, str]:
+    """The text, its byte order mark and its encoding; ValueError if it is not text."""
     for mark, encoding in MARKS:
         if data.startswith(mark):
-            return mark, encoding
+            return data[len(mark) :].decode(encoding, "surrogatepass"), mark, encoding
     if b"\0" in data:
-        raise ValueError(f"{name} is not text ({kind_of(data)}, {len(data):,} bytes). Open it with a library for it.")
+        kind = next((kind for begin, kind in KINDS if data.startswith(begin)), "binary data")
+        raise ValueError(f"{name} is not text ({kind}, {len(data):,} bytes). Open it with a suitable library.")
     for encoding in ("utf-8", "cp1252"):
-        try:
-            data.decode(encoding)
-        except UnicodeDecodeError:
-            continue
-        return b"", encoding
-    return b"", "latin-1"  # has a character for every byte
-
-
-def kind_of(data: bytes) -> str:
-    """What a file seems to be, by how it begins."""
-    for begin, kind in (
-        (b"\x89PNG", "a PNG picture"), (b"\xff\xd8\xff", "a JPEG picture"), (b"GIF8", "a GIF picture"),
-        (b"%PDF", "a PDF"), (b"PK\x03\x04", "a ZIP archive or an Office document"), (b"\x1f\x8b", "gzip data"),
-        (b"SQLite format 3", "an SQLite database"), (b"\x7fELF", "a program"),
-    ):  # fmt: skip
-        if data.startswith(begin):
-            return kind
-    return "binary data"
+        with suppress(UnicodeDecodeError):
+            return data.decode(encoding), b"", encoding
+    return data.decode("latin-1"), b"", "latin-1"  # has a character for every byte

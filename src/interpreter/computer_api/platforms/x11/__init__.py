@@ -7,9 +7,9 @@ import re
 import select
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 from Xlib import X
 from Xlib.display import Display
@@ -22,7 +22,7 @@ from interpreter.computer_api.platforms import Box, NoDisplayError, Window
 _WHOLE_PROPERTY = 1 << 14
 
 
-class Connection:
+class Connection(AbstractContextManager["Connection"]):
     """One client of the X server; used by one thread at a time."""
 
     def __init__(self) -> None:
@@ -32,14 +32,12 @@ class Connection:
         self.display.set_error_handler(lambda error, request: None)
         self.root = self.display.screen().root
 
-    def __enter__(self) -> Self:
-        return self
-
     def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
-        close(self.display)
+        with suppress(ConnectionClosedError, OSError):  # the server may have gone first
+            self.display.close()
 
     @property
     def is_lost(self) -> bool:
@@ -86,12 +84,16 @@ class Connection:
         if frame is not None and frame.id != window.id:
             outer, corner = frame.get_geometry(), self.root.translate_coords(frame, 0, 0)
         edge = outer.border_width
+        box = Box(corner.x - edge, corner.y - edge, outer.width + 2 * edge, outer.height + 2 * edge)
+        if len(shadow := self.numbers(window, "_GTK_FRAME_EXTENTS")) == 4:  # around a window that draws its own frame
+            left, right, top, bottom = shadow
+            box = Box.between(box.left + left, box.top + top, box.right - right, box.bottom - bottom)
         return Window(
             window.id,
             self.text(window, "_NET_WM_NAME") or self.text(window, "WM_NAME"),
             self.text(window, "WM_CLASS").rstrip("\0").rpartition("\0")[2],
             Box(place.x, place.y, inner.width, inner.height),
-            Box(corner.x - edge, corner.y - edge, outer.width + 2 * edge, outer.height + 2 * edge),
+            box,
             next(iter(self.numbers(window, "_NET_WM_PID")), None),
             popup,
             self.active_window() == window.id,
@@ -131,20 +133,15 @@ class Connection:
             self.display.sync()
 
 
-def close(display: Any) -> None:
-    with suppress(ConnectionClosedError, OSError):  # the server may have gone first
-        display.close()
-
-
 def _connect(name: str) -> Any:
     local = re.fullmatch(r"(?:unix)?:(\d+)(?:\.\d+)?", name)
     try:
         if local and not Path(f"/tmp/.X11-unix/X{local[1]}").exists():
-            raise FileNotFoundError("nothing listens there")
+            raise FileNotFoundError("nothing is listening there")
         made = Display(name)
     except (DisplayError, ConnectionClosedError, OSError) as error:
         raise NoDisplayError(
-            f"The display {name} cannot be opened ({error}). Check DISPLAY and XAUTHORITY, or start one: "
+            f"Can't open the display {name} ({error}). Check DISPLAY and XAUTHORITY, or start one: "
             f"`Xvfb {name} -screen 0 1280x800x24 &`."
         ) from error
     # python-xlib files the errors of RandR under numbers that core errors have, and then cannot read those.

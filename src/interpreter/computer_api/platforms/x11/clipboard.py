@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from io import BytesIO
-from typing import Any
+from typing import IO, Any
 
 from Xlib import X, Xatom
 from Xlib.error import ConnectionClosedError
@@ -68,10 +68,10 @@ class X11Clipboard:
         return None
 
     def put_text(self, text: str) -> None:
-        _Holder(_forms(text)).close()
+        _hold(_forms(text)).close()
 
     def put_image(self, png: bytes) -> None:
-        _Holder({PNG: png}).close()
+        _hold({PNG: png}).close()
 
     def changed_by(self, copy: Callable[[], None]) -> bool:
         with Connection() as x:
@@ -87,25 +87,21 @@ class X11Clipboard:
         with Connection() as x:
             read = {target: _read(x, "CLIPBOARD", target) for target in _targets(x, "CLIPBOARD")}
         before = {target: data for target, data in read.items() if data is not None}
-        holder = _Holder(_forms(text))
         try:
-            paste()
-            taken = holder.says("taken", _PASTE_LIMIT)
-            # A clipboard manager may have been first, so the program gets some time as well.
-            time.sleep(delay if taken else 0)
-            return taken
+            with _hold(_forms(text)) as holder:
+                paste()
+                taken = _says(holder, "taken", _PASTE_LIMIT)
+                # A clipboard manager may have been first, so the program gets some time as well.
+                time.sleep(delay if taken else 0)
+                return taken
         finally:
-            holder.close()
             # Where nothing was before, an empty text, so that ours does not stay.
-            _Holder(before or _forms("")).close()
+            _hold(before or _forms("")).close()
 
     def paste_selection(self, text: str, paste: Callable[[], None]) -> bool:
-        holder = _Holder(_forms(text), "PRIMARY")
-        try:
+        with _hold(_forms(text), "PRIMARY") as holder:
             paste()
-            return holder.says("taken", _PASTE_LIMIT)
-        finally:
-            holder.close()
+            return _says(holder, "taken", _PASTE_LIMIT)
 
 
 def _forms(text: str) -> dict[str, bytes]:
@@ -171,36 +167,31 @@ def _bytes(found: Any) -> bytes:
 # -- holding it for other programs -------------------------------------------------------------------------------------
 
 
-class _Holder:
-    """The process that has the selection until another program takes it."""
+def _hold(content: dict[str, bytes], selection: str = "CLIPBOARD") -> IO[bytes]:
+    """Start the process that has the selection until another program takes it; returns its output, for `_says`."""
+    module = "interpreter.computer_api.platforms.x11.clipboard"
+    command = processes.python("-m", module, selection, packages=True)
+    process = processes.start(command, stdin=processes.PIPE, stdout=processes.PIPE)
+    assert process.stdin is not None and process.stdout is not None
+    with process.stdin as pipe:
+        pipe.write(json.dumps({name: base64.b64encode(data).decode() for name, data in content.items()}).encode())
+    held = _says(process.stdout, "held", 30.0)
+    process.wait()
+    if not held:
+        process.stdout.close()
+        raise ComputerError("Can't access the clipboard: the X server does not answer.")
+    return process.stdout
 
-    def __init__(self, content: dict[str, bytes], selection: str = "CLIPBOARD") -> None:
-        module = "interpreter.computer_api.platforms.x11.clipboard"
-        command = processes.python("-m", module, selection, packages=True)
-        process = processes.start(command, stdin=processes.PIPE, stdout=processes.PIPE)
-        assert process.stdin is not None and process.stdout is not None
-        self._out = process.stdout
-        with process.stdin as pipe:
-            pipe.write(json.dumps({name: base64.b64encode(data).decode() for name, data in content.items()}).encode())
-        held = self.says("held", 30.0)
-        process.wait()
-        if not held:
-            self.close()
-            raise ComputerError("The clipboard could not be taken: the X server does not answer.")
 
-    def says(self, word: str, limit: float) -> bool:
-        """Whether the process says a word in time: `held`, or `taken` when a program has fetched the content."""
-        while select.select([self._out], [], [], limit)[0]:
-            line = os.read(self._out.fileno(), 1024).decode()
-            if word in line.split():
-                return True
-            if not line:
-                return False
-        return False
-
-    def close(self) -> None:
-        """Stop listening; the process stays until something else is copied."""
-        self._out.close()
+def _says(holder: IO[bytes], word: str, limit: float) -> bool:
+    """Whether the process says a word in time: `held`, or `taken` when a program has fetched the content."""
+    while select.select([holder], [], [], limit)[0]:
+        line = os.read(holder.fileno(), 1024).decode()
+        if word in line.split():
+            return True
+        if not line:
+            return False
+    return False
 
 
 class _Selection:

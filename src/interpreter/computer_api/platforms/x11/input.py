@@ -6,10 +6,10 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import suppress
-from functools import cache
+from functools import cache, wraps
 from itertools import count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, cast
 
 from Xlib import XK, X
 from Xlib.error import ConnectionClosedError, XError
@@ -19,9 +19,9 @@ from Xlib.protocol.event import ClientMessage
 
 from interpreter.computer_api.platforms import (
     InputDevice,
-    InputLost,
     NoDisplayError,
     UnknownKey,
+    in_corner,
     is_terminal,
 )
 from interpreter.computer_api.platforms.portable import keysym_name
@@ -40,7 +40,6 @@ _POLL = 0.01
 _PINGS = count(int(time.monotonic() * 1000) % 2**30)
 # The state bits that hold the active layout of a keyboard with several.
 _GROUP_SHIFT, _GROUP_BITS = 13, 3
-_CORNER = 1  # pixels
 _MODIFIERS = {"ctrl": "Control", "alt": "Mod1", "shift": "Shift", "super": "Mod4"}
 
 
@@ -129,118 +128,134 @@ class Keymap:
         self._display.sync()
 
 
+Method = TypeVar("Method", bound=Callable[..., Any])
+
+
+def exclusive(method: Method) -> Method:
+    """Let one thread at a time use the device; if an interrupt has cut it off, over a new connection."""
+
+    @wraps(method)
+    def call(self: X11Input, *args: Any) -> Any:
+        with self._lock:
+            if self._x.is_lost:
+                self._connect()
+                self.release()
+            try:
+                return method(self, *args)
+            except ConnectionClosedError as error:
+                raise NoDisplayError("The connection to the mouse and keyboard was lost. Try again.") from error
+
+    return cast("Method", call)
+
+
 class X11Input(InputDevice):
     """Moves and types as the user's own devices do; one thread at a time."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._x = Connection()
         self._lock = threading.RLock()
+        self._connect()
+
+    def _connect(self) -> None:
+        self._x = Connection()
         if self._x.display.query_extension("XTEST") is None:
             raise NoDisplayError(
-                "This X server does not let programs move the pointer and type: it has no XTEST extension."
+                "This X server does not let programs use the mouse and keyboard: it has no XTEST extension."
             )
         self._keymap = Keymap(self._x.display)
         self._strokes: dict[str, Stroke] = {}  # of the held keys
 
-    @property
-    def is_lost(self) -> bool:
-        return self._x.is_lost
-
+    @exclusive
     def size(self) -> tuple[int, int]:
-        with self._lock:
-            size = self._x.root.get_geometry()
-            return size.width, size.height
+        size = self._x.root.get_geometry()
+        return size.width, size.height
 
+    @exclusive
     def position(self) -> tuple[int, int]:
-        with self._lock:
-            try:
-                where = self._x.root.query_pointer()
-            except ConnectionClosedError as error:
-                raise InputLost("The connection to mouse and keyboard has ended. Try again.") from error
-            return where.root_x, where.root_y
+        where = self._x.root.query_pointer()
+        return where.root_x, where.root_y
 
+    @exclusive
     def move(self, x: int, y: int) -> None:
-        with self._lock:
-            self._fake(X.MotionNotify, 0, x, y)
-            self._x.display.sync()
+        self._fake(X.MotionNotify, 0, x, y)
+        self._x.display.sync()
 
+    @exclusive
     def button(self, button: str, down: bool) -> None:
-        with self._lock:
-            self.held_buttons.add(button) if down else self.held_buttons.discard(button)
-            self._press_button(_BUTTONS[button], down)
+        self._press_button(_BUTTONS[button], down)
 
+    @exclusive
     def scroll(self, up: int, right: int) -> None:
-        with self._lock:
-            turns = [_UP if up > 0 else _DOWN] * abs(up) + [_RIGHT if right > 0 else _LEFT] * abs(right)
-            for turn in turns:
-                self._press_button(turn, True)
-                self._press_button(turn, False)
+        turns = [_UP if up > 0 else _DOWN] * abs(up) + [_RIGHT if right > 0 else _LEFT] * abs(right)
+        for turn in turns:
+            self._press_button(turn, True)
+            self._press_button(turn, False)
 
+    @exclusive
     def key(self, key: str, down: bool) -> None:
-        with self._lock:
-            self.held_keys.discard(key)
-            # A key that was not held is released all the same: another program may have left it down.
-            stroke = self._strokes.pop(key, None)
-            if stroke is None:
-                keysym = keysym_of(key)
-                self._keymap.read()
-                if len(key) == 1 and self._keymap.borrow([keysym]):
-                    self.settle()
-                stroke = self._keymap.stroke(keysym)
-            if stroke is None:
-                raise UnknownKey(f"The keyboard of this display has no key {key!r}.")
-            if down:
-                self.held_keys.add(key)
-                self._strokes[key] = stroke
-            self._stroke(stroke, down)
-
-    def type(self, text: str, interval: float) -> None:
-        with self._lock:
-            if self._x.display.get_input_focus().focus == X.NONE:
-                raise ComputerError(
-                    "No window has the keyboard: click in one, or use computer.os.focus, and type again."
-                )
+        # A key that was not held is released all the same: another program may have left it down.
+        stroke = self._strokes.pop(key, None)
+        if stroke is None:
+            keysym = keysym_of(key)
             self._keymap.read()
-            locked = self._x.root.query_pointer().mask & X.LockMask
-            caps_lock = self._keymap.stroke(XK.XK_Caps_Lock) if locked else None
+            if len(key) == 1 and self._keymap.borrow([keysym]):
+                self.settle()
+            stroke = self._keymap.stroke(keysym)
+        if stroke is None:
+            raise UnknownKey(f"The keyboard of this display has no key {key!r}.")
+        if down:
+            self._strokes[key] = stroke
+        self._stroke(stroke, down)
+        self._x.display.sync()
+
+    @exclusive
+    def type(self, text: str, interval: float) -> None:
+        if self._x.display.get_input_focus().focus == X.NONE:
+            raise ComputerError(
+                "No window has the keyboard focus. Click in one, or use computer.os.focus, then type again."
+            )
+        self._keymap.read()
+        locked = self._x.root.query_pointer().mask & X.LockMask
+        caps_lock = self._keymap.stroke(XK.XK_Caps_Lock) if locked else None
+        if caps_lock:
+            self._tap(caps_lock)
+        try:
+            for portion in self._portions(text):
+                self._type_portion(portion, interval)
+                self.settle()
+        finally:
             if caps_lock:
                 self._tap(caps_lock)
-            try:
-                for portion in self._portions(text):
-                    self._type_portion(portion, interval)
-                    self.settle()
-            finally:
-                if caps_lock:
-                    self._tap(caps_lock)
+                self._x.display.sync()
 
+    @exclusive
     def pastes(self, text: str) -> bool:
-        with self._lock:
-            self._keymap.read()
-            many = sum(self._keymap.is_rare(keysym_of(c)) for c in set(text)) > self._keymap.room
-            return many or (len(text) > _LONG_TEXT and not self.in_terminal())
+        self._keymap.read()
+        many = sum(self._keymap.is_rare(keysym_of(c)) for c in set(text)) > self._keymap.room
+        return many or (len(text) > _LONG_TEXT and not self.in_terminal())
 
+    @exclusive
     def in_terminal(self) -> bool:
-        with self._lock:
-            active = self._x.active_window()
-            return bool(active) and is_terminal(self._x.text(self._x.window(active), "WM_CLASS"))
+        active = self._x.active_window()
+        return bool(active) and is_terminal(self._x.text(self._x.window(active), "WM_CLASS"))
 
+    @exclusive
     def settle(self) -> None:
         """Wait until the window in front has read everything that was sent before."""
-        with self._lock:
-            self._x.display.sync()
-            number = self._x.active_window()
-            window = self._x.window(number)
-            if number and self._x.atom("_NET_WM_PING") in self._x.numbers(window, "WM_PROTOCOLS"):
-                _wait_for_ping(self._x, window)
-            else:
-                _wait_for_sleep(next(iter(self._x.numbers(window, "_NET_WM_PID")), 0) if number else 0)
+        self._x.display.sync()
+        number = self._x.active_window()
+        window = self._x.window(number)
+        if number and self._x.atom("_NET_WM_PING") in self._x.numbers(window, "WM_PROTOCOLS"):
+            _wait_for_ping(self._x, window)
+        else:
+            _wait_for_sleep(next(iter(self._x.numbers(window, "_NET_WM_PID")), 0) if number else 0)
 
+    @exclusive
     def release(self) -> None:
         # If the display is gone, everything held is gone with it.
-        with self._lock, suppress(ConnectionClosedError, OSError):
-            super().release()
-            # What typing held when it was interrupted, Shift above all. Keys that the user holds are not ours.
+        with suppress(ConnectionClosedError, OSError):
+            self._strokes.clear()
+            # Also what typing held when it was interrupted, Shift above all. Keys that the user holds are not ours.
             pressed = self._x.display.query_keymap()
             for code in range(8 * len(pressed)):
                 if pressed[code // 8] >> code % 8 & 1:
@@ -252,7 +267,8 @@ class X11Input(InputDevice):
             self._keymap.give_back()
 
     def close(self) -> None:
-        self.release()
+        if not self._x.is_lost:
+            self.release()
         self._x.close()
 
     def _fake(self, event: int, detail: int, x: int = 0, y: int = 0) -> None:
@@ -269,7 +285,6 @@ class X11Input(InputDevice):
         self._fake(X.KeyPress if down else X.KeyRelease, stroke.code)
         if shift and not down:
             self._fake(X.KeyRelease, shift.code)
-        self._x.display.sync()
 
     def _tap(self, stroke: Stroke) -> None:
         self._stroke(stroke, True)
@@ -291,39 +306,27 @@ class X11Input(InputDevice):
         if self._keymap.borrow(keysym_of(character) for character in portion):
             # Tk reads keys before it takes notice of a keymap that changed just before them.
             self.settle()
-        shift = self._keymap.stroke(XK.XK_Shift_L)
-        shifted = False
         for character in portion:
             stroke = self._keymap.stroke(keysym_of(character))
             assert stroke is not None
-            if shift and stroke.shift != shifted:
-                shifted = stroke.shift
-                self._fake(X.KeyPress if shifted else X.KeyRelease, shift.code)
-            self._fake(X.KeyPress, stroke.code)
-            self._fake(X.KeyRelease, stroke.code)
+            self._tap(stroke)
             if interval:
                 self._x.display.sync()
                 time.sleep(interval)
-        if shift and shifted:
-            self._fake(X.KeyRelease, shift.code)
         self._x.display.sync()
 
 
 def _wait_for_ping(x: Connection, window: Any) -> None:
     """Ask a window for a sign of life: it answers when it has read everything before the question."""
-
-    def ignore(*_: Any) -> bool:
-        return True  # an expected error: the window may be gone at any time
-
     ping = next(_PINGS)
     data = (32, [x.atom("_NET_WM_PING"), ping, window.id, 0, 0])
     question = ClientMessage(window=window, client_type=x.atom("WM_PROTOCOLS"), data=data)
     # GTK answers to those who watch the root's children, Qt to those who watch the root itself.
     x.root.change_attributes(event_mask=X.SubstructureNotifyMask | X.StructureNotifyMask)
-    window.change_attributes(event_mask=X.StructureNotifyMask, onerror=ignore)
+    window.change_attributes(event_mask=X.StructureNotifyMask)
     try:
         window.get_attributes()
-        window.send_event(question, event_mask=X.NoEventMask, onerror=ignore)
+        window.send_event(question, event_mask=X.NoEventMask)
         x.display.sync()
         for event in x.events(_ANSWER_LIMIT):
             if event.type == X.ClientMessage and event.data[0] == 32 and event.data[1][1] == ping:
@@ -334,7 +337,7 @@ def _wait_for_ping(x: Connection, window: Any) -> None:
         pass  # it is closed already
     finally:
         x.root.change_attributes(event_mask=X.NoEventMask)
-        window.change_attributes(event_mask=X.NoEventMask, onerror=ignore)
+        window.change_attributes(event_mask=X.NoEventMask)
         x.display.sync()
 
 
@@ -365,7 +368,7 @@ class X11StopKey:
         if not self._data.display.has_extension("RECORD"):
             self._control.close()
             self._data.close()
-            raise ComputerError("This X server lets no program watch for a stop key: it has no RECORD extension.")
+            raise ComputerError("This X server does not let programs watch for a stop key: it has no RECORD extension.")
         *modifiers, key = keys
         self._code = self._control.display.keysym_to_keycode(keysym_of(key))
         self._mask = sum(getattr(X, f"{_MODIFIERS[name]}Mask") for name in modifiers)
@@ -417,7 +420,6 @@ class X11StopKey:
             if event.type == X.KeyPress and event.detail == self._code and event.state & self._mask == self._mask:
                 self._stopped()
             elif event.type == X.MotionNotify and self._in_corner:
-                across = min(event.root_x, screen.width_in_pixels - 1 - event.root_x)
-                down = min(event.root_y, screen.height_in_pixels - 1 - event.root_y)
-                if max(across, down) <= _CORNER:
-                    self._in_corner(event.root_x, event.root_y)
+                x, y = event.root_x, event.root_y
+                if in_corner(x, y, screen.width_in_pixels, screen.height_in_pixels):
+                    self._in_corner(x, y)

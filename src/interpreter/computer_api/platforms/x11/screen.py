@@ -5,28 +5,28 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
+import time
 import weakref
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 from Xlib import X
 from Xlib.error import ConnectionClosedError, XError
-from Xlib.ext import damage, shape
+from Xlib.ext import damage, res, shape
 
-from interpreter.computer_api.platforms import Application, Box, ControlFrame, Monitor, NoDisplayError, Screen, Window
+from interpreter.computer_api.platforms import Application, Box, ControlFrame, Monitor, NoDisplayError, Window
 from interpreter.computer_api.platforms.portable import CapturedScreen
-from interpreter.computer_api.platforms.x11 import Connection, close
+from interpreter.computer_api.platforms.x11 import Connection
 from interpreter.errors import ComputerError
 from interpreter.host import processes
-
-if TYPE_CHECKING:
-    from PIL.Image import Image
 
 # How often a window is asked for its parent before it counts as one without.
 _DEPTH = 10
 _LIMIT = 5.0
 _MOVE_LIMIT = 2.0
 _START_LIMIT = 60.0
+_NO_SIGN = 1.5  # seconds without work and without a connection to the display: it has no window to show
 _HANDED_OVER = 3.0  # for a new window of a program that runs already; it may make a tab instead
 _FROM_USER = 2
 _FLAGS = (1 << 8, 1 << 9, 1 << 10, 1 << 11)  # x, y, width and height are given
@@ -35,16 +35,14 @@ _CONTROL_COLOR = 0xE0245E
 _CONTROL_WIDTH = 3  # pixels
 
 
-class X11Screen(Screen):
+class X11Screen(CapturedScreen):
     """An X display, with one connection for requests and one for pixels."""
 
     def __init__(self) -> None:
-        self.closed = False
-        self._lock = threading.RLock()
         self._x = Connection()
         # The connection closes with the last user of this screen.
-        weakref.finalize(self, close, self._x.display)
-        self._capture = CapturedScreen(self._x.name)
+        weakref.finalize(self, self._x.close)
+        super().__init__(self._x.name)
 
     def monitors(self) -> list[Monitor]:
         with self._requests() as x:
@@ -85,15 +83,8 @@ class X11Screen(Screen):
             wanted = (active, self._frame(x.window(active)).id)
             return next((each for each in self.windows() if each.id in wanted), None)
 
-    def grab(self, box: Box) -> Image:
-        try:
-            return self._capture.grab(box)
-        except NoDisplayError:
-            self.closed = True
-            raise
-
-    def watch(self) -> Damage | None:
-        return Damage() if self._x.display.has_extension("DAMAGE") else None
+    def watch(self) -> contextlib.AbstractContextManager[Callable[[float], list[Box]]] | None:
+        return _watch() if self._x.display.has_extension("DAMAGE") else None
 
     def _frame(self, window: Any) -> Any:
         """The child of the root that the window is in: its frame, or the window itself."""
@@ -128,34 +119,30 @@ class X11Screen(Screen):
         with self._lock:
             try:
                 yield self._x
-            except KeyboardInterrupt:
-                self.closed = True
-                raise
             except (ConnectionClosedError, ConnectionError) as error:
-                self.closed = True
-                raise NoDisplayError(f"The display {self._x.name} does not answer any more: {error}") from error
+                raise NoDisplayError(f"The display {self._x.name} no longer answers: {error}") from error
+            finally:
+                self.closed = self.closed or self._x.is_lost
 
 
-class Damage:
-    """What changes on an X display, as the server reports it."""
+@contextlib.contextmanager
+def _watch() -> Iterator[Callable[[float], list[Box]]]:
+    """Have the server report what changes on the display, over a connection of its own."""
+    with Connection() as x:
+        x.display.damage_query_version()
+        x.root.damage_create(damage.DamageReportRawRectangles)
+        x.display.sync()
 
-    def __init__(self) -> None:
-        self._x = Connection()
-        display = self._x.display
-        display.damage_query_version()
-        self._x.root.damage_create(damage.DamageReportRawRectangles)
-        display.sync()
-        self._event = display.extension_event.DamageNotify
-        self.close = self._x.close
+        def wait(seconds: float) -> list[Box]:
+            found = []
+            for event in x.events(seconds):
+                if event.type == x.display.extension_event.DamageNotify:
+                    found.append(Box(event.area.x, event.area.y, event.area.width, event.area.height))
+                if found and not x.display.pending_events():
+                    break
+            return found
 
-    def wait(self, seconds: float) -> list[Box]:
-        found = []
-        for event in self._x.events(seconds):
-            if event.type == self._event:
-                found.append(Box(event.area.x, event.area.y, event.area.width, event.area.height))
-            if found and not self._x.display.pending_events():
-                break
-        return found
+        yield wait
 
 
 class X11Windows:
@@ -196,6 +183,7 @@ class X11Windows:
     def launch(self, application: Application, args: list[str]) -> Window:
         with Connection() as x:
             before, front = set(_clients(x)), x.active_window()
+            connected, worked, end = _connected(x), -1, time.monotonic() + _START_LIMIT
             runs_already = bool(_windows_of(x, application))
             process = processes.start([*application.command, *args], cwd=os.path.expanduser("~"))
 
@@ -214,7 +202,10 @@ class X11Windows:
 
             exits = os.pidfd_open(process.pid)
             try:
-                x.wait(lambda: bool(shown()) or is_over(), _START_LIMIT, exits)
+                while not x.wait(lambda: bool(shown()) or is_over(), _NO_SIGN, exits) and time.monotonic() < end:
+                    before_that, worked = worked, _work_of(process.pid)
+                    if connected is not None and worked == before_that and not (_connected(x) or set()) - connected:
+                        break
             finally:
                 os.close(exits)
             ended = process.poll()
@@ -227,14 +218,38 @@ class X11Windows:
                 own = _windows_of(x, application)
                 window = next((each for each in own if each.active), own[-1] if own else None)
             if window is None and ended:
-                raise ComputerError(f"{application.name} ended at once with {ended}. Start it in the shell to see why.")
-            if window is None:
                 raise ComputerError(
-                    f"{application.name} was started, but has shown no window in {_START_LIMIT:g} seconds."
+                    f"{application.name} exited immediately with {ended}. Start it in the shell to see why."
+                )
+            if window is None:
+                now = "has ended" if ended == 0 else "still runs"
+                raise ComputerError(
+                    f"{application.name} was started and has opened no window. It {now}. A program without windows "
+                    "belongs in the shell; computer.os.windows() shows whether one has opened since."
                 )
             number = window.id
             x.wait(lambda: x.active_window() == number, _LIMIT)
             return _window(x, number) or window
+
+
+def _connected(x: Connection) -> set[int] | None:
+    """The processes that are connected to the display; None if the server does not say."""
+    if not x.display.has_extension("X-Resource"):
+        return None
+    x.display.res_query_version()
+    asked = x.display.res_query_client_ids([{"client": 0, "mask": res.LocalClientPIDMask}])
+    return {int(number) for each in asked.ids for number in each.value}
+
+
+def _work_of(session: int) -> int:
+    """How much the processes of a session have computed so far; one that waits for a disk counts as at work."""
+    work = 0
+    for file in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError, ValueError):
+            state, _, _, number, *rest = file.read_text().rpartition(")")[2].split()
+            if int(number) == session:
+                work += int(rest[7]) + int(rest[8]) + (time.monotonic_ns() if state == "D" else 0)
+    return work
 
 
 def _windows_of(x: Connection, application: Application) -> list[Window]:
@@ -298,11 +313,7 @@ class X11ControlFrame(ControlFrame):
         return True
 
     def hide(self) -> None:
-        x, windows = self._x, self._windows
-        self._x, self._windows = None, []
-        if x is not None:
-            with contextlib.suppress(ConnectionClosedError, OSError):  # the display may be gone
-                for window in windows:
-                    window.destroy()
-                x.display.sync()
-            x.close()
+        if self._x is not None:
+            self._x.close()  # its windows go with it
+        self._x = None
+        self._windows = []

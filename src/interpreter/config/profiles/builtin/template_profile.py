@@ -12,5 +12,5 @@ interpreter.custom_instructions = "The user is called Ada and likes short answer
 # interpreter.auto_run = True  # run code without asking
 # interpreter.messages = [{"role": "user", "type": "message", "content": "We speak of my thesis."}]
 
-# Code that is there before the first block:
+# Code to define before the first block:
 # interpreter.computer.run("python", "import pandas as pd")

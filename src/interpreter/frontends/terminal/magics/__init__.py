@@ -1,79 +1,95 @@
 """Magic commands: the lines of a chat that begin with %, ! or >>>.
 
-To add one, write its function into the file of its subject, and a row into `COMMANDS`.
+To add one, write its function into the file of its subject, and a row into `GROUPS`.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from difflib import get_close_matches
 from functools import partial
-from textwrap import fill
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from interpreter.api import OpenInterpreter
 from interpreter.errors import ConversationFileError, UndoError, UsageError
 from interpreter.frontends.terminal import sessions
 from interpreter.frontends.terminal.magics import (
     runtimes,
     settings,
+    show,
     undo,
     workspace,
 )
-from interpreter.frontends.terminal.render.saved import open_shown
+from interpreter.frontends.terminal.render import saved
+from interpreter.frontends.terminal.render.ansi import wrapped
+from interpreter.frontends.terminal.terminal import Terminal
 
-if TYPE_CHECKING:
-    from interpreter.api import OpenInterpreter
-    from interpreter.frontends.terminal.terminal import Terminal
-
-_NARROW = 70  # columns; below, the words stand under the command
+_OUTSIDE = "Code runs in a sandbox, but {} would open outside it. Open it?"
+_PASSIVE = tuple(".png .jpg .jpeg .gif .webp .bmp .tif .tiff .pdf .csv .tsv .txt .md .json .jsonl .xlsx .ods".split())
 
 
 class Command(NamedTuple):
-    """A magic command, as %help lists it."""
-
     name: str
     arguments: str
+    brief: str  # for the overview
     help: str
     run: Callable[[Terminal, OpenInterpreter, str], None]
+    examples: tuple[str, ...] = ()
+
+
+def slash_command(text: str) -> str | None:
+    """`/undo 2` as `%undo 2`; None if the first word is not a command, or is an existing path."""
+    word = text.split(None, 1)[0]
+    is_command = any(row.name == word[1:] for row in COMMANDS)
+    return f"%{text[1:]}" if is_command and not os.path.exists(word) else None
 
 
 def run(terminal: Terminal, interpreter: OpenInterpreter, line: str) -> None:
-    """Obey a line such as `%verbose true`, `!ls` or `>>> 1 + 1`."""
+    """Run a line such as `%verbose true`, `!ls` or `>>> 1 + 1`."""
     try:
         if line.startswith((">>>", "!", "%%")):
             runtimes.run_code(terminal, interpreter, line)
             return
         typed, argument = [*line[1:].split(None, 1), "", ""][:2]
-        name = typed.lower()
-        known = {row.name: row for row in COMMANDS}
-        if name not in known:
-            close = get_close_matches(name, known, n=1)
-            advice = f"Did you mean %{close[0]}?" if close else "%help lists the commands."
-            raise UsageError(f"There is no command %{name}. {advice}")
-        known[name].run(terminal, interpreter, argument.strip())
+        _command(typed).run(terminal, interpreter, argument.strip())
     except UndoError as error:
         terminal.display.line(str(error))
     except (UsageError, ConversationFileError) as error:
         terminal.display.line(str(error), "error")
 
 
+def _command(name: str) -> Command:
+    known = {row.name: row for row in COMMANDS}
+    name = name.lower()
+    if name not in known:
+        close = get_close_matches(name, known, n=1)
+        advice = f"Did you mean %{close[0]}?" if close else "%help lists the commands."
+        raise UsageError(f"Unknown command: %{name}. {advice}")
+    return known[name]
+
+
 def _help(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    seen = "the model sees it" if interpreter.share_commands else "the model does not see it"
-    rows = [
-        ("!command", f"run a shell command in the model's session; {seen}"),
-        (">>> code", f"run Python in the model's session; {seen}"),
-        ("%% command", "run a shell command; the model does not see it"),
-        *((f"%{row.name} {row.arguments}".rstrip(), row.help) for row in COMMANDS),
-    ]
     width = terminal.tty.size()[0] - 1
-    left = max(len(typed) for typed, _ in rows) + 2
+    if argument:
+        row = _command(argument.lstrip("%/"))
+        lines = [f"%{row.name} {row.arguments}".rstrip(), *wrapped(row.help, width)]
+        examples = row.examples or (f"%{row.name}",)
+        terminal.display.line("\n".join([*lines, "", "Examples:", *(f"  {each}" for each in examples)]))
+        return
+    groups = {"Your code": ["!ls shell command", ">>> 1 + 1 Python", "%% ls private shell"]}
+    for heading, rows in GROUPS.items():
+        groups[heading] = [f"%{row.name} {row.brief}" for row in rows]
+    left = max(map(len, groups)) + 2
+    across = max(1, (width - left + 1) // _CELL)
     lines = []
-    for typed, does in rows:
-        if width < _NARROW:
-            lines.append(f"{typed}\n    {does}")
-        else:
-            lines.append(fill(does, width, initial_indent=typed.ljust(left), subsequent_indent=" " * left))
-    terminal.display.line("\n".join(lines))
+    for heading, cells in groups.items():
+        for start in range(0, len(cells), across):
+            line = "".join(cell.ljust(_CELL) for cell in cells[start : start + across])
+            lines.append(f"{'' if start else heading:{left}}{line}".rstrip())
+    seen = "sees" if interpreter.share_commands else "doesn't see"
+    notes = [_KEYS, f"The model {seen} what you run with ! and >>>. It never sees what you run with %%.", _MORE_HELP]
+    terminal.display.line("\n".join([*lines, *(row for note in notes for row in wrapped(note, width))]))
 
 
 def _exit(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
@@ -81,80 +97,148 @@ def _exit(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
 
 
 def _open(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    terminal.display.line(f"Opened {open_shown(argument)}.")
+    written = None if argument or saved.shown else _last_written(interpreter)
+    path = saved.shown_path(written or argument, interpreter.computer.context.cwd)
+    if interpreter.sandbox_now() is not None and not terminal.confirm(_OUTSIDE.format(path)):
+        terminal.display.line("Nothing was opened.")
+        return
+    saved.open_in_viewer(path)
+    terminal.display.line(f"Opened {path}.")
 
 
-COMMANDS: tuple[Command, ...] = (
-    Command("help", "", "list the commands", _help),
-    Command("vars", "[language]", "list the live variables", runtimes.list_variables),
-    Command("show", "name", "look at a value: a table, a picture, any object", runtimes.show),
-    Command("run", "file", "run a file in the live session of its language", runtimes.run_file),
-    Command("cd", "[folder]", "have all sessions go on in another folder", runtimes.change_folder),
-    Command(
-        "undo", "[N] [--files] ...", "take back your last message and all that came of it", partial(undo.move, "undo")
+def _last_written(interpreter: OpenInterpreter) -> str | None:
+    """The last file that a block wrote, if looking at it runs nothing."""
+    for point in reversed(interpreter.timeline.blocks):
+        changes = interpreter.timeline.changes(point.id)
+        for change in changes.listed if changes is not None else ():
+            if change.after is not None and change.after.kind == "file" and change.path.lower().endswith(_PASSIVE):
+                return os.path.join(interpreter.workspace, change.path)
+    return None
+
+
+_CELL = 23  # columns of a command in the overview
+_KEYS = "Keys: Esc stop, Shift-Tab mode, Tab complete, Alt-Enter new line, Ctrl-D leave."
+_MORE_HELP = "%help undo explains a command and shows examples. /undo works like %undo."
+
+# fmt: off
+GROUPS: dict[str, tuple[Command, ...]] = {
+    "Data": (
+        Command("vars", "[language]", "list variables",
+                "List the live variables with their type, size and a preview.",
+                runtimes.list_variables, ("%vars", "%vars python")),
+        Command("languages", "", "list all",
+                "List the languages of the session with the programs that run them, and how to install the others.",
+                runtimes.list_languages, ("%languages",)),
+        Command("show", "name [option=value] ...", "a value",
+                "Show a value: a table, a picture or any object. A large table opens on the whole screen, where keys "
+                "sort, filter, search, describe, export and copy it. The same as options: sort=COLUMN [desc], "
+                "filter=CONDITION, find=TEXT, columns=A,B, rows=N, stats[=COLUMN], export=FILE (.csv, .tsv, .xlsx or "
+                ".parquet), copy. The value itself never changes.",
+                show.show, ("%show df", "%show df sort=total desc rows=10",
+                            '%show df filter=region == "EU" and total > 100',
+                            "%show df columns=region,total find=berlin", "%show df stats=total",
+                            "%show df filter=total > 100 export=large.xlsx", '%show sizes["small"]')),
+        Command("open", "[number or path]", "a figure",
+                "Open the last figure, table, page or file in the program your system uses for it.",
+                _open, ("%open", "%open 2", "%open report.html")),
+        Command("run", "file", "a file", "Run a file in the live session of its language.",
+                runtimes.run_file, ("%run clean.py", "%run setup.sh")),
+        Command("cd", "[folder]", "change folder",
+                "Change the folder of all sessions. Without an argument, go to your home folder.",
+                runtimes.change_folder, ("%cd data", "%cd ..")),
     ),
-    Command("redo", "[N] [--files] ...", "do again what %undo has taken back", partial(undo.move, "redo")),
-    Command("rewind", "[number]", "choose a moment to go back to", undo.rewind),
-    Command("diff", "[number]", "what the last block that changed files has changed, or another one", workspace.diff),
-    Command("why", "file[:line]", "which block made a file or a line what it is, and who approved it", workspace.why),
-    Command(
-        "replay",
-        "[N]",
-        "show again what was done on the screen, in the last turn or in turn N",
-        sessions.replay_screen,
+    "Undo": (
+        Command("undo", "[N] [--files] ...", "a message",
+                "Undo your last message and everything it caused: conversation, files and variables.",
+                partial(undo.move, "undo"), ("%undo", "%undo 3", "%undo --files")),
+        Command("redo", "[N] [--files] ...", "undo the undo", "Redo what %undo undid.",
+                partial(undo.move, "redo"), ("%redo", "%redo 2")),
+        Command("rewind", "[number]", "pick a moment", "Pick an earlier point and go back to it.",
+                undo.rewind, ("%rewind", "%rewind 4")),
+        Command("diff", "[number]", "changed files",
+                "Show what the last block that changed files did to them, or what block NUMBER did.",
+                workspace.diff, ("%diff", "%diff 3")),
+        Command("why", "file[:line]", "who changed it",
+                "Show which block last changed a file or a line, and who approved it.",
+                workspace.why, ("%why sales.csv", "%why report.py:12")),
+        Command("reset", "[-y]", "start over",
+                "Clear the conversation and all variables. Asks first; -y skips the question. %undo brings them back.",
+                settings.reset, ("%reset", "%reset -y")),
     ),
-    Command("save_message", "[path]", "save the conversation as JSON (messages.json)", sessions.save_messages),
-    Command("load_message", "[path]", "replace the conversation by a saved one", sessions.load_messages),
-    Command("fork", "", "go on in a copy of everything, to try another way", workspace.fork),
-    Command("switch", "[number]", "go to the other way and back", workspace.switch),
-    Command("keep", "", "keep the way you are on, and drop the other", workspace.keep),
-    Command("drop", "", "drop the way you are on", workspace.drop),
-    Command("sessions", "[words]", "list saved conversations", sessions.list_sessions),
-    Command("resume", "[id]", "leave this conversation and take up another one", sessions.resume_session),
-    Command("branch", "[title]", "go on in a new conversation that begins with this one", sessions.branch),
-    Command("rename", "[title]", "give this conversation another title", sessions.rename),
-    Command(
-        "rerun",
-        "[language]",
-        "run the blocks of this conversation again, to have their variables back",
-        sessions.rerun,
+    "Forks": (
+        Command("fork", "", "work in a copy",
+                "Continue in a copy of the conversation, files and variables, to try something out.", workspace.fork),
+        Command("switch", "[number]", "to the other", "Switch between the forks.",
+                workspace.switch, ("%switch", "%switch 2")),
+        Command("keep", "", "this copy", "Keep this fork and drop the other one.", workspace.keep),
+        Command("drop", "", "this copy", "Drop this fork and go back to the other one.", workspace.drop),
     ),
-    Command(
-        "jupyter", "[path]", "write the conversation as a notebook that runs", partial(sessions.export, "notebook")
+    "Sessions": (
+        Command("sessions", "[words]", "list", "List saved conversations. Words search in them.",
+                sessions.list_sessions, ("%sessions", "%sessions sales report")),
+        Command("resume", "[id]", "one", "Leave this conversation and continue a saved one.",
+                sessions.resume_session, ("%resume", "%resume 2")),
+        Command("branch", "[title]", "copy this one", "Continue in a new conversation that starts with this one.",
+                sessions.branch, ("%branch", "%branch with other colours")),
+        Command("rename", "[title]", "this one", "Rename this conversation.",
+                sessions.rename, ("%rename Sales in May",)),
+        Command("rerun", "[language]", "run code again",
+                "Run the blocks of this conversation again to restore their variables.",
+                sessions.rerun, ("%rerun", "%rerun python")),
+        Command("compact", "", "free context",
+                "Send the model a short note instead of older messages, to free space in its context window.",
+                settings.compact),
+        Command("replay", "[N]", "screen steps",
+                "Show again what the model did on the screen in the last turn, or in turn N.",
+                sessions.replay_screen, ("%replay", "%replay 2")),
     ),
-    Command("markdown", "[path]", "write the conversation as Markdown", partial(sessions.export, "markdown")),
-    Command("html", "[path]", "write the conversation as one page", partial(sessions.export, "html")),
-    Command(
-        "script",
-        "[path] [--all] [--verify]",
-        "write a program of the blocks that the result needs",
-        partial(sessions.export, "script"),
+    "Save": (
+        Command("script", "[path] [--all] [--verify]", "a program",
+                "Write a program from the blocks that produced the result. --all includes every block; --verify runs "
+                "it and compares the results.",
+                partial(sessions.export, "script"), ("%script", "%script report.py --verify")),
+        Command("jupyter", "[path]", "a notebook", "Export the conversation as a runnable notebook.",
+                partial(sessions.export, "notebook"), ("%jupyter", "%jupyter report.ipynb")),
+        Command("markdown", "[path]", "text", "Export the conversation as Markdown.",
+                partial(sessions.export, "markdown"), ("%markdown", "%markdown report.md")),
+        Command("html", "[path]", "a page", "Export the conversation as a single web page.",
+                partial(sessions.export, "html"), ("%html", "%html report.html")),
+        Command("save_message", "[path]", "JSON", "Save the conversation as JSON (messages.json).",
+                sessions.save_messages, ("%save_message", "%save_message monday.json")),
+        Command("load_message", "[path]", "JSON", "Replace the conversation with a saved one.",
+                sessions.load_messages, ("%load_message monday.json",)),
     ),
-    Command("open", "[number or path]", "open the last page, picture or table in its own program", _open),
-    Command(
-        "model", "[name] [address]", "ask another model from now on; without a name, tell which it is", settings.model
+    "Model": (
+        Command("model", "[name] [address]", "change it",
+                "Switch to another model. Without a name, show the current one.",
+                settings.model, ("%model", "%model gpt-5", "%model openai/local http://localhost:8000/v1")),
+        Command("setup", "", "model or key", "Pick a model again, or paste another key. The key is tested right away.",
+                settings.setup),
+        Command("tokens", "[message]", "usage",
+                "Show input and output tokens, the cost, and how full the context window is.",
+                settings.tokens, ("%tokens", "%tokens How long is this message?")),
+        Command("cost", "", "price so far", "Show what the model has cost.", settings.cost),
+        Command("see", "[on/off]", "share your code",
+                "Choose whether the model sees what you run with ! and >>>.", settings.share_commands, ("%see off",)),
     ),
-    Command("see", "[on/off]", "whether the model sees what you run with ! and >>>", settings.share_commands),
-    Command("reset", "", "forget the conversation and end all sessions", settings.reset),
-    Command(
-        "mode",
-        "[ask/auto/auto-in-sandbox/plan]",
-        "when you are asked before code runs; tells which it is",
-        settings.mode,
+    "Safety": (
+        Command("mode", "[ask/auto/auto-in-sandbox/plan]", "when to ask",
+                "Set when to ask before running code. Without an argument, show the current mode.",
+                settings.mode, ("%mode", "%mode plan")),
+        Command("sandbox", "[off/read-only/workspace]", "limit access",
+                "Set what code can access. Without an argument, show the current sandbox.",
+                settings.sandbox, ("%sandbox", "%sandbox workspace")),
+        Command("auto_run", "[true/false]", "never ask", "Run code without asking.",
+                settings.auto_run, ("%auto_run true", "%auto_run false")),
     ),
-    Command(
-        "sandbox",
-        "[off/read-only/workspace]",
-        "what code can reach; without a word, tell which it is",
-        settings.sandbox,
+    "Other": (
+        Command("help", "[command]", "this page", "List the commands, or explain one.", _help, ("%help", "%help undo")),
+        Command("info", "", "versions", "Show versions, the model and the settings.", settings.info),
+        Command("verbose", "[true/false]", "show more", "Show more, including the messages as they are stored.",
+                settings.verbose, ("%verbose", "%verbose false")),
+        Command("debug", "[true/false]", "old %verbose", "The old name of %verbose.", settings.debug),
+        Command("exit", "", "leave", "Leave the chat.", _exit),
     ),
-    Command("auto_run", "[true/false]", "run code without asking", settings.auto_run),
-    Command("verbose", "[true/false]", "tell more; shows the messages as they are", settings.verbose),
-    Command("debug", "[true/false]", "the old name of %verbose", settings.debug),
-    Command("cost", "", "what the model has cost", settings.cost),
-    Command(
-        "tokens", "[message]", "what the model has read, written and cost, and how full its window is", settings.tokens
-    ),
-    Command("info", "", "versions, model and settings", settings.info),
-    Command("exit", "", "leave", _exit),
-)
+}
+# fmt: on
+COMMANDS = tuple(row for rows in GROUPS.values() for row in rows)

@@ -5,26 +5,25 @@ from __future__ import annotations
 import json
 import os
 import platform
-from typing import TYPE_CHECKING
 
+from interpreter.api import OpenInterpreter
+from interpreter.app.conversations import UndoableReset
 from interpreter.config.setting import apply
-from interpreter.errors import InterpreterError, UsageError
+from interpreter.errors import InterpreterError, MissingKeyError, UsageError, WrongKeyError
 from interpreter.frontends.terminal.approval import MODES
+from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.llm.context import estimate_text
 from interpreter.llm.usage import Usage, in_dollars, price_of
 from interpreter.policy.approval import mode_of
 from interpreter.sandbox.sandbox import Sandbox
 from interpreter.version import __version__
 
-if TYPE_CHECKING:
-    from interpreter.api import OpenInterpreter
-    from interpreter.frontends.terminal.terminal import Terminal
-
 _SANDBOXES = {
-    "off": "There is no sandbox: code can reach what you can.",
-    "read-only": "Code runs in a sandbox: it can change nothing, and has no network but sandbox_hosts.",
-    "workspace": "Code runs in a sandbox: it can write to the workspace only, and has no network but sandbox_hosts.",
+    "off": "The sandbox is off: code can access everything you can.",
+    "read-only": "Code runs in a sandbox: it can't change anything, and can only contact hosts in sandbox_hosts.",
+    "workspace": "Code runs in a sandbox: it can only write to the workspace and contact hosts in sandbox_hosts.",
 }
+KeyProblem = MissingKeyError | WrongKeyError
 _SWITCHES = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
 
 
@@ -32,16 +31,23 @@ _SWITCHES = {"true": True, "on": True, "yes": True, "false": False, "off": False
 
 
 def _switched(argument: str, now: bool) -> bool:
-    """On or off as typed; without a word, the opposite of `now`."""
+    """On or off as typed; if nothing was typed, the opposite of `now`."""
     word = argument.lower()
     if word and word not in _SWITCHES:
-        raise UsageError(f"Write true or false, not {argument}.")
+        raise UsageError(f"Use true or false, not {argument}.")
     return _SWITCHES[word] if word else not now
 
 
 def reset(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    interpreter.reset()
-    terminal.display.line("The conversation is empty, and all sessions are ended.")
+    if argument not in ("", "-y"):
+        raise UsageError(f"%reset doesn't take {argument}. To skip the question: %reset -y")
+    question = "Clear the conversation and all variables? Files are not touched."
+    if argument != "-y" and terminal.tty.can_type and not terminal.confirm(question):
+        terminal.display.line("Nothing changed.")
+        return
+    terminal.discard_reset()
+    terminal.reset = UndoableReset(interpreter)
+    terminal.display.line("Cleared. Until you exit, %undo brings the conversation and the variables back.")
 
 
 def verbose(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
@@ -60,9 +66,9 @@ def auto_run(terminal: Terminal, interpreter: OpenInterpreter, argument: str) ->
     interpreter.auto_run = wanted = _switched(argument, interpreter.auto_run)
     if interpreter.mode is not None:  # which has priority
         mode(terminal, interpreter, "")
-        terminal.display.line(f"To change that, say %mode {'auto' if wanted else 'ask'}.")
+        terminal.display.line(f"To change it: %mode {'auto' if wanted else 'ask'}")
         return
-    terminal.display.line("Code runs without asking from now on." if wanted else "You are asked before code runs.")
+    terminal.display.line("From now on, code runs without asking." if wanted else "I'll ask before running any code.")
 
 
 def sandbox(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
@@ -78,39 +84,67 @@ def sandbox(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> 
     kind = interpreter.sandbox
     terminal.display.line(_SANDBOXES.get(kind, f"Code runs in a {kind}."))
     if kind != before:
-        terminal.display.line("The next block of each language starts a new session, without the variables of before.")
+        terminal.display.line("The next block in each language starts a new session, without the current variables.")
 
 
 def mode(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     if argument:
         apply(interpreter, {"mode": argument}, "code")  # or an error that lists the modes
-    terminal.display.line(f"The mode is {mode_of(interpreter)}: {MODES[mode_of(interpreter)]}.")
+    terminal.display.line(f"Mode {mode_of(interpreter)}: {MODES[mode_of(interpreter)]}.")
 
 
 def share_commands(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     interpreter.share_commands = wanted = _switched(argument, interpreter.share_commands)
-    sees = "sees" if wanted else "does not see"
-    terminal.display.line(f"The model {sees} what you run with ! and >>> from now on.")
+    sees = "sees" if wanted else "doesn't see"
+    terminal.display.line(f"From now on, the model {sees} what you run with ! and >>>.")
+
+
+def setup(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    from interpreter.frontends.terminal.setup import choose_model
+
+    terminal.display.finish()
+    if choose_model(terminal, interpreter, again=True):
+        terminal.problem = None
+    else:
+        terminal.display.line("Nothing changed.")
 
 
 def model(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    from interpreter.app.models import model_problem
+
     llm = interpreter.llm
     lines = [f"{llm.model}, at {llm.api_base or 'its own server'}."]
     if argument:
         name, address = [*argument.split(), ""][:2]
         before, window_before = llm.model, llm.context_window
         llm.switch(name, None if address in ("", "own") else address, own_server=address == "own")
-        lines = [f"{name} answers from now on, in place of {before}; it is given the conversation so far."]
+        lines = [f"Now using {name} instead of {before}. It gets the conversation so far."]
         if llm.api_base:
-            lines.append(f"It is asked at {llm.api_base}; %model {name} own goes to the provider's own server.")
+            lines.append(f"Using the server at {llm.api_base}. For the provider's own server: %model {name} own")
         if window_before is not None:
-            lines.append(f"The context window of {window_before:,} tokens was set for {before} and no longer holds.")
+            lines.append(f"The context window of {window_before:,} tokens was set for {before} and no longer applies.")
+    if terminal.tty.can_type and isinstance(model_problem(interpreter) or terminal.problem, KeyProblem):
+        from interpreter.frontends.terminal.setup import ask_for_key
+
+        terminal.display.line(f"{llm.model} needs another key.")
+        terminal.problem = None if ask_for_key(terminal, interpreter) else terminal.problem
     used, window = llm.context_used
     price = price_of(llm.model, llm.api_base)
-    size = f"Window: {window:,} tokens, of which about {used:,} are used." if window else "Its window is not known yet."
-    cost = f"${price.read:g} / ${price.written:g} for a million tokens read / written" if price else "not known"
-    images = "It can look at images." if llm.vision else "It cannot look at images."
+    size = f"Context window: {window:,} tokens, about {used:,} used." if window else "Context window: unknown so far."
+    cost = f"${price.read:g} / ${price.written:g} per million input / output tokens" if price else "unknown"
+    images = "It accepts images." if llm.vision else "It doesn't accept images."
     terminal.display.line("\n".join([*lines, size, f"Price: {cost}. {images}"]))
+
+
+def compact(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    sizes = interpreter.llm.compact()
+    if sizes is None:
+        terminal.display.line("Nothing to compact yet: the conversation is short.")
+        return
+    terminal.display.line(
+        f"Compacted from about {sizes[0]:,} tokens to {sizes[1]:,}. The model now gets a short note instead of older "
+        f"messages. You keep all of them."
+    )
 
 
 # -- facts ---------------------------------------------------------------------------------------------------------
@@ -145,7 +179,7 @@ def cost(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
     lines = [f"This session: {_money(llm.usage)}", f"The last turn: {_money(llm.turn_usage)}"]
     if llm.max_budget is not None:
         left = max(0.0, llm.max_budget - llm.usage.cost)
-        lines.append(f"Of the budget of {in_dollars(llm.max_budget)}, {in_dollars(left)} is left.")
+        lines.append(f"Left of the budget of {in_dollars(llm.max_budget)}: {in_dollars(left)}.")
     terminal.display.line("\n".join(lines))
 
 
@@ -164,8 +198,8 @@ def tokens(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> N
 
 def _spent(usage: Usage) -> str:
     cached = f" ({usage.cached_tokens:,} from the cache)" if usage.cached_tokens else ""
-    read, written = f"{usage.input_tokens:,} tokens read{cached}", f"{usage.output_tokens:,} written"
-    return f"{usage.requests} requests, {read}, {written}, {_money(usage)}"
+    read, written = f"{usage.input_tokens:,} input tokens{cached}", f"{usage.output_tokens:,} output tokens"
+    return f"{usage.requests} request{'' if usage.requests == 1 else 's'}, {read}, {written}, {_money(usage)}"
 
 
 def _money(usage: Usage) -> str:

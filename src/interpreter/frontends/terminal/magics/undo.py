@@ -1,4 +1,4 @@
-"""Magic commands that go back and forward again: %undo, %redo, %rewind.
+"""Magic commands that go back and forward: %undo, %redo, %rewind.
 
 A plan is shown, the user is asked before files change, and then what was done is shown.
 """
@@ -9,39 +9,35 @@ import json
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import NamedTuple
 
+from interpreter.api import OpenInterpreter
+from interpreter.app import result_of
 from interpreter.app.checkpoints import carry_out, how_far, plan_redo, plan_restore, plan_undo
 from interpreter.app.own_blocks import SIGNS
 from interpreter.console_text import visible
 from interpreter.errors import UndoError
+from interpreter.frontends.terminal.chat import follow
 from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.render.notes import Touch, diff_rows, grouped
-from interpreter.frontends.terminal.terminal import in_notebook
-from interpreter.frontends.terminal.turn import follow
+from interpreter.frontends.terminal.terminal import Terminal, in_notebook
 from interpreter.frontends.terminal.widgets import search_row
 from interpreter.runtimes.state import Restored
 from interpreter.session import APPROVE, KEEP, REFUSE, Answer, Question
-from interpreter.session.checkpoints import PARTS, Part, UndoKind, UndoPlan, UndoResult
+from interpreter.session.checkpoints import PARTS, Checkpoint, Part, UndoKind, UndoPlan, UndoResult
+from interpreter.workspace import Step
 from interpreter.workspace.tree import repository_of
-
-if TYPE_CHECKING:
-    from interpreter.api import OpenInterpreter
-    from interpreter.frontends.terminal.terminal import Terminal
-    from interpreter.session.checkpoints import Checkpoint
-    from interpreter.workspace import Step
 
 OPTIONS = ("--conversation", "--files", "--variables", "--block", "-y")
 QUESTION = "Change these files? [y/N] "
-_REDO = "%redo brings it back, until something else is run."
+_REDO = "To bring it back, use %redo before running anything else."
 _INTERRUPTED = {
-    "files": "Interrupted half way. The same command goes on with it; before the next block, the files are finished "
-    "anyway.",
-    "parts": "Interrupted: not all of it is done. The same command goes on with it.",
+    "files": "Interrupted halfway. Run the same command to finish, or the next block will finish the files first.",
+    "parts": "Interrupted before it was finished. Run the same command to finish.",
     "nothing": "Nothing was changed.",
 }
-_UNATTENDED = "Nothing was changed: files would be, and nobody is here to say yes. -y says it beforehand."
+_UNATTENDED = "Nothing was changed: this would change files, and there is no terminal to ask at. Use -y to go ahead."
 
 PREVIEW = 30  # characters of a message
 _DRIFT_LINES = 20  # of a difference that is shown with a question
@@ -58,41 +54,39 @@ _WIDE, _NARROW, _LABEL = 70, 50, 72  # columns
 # -- the commands --------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class Wanted:
+class Wanted(NamedTuple):
     """What was typed after the command."""
 
     parts: tuple[Part, ...]
-    blocks: bool = False
-    yes: bool = False
-    place: str = ""
+    blocks: bool
+    yes: bool
+    place: str
 
 
 def parse(argument: str) -> Wanted:
-    """The words after the command; UndoError if one of them is not known."""
-    wanted, parts = Wanted(PARTS), []
-    for word in argument.lower().split():
-        name = word.lstrip("-")
-        if word in ("-y", "--yes"):
-            wanted.yes = True
-        elif word in ("--block", "--blocks"):
-            wanted.blocks = True
-        elif word.startswith("--") and name in PARTS:
-            parts.append(name)
-        elif word == NOW or re.fullmatch("-?[0-9]+", word):
-            wanted.place = word
-        else:
-            raise UndoError(f"{word} means nothing here. A number is known, and {', '.join(OPTIONS)}.")
-    wanted.parts = tuple(part for part in PARTS if part in parts) or PARTS
-    return wanted
+    """Parse the words after the command; UndoError if one of them is unknown."""
+    words = argument.lower().split()
+    places = [word for word in words if word == NOW or re.fullmatch("-?[0-9]+", word)]
+    known = {*places, *OPTIONS, "--yes", "--blocks"}
+    if unknown := [word for word in words if word not in known]:
+        raise UndoError(f"Unknown option: {unknown[0]}. Use a number, or {', '.join(OPTIONS)}.")
+    parts = tuple(part for part in PARTS if f"--{part}" in words) or PARTS
+    blocks, yes = ("--block" in words or "--blocks" in words), ("-y" in words or "--yes" in words)
+    return Wanted(parts, blocks, yes, places[-1] if places else "")
 
 
 def move(kind: UndoKind, terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    """%undo and %redo."""
     wanted = parse(argument)
     count = 1 if wanted.place in ("", NOW) else int(wanted.place)
     if count < 1:
-        raise UndoError(f"How many? A number from 1 on, not {wanted.place}.")
+        raise UndoError(f"Use a number of 1 or more, not {wanted.place}.")
+    reset = terminal.reset
+    has_begun = interpreter.messages or any(interpreter.timeline.places.values())
+    if kind == "undo" and reset is not None and reset.interpreter is interpreter and not has_begun:
+        terminal.reset = None
+        result_of(reset.undo())
+        terminal.display.line(f"Reset undone: {len(interpreter.messages)} messages and the variables are back.")
+        return
     make_plan = plan_undo if kind == "undo" else plan_redo
     _perform(terminal, interpreter, make_plan(interpreter, count, wanted.parts, wanted.blocks), kind, wanted.yes)
 
@@ -107,10 +101,10 @@ def rewind(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> N
         if terminal.plain or not terminal.tty.can_type:
             width = terminal.tty.size()[0] - 1
             listed = [checkpoints.drawn(number, width).rstrip() for number in range(len(checkpoints.places))]
-            terminal.display.line("\n".join([*listed, "%rewind NUMBER goes there: to the moment before that."]))
+            terminal.display.line("\n".join([*listed, "%rewind NUMBER goes back to just before it."]))
             return
         try:
-            chosen = search_row(terminal.tty, "Go back to before what?", checkpoints.searched(), checkpoints.drawn)
+            chosen = search_row(terminal.tty, "Go back to just before:", checkpoints.searched(), checkpoints.drawn)
         except KeyboardInterrupt:
             terminal.display.line("Nothing was changed.")
             return
@@ -146,7 +140,7 @@ def _perform(terminal: Terminal, interpreter: OpenInterpreter, plan: UndoPlan, k
 
 
 def _show(terminal: Terminal, plan: UndoPlan, done: bool) -> None:
-    verb = "taken back" if plan.back else "done again"
+    verb = "undone" if plan.back else "redone"
     heading = f"{verb.capitalize()}:" if done else f"This would be {verb}:"
     terminal.display.line("\n".join([heading, *lines(plan)]))
 
@@ -156,7 +150,7 @@ class _Asking:
 
     def __init__(self, terminal: Terminal, interpreter: OpenInterpreter, yes: bool) -> None:
         self._terminal, self._interpreter, self._yes = terminal, interpreter, yes
-        self._shown = yes  # whoever said yes in advance does not need to see the plan
+        self._shown = yes  # a yes in advance makes showing the plan unnecessary
         self.unattended = False
 
     def answer(self, question: Question) -> Answer:
@@ -185,15 +179,15 @@ class _Asking:
             left = [each.path for each in plan.drifted[number:]]
             name = grouped([Touch("", step.path)])[0]
             self._terminal.display.line(
-                f"{name} was changed by somebody else since. From what is there to what would be restored:"
+                f"{name} has been changed since, outside this session. Restoring it would make these changes:"
             )
             show_difference(self._terminal, self._interpreter.timeline.drift_diff(plan, step.path), _DRIFT_LINES)
-            verb = "deletes" if step.want is None else "restores"
-            more = f", a restores all {len(left)}, n keeps all {len(left)}" if len(left) > 1 else ""
+            verb = "delete" if step.want is None else "restore"
+            more = f", a: restore all {len(left)}, n: keep all {len(left)}" if len(left) > 1 else ""
             known = ("k", "keep", "r", "restore", *(("a", "all", "n", "none") if more else ()))
             word = ""
             while word not in known:
-                answer = self._terminal.ask(f"k keeps it as it is, r {verb} it{more}. [k] ", guarded=True)
+                answer = self._terminal.ask(f"k: keep it as it is, r: {verb} it{more} [k] ", guarded=True)
                 if answer is None:
                     raise EOFError
                 word = answer.strip().lower() or "k"
@@ -214,13 +208,16 @@ def show_difference(terminal: Terminal, text: str, most: int | None = None) -> i
     return left
 
 
-# -- a plan in words -----------------------------------------------------------------------------------------------
+# -- a plan as text ------------------------------------------------------------------------------------------------
 
 
 def lines(plan: UndoPlan) -> list[str]:
     """What a plan would change, part by part, and what it leaves out."""
     messages = []
     for message in plan.messages:
+        if (message.get("role"), message.get("format")) == ("computer", "html"):
+            messages.append("computer table or page")
+            continue
         content = message.get("content")
         text = content if isinstance(content, str) else json.dumps(content, default=str)
         text = _RULED.sub("", " ".join(text.split()))
@@ -250,10 +247,10 @@ def _file_lines(plan: UndoPlan) -> Iterator[str]:
     groups.sort(key=lambda group: _ORDER.index(group.what))
     yield from _some([f"{group.what} {group}" for group in groups], _FILES, "files")
     changed = grouped(Touch("", step.path) for step in plan.drifted)
-    yield from _some([f"changed by somebody else since: {group}" for group in changed], _FILES, "files")
+    yield from _some([f"changed since, outside this session: {group}" for group in changed], _FILES, "files")
     left = {step.repository for step in plan.files.steps if step.repository}
     left -= {step.repository for step in plan.certain}
-    yield from (f"{folder} stays as it is: its commits and its index are git's own" for folder in sorted(left))
+    yield from (f"{folder} is left alone: git manages its commits and its index" for folder in sorted(left))
 
 
 def _touches(steps: Iterable[Step], verbs: dict[str, str]) -> Iterator[Touch]:
@@ -273,11 +270,10 @@ def _variable_lines(plan: UndoPlan) -> Iterator[str]:
     for each in plan.variables:
         if each.obstacle is not None:
             offer = f" (%rerun {each.language.lower()})" if plan.back else ""
-            yield f"Not the variables of {each.language}: {each.obstacle}{offer}"
+            yield f"Can't restore the {each.language} variables: {each.obstacle}{offer}"
 
 
 def summary(undone: UndoResult) -> str:
-    """What was done, in one line."""
     plan = undone.plan
     steps = [step for step in plan.files.steps if step.path in undone.restored] if plan.files is not None else []
     files = sum(not touch.is_folder for touch in _touches(steps, _BACK))  # a renamed file counts once
@@ -286,14 +282,14 @@ def summary(undone: UndoResult) -> str:
     if undone.restored and not files:
         parts.append("folders")
     if names:
-        parts.append(f"the variables of {' and '.join(names)}")
+        parts.append(f"the {' and '.join(names)} variables")
     if not any(parts):
-        return "Nothing was to be restored."
-    return f"{'Taken back' if plan.back else 'Done again'}: {', '.join(filter(None, parts))}."
+        return "There was nothing to restore."
+    return f"{'Undone' if plan.back else 'Redone'}: {', '.join(filter(None, parts))}."
 
 
 def sentences(undone: UndoResult, shown: bool = True) -> list[str]:
-    """What did not go as expected, as far as it was not `shown` before."""
+    """What did not go as expected and was not `shown` before."""
     plan = undone.plan
     obstacles = [each for each in plan.variables if each.obstacle]
     others = tuple(each for each in obstacles if each.language not in undone.variables)
@@ -347,10 +343,10 @@ class CheckpointList:
         return NOW if place == self._timeline.present else str(self._timeline.checkpoints[place].id)
 
     def _label(self, place: int) -> str:
-        return "as it was last" if place == self._timeline.present else labelled(self._timeline.checkpoints[place])
+        return "the latest state" if place == self._timeline.present else labelled(self._timeline.checkpoints[place])
 
     def _gist(self, place: int) -> str:
-        """What would be restored, in few words, without reading the disk."""
+        """A short summary of what would be restored, without reading the disk."""
         timeline, files, variables = self._timeline, set[str](), False
         if all(here == place for here in timeline.places.values()):
             return "here"

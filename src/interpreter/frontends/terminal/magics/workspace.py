@@ -8,27 +8,25 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from functools import partial
-from typing import TYPE_CHECKING
 
+from interpreter.api import OpenInterpreter
 from interpreter.app.checkpoints import Forks
 from interpreter.errors import UndoError, UsageError
+from interpreter.frontends.terminal.chat import follow
 from interpreter.frontends.terminal.magics.undo import clock_time, labelled, show_difference
-from interpreter.frontends.terminal.turn import follow
+from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.session import APPROVE, KEEP, REFUSE, Answer, Question
+from interpreter.session.checkpoints import Checkpoint
+from interpreter.workspace.diff import is_data_file
 from interpreter.workspace.tree import repository_of
-
-if TYPE_CHECKING:
-    from interpreter.api import OpenInterpreter
-    from interpreter.frontends.terminal.terminal import Terminal
-    from interpreter.session.checkpoints import Checkpoint
 
 _DIFF_LINES = 200  # of one file
 _CODE_LINES = 8
 _REQUEST = 500  # characters
 _APPROVALS = {
     "user": "{how} by you at {time}",
-    "library": "{how} by the program that runs this at {time}",
-    "auto_run": "not asked about (auto_run), run at {time}",
+    "library": "{how} by the calling program at {time}",
+    "auto_run": "run without asking (auto_run) at {time}",
 }
 _PLAN_LINES = 10
 _VERBS = {"create": "create", "restore": "change", "delete": "delete", "attributes": "set the mode of"}
@@ -41,19 +39,22 @@ def diff(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
     words, display = argument.split(), terminal.display
     numbers = [word for word in words if word != "--all"]
     if len(numbers) > 1 or (numbers and not re.fullmatch("-?[0-9]+", numbers[0])):
-        raise UndoError("Write a number, as in %diff 4: %rewind lists them.")
+        raise UndoError("Give a number, for example %diff 4. %rewind lists them.")
     for point in _blocks(interpreter, int(numbers[0]) if numbers else None):
-        found = interpreter.timeline.diff(point.id)
+        found = interpreter.timeline.diff(point.id, data="--all" not in words)
         display.line(f"{point.id}  {labelled(point).strip()}")
         if not found:
-            display.line("It changed no files of the workspace.")
+            display.line("It changed no files in the workspace.")
         inside_git = Counter(folder for path in found if (folder := repository_of(path)) is not None)
         for folder, count in inside_git.items():
-            display.line(f"{folder}: {count} changes of git's own")
+            display.line(f"{folder}: {count} changes made by git")
         for path, text in found.items():
             most = None if "--all" in words else _DIFF_LINES
-            if repository_of(path) is None and show_difference(terminal, text, most):
-                display.line(f"%diff {point.id} --all shows all of {path}.")
+            if repository_of(path) is not None:
+                continue
+            left = show_difference(terminal, text, most)
+            if left or (most and is_data_file(path) and not text.startswith("---")):
+                display.line(f"For the full diff of {path}: %diff {point.id} --all")
 
 
 def _blocks(interpreter: OpenInterpreter, number: int | None) -> list[Checkpoint]:
@@ -62,7 +63,7 @@ def _blocks(interpreter: OpenInterpreter, number: int | None) -> list[Checkpoint
     if number is None:
         found = next((point for point in reversed(timeline.blocks) if timeline.changes(point.id)), None)
         if found is None:
-            raise UndoError("No block has changed a file of the workspace.")
+            raise UndoError("No block has changed a file in the workspace.")
         return [found]
     place = timeline.place_of(number)
     if timeline.checkpoints[place].kind != "turn":
@@ -77,7 +78,7 @@ def _blocks(interpreter: OpenInterpreter, number: int | None) -> list[Checkpoint
 def why(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     typed = argument.strip("\"'")
     if not typed:
-        raise UsageError("Write which file, as in %why out.csv or %why out.csv:12.")
+        raise UsageError("Say which file, for example %why out.csv or %why out.csv:12.")
     folder, name, line = interpreter.computer.context.cwd, typed, None
     numbered = re.fullmatch(r"(.+):(\d+)", typed)
     if numbered is not None and not os.path.lexists(os.path.join(folder, os.path.expanduser(typed))):
@@ -87,13 +88,13 @@ def why(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None
     if point is None:
         what = f"line {line} of {name}" if line is not None else name
         missing = "" if os.path.lexists(path) else " There is no such file."
-        terminal.display.line(f"No block of this conversation made {what} what it is.{missing}")
+        terminal.display.line(f"No block in this conversation changed {what}.{missing}")
     else:
         terminal.display.line("\n".join(_origin(interpreter, point, typed)))
 
 
 def _origin(interpreter: OpenInterpreter, point: Checkpoint, what: str) -> Iterator[str]:
-    """Which block made something what it is, who approved it, and why it ran."""
+    """Which block last changed something, who approved it, and why it ran."""
     when = clock_time(point.time)
     when = when if " " in when else time.strftime("%H:%M:%S", time.localtime(point.time))
     if point.kind == "own":
@@ -107,18 +108,18 @@ def _origin(interpreter: OpenInterpreter, point: Checkpoint, what: str) -> Itera
             how = "edited and approved" if block.decision == "edited" else "approved"
             approval = _APPROVALS[block.by].format(how=how, time=when)
         yield f"{what}: block {point.id}, {approval}"
-        yield f"in answer to: {_request(interpreter, point)}"
+        yield f"in reply to: {_request(interpreter, point)}"
     code = (point.code or point.label).rstrip().split("\n")
     yield from (f"    {line}" for line in code[:_CODE_LINES])
     if len(code) > _CODE_LINES:
         yield f"    and {len(code) - _CODE_LINES} more lines"
-    yield f"%diff {point.id} shows what it changed, %rewind {point.id} goes back to before it."
+    yield f"%diff {point.id} shows what it changed, %rewind {point.id} goes back to just before it."
 
 
 def _request(interpreter: OpenInterpreter, point: Checkpoint) -> str:
     before = [each for each in interpreter.timeline.checkpoints if each.id < point.id and each.kind == "turn"]
     if not before:
-        return "(not known)"
+        return "(unknown)"
     message = before[-1].anchor
     content = message.get("content") if message is not None else None
     words = " ".join(content.split()) if isinstance(content, str) else before[-1].label
@@ -134,8 +135,8 @@ def fork(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
     child = terminal.forks.fork()
     assert child.forked is not None
     lines = [
-        f"You are on a way of your own now, in a copy of the workspace: {child.workspace}",
-        "%switch goes to the other way and back, %keep keeps the one you are on, %drop leaves it.",
+        f"Working in a fork, in a copy of the workspace: {child.workspace}",
+        "%switch goes to the other fork and back, %keep keeps this one, %drop discards it.",
         *child.forked.sentences,
     ]
     terminal.display.line("\n".join(lines))
@@ -143,7 +144,7 @@ def fork(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
 
 def _forks(terminal: Terminal) -> Forks:
     if not terminal.forks:
-        raise UndoError("There is only one way: %fork makes another.")
+        raise UndoError("There are no forks yet. %fork makes one.")
     return terminal.forks
 
 
@@ -153,17 +154,17 @@ def switch(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> N
     if argument and not (argument.isdigit() and 0 < int(argument) <= count):
         raise UndoError(f"%switch takes a number from 1 to {count}.")
     there = forks.switch(int(argument) if argument else None)
-    terminal.display.line(f"Way {forks.number} of {count}, in {there.workspace}.")
+    terminal.display.line(f"Fork {forks.number} of {count}, in {there.workspace}.")
 
 
 def keep(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     forks = _forks(terminal)
     if interpreter.forked is None:
         dropped = follow(interpreter, forks.drop_others(), partial(_drop_answer, terminal, "the other"))
-        terminal.display.line("The other way is dropped." if dropped else "Nothing was done.")
+        terminal.display.line("Dropped the other fork." if dropped else "Nothing changed.")
         return
     lines = [
-        f"  {_VERBS[step.verb]} {step.path}" + ("  (changed there as well)" if step.drift else "")
+        f"  {_VERBS[step.verb]} {step.path}" + ("  (also changed there)" if step.drift else "")
         for step in forks.plan_keep()
     ]
     more = [f"  and {len(lines) - _PLAN_LINES} more"] if len(lines) > _PLAN_LINES else []
@@ -173,31 +174,31 @@ def keep(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
     def answer(question: Question) -> Answer:
         if question.kind == "overwrite":
             drifted = [step.path for step in question.subject if step.drift]
-            yes = terminal.confirm(f"Overwrite what was changed there as well ({', '.join(drifted[:3])})?")
+            yes = terminal.confirm(f"Overwrite files that were also changed there ({', '.join(drifted[:3])})?")
             return Answer(APPROVE if yes else KEEP)
-        return Answer(APPROVE if terminal.confirm("Bring this there, and drop the other way?") else REFUSE)
+        return Answer(APPROVE if terminal.confirm("Make these changes and drop the other fork?") else REFUSE)
 
     merged = follow(interpreter, forks.keep(), answer)
     if merged is None:
-        terminal.display.line("Nothing was done.")
+        terminal.display.line("Nothing changed.")
         return
     what = "1 file" if len(merged.paths) == 1 else f"{len(merged.paths)} files"
     kept = [f"{path}: {reason}" for path, reason, *_ in merged.kept]
-    terminal.display.line("\n".join([f"Kept: {what} brought into the workspace. %undo takes that back.", *kept]))
+    terminal.display.line("\n".join([f"Kept: {what} changed in the workspace. %undo reverts this.", *kept]))
 
 
 def drop(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     forks = _forks(terminal)
     if interpreter.forked is None:
-        raise UndoError("This is where you came from: %switch to the way that you want to drop.")
+        raise UndoError("This is the original, not a fork. Use %switch to go to the fork you want to drop.")
     if others := forks.made_from(interpreter):
         number = forks.all.index(others[0]) + 1
-        raise UndoError(f"Way {number} came from this one: %switch {number}, and keep or drop that one first.")
+        raise UndoError(f"Fork {number} was made from this one. Use %switch {number} to keep or drop it first.")
     dropped = follow(interpreter, forks.drop(), partial(_drop_answer, terminal, "this"))
-    there = f"Dropped. You are in {forks.current.workspace} again."
-    terminal.display.line(there if dropped else "Nothing was done.")
+    there = f"Dropped. Back in {forks.current.workspace}."
+    terminal.display.line(there if dropped else "Nothing changed.")
 
 
 def _drop_answer(terminal: Terminal, which: str, question: Question) -> Answer:
-    yes = terminal.confirm(f"Drop {which} way, and what was done in {question.subject.workspace}?")
+    yes = terminal.confirm(f"Drop {which} fork and all changes in {question.subject.workspace}?")
     return Answer(APPROVE if yes else REFUSE)

@@ -26,7 +26,7 @@ _UNFINISHED = re.compile(r"(?:\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]*\x1b?|[PX^_][^
 
 
 class ProgramText:
-    """Turns a program's output, cut anywhere, into finished lines and one open line.
+    """Turns a program's output, cut anywhere, into lines: `feed` and `close` return finished ones, one more is `open`.
 
     Colours stay. Whatever moves the cursor is removed, except that a carriage return starts the line again.
     """
@@ -43,7 +43,6 @@ class ProgramText:
         self._cut = False
 
     def feed(self, text: str) -> list[str]:
-        """The lines that are finished now."""
         text = (self._held + text).replace("\r\n", "\n")
         self._held = ""
         if (tail := _UNFINISHED.search(text)) and len(tail[0]) < _HELD_LIMIT:
@@ -58,11 +57,9 @@ class ProgramText:
 
     @property
     def open(self) -> str:
-        """The line that is still being written."""
         return self._shown() if self._length else ""
 
     def close(self) -> list[str]:
-        """The open line, if it has any text."""
         self._held = ""
         return [self._finish()] if self._length else []
 
@@ -71,25 +68,25 @@ class ProgramText:
             self._write(text)
             return
         for token in _TOKEN.finditer(text):
-            escape = token["escape"] or ""
-            if token["text"]:
-                self._write(token["text"])
-            elif token["control"] == "\r" or escape in ("\x1b[2K", "\x1b[G", "\x1b[1G", "\x1b[0G"):
-                self._returned = True
-            elif token["control"] == "\b" and self._parts and not self._parts[-1].startswith("\x1b"):
-                self._parts[-1] = self._parts[-1][:-1]
-                self._length = max(0, self._length - 1)
-                if not self._parts[-1]:
-                    self._parts.pop()
-            elif self._color and SGR.fullmatch(escape):
-                if self._returned:
+            match token[0]:
+                case written if token["text"]:
+                    self._write(written)
+                case "\r" | "\x1b[2K" | "\x1b[G" | "\x1b[1G" | "\x1b[0G":
+                    self._returned = True
+                case "\b" if self._parts and not self._parts[-1].startswith("\x1b"):
+                    self._parts[-1] = self._parts[-1][:-1]
+                    self._length = max(0, self._length - 1)
+                    if not self._parts[-1]:
+                        self._parts.pop()
+                case "\x1b[K" | "\x1b[0K" if self._returned:
                     self._restart()
-                is_reset = not escape[2:-1].lstrip("0")
-                self._styles = [] if is_reset else [*self._styles, escape][-_STYLES_KEPT:]
-                self._parts.append(escape)
-                self._styled = True
-            elif escape in ("\x1b[K", "\x1b[0K") and self._returned:
-                self._restart()
+                case escape if self._color and SGR.fullmatch(escape):
+                    if self._returned:
+                        self._restart()
+                    is_reset = not escape[2:-1].lstrip("0")
+                    self._styles = [] if is_reset else [*self._styles, escape][-_STYLES_KEPT:]
+                    self._parts.append(escape)
+                    self._styled = True
 
     def _write(self, text: str) -> None:
         if self._returned:
@@ -126,7 +123,6 @@ def program_text(text: str, color: bool) -> str:
 
 
 def without_styles(text: str) -> str:
-    """The text without colours and links."""
     return _OURS.sub("", text)
 
 
@@ -138,7 +134,7 @@ def cells(text: str) -> int:
 
 
 def clip(text: str, width: int) -> str:
-    """The beginning of a line that fits into so many columns, with its styles."""
+    """Clip a line to this many columns, keeping its styles."""
     text = text.expandtabs(8)
     if (len(text) <= width and text.isascii()) or cells(text) <= width:
         return text

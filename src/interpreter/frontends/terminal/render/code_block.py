@@ -10,6 +10,8 @@ import re
 from collections import deque
 from dataclasses import dataclass, field
 from functools import cache
+from io import StringIO
+from itertools import groupby
 from typing import TYPE_CHECKING, Any, TextIO
 
 from interpreter.console_text import visible, visible_line
@@ -53,7 +55,6 @@ class CodeLines:
         self._context: list[str] = []
 
     def line(self, text: str) -> str:
-        """The next finished line."""
         text = visible(text)
         shown, inside = self._colored(text)
         # Inside a long string, the lexer must see its first line to know that it is one.
@@ -62,7 +63,6 @@ class CodeLines:
         return shown
 
     def preview(self, text: str) -> str:
-        """The line that is still being written."""
         return self._colored(visible(text))[0]
 
     def _colored(self, text: str) -> tuple[str, bool]:
@@ -108,35 +108,25 @@ class CodeView:
         self._lines = CodeLines(language, theme, languages)
         self._theme = theme
         self.width = width
-        self._language = language
         self._partial = ""
-        self._begun = False
         self.source: list[str] = []
+        rule, name = theme.symbol("rule"), visible_line(language)
+        title = f"{rule * 2} {name} " if name else ""
+        self._head = [theme.paint((title + rule * RULE)[: min(width - 1, RULE)], "rule")]  # until it is shown
 
     def feed(self, text: str) -> list[str]:
-        """The rows that are final now."""
         *lines, self._partial = (self._partial + text).split("\n")
         self.source += lines
-        return self._head() + [self._lines.line(line) for line in lines]
+        head, self._head = self._head, []
+        return head + [self._lines.line(line) for line in lines]
 
     def open_rows(self) -> list[str]:
-        """The line that is still being written."""
         return [self._lines.preview(self._partial)] if self._partial else []
 
     def close(self) -> list[str]:
-        """The rest of the block, and the rule below it."""
-        rows = self.feed("\n") if self._partial else self._head()
+        rows = self.feed("\n" if self._partial else "")
         rule = self._theme.symbol("rule") * min(self.width - 1, RULE)
         return [*rows, self._theme.paint(rule, "rule")]
-
-    def _head(self) -> list[str]:
-        if self._begun:
-            return []
-        self._begun = True
-        rule = self._theme.symbol("rule")
-        language = visible_line(self._language)
-        title = f"{rule * 2} {language} " if language else ""
-        return [self._theme.paint((title + rule * RULE)[: min(self.width - 1, RULE)], "rule")]
 
 
 HEAD = 20  # rows shown as they come
@@ -154,31 +144,24 @@ class OutputView:
         self._theme = theme
         self.text = ProgramText(color=theme.color)
         self._used = 0
-        self._seen: list[str] = []  # the raw text until it is folded
+        self._seen = StringIO()  # the raw text until it is folded
         self._file: TextIO | None = None
         self._tail: deque[str] = deque(maxlen=TAIL)
         self._folded = 0
-        self._held = 0
         self.empty = True
 
     def feed(self, text: str, stderr: bool = False, whole: str | None = None) -> list[str]:
         """The rows that are final now; `whole` is what a shortened text stands for."""
         self.empty = False
-        kept = text if whole is None else whole
-        self._held += len(kept)
-        if self._file:
-            self._file.write(kept)
-        else:
-            self._seen.append(kept)
-            if self._held > _MOST_KEPT:
-                self._fold()
+        (self._file or self._seen).write(text if whole is None else whole)
+        if not self._file and self._seen.tell() > _MOST_KEPT:
+            self._fold()
         start = self._theme.start("stderr") if stderr else ""
         if start and "\r" not in text:  # a progress bar returns to the beginning of its line and is not tinted
             text = f"{start}{text}\x1b[39m"
         return self._place(self.text.feed(text))
 
     def open_rows(self) -> list[str]:
-        """The rows that may still change."""
         rows: list[str] = []
         if self._file:
             tail = list(self._tail)[-_OPEN_TAIL:]
@@ -231,8 +214,7 @@ class OutputView:
 
     def _fold(self) -> None:
         self._file = output_file()
-        self._file.write("".join(self._seen))
-        self._seen = []
+        self._file.write(self._seen.getvalue())
 
     def _hint(self, hidden: int, path: str | None) -> str:
         lines = "1 more line" if hidden == 1 else f"{hidden:,} more lines" if hidden else "long lines are cut"
@@ -326,18 +308,15 @@ def _parsed(lines: list[str]) -> tuple[list[str], list[_Error]]:
 
 def _frames(frames: list[_Frame], theme: Theme) -> list[str]:
     lines: list[str] = []
-    folded: list[str] = []
-    for frame in [*frames, None]:
-        if frame is not None and frame.library:
-            folded.append(frame.library)
-            continue
-        if folded:
-            names = list(dict.fromkeys(folded))
+    for in_library, group in groupby(frames, lambda frame: bool(frame.library)):
+        run = list(group)
+        if in_library:
+            names = list(dict.fromkeys(frame.library for frame in run))
             named = ", ".join(names[:3]) + (" and others" if len(names) > 3 else "")
-            count = f"{len(folded)} frame{'s' if len(folded) > 1 else ''}"
+            count = f"{len(run)} frame{'s' if len(run) > 1 else ''}"
             lines.append(theme.paint(f"{theme.symbol('more')} {count} in {named}", "hint"))
-            folded = []
-        if frame is not None:
+            continue
+        for frame in run:
             lines.append(theme.paint(frame.lines[0], "builtin"))
             code = CodeLines("python", theme)
             for line in frame.lines[1:]:

@@ -1,31 +1,39 @@
-"""Chunks on a terminal: each goes to the view that shows its kind, and finished rows go to the scrollback."""
+"""Chunks on a terminal: each goes to the view that shows its kind, and finished rows go to the scrollback.
+
+A view turns text into rows: what its `feed` and `close` return is final, and its `open_rows` may still change. Those
+are redrawn at the bottom of the screen, above a status line.
+"""
 
 from __future__ import annotations
 
 import math
+import os
+import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from interpreter.console_text import PROSE, visible, visible_line
 from interpreter.frontends.terminal.render import notes
-from interpreter.frontends.terminal.render.ansi import clip, wrapped
+from interpreter.frontends.terminal.render.ansi import cells, clip, wrapped
 from interpreter.frontends.terminal.render.code_block import CodeView, OutputView, shortened
 from interpreter.frontends.terminal.render.images import Pictures
 from interpreter.frontends.terminal.render.markdown import MarkdownView, ReasoningView
 from interpreter.frontends.terminal.render.saved import save_image, save_text
-from interpreter.frontends.terminal.render.screen import SPINNER_DELAY, STALL_DELAY, TICK, Screen, Status
 from interpreter.frontends.terminal.render.theme import Theme
+from interpreter.messages import Chunk
 from interpreter.runtimes import BUILT_IN
-
-if TYPE_CHECKING:
-    from interpreter.messages import Chunk
 
 V = TypeVar("V", MarkdownView, CodeView, ReasoningView)
 FRAME = 0.04  # seconds between two drawings, at least
 _SHARE = 4  # drawing may take one part in so many of the time
 _LONGEST_LINE = 40  # characters of the line that is running
+SPINNER_DELAY = 0.3  # seconds of silence before the spinner shows
+STALL_DELAY = 1.0  # the same if a text is already on the screen
+TICK = 0.125
+_HINT_AFTER = 5.0
+_SPINNERS = ("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\")  # with and without Unicode
 
 
 class Display:
@@ -66,7 +74,6 @@ class Display:
     # -- chunks --------------------------------------------------------------------------------------------
 
     def show(self, chunk: Chunk) -> None:
-        """Show one chunk of the stream."""
         kind = chunk["type"]
         if kind == "image" and "content" in chunk:
             self.pictures.prepare()  # outside the lock: it may query the terminal, whose answer bypasses the screen
@@ -95,58 +102,64 @@ class Display:
         if self._text_form and not (kind == "code" and form == "html"):
             self._show_text_form()
         width, view = self.screen.width, self._view
-        if kind == "message":
-            if not isinstance(view, MarkdownView):
-                view = self._open(MarkdownView(self.theme, width, self.languages))
-            self._put(view.feed(str(content)))
-        elif kind == "reasoning":
-            if not isinstance(view, ReasoningView):
-                view = self._open(ReasoningView(self.theme, width, self._clock, self.fold_reasoning))
-            self._put(view.feed(str(content)))
-        elif kind == "code" and chunk.get("role") != "computer" and "recipient" not in chunk:
-            if not isinstance(view, CodeView):
-                view = self._open(CodeView(form, self.theme, width, self.languages))
-            self._language, self._code = form.lower(), view.source
-            self._put(view.feed(str(content)))
-        elif kind == "tool_call":
-            self._call += str(content)
-        elif kind == "console":
-            self._console(chunk)
-        elif kind in ("image", "code"):
-            self._attachment(kind, form, str(content))
-        elif kind == "decision":
-            if line := notes.decision(form, chunk.get("content") or {}):
-                self._put_note(line, "hint")
-            if form in ("approved", "edited"):
-                self._running()
-        elif kind == "status":
-            self._show_status(form, chunk.get("content") or {})
-        elif kind == "confirmation":
-            self._close_view()
-            if card := notes.card(chunk):
-                self.line(card)
+        match kind:
+            case "message":
+                if not isinstance(view, MarkdownView):
+                    view = self._open(MarkdownView(self.theme, width, self.languages))
+                self._put(view.feed(str(content)))
+            case "reasoning":
+                if not isinstance(view, ReasoningView):
+                    view = self._open(ReasoningView(self.theme, width, self._clock, self.fold_reasoning))
+                self._put(view.feed(str(content)))
+            case "code" if chunk.get("role") != "computer" and "recipient" not in chunk:
+                if not isinstance(view, CodeView):
+                    view = self._open(CodeView(form, self.theme, width, self.languages))
+                self._language, self._code = form.lower(), view.source
+                self._put(view.feed(str(content)))
+            case "tool_call":
+                self._call += str(content)
+            case "console":
+                self._console(chunk)
+            case "image" | "code":
+                self._attachment(kind, form, str(content))
+            case "decision":
+                if line := notes.decision(form, chunk.get("content") or {}):
+                    self._put_note(line, "hint")
+                if form in ("approved", "edited"):
+                    self._running()
+            case "status":
+                self._show_status(form, chunk.get("content") or {})
+            case "confirmation":
+                self._close_view()
+                for line in notes.card(chunk).split("\n"):
+                    first, *rest = wrapped(line, width - 1) or [""]
+                    word, space, words = first.partition(" ")  # what it does, in bold: colour alone says nothing
+                    self._put([self.theme.paint(word, "column") + space + words, *rest] if line else [])
+                self.flush()
 
     def _show_status(self, form: str, content: dict[str, Any]) -> None:
-        now = self._clock()
-        if form == "retry":
-            self.status.begin(notes.retry_reason(content), now, seconds=float(content.get("seconds", 0)))
-        elif form == "loading":
-            self.status.begin("thinking" if content.get("done") else f"loading {content.get('model')}", now)
-        elif form == "scanning":
-            self.status.begin("scanning", now)
-        elif form == "files":
-            self._files = content
-        elif not (note := notes.status_note(form, content)):
-            return
-        elif form == "call":
-            self._among_output([self.theme.paint(clip(visible_line(note), self.screen.width - 1), "hint")])
-        else:
-            self.line(note, "error" if form == "scan" and content.get("asks") else "hint")
+        now, note = self._clock(), notes.status_note(form, content)
+        match form:
+            case "retry":
+                self.status.begin(notes.retry_reason(content), now, seconds=float(content.get("seconds", 0)))
+            case "loading":
+                self.status.begin("thinking" if content.get("done") else f"loading {content.get('model')}", now)
+            case "reading":
+                done, total = content.get("done"), content.get("total")
+                if isinstance(done, int) and isinstance(total, int) and 0 <= done <= total and total:
+                    self.status.detail = f"reading the prompt: {100 * done // total}% of {total:,} tokens"
+            case "scanning":
+                self.status.begin("scanning", now)
+            case "files":
+                self._files = content
+            case "call" if note:
+                self._among_output([self.theme.paint(clip(visible_line(note), self.screen.width - 1), "hint")])
+            case _ if note:
+                self.line(note, "error" if form == "scan" and content.get("asks") else "hint")
 
     # -- a running block -----------------------------------------------------------------------------------
 
     def running(self) -> None:
-        """A block starts to run."""
         with self.screen.lock:
             self._running()
             self._changed()
@@ -169,37 +182,38 @@ class Display:
         return f"line {number}: {line}" if len(self._code) > 1 else line
 
     def _console(self, chunk: Chunk) -> None:
-        output, content, mime = self._running(), chunk["content"], chunk.get("mime")
-        if chunk.get("format") == "active_line" and content is None:
-            elapsed, silent = self._clock() - self._began, output.empty
-            self._put(output.close(chunk.get("truncated")))
-            explained = self.languages.describe(self._language).explains_failures
-            ending = notes.ending(dict(chunk), elapsed, silent, explained)
-            files = self._take_files_note()
-            if ending and not (files and ending == notes.NO_OUTPUT):
-                good = chunk.get("ended", "done") in ("done", "background") and not chunk.get("exit_code")
-                self._put([self.theme.paint(ending, "hint" if good else "error")])
-            if files:
-                self._put([self.theme.paint(files, "hint")])
-            self._view = None
-            self.status.begin("thinking", self._clock(), self.model)
-        elif chunk.get("format") == "active_line":
-            if self.show_active_line:
-                self.status.detail = self._active(content)
-        elif mime == "text/markdown":
-            view = MarkdownView(self.theme, self.screen.width)
-            self._among_output(view.feed(str(content)) + view.close())
-        elif mime and chunk.get("recipient") == "user":
-            self._among_output([self._file_row(str(content), mime)])
-        elif mime:
-            self._put(output.feed(str(content)))
-        elif chunk.get("also"):
-            self._text_form = str(content)
-        elif chunk.get("ours"):
-            rows = wrapped(visible(str(content).rstrip("\n"), PROSE), self.screen.width - 1)
-            self._put(output.feed("".join(row + "\n" for row in rows), stderr=True, whole=str(content)))
-        else:
-            self._printed(output, str(content), chunk.get("stream") == "stderr")
+        output, content = self._running(), chunk["content"]
+        match chunk:
+            case {"format": "active_line", "content": None}:
+                elapsed, silent = self._clock() - self._began, output.empty
+                self._put(output.close(chunk.get("truncated")))
+                explained = self.languages.describe(self._language).explains_failures
+                ending = notes.ending(dict(chunk), elapsed, silent, explained)
+                files = self._take_files_note()
+                if ending and not (files and ending == notes.NO_OUTPUT):
+                    good = chunk.get("ended", "done") in ("done", "background") and not chunk.get("exit_code")
+                    self._put([self.theme.paint(ending, "hint" if good else "error")])
+                if files:
+                    self._put([self.theme.paint(files, "hint")])
+                self._view = None
+                self.status.begin("thinking", self._clock(), self.model)
+            case {"format": "active_line"}:
+                if self.show_active_line:
+                    self.status.detail = self._active(content)
+            case {"mime": "text/markdown"}:
+                view = MarkdownView(self.theme, self.screen.width)
+                self._among_output(view.feed(str(content)) + view.close())
+            case {"mime": mime, "recipient": "user"} if mime:
+                self._among_output([self._file_row(str(content), mime)])
+            case {"mime": mime} if mime:
+                self._put(output.feed(str(content)))
+            case {"also": _}:
+                self._text_form = str(content)
+            case {"ours": True}:
+                rows = wrapped(visible(str(content).rstrip("\n"), PROSE), self.screen.width - 1)
+                self._put(output.feed("".join(row + "\n" for row in rows), stderr=True, whole=str(content)))
+            case _:
+                self._printed(output, str(content), chunk.get("stream") == "stderr")
 
     def _printed(self, output: OutputView, text: str, stderr: bool) -> None:
         found = shortened(text, self.theme) if stderr else None
@@ -231,7 +245,8 @@ class Display:
         if table is not None:
             rows, cut = fitted(table, self.screen.width - 1, theme)
             if cut:
-                rows.append(theme.paint(f"Whole table: {theme.path(save_text(content, 'html'))}", "hint"))
+                saved = f"{table.what_is_saved.capitalize()}: {theme.path(save_text(content, 'html'))}"
+                rows.append(theme.paint(saved, "hint"))
         else:
             if self._text_form and not notes.is_mere_name(self._text_form):
                 self._show_text_form()
@@ -244,7 +259,7 @@ class Display:
         return self.theme.paint(notes.saved_to(kind, self.theme.path(save_text(content, kind))), "hint")
 
     def _among_output(self, rows: list[str]) -> None:
-        """Rows of ours in the middle of a block's output."""
+        """Our own rows in the middle of a block's output."""
         if rows and isinstance(self._view, OutputView):
             self._view.empty = False
             line = self._view.take_line()
@@ -254,7 +269,6 @@ class Display:
         self._put(rows)
 
     def picture(self, path: str) -> None:
-        """A picture that the user attached or asked for."""
         self.show({"role": "computer", "type": "image", "format": "path", "content": path})
         self.flush()
 
@@ -270,7 +284,7 @@ class Display:
     # -- lines of ours, and turns --------------------------------------------------------------------------
 
     def line(self, text: str, style: str = "hint") -> None:
-        """A line of ours between the parts of the stream."""
+        """Our own line between the parts of the stream."""
         with self.screen.lock:
             self._put_note(text, style)
             self.flush()
@@ -281,14 +295,12 @@ class Display:
         self._put([self.theme.paint(row, style) for row in rows])
 
     def markdown(self, text: str) -> None:
-        """A whole text of ours."""
         with self.screen.lock:
             self._put(self._open(MarkdownView(self.theme, self.screen.width)).feed(text))
             self._close_view()
             self.flush()
 
     def begin(self, what: str = "thinking") -> None:
-        """A turn begins."""
         with self.screen.lock:
             self._spaced = False
             self.status.begin(what, self._clock(), self.model)
@@ -312,7 +324,6 @@ class Display:
             self.flush()
 
     def stopping(self) -> None:
-        """The turn is being cancelled."""
         with self.screen.lock:
             self.status.begin("stopping", self._clock())
             self._changed()
@@ -339,7 +350,6 @@ class Display:
                 self._changed()
 
     def typed(self, text: str) -> None:
-        """Show type-ahead."""
         with self.screen.lock:
             self.status.typed = text
             self.flush()
@@ -371,7 +381,6 @@ class Display:
         self.on_change()
 
     def flush(self) -> None:
-        """Draw now."""
         with self.screen.lock:
             now = self._clock()
             if self._dirty:
@@ -401,8 +410,115 @@ class Display:
             return None if due is None else max(due, self._next_tick)
 
     def tick(self) -> None:
-        """Draw what is due."""
         with self.screen.lock:
             due = self.deadline()
             if due is not None and self._clock() >= due:
                 self.flush()
+
+
+class Screen:
+    """Draws on one terminal. `body` is what is still open, `footer` a status line below it."""
+
+    def __init__(self, write: Callable[[str], object], size: Callable[[], tuple[int, int]]) -> None:
+        self._write = write
+        self._size = size
+        self._rows: list[str] = []  # what is drawn below the scrollback
+        self._width = 0  # of the screen when they were drawn
+        self.lock = threading.RLock()
+
+    @property
+    def width(self) -> int:
+        return max(self._size()[0], 4)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        columns, lines = self._size()
+        return max(columns, 4), lines
+
+    def paint(self, commit: Sequence[str] = (), body: Sequence[str] = (), footer: Sequence[str] = ()) -> None:
+        """Put `commit` into the scrollback and make body and footer the open rows, in one write."""
+        with self.lock:
+            width, lines = self.size
+            room = max(lines - 1 - len(footer), 1)
+            open_rows = [clip(row, width - 1) for row in [*body[-room:], *footer]]
+            moves = self._moves([*commit, *open_rows], bool(open_rows), width, lines)
+            self._rows, self._width = open_rows, width
+            if moves:
+                self._write(moves)
+
+    def forget(self) -> None:
+        """Leave the open rows as they are: something else writes from here."""
+        with self.lock:
+            self._rows = []
+
+    def _moves(self, target: list[str], has_open: bool, width: int, lines: int) -> str:
+        """The text and cursor movements that turn the open rows into the target."""
+        old = self._rows
+        same = next((at for at, (one, other) in enumerate(zip(old, target, strict=False)) if one != other), None)
+        same = min(len(old), len(target)) if same is None else same
+        height = len(old)
+        if old and self._width != width:
+            same = 0
+            # The few terminals that do not wrap old lines again when their width changes are known.
+            if "XTERM_VERSION" not in os.environ and os.environ.get("TERM", "") not in ("linux", "vt100", "vt220"):
+                height = sum(max(1, -(-cells(row) // width)) for row in old)
+            height = min(height, lines)
+        elif same < len(old) and same == len(target) and has_open:
+            same -= 1  # the cursor belongs at the end of the last row, so that row is written again
+        rest = target[same:]
+        text = "\r\n".join(rest) + ("\r\n" if rest and not has_open else "")
+        if same == len(old):
+            return ("\r\n" if old and (rest or not has_open) else "") + text
+        up = height - 1 - same
+        return (f"\x1b[{up}A" if up > 0 else "") + "\r\x1b[J" + text
+
+
+class Status:
+    """The line at the bottom during a turn: a spinner, what is going on and for how long, and type-ahead."""
+
+    def __init__(self, theme: Theme) -> None:
+        self._theme = theme
+        self.what = ""  # thinking, running, ...; empty if nothing is going on
+        self.detail = ""
+        self.typed = ""
+        self._since = 0.0
+        self.quiet_since = 0.0  # when something was shown last: the spinner waits after that
+        self._until: float | None = None  # end of a countdown
+
+    def begin(self, what: str, now: float, detail: str = "", seconds: float | None = None) -> None:
+        """Something new is going on; with `seconds`, a countdown."""
+        self.what, self.detail = what, detail
+        self._since = self.quiet_since = now
+        self._until = None if seconds is None else now + seconds
+
+    def appears_at(self, delay: float) -> float | None:
+        """When the spinner is due; None if nothing is going on."""
+        if not self.what or delay == math.inf:
+            return None
+        return self.quiet_since + delay if self._until is None else self._since
+
+    def rows(self, now: float, delay: float) -> list[str]:
+        theme, parts = self._theme, []
+        due = self.appears_at(delay)
+        if due is not None and now >= due - 0.001:
+            frames = _SPINNERS[0 if theme.unicode else 1]
+            frame = frames[int(now / TICK) % len(frames)]
+            text = visible(self._text(now)).replace("\n", " ")
+            parts.append(f"{theme.paint(frame, 'spinner')} {theme.paint(text, 'hint')}")
+        if self.typed:
+            typed = visible(self.typed, PROSE).replace("\n", " ")  # a paste can have anything in it
+            parts.append(theme.paint(f"{theme.symbol('typed')} {typed}", "typed"))
+        return ["  ".join(parts)] if parts else []
+
+    def _text(self, now: float) -> str:
+        elapsed, dot = now - self._since, f" {self._theme.symbol('dot')} "
+        if self._until is None:
+            text = f"{self.what} {notes.duration(elapsed, 0)}"
+        else:
+            text = f"{self.what}, trying again in {notes.duration(max(0, round(self._until - now)), 0)}"
+        if self.detail:
+            text += dot + self.detail
+        if elapsed > _HINT_AFTER and not self.typed:
+            text += f"{dot}Ctrl-C stops"
+            text += ", Ctrl-B to the background" if self.what == "running" else ""
+        return text

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import io
 import os
 import re
 import struct
@@ -20,7 +21,8 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 SCREEN_SHARE = 0.6  # of the height of the screen that a picture may take
-NEEDS_PILLOW = "`pip install Pillow` shows pictures here."
+COARSE = "This terminal can only draw images in blocks. %open shows the original."
+NEEDS_PILLOW = "To show images here: pip install Pillow"
 _DEFAULT_CELL = (9, 18)  # pixels, when neither the system nor the terminal says
 _LOW_DPI_CELL = 20  # pixels; higher cells belong to high-resolution screens
 _BLOCK_CELL = (8, 16)
@@ -72,6 +74,9 @@ class Pictures:
             return [caption] if advised else [caption, NEEDS_PILLOW]
         except (OSError, ValueError, SyntaxError):  # what Pillow raises for a file that is no picture
             return [caption]
+        if graphics.protocol == "blocks" and self.wanted == AUTO and not self._advised:
+            self._advised = True
+            return [*drawn, caption, COARSE]
         if not height:
             return [*drawn, caption]
         # Empty rows come first and the drawing last, so that the screen does not scroll under the picture.
@@ -179,8 +184,6 @@ def _draw(data: bytes, graphics: Graphics, columns: int, lines: int) -> tuple[li
     # The terminal decodes and scales: a PNG is sent unchanged, anything else as a PNG.
     size = png_size(data)
     if size is None or len(data) > _LARGEST_FILE_SENT:
-        import io
-
         image = _open(data)
         _, _, scale = fitted(image.size, graphics.cell, columns, lines)
         file = io.BytesIO()
@@ -199,8 +202,6 @@ def _draw(data: bytes, graphics: Graphics, columns: int, lines: int) -> tuple[li
 
 def _open(data: bytes) -> Image:
     """The picture in RGB; transparent parts become white."""
-    import io
-
     from PIL import Image as images
 
     try:

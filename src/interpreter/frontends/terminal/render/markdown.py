@@ -10,11 +10,13 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from functools import cache
+from io import StringIO
 from typing import TYPE_CHECKING, Any
 from zlib import crc32
 
 from interpreter.console_text import PROSE, visible
 from interpreter.frontends.terminal.render.code_block import CodeLines
+from interpreter.frontends.terminal.render.latex import readable
 from interpreter.frontends.terminal.render.notes import duration
 from interpreter.frontends.terminal.render.theme import Theme, safe_address
 from interpreter.runtimes import BUILT_IN, Registry
@@ -22,11 +24,12 @@ from interpreter.runtimes import BUILT_IN, Registry
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
+    from rich.console import Console
     from rich.text import Text
 
 WIDEST = 100  # columns of prose; longer lines are hard to read
 _MARKER = re.compile(r"^([-*+]|\d{1,9}[.)])\s*")
-_MARKUP = re.compile(r"[*_`\[\]<~\\&|\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+_MARKUP = re.compile(r"[$*_`\[\]<~\\&|\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _NARROWEST_COLUMN = 6
 _DRAWN_ROWS = 80  # of a table that is still growing
 _REASONING_ROWS = 4  # that are shown; shorter reasoning stays
@@ -45,6 +48,8 @@ _LONG_PARAGRAPH = 8  # lines after which a paragraph is shown in parts
 
 _LIKE_ADDRESS = re.compile(r"://|www\.|\w\.\w")
 _LINK_ID = re.compile(r"\x1b\]8;id=[^;]*;([^\x1b]+)\x1b")
+_PADDING = re.compile(r"\s+((?:\x1b\[[0-9;]*m|\x1b\]8;[^\x1b]*\x1b\\)*)$")
+_WIDEST_CONSOLE = 10_000  # columns; each drawing has its own width
 _SPANS = {"strong": "bold", "em": "italic", "s": "strike"}
 
 
@@ -63,12 +68,11 @@ class MarkdownView:
         self._settled = 0  # characters of the open paragraph whose rows are final already
 
     def feed(self, text: str) -> list[str]:
-        """The rows that are final now."""
         *lines, self._partial = (self._partial + text).replace("\r\n", "\n").split("\n")
         return self._drawn([piece for line in lines for piece in self._blocks.feed(line)])
 
     def settle(self) -> list[str]:
-        """The rows of a long open paragraph that cannot change any more: full rows of plain words."""
+        """The rows of a long open paragraph that can no longer change: full rows of plain words."""
         pieces = self._blocks.preview(self._partial)
         if len(pieces) != 1 or pieces[0].kind != "text":
             return []
@@ -94,21 +98,15 @@ class MarkdownView:
         return ["", *rows] if gap else rows
 
     def open_rows(self) -> list[str]:
-        """The rows that may still change."""
         if fence := self._blocks.fence:
             may_end = not self._partial.strip(f" {fence[0]}")
             return (
                 [] if may_end or self._code is None else [" " * self._code_indent + self._code.preview(self._partial)]
             )
-        kept = self._last, self._code, self._code_indent, self._settled
-        shown = self._drawn(self._blocks.preview(self._partial), unfinished=True)
-        self._last, self._code, self._code_indent, self._settled = kept
-        return shown
+        return copy.copy(self)._drawn(self._blocks.preview(self._partial), unfinished=True)
 
     def close(self) -> list[str]:
-        """The text ends here: the remaining rows."""
-        partial, self._partial = self._partial, ""
-        pieces = self._blocks.feed(partial) if partial else []
+        pieces = self._blocks.feed(self._partial) if self._partial else []
         return self._drawn(pieces + self._blocks.finish())
 
     def _drawn(self, pieces: list[Piece], unfinished: bool = False) -> list[str]:
@@ -172,10 +170,10 @@ class MarkdownView:
                 source += "`"
             elif tail.count("**") % 2:
                 source = source[:-2] if tail.endswith("**") else source.removesuffix("*") + "**"
-        text = _inline(source, theme, style)
+        text = _inline(readable(source) if theme.unicode else source, theme, style)
         if not marker:
             return rich_rows(text, width, theme)
-        first, *others = rich_rows(text, width - len(marker) - 1, theme) or [""]
+        first, *others = rich_rows(text, width - len(marker) - 1, theme)
         return [f"{theme.paint(marker, 'bullet')} {first}", *(" " * (len(marker) + 1) + row for row in others)]
 
     def _table(self, source: str) -> list[str]:
@@ -184,11 +182,14 @@ class MarkdownView:
         from rich.text import Text
 
         theme, width = self._theme, self.width - 1
-        tokens = _parser().parse(source)
+        tokens = _parser().parse(readable(source) if theme.unicode else source)
         table: list[list[Text]] = []
+        alignment: list[Any] = []
         for token in tokens:
             if token.type == "tr_open":
                 table.append([])
+            elif token.type == "th_open":
+                alignment.append(str(token.attrs.get("style", "")).removeprefix("text-align:") or "left")
             elif token.type == "inline" and table:
                 table[-1].append(_styled(token.children or [], theme))
         if not table or not any(token.type == "table_open" for token in tokens):
@@ -208,8 +209,8 @@ class MarkdownView:
             show_edge=False,
             border_style=theme.rich_style("border"),
         )
-        for name in header:
-            drawn.add_column(name, overflow="fold", header_style="bold")
+        for name, side in zip(header, alignment, strict=True):
+            drawn.add_column(name, overflow="fold", header_style="bold", justify=side)
         for row in body:
             drawn.add_row(*row)
         return rich_rows(drawn, width, theme)
@@ -229,7 +230,7 @@ class Piece:
 
 
 class Blocks:
-    """Cuts whole lines into pieces; gives a piece as soon as nothing that follows can change it."""
+    """Cuts whole lines into pieces; `feed` returns a piece as soon as nothing that follows can change it."""
 
     def __init__(self) -> None:
         self.open: Piece | None = None
@@ -238,7 +239,6 @@ class Blocks:
         self._in_list = False
 
     def feed(self, line: str) -> list[Piece]:
-        """The pieces that this line finishes."""
         line = line.expandtabs(4).rstrip()
         if self.fence:
             char, length, indent = self.fence
@@ -260,7 +260,6 @@ class Blocks:
         return self._begin(line) if joined is None else joined
 
     def finish(self) -> list[Piece]:
-        """The text ends here."""
         done = self._close()
         if self.fence:
             self.fence = None
@@ -364,62 +363,57 @@ def _styled(tokens: list[Token], theme: Theme, base: str = "") -> Text:
     styles: list[str] = []
     links: list[tuple[str, int]] = []
     for token in tokens:
-        name, style = token.type.removesuffix("_open").removesuffix("_close"), " ".join(styles)
+        style = " ".join(styles)
         content = visible(token.content, PROSE)  # only now: `&#x202e;` has become a character
-        if token.type == "link_open":
-            links.append((str(token.attrs.get("href", "")), len(text)))
-            styles.append(theme.rich_style("link"))
-        elif token.type == "link_close":
-            styles.pop()
-            address, start = links.pop()
-            words = text.plain[start:]
-            clickable = safe_address(address) if theme.links else ""
-            if clickable:
-                text.stylize(Style(link=clickable), start)
-            # Name the address behind the words if it cannot be clicked or if they might deceive.
-            is_plain = clickable and not _LIKE_ADDRESS.search(words)
-            if address and not is_plain and address.removeprefix("mailto:") != words:
-                text.append(f" ({visible(address)})", theme.rich_style("hint"))
-        elif name in _SPANS:
-            styles.append(_SPANS[name]) if token.nesting > 0 else styles.pop()
-        elif name in ("softbreak", "hardbreak"):
-            text.append("\n")
-        elif name == "code_inline":
-            text.append(content, f"{style} {theme.rich_style('code')}".strip())
-        elif name == "image":
-            text.append(f"{content or 'image'} ({visible(str(token.attrs.get('src', '')))})", style)
-        else:
-            text.append(content, style)
+        match token.type:
+            case "link_open":
+                links.append((str(token.attrs.get("href", "")), len(text)))
+                styles.append(theme.rich_style("link"))
+            case "link_close":
+                styles.pop()
+                address, start = links.pop()
+                words = text.plain[start:]
+                clickable = safe_address(address) if theme.links else ""
+                if clickable:
+                    text.stylize(Style(link=clickable), start)
+                # Name the address behind the words if it cannot be clicked or if they might deceive.
+                is_plain = clickable and not _LIKE_ADDRESS.search(words)
+                if address and not is_plain and address.removeprefix("mailto:") != words:
+                    text.append(f" ({visible(address)})", theme.rich_style("hint"))
+            case "strong_open" | "em_open" | "s_open":
+                styles.append(_SPANS[token.tag])
+            case "strong_close" | "em_close" | "s_close":
+                styles.pop()
+            case "softbreak" | "hardbreak":
+                text.append("\n")
+            case "code_inline":
+                text.append(content, f"{style} {theme.rich_style('code')}".strip())
+            case "image":
+                text.append(f"{content or 'image'} ({visible(str(token.attrs.get('src', '')))})", style)
+            case _:
+                text.append(content, style)
     return text
 
 
 def rich_rows(renderable: Any, width: int, theme: Theme) -> list[str]:
     """A rich renderable as lines with escapes, without the spaces that wrapping and padding leave at their ends."""
     console = _console(("256" if theme.depth >= 256 else "standard") if theme.color else None)
-    options = console.options.update(width=max(width, 1))
-    rows = []
-    for segments in console.render_lines(renderable, options, pad=False):
-        while segments and not segments[-1].text.strip():
-            segments = segments[:-1]
-        parts = []
-        for number, segment in enumerate(segments, 1):
-            text = segment.text.rstrip() if number == len(segments) else segment.text
-            if segment.style is not None and text:
-                text = segment.style.render(text, color_system=console._color_system, legacy_windows=False)
-                if segment.style.link:
-                    # The parts of a wrapped link belong together by an id, which must not change between drawings.
-                    text = _LINK_ID.sub(lambda link: f"\x1b]8;id={crc32(link[1].encode())};{link[1]}\x1b", text)
-            parts.append(text)
-        rows.append("".join(parts))
-    return rows
+    with console.capture() as captured:
+        console.print(renderable, width=max(width, 1), end="")
+    # The parts of a wrapped link belong together by an id, which must not change between drawings.
+    text = _LINK_ID.sub(lambda link: f"\x1b]8;id={crc32(link[1].encode())};{link[1]}\x1b", captured.get())
+    return [_PADDING.sub(r"\1", row) for row in text.removesuffix("\n").split("\n")]
 
 
 @cache
-def _console(color_system: Any) -> Any:
+def _console(color_system: Any) -> Console:
     from rich.console import Console
 
     return Console(
+        file=StringIO(),
+        width=_WIDEST_CONSOLE,
         force_terminal=True,
+        force_jupyter=False,
         color_system=color_system,
         legacy_windows=False,
         highlight=False,
@@ -445,7 +439,6 @@ class ReasoningView:
         self._count = 0
 
     def feed(self, text: str) -> list[str]:
-        """The rows that are final now."""
         *lines, self._partial = (self._partial + text).split("\n")
         if not self._folds:
             return self._rows(lines)
@@ -456,14 +449,11 @@ class ReasoningView:
         return []
 
     def open_rows(self) -> list[str]:
-        """The rows that may still change, or the last of them."""
         rows = self._rows([*self._tail, self._partial] if self._partial else self._tail)
         return rows[-_REASONING_ROWS:] if self._folds else rows
 
     def close(self) -> list[str]:
-        """The rest, or the line that replaces it all."""
         rows = self._rows([*self._tail, self._partial] if self._partial else self._tail)
-        self._partial = ""
         if self._folds and (self._count > _REASONING_ROWS or len(rows) > _REASONING_ROWS):
             return [self._theme.paint(f"Thought for {duration(self._clock() - self._began)}.", "reasoning")]
         return rows
@@ -474,5 +464,5 @@ class ReasoningView:
         rows: list[str] = []
         for line in lines:
             text = Text(visible(line, PROSE), self._theme.rich_style("reasoning"))
-            rows += rich_rows(text, min(self.width - 1, WIDEST), self._theme) or [""]
+            rows += rich_rows(text, min(self.width - 1, WIDEST), self._theme)
         return rows

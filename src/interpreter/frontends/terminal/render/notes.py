@@ -34,7 +34,7 @@ def card(chunk: Mapping[str, Any]) -> str:
     if chunk.get("reason"):
         lines.append(f"asked: {chunk['reason']}")
     if chunk.get("widening"):  # paths are resolved: the block's text may not show where they lead
-        lines.append(f"wants: {', '.join(map(visible_line, chunk['widening']))}, which the sandbox does not give")
+        lines.append(f"wants: {', '.join(map(visible_line, chunk['widening']))}, which the sandbox does not allow")
     return visible("\n".join(filter(None, lines)))
 
 
@@ -46,7 +46,7 @@ def ending(chunk: dict[str, Any], elapsed: float, silent: bool, explained: bool)
         case "interrupted":
             return f"Interrupted{took}."
         case "timed_out":
-            return f"Stopped: it ran into the time limit{took}."
+            return f"Stopped at the time limit{took}."
         case "died":
             return f"The session died{took}." if silent else ""  # else its output says how
         case "background":
@@ -86,23 +86,23 @@ def status_note(kind: str, content: dict[str, Any]) -> str:
         case "compacted":
             counts = [(content.get("messages"), "message"), (content.get("images"), "image")]
             what = " and ".join(f"{n} older {name}{'' if n == 1 else 's'}" for n, name in counts if n)
-            return f"The conversation is long: {what} no longer sent to the model; a note says what was in there."
+            return f"The conversation is long, so the model gets a short summary of {what}."
         case "notice":
             return str(content.get("text", ""))
         case "redacted":
             what = ", ".join(content.get("what") or ())
-            return f"Secrets in the output were not sent to the model: {what}. (redact_secrets)"
+            return f"Redacted in the output before sending it to the model: {what}. (redact_secrets)"
         case "scan":
             return _scan_note(content)
         case "control":
             stop = content.get("stop")
             how = f"{stop} or the mouse in a corner stops it." if stop else "Ctrl-C stops it."
-            return f"The model uses this screen now. {how}"
+            return f"The model is using this screen. {how}"
         case "call" if content.get("acts"):  # code did or tried something on the screen
             what, outcome = str(content.get("told", "")).removeprefix("computer."), content.get("outcome")
             return what if outcome == "ok" else f"{what}: {outcome}"
         case "stopped":
-            return f"Stopped by {content.get('by')}. Nothing more is done on the screen."
+            return f"Stopped by {content.get('by')}. The model no longer uses the screen."
     return ""
 
 
@@ -114,12 +114,12 @@ def _scan_note(content: dict[str, Any]) -> str:
     from interpreter.policy.scanners import Finding
 
     findings, tools = content.get("findings") or [], " and ".join(content.get("tools") or ())
-    lines = [f"The scan found {len(findings)} thing{'' if len(findings) == 1 else 's'}:"] if findings else []
+    lines = [f"The scan found {len(findings)} problem{'' if len(findings) == 1 else 's'}:"] if findings else []
     lines += [f"  {Finding(**finding)}" for finding in findings[:_MOST_FINDINGS]]
     if len(findings) > _MOST_FINDINGS:
         lines.append(f"  and {len(findings) - _MOST_FINDINGS} more")
     if content.get("unseen"):
-        lines.append(f"Not scanned: no scanner here knows {'all of ' if tools else ''}this code.")
+        lines.append(f"Not scanned: no installed scanner supports {'all of ' if tools else ''}this code.")
     elif not findings:
         lines.append(f"Scanned with {tools}: nothing found." if tools else "")
     return "\n".join(filter(None, [*lines, content.get("notice")]))
@@ -127,7 +127,7 @@ def _scan_note(content: dict[str, Any]) -> str:
 
 # -- files -------------------------------------------------------------------------------------------------------
 
-HINT, _SHORT_HINT = " (%undo takes it back)", " (%undo)"
+HINT, _SHORT_HINT = " (%undo reverts it)", " (%undo)"
 _NAMES = (9, 4, 3, 2, 1)  # how many paths of each kind are named, if there is room
 _LONGEST_PATH = 40
 _CHANGES = ("created", "changed", "deleted", "renamed", "mode", "touched", "not restorable")
@@ -221,8 +221,13 @@ def files_note(content: dict[str, Any], width: int, dot: str = "·", hint: str =
         return ""
     if all(each["path"] in lost for each in changed):
         hint = ""  # undo restores none of it
-    drafts = list(_drafts(groups, dot))
-    ended = [draft + end for end in (hint, _SHORT_HINT) for draft in drafts[: len(_NAMES)]] if hint else []
+    tables = {_shown_path(each["path"]): visible_line(str(each["data"])) for each in changed if each.get("data")}
+    described = [group._replace(name=f"{group.name} ({tables.get(group.name)})") for group in groups]
+    described = [new if old.name in tables else old for old, new in zip(groups, described, strict=True)]
+    best, drafts = next(_drafts(described, dot)), list(_drafts(groups, dot))
+    ends = (hint, _SHORT_HINT) if hint else ("",)
+    ended = [best + end for end in ends if tables]
+    ended += [draft + end for end in ends for draft in drafts[: len(_NAMES)]]
     return next((text for text in [*ended, *drafts] if cells(text) <= width), clip(drafts[-1], width))
 
 

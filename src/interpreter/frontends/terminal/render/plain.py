@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
 
 from interpreter.console_text import PROSE, visible, visible_line
 from interpreter.frontends.terminal.render import notes
 from interpreter.frontends.terminal.render.ansi import ProgramText
 from interpreter.frontends.terminal.render.saved import save_image, save_text
 from interpreter.host import files
+from interpreter.messages import Chunk
 from interpreter.runtimes import BUILT_IN
-
-if TYPE_CHECKING:
-    from interpreter.messages import Chunk
 
 _WIDTH = 120  # of the line about changed files
 
@@ -42,7 +39,6 @@ class PlainDisplay:
     # -- chunks --------------------------------------------------------------------------------------------
 
     def show(self, chunk: Chunk) -> None:
-        """Show one chunk of the stream."""
         kind = chunk["type"]
         if (chunk.get("recipient", "user") != "user" and kind != "image") or chunk.get("start"):
             return
@@ -57,61 +53,61 @@ class PlainDisplay:
             self._end_section()
 
     def _content(self, chunk: Chunk) -> None:
-        kind, content = chunk["type"], str(chunk.get("content"))
-        if kind in ("message", "reasoning"):
-            self._section(kind)
-            # A character may depend on the two before it, which are written already.
-            before, self._before = visible(self._before, PROSE), (self._before + content)[-2:]
-            shown = visible(before + content, PROSE)
-            self._write(shown[len(before) :])
-        elif kind == "code" and chunk.get("role") != "computer" and "recipient" not in chunk:
-            self._language = chunk.get("format", "").lower()
-            self._section("code", f"```{visible_line(chunk.get('format', ''))}\n")
-            self._write(visible(content))
-        elif kind == "tool_call":
-            self._call += content
-        elif kind == "console":
-            self._console(chunk)
-        elif kind in ("image", "code"):
-            self._attachment(kind, chunk.get("format", ""), content)
-        elif kind == "decision":
-            self._say(notes.decision(chunk.get("format", ""), chunk.get("content") or {}))
-        elif kind == "status":
-            details = chunk.get("content") or {}
-            if chunk.get("format") == "retry":
+        kind, form, content = chunk["type"], chunk.get("format", ""), str(chunk.get("content"))
+        details = chunk.get("content") or {}
+        match kind:
+            case "message" | "reasoning":
+                self._section(kind)
+                # A character may depend on the two before it, which are written already.
+                before, self._before = visible(self._before, PROSE), (self._before + content)[-2:]
+                shown = visible(before + content, PROSE)
+                self._write(shown[len(before) :])
+            case "code" if chunk.get("role") != "computer" and "recipient" not in chunk:
+                self._language = form.lower()
+                self._section("code", f"```{visible_line(form)}\n")
+                self._write(visible(content))
+            case "tool_call":
+                self._call += content
+            case "console":
+                self._console(chunk)
+            case "image" | "code":
+                self._attachment(kind, form, content)
+            case "decision":
+                self._say(notes.decision(form, details))
+            case "status" if form == "retry":
                 self._say(f"{notes.retry_reason(details)}, trying again in {round(details.get('seconds', 0))} s")
-            elif chunk.get("format") == "files":
+            case "status" if form == "files":
                 self._files = notes.files_note(details, _WIDTH, hint="")
-            elif chunk.get("format") != "call":
-                self.line(notes.status_note(chunk.get("format", ""), details))
-        elif kind == "confirmation":
-            self._end_section()
-            self.line(notes.card(chunk))
+            case "status" if form != "call":
+                self.line(notes.status_note(form, details))
+            case "confirmation":
+                self._end_section()
+                self.line(notes.card(chunk))
 
     def _console(self, chunk: Chunk) -> None:
-        content, mime = str(chunk["content"]), chunk.get("mime", "")
-        if chunk.get("format") == "active_line":
-            if chunk["content"] is None:
+        content = str(chunk["content"])
+        match chunk:
+            case {"format": "active_line", "content": None}:
                 silent, self._silent = self._silent, True
                 self._end_section()
                 explained = self.languages.describe(self._language).explains_failures
                 self._say(notes.ending(dict(chunk), 0.0, silent, explained))
                 self.tell_files()
-            return
-        if mime and chunk.get("recipient") == "user":
-            self._say(notes.saved_to(mime, save_text(content, mime)))
-            return
-        self._silent = False
-        if chunk.get("also"):
-            self._text_form = content
-            if notes.is_mere_name(content):
+            case {"format": "active_line"}:
                 return
-        self._section("console")
-        self._program = self._program or ProgramText(color=self._color, limit=None)
-        self._write("".join(f"{line}\n" for line in self._program.feed(content)))
+            case {"mime": mime, "recipient": "user"} if mime:
+                self._say(notes.saved_to(mime, save_text(content, mime)))
+            case _:
+                self._silent = False
+                if chunk.get("also"):
+                    self._text_form = content
+                    if notes.is_mere_name(content):
+                        return
+                self._section("console")
+                self._program = self._program or ProgramText(color=self._color, limit=None)
+                self._write("".join(f"{line}\n" for line in self._program.feed(content)))
 
     def tell_files(self) -> None:
-        """Say what a block did to files."""
         changed, self._files = self._files, ""
         self._say(changed)
 
@@ -133,12 +129,11 @@ class PlainDisplay:
         table = table_in(content) if text and form == "html" else None
         path = save_text(content, form)
         if table:
-            self._say(f"[table: {', '.join([*table.notes, ''])}the whole saved to {path}]")
+            self._say(f"[table: {', '.join([*table.notes, ''])}{table.what_is_saved} saved to {path}]")
         else:
             self._say(notes.saved_to(form, path))
 
     def picture(self, path: str) -> None:
-        """A picture that the user attached or asked for."""
         self.show({"role": "computer", "type": "image", "format": "path", "content": path})
 
     # -- sections: an empty line before each ---------------------------------------------------------------
@@ -175,18 +170,15 @@ class PlainDisplay:
     # -- what the other display has too --------------------------------------------------------------------
 
     def line(self, text: str, style: str = "hint") -> None:
-        """A line of ours."""
         self._say(text)
 
     markdown = line
 
     def finish(self) -> None:
-        """The turn is over."""
         self._end_section()
 
     @contextmanager
     def asking(self) -> Iterator[str]:
-        """The user is asked something at the cursor."""
         if self._program and (begun := self._program.open):
             self._program.close()
             self._write(begun)

@@ -7,6 +7,7 @@ import base64
 import binascii
 import itertools
 import os
+import sys
 import tempfile
 from contextlib import suppress
 from functools import cache
@@ -24,6 +25,7 @@ _SUFFIXES = {
     "image/svg+xml": ".svg",
     "application/javascript": ".js",
 }
+_OPENING = 5.0  # seconds in which an opener says that it failed
 _NAMES = {"html": "page", "image/svg+xml": "drawing", "traceback": "traceback"}
 
 
@@ -72,22 +74,33 @@ def output_file() -> TextIO:
     return open(_new_path("output", ".txt"), "w", encoding="utf-8", errors="replace")
 
 
-def open_shown(which: str = "") -> str:
-    """Open a saved file: the last one, the n-th from the end, or a path. Returns its path."""
-    from pathlib import Path
-
-    from interpreter.host import processes
-
-    which = which.strip()
+def shown_path(which: str = "", folder: str = "") -> str:
+    """The path of a saved file: the last one, the n-th from the end, or any path, seen from this folder."""
+    which = which.strip("\"' ")
     if which and not which.isdigit():
-        path = os.path.abspath(os.path.expanduser(which))
+        path = os.path.abspath(os.path.join(folder, os.path.expanduser(which)))
         if not os.path.exists(path):
             raise UsageError(f"There is no file {path}.")
-    elif 1 <= int(which or 1) <= len(shown):
-        path = os.path.abspath(shown[-int(which or 1)])
+        return path
+    if 1 <= int(which or 1) <= len(shown):
+        return os.path.abspath(shown[-int(which or 1)])
+    raise UsageError(f"Only {len(shown)} so far." if shown else "There is nothing to open yet.")
+
+
+def open_in_viewer(path: str) -> None:
+    """Open a file in the program that the system has for it; UsageError if there is none."""
+    from interpreter.host import processes
+
+    has_display = sys.platform in ("darwin", "win32") or bool({"DISPLAY", "WAYLAND_DISPLAY"}.intersection(os.environ))
+    if not has_display and "BROWSER" not in os.environ:
+        raise UsageError(f"Can't open it without a display. The file is {path}.")
+    opener = "open" if sys.platform == "darwin" else "xdg-open"
+    if has_display and processes.which(opener):
+        argv = [opener, path]
     else:
-        raise UsageError(f"Only {len(shown)} were shown." if shown else "Nothing was shown yet that could be opened.")
-    program = "import sys, webbrowser; sys.exit(not webbrowser.open(sys.argv[1]))"
-    if processes.start(processes.python("-c", program, Path(path).as_uri())).wait():
-        raise UsageError(f"No program here opens it. It is in {path}.")
-    return path
+        from pathlib import Path
+
+        program = "import sys, webbrowser; sys.exit(not webbrowser.open(sys.argv[1]))"
+        argv = processes.python("-c", program, Path(path).as_uri())
+    if processes.wait(processes.start(argv), _OPENING):
+        raise UsageError(f"No program on this machine opens it. The file is {path}.")

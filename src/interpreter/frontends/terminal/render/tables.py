@@ -13,14 +13,14 @@ from interpreter.console_text import OUTPUT, visible
 from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.render.theme import Theme
 
-_LONGEST_PAGE = 400_000  # characters that are read
-_MOST_CELLS = 20_000
+_LONGEST_PAGE = 1_000_000  # characters that are read
+_MOST_CELLS = 25_000
 _LAYOUT = frozenset("div table thead tbody tfoot tr th td p small br b strong i em span caption colgroup col".split())
-_UNSEEN = frozenset({"style", "title"})
 HEAD, TAIL = 12, 6  # rows that are shown of a long table
 WIDEST_CELL = 32
 _GAP = "  "
 _NUMBER = re.compile(r"[-+−]?[$€£]?\d[\d,. _]*(?:[eE][-+]?\d+)?\s?%?|[-+]?(?:nan|inf)|NaN|NaT|<NA>|None|null|")
+_HEIGHT = re.compile(r"(\d[\d_]*) rows × |shape: \((\d[\d_]*), ")  # as pandas and polars write it
 _ELIDED = frozenset({"...", "…", "⋯", "⋮"})
 
 
@@ -32,6 +32,14 @@ class Table:
     rows: list[list[str]] = field(default_factory=list)
     index: int = 0  # how many columns at the left name the rows
     notes: list[str] = field(default_factory=list)
+
+    @property
+    def what_is_saved(self) -> str:
+        """How much of the table its page has: the library that made the page may have left something out."""
+        gaps = sum(all(cell in _ELIDED for cell in row[self.index :]) for row in self.rows)
+        if not gaps and not any(cell in _ELIDED for row in self.header for cell in row):
+            return "whole table"
+        return f"part of the table, {len(self.rows) - gaps:,} rows"
 
 
 def table_in(html: str) -> Table | None:
@@ -70,48 +78,50 @@ class _TableReader(HTMLParser):
         self._note: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in _UNSEEN:
-            self._unseen += 1
-        elif tag not in _LAYOUT:
-            self.given_up = True
-        elif tag == "table":
-            self.tables += 1
-            self.end_note()
-        elif tag in ("thead", "tbody"):
-            self._in_head = tag == "thead"
-        elif tag == "tr":
-            self._row, self._names = [], 0
-        elif tag in ("td", "th") and self._row is not None:
-            self._skip_covered(self._row)
-            if tag == "th" and self._names == len(self._row):
-                self._names += 1
-            given = dict(attrs)
-            self._span = (_span(given.get("colspan")), _span(given.get("rowspan")))
-            self._text = []
-            self._cells += self._span[0]
-            self.given_up = self.given_up or self._cells > _MOST_CELLS
-        elif tag == "br" and self._text is not None:
-            self._text.append(" ")
+        match tag:
+            case "style" | "title":
+                self._unseen += 1
+            case "table":
+                self.tables += 1
+                self.end_note()
+            case "thead" | "tbody":
+                self._in_head = tag == "thead"
+            case "tr":
+                self._row, self._names = [], 0
+            case "td" | "th" if self._row is not None:
+                self._skip_covered(self._row)
+                if tag == "th" and self._names == len(self._row):
+                    self._names += 1
+                given = dict(attrs)
+                self._span = (_span(given.get("colspan")), _span(given.get("rowspan")))
+                self._text = []
+                self._cells += self._span[0]
+                self.given_up = self.given_up or self._cells > _MOST_CELLS
+            case "br" if self._text is not None:
+                self._text.append(" ")
+            case _ if tag not in _LAYOUT:
+                self.given_up = True
 
     def handle_endtag(self, tag: str) -> None:
-        if tag in _UNSEEN:
-            self._unseen -= 1
-        elif tag in ("td", "th") and self._row is not None:
-            self._end_cell(self._row)
-        elif tag == "tr" and self._row is not None:
-            self._end_cell(self._row)
-            self._skip_covered(self._row)
-            if self._in_head:
-                self.table.header.append(self._row)
-            else:
-                names = self._names if self._names < len(self._row) else 0
-                self.table.index = max(self.table.index, names)
-                self.table.rows.append(self._row)
-            self._row = None
-        elif tag == "thead":
-            self._in_head = False
-        elif tag in ("p", "small", "div", "caption"):
-            self.end_note()
+        match tag:
+            case "style" | "title":
+                self._unseen -= 1
+            case "td" | "th" if self._row is not None:
+                self._end_cell(self._row)
+            case "tr" if self._row is not None:
+                self._end_cell(self._row)
+                self._skip_covered(self._row)
+                if self._in_head:
+                    self.table.header.append(self._row)
+                else:
+                    names = self._names if self._names < len(self._row) else 0
+                    self.table.index = max(self.table.index, names)
+                    self.table.rows.append(self._row)
+                self._row = None
+            case "thead":
+                self._in_head = False
+            case "p" | "small" | "div" | "caption":
+                self.end_note()
 
     def handle_data(self, data: str) -> None:
         if self._unseen:
@@ -150,11 +160,13 @@ def _span(value: str | None) -> int:
     return max(1, min(int(value), 1000)) if value and value.isdigit() else 1
 
 
-def fitted(table: Table, width: int, theme: Theme, all_rows: bool = False) -> tuple[list[str], bool]:
+def fitted(table: Table, width: int, theme: Theme) -> tuple[list[str], bool]:
     """The rows on the screen, and whether any part of the table is missing from them."""
     rows, hidden_rows = table.rows, 0
-    if not all_rows and len(rows) > HEAD + TAIL + 3:
-        rows, hidden_rows = rows[:HEAD] + rows[-TAIL:], len(rows) - HEAD - TAIL
+    if len(rows) > HEAD + TAIL + 3:
+        sizes = filter(None, map(_HEIGHT.match, table.notes))  # the page may have left out rows itself
+        whole = max([len(rows), *(int((size[1] or size[2]).replace("_", "")) for size in sizes)])
+        rows, hidden_rows = rows[:HEAD] + rows[-TAIL:], whole - HEAD - TAIL
     more = theme.symbol("more")
     grid = [[more if cell in _ELIDED else visible(cell, OUTPUT) for cell in row] for row in [*table.header, *rows]]
     columns = list(zip(*grid, strict=True))

@@ -7,7 +7,7 @@ const { inspect } = require('util');
 const blocks = require('./blocks.cjs');
 const link = require('./link.cjs');
 
-const NO_BLOCK = 'Only a running block can use the computer, and the one that this belongs to has ended.';
+const NO_BLOCK = 'Only a running block can use the computer, and the block that this belongs to has ended.';
 const INTERRUPTED = 'The call was interrupted.';
 const AS_VALUE = new Set(['then', 'catch', 'finally', 'constructor', 'toJSON', 'inspect']); // asked of any value
 let calls = 0;
@@ -113,7 +113,7 @@ function pack(value) {
     const entries = Object.entries(value).map(([key, each]) => [key, pack(each)]);
     return entries.some(([key]) => key[0] === '$') ? { $dict: entries } : Object.fromEntries(entries);
   }
-  throw new TypeError(`A ${typeof value} cannot be handed to the computer.`);
+  throw new TypeError(`Can't pass a ${typeof value} to the computer.`);
 }
 
 function unpack(value) {

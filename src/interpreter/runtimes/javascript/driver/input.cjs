@@ -11,7 +11,7 @@ const { setImmediate } = require('./timers.cjs');
 
 class EndOfInput extends Error {
   constructor() {
-    super('Nobody answered: end of input');
+    super('No answer: end of input');
   }
 }
 

@@ -17,6 +17,7 @@ const questions = require('./questions.cjs');
 const { causes, uncaught } = require('./report.cjs');
 const streams = require('./streams.cjs');
 const timers = require('./timers.cjs');
+const { withoutTypes } = require('./types.cjs');
 
 const EXIT_CODES = { ok: 0, error: 1, interrupted: 130 };
 
@@ -45,7 +46,7 @@ async function execute(block, frame) {
   try {
     prepare(frame);
     if (frame.active_lines) link.send({ event: 'active_line', block: block.number, line: 1 });
-    let value = await evaluate(withImports(frame.code), block.name);
+    let value = await evaluate(withImports(frame.typescript ? withoutTypes(frame.code) : frame.code), block.name);
     if (isPromise(value)) value = await value; // a script's `main()` is part of the block
     await showResult(block, value);
   } catch (error) {

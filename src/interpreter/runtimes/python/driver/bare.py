@@ -9,26 +9,20 @@ import os
 import re
 import sys
 import time
-from types import SimpleNamespace
+from types import CodeType, SimpleNamespace
 
-from .displays import bundle_of
-from .execution import command_output, exit_code, expand, first_line, formatted, run_command
+from .displays import Figures, bundle_of
+from .execution import ActiveLines, EventLoop, command_output, expand, first_line, formatted, run_command
+from .hints import Any, Callable, ContextManager, Iterator, Protocol
 from .imports import trusted_import
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import CodeType
-    from typing import Any, Callable, ContextManager, Iterator, Protocol
 
-    from .displays import Figures
-    from .execution import ActiveLines, EventLoop
+class Outlet(Protocol):
+    """Receives the output of a block."""
 
-    class Outlet(Protocol):
-        """Receives the output of a block."""
-
-        def stream(self, name: str, text: str) -> None: ...
-        def display(self, data: dict[str, Any]) -> None: ...
-        def flush(self) -> None: ...
+    def stream(self, name: str, text: str) -> None: ...
+    def display(self, data: dict[str, Any]) -> None: ...
+    def flush(self) -> None: ...
 
 
 FUTURES = 0
@@ -110,15 +104,14 @@ class Bare:
         except GeneratorExit:
             raise
         except BaseException as error:  # noqa: BLE001 -- whatever the user's code raises, SystemExit too
-            self.tell(error)
+            self.show_error(error)
             yield error
 
-    def tell(self, error: BaseException) -> None:
-        """Report an error to the user."""
+    def show_error(self, error: BaseException) -> None:
         self._outlet.flush()
         if not isinstance(error, SystemExit):
             self._outlet.stream("stderr", formatted(error, block_names=BLOCK_NAMES))
-        elif exit_code(error) == 1 and not isinstance(error.code, int):
+        elif error.code is not None and not isinstance(error.code, int):
             self._outlet.stream("stderr", "%s\n" % (error.code,))
 
     def display(self, *values: Any, display_id: bool | str | None = None, **_: object) -> SimpleNamespace | None:
@@ -248,8 +241,6 @@ class Bare:
 
 
 class MagicError(Exception):
-    """A magic command that fails."""
-
     __module__ = "builtins"  # so that a traceback shows the name alone
 
 

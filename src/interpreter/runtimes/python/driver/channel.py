@@ -19,15 +19,9 @@ from _thread import RLock, allocate_lock, get_ident
 from collections import deque
 from functools import partial
 from itertools import count
-from json.encoder import encode_basestring
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Deque, Dict
-
-    from .interrupts import Interrupts
-
-    Frame = Dict[str, Any]
+from .hints import Any, Callable, Frame
+from .interrupts import Interrupts
 
 READ_SIZE = 65536
 MOST_DESCRIPTORS = 8
@@ -35,9 +29,6 @@ CLOSE_ON_EXEC = getattr(_socket, "MSG_CMSG_CLOEXEC", 0)
 LONGEST_PIECE = 256 * 1024  # characters in one frame
 LONGEST_FRAME = 1 << 26  # bytes, as in the host's protocol.py
 DESCRIPTORS = {"stdout": 1, "stderr": 2}
-FORKED = "A process that was forked has no line to the computer: use `computer` in the block's own process."
-NO_BLOCK = "Only a running block can use the computer, and the one that this belongs to has ended."
-NO_LINE = "The computer cannot be reached from here."
 
 
 class Channel:
@@ -51,11 +42,11 @@ class Channel:
         self._main = get_ident()
         self._lock = RLock()
         self._receiving = RLock()
-        self._outgoing: Deque[bytes] = deque()
+        self._outgoing: deque[bytes] = deque()
         self._writing = False
         self._unfinished: list[bytes] = []
-        self._frames: Deque[Frame] = deque()
-        self._descriptors: Deque[int] = deque()
+        self._frames: deque[Frame] = deque()
+        self._descriptors: deque[int] = deque()
         self._replies: dict[int, Reply] = {}  # those that a thread waits for
         self._wanted = 0  # how many times the main thread, signal handlers included, waits for another to stop reading
         self._readable = select.poll()
@@ -73,9 +64,7 @@ class Channel:
             self._writing = True
             try:
                 while self._outgoing:
-                    data = memoryview(self._outgoing.popleft())
-                    while data:
-                        data = data[os.write(self.fd, data) :]
+                    self._socket.sendall(self._outgoing.popleft())
             except OSError:
                 self._outgoing.clear()  # the host is gone, and the supervisor is about to end us
             finally:
@@ -225,8 +214,6 @@ class Channel:
 
 
 class Reply:
-    """A reply that a thread waits for."""
-
     def __init__(self) -> None:
         self.is_there = False
         self.frame: Frame | None = None
@@ -250,7 +237,6 @@ DESCRIPTOR_SPACE = _socket.CMSG_SPACE(MOST_DESCRIPTORS * array.array("i").itemsi
 
 
 def received_descriptors(ancillary: Any) -> list[int]:
-    """The descriptors that came with a message."""
     numbers = array.array("i")
     for level, kind, payload in ancillary:
         if level == _socket.SOL_SOCKET and kind == _socket.SCM_RIGHTS:
@@ -261,7 +247,7 @@ def received_descriptors(ancillary: Any) -> list[int]:
 def encoded(frame: Frame) -> bytes:
     data = to_bytes(json.dumps(frame, ensure_ascii=False, separators=(",", ":"))) + b"\n"
     if len(data) > LONGEST_FRAME:
-        raise ValueError("%d MB are too much to show or hand over at once: save it to a file." % (len(data) >> 20))
+        raise ValueError("%d MB is too much to show or pass on at once. Save it to a file." % (len(data) >> 20))
     return data
 
 
@@ -278,7 +264,7 @@ class Report:
 
     def __init__(self, channel: Channel) -> None:
         self.number = 0
-        self.forked = False  # this is a process that the user's code forked, without a connection to the host
+        self.forked = False  # this is a process that the user's code forked: it writes to the descriptors
         self.flush: Callable[[], None] = lambda: None  # sends the unfinished lines of the calling thread
         self._channel = channel
         self._calls = count(1)  # to the computer's tools
@@ -301,11 +287,6 @@ class Report:
             os.close(pipe)
         self._channel.send({"event": "done", "block": self.number, **done})
 
-    def leave(self) -> None:
-        """In a process that the user's code forked: write to the descriptors from now on."""
-        self.forked = True
-        self._channel.leave()
-
     def stream(self, name: str, text: str) -> None:
         if self.forked:
             data = to_bytes(text)
@@ -313,9 +294,8 @@ class Report:
                 data = data[os.write(DESCRIPTORS[name], data) :]
             return
         for start in range(0, len(text), LONGEST_PIECE):
-            piece = to_bytes(encode_basestring(text[start : start + LONGEST_PIECE]))
-            prefix = b'{"event":"stream","block":%d,"name":"%s","text":' % (self._number(), name.encode())
-            self._send(prefix + piece + b"}\n")
+            piece = text[start : start + LONGEST_PIECE]
+            self._send(encoded({"event": "stream", "block": self._number(), "name": name, "text": piece}))
 
     def display(self, data: dict[str, Any]) -> None:
         self.flush()
@@ -325,7 +305,7 @@ class Report:
         self._send(encoded({"event": "display", "block": self._number(), "data": data}))
 
     def active_line(self, line: int) -> None:
-        self._send(b'{"event":"active_line","block":%d,"line":%d}\n' % (self.number, line))
+        self._send(encoded({"event": "active_line", "block": self.number, "line": line}))
 
     def ask(self, prompt: str, password: bool = False) -> str | None:
         """The user's answer; None for end of file. Only the main thread of a running block can ask."""
@@ -346,9 +326,11 @@ class Report:
 
         number = self._number()
         if self.forked:
-            raise parcels.ComputerError(FORKED)
+            raise parcels.ComputerError("A forked process can't use `computer`. Use it in the block's own process.")
         if what["how"] in ("call", "get", "set") and (not self._pipes or number != self.number):
-            raise parcels.ComputerError(NO_BLOCK)
+            raise parcels.ComputerError(
+                "Only a running block can use the computer, and the block that this belongs to has ended."
+            )
         given: Frame = {name: parcels.packed(what[name]) for name in ("args", "kwargs") if name in what}
         self.flush()
         call = next(self._calls)
@@ -359,7 +341,7 @@ class Report:
             self._channel.send({"event": "call_off", "block": number, "call": call})
             raise
         if reply is None:
-            raise parcels.ComputerError(NO_LINE)
+            raise parcels.ComputerError("The computer can't be reached from here.")
         if "error" in reply:
             raise parcels.unpacked_error(reply["error"]) from None
         return parcels.unpacked(reply.get("value"))

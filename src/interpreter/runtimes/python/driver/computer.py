@@ -13,12 +13,7 @@ from functools import partial
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterable
-
-    Ask = Callable[[Dict[str, Any]], Any]
-    """Calls the host: `Report.call`."""
+from .hints import Any, Callable, CallHost, Iterable
 
 NAME = "computer"
 SKILL_MODULE = "skill_"  # the beginning of the name of a skill's module
@@ -27,7 +22,7 @@ SKILL_MODULE = "skill_"  # the beginning of the name of a skill's module
 class Part(ModuleType):
     """The computer, or one of its tools; the host knows its attributes."""
 
-    def __init__(self, ask: Ask, path: str) -> None:
+    def __init__(self, ask: CallHost, path: str) -> None:
         super().__init__("%s.%s" % (NAME, path) if path else NAME)
         self.__dict__.update(_ask=ask, _path=path, _names=None)
         if not path:
@@ -65,7 +60,7 @@ class Part(ModuleType):
         elif isinstance(value, Part):  # an import does this
             self.__dict__[name] = value
         else:
-            raise AttributeError("%r.%s cannot be replaced." % (self, name))
+            raise AttributeError("%r.%s can't be replaced." % (self, name))
 
     def __dir__(self) -> list[str]:
         return sorted(self._known())
@@ -75,9 +70,7 @@ class Part(ModuleType):
 
     def _tool(self, name: str) -> Any:
         """The tool of that name; the host is not asked whether it exists."""
-        if name not in self.__dict__:
-            self.__dict__[name] = Part(self._ask, self._below(name))
-        return self.__dict__[name]
+        return self.__dict__.setdefault(name, Part(self._ask, self._below(name)))
 
     def _below(self, name: str) -> str:
         return "%s.%s" % (self._path, name) if self._path else name
@@ -94,14 +87,12 @@ class Part(ModuleType):
         known = self._known()
         close = get_close_matches(name, list(known), 3, 0.8) or get_close_matches(name, list(known), 3, 0.5)
         there = " or ".join("%r.%s" % (self, each) for each in close) if close else ", ".join(sorted(known))
-        advice = "Did you mean %s?" % there if close else "There are: %s." % there
+        advice = "Did you mean %s?" % there if close else "Available: %s." % there
         return "There is no %r.%s. %s" % (self, name, advice)
 
 
 class Method:
-    """A method of a tool."""
-
-    def __init__(self, ask: Ask, path: str) -> None:
+    def __init__(self, ask: CallHost, path: str) -> None:
         self._ask, self._path = ask, path
         self.__name__ = path.rpartition(".")[2]
 
@@ -147,7 +138,7 @@ class Finder:
         """There is nothing to run."""
 
 
-def install(ask: Ask) -> None:
+def install(ask: CallHost) -> None:
     """Make `computer` available to the user's code."""
     computer = Part(ask, "")
     builtins.computer = computer  # type: ignore[attr-defined]
@@ -157,7 +148,7 @@ def install(ask: Ask) -> None:
 class Skill:
     """A function by its name; its code is fetched when it is called."""
 
-    def __init__(self, ask: Ask, name: str) -> None:
+    def __init__(self, ask: CallHost, name: str) -> None:
         self._ask, self.__name__ = ask, name
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -170,7 +161,7 @@ class Skill:
         return getattr, (builtins, self.__name__)
 
 
-def run_skill(ask: Ask, skill: str, *args: Any, **kwargs: Any) -> Any:
+def run_skill(ask: CallHost, skill: str, *args: Any, **kwargs: Any) -> Any:
     """Call a skill in this process; one that is instructions returns its text."""
     found = ask({"how": "call", "path": "skills.code", "args": [skill], "kwargs": {}})
     if found["kind"] != "function":
@@ -189,11 +180,11 @@ def skill_function(name: str, text: str) -> Any:
         exec(compile(text, file, "exec"), module.__dict__)
         sys.modules[SKILL_MODULE + name] = module
     if not hasattr(module, name):
-        raise AttributeError("The skill %s defines no function of that name." % name)
+        raise AttributeError("The skill %s does not define a function with that name." % name)
     return getattr(module, name)
 
 
-def define_skills(ask: Ask, names: Iterable[str]) -> list[str]:
+def define_skills(ask: CallHost, names: Iterable[str]) -> list[str]:
     """Make skills available like builtins, except for names that are taken; the names that are available."""
     known = [name for name, value in vars(builtins).items() if isinstance(value, Skill)]
     wanted = [name for name in names if name in known or not hasattr(builtins, name)]
@@ -204,10 +195,10 @@ def define_skills(ask: Ask, names: Iterable[str]) -> list[str]:
     return wanted
 
 
-def import_skills(ask: Ask) -> list[str]:
+def import_skills(ask: CallHost) -> list[str]:
     """Define all the skills that there are; their names."""
     return define_skills(ask, ask({"how": "call", "path": "skills.import_skills", "args": [], "kwargs": {}}))
 
 
 # Methods that run in this process.
-LOCAL_METHODS: Dict[str, Callable[..., Any]] = {"skills.run": run_skill, "skills.import_skills": import_skills}
+LOCAL_METHODS: dict[str, Callable[..., Any]] = {"skills.run": run_skill, "skills.import_skills": import_skills}

@@ -7,9 +7,7 @@ import fcntl
 import os
 import stat
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Collection
+from .hints import Collection, Iterator
 
 OPEN_FLAGS = os.O_ACCMODE | os.O_APPEND | os.O_NONBLOCK
 A_PATH = getattr(os, "O_PATH", 0)
@@ -23,11 +21,8 @@ def release(kept: Collection[int], ours: Collection[int]) -> list[str]:
     """
     null = os.open(os.devnull, os.O_RDWR)
     lost: list[str] = []
-    for fd in open_descriptors():
-        if fd in kept or fd == null:
-            continue
+    for fd, kind, _ in each_open({*kept, null}):
         try:
-            kind = stat.S_IFMT(os.fstat(fd).st_mode)
             if is_shared(kind, fd):
                 if fd not in ours and kind:
                     lost.append(described(kind, fd))
@@ -35,22 +30,25 @@ def release(kept: Collection[int], ours: Collection[int]) -> list[str]:
             elif kind == stat.S_IFREG:
                 reopen(fd, null)
         except OSError:
-            continue  # that of the listing, closed by now; or a device that does not allow this
+            continue  # a device that does not allow this
     os.close(null)
     return lost
 
 
 def has_others(ours: Collection[int]) -> bool:
     """Whether a file is open, or anything that two processes cannot share."""
+    return any(kind == stat.S_IFREG or is_shared(kind, fd) for fd, kind, _ in each_open(ours))
+
+
+def each_open(but: Collection[int]) -> Iterator[tuple[int, int, os.stat_result]]:
+    """The other open descriptors, with the kind of each and what else the system knows of it."""
     for fd in open_descriptors():
-        if fd not in ours:
-            try:
-                kind = stat.S_IFMT(os.fstat(fd).st_mode)
-            except OSError:
-                continue
-            if kind == stat.S_IFREG or is_shared(kind, fd):
-                return True
-    return False
+        try:
+            facts = os.fstat(fd)
+        except OSError:
+            continue  # that of the listing, closed by now
+        if fd not in but:
+            yield fd, stat.S_IFMT(facts.st_mode), facts
 
 
 def open_descriptors() -> list[int]:

@@ -6,13 +6,10 @@ import io
 import json
 import sys
 from binascii import b2a_base64
+from types import ModuleType
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import ModuleType
-    from typing import Any, Callable, Sequence
-
-    from .imports import ImportWatch
+from .hints import Any, Callable, Sequence
+from .imports import ImportWatch
 
 METHODS = {
     "text/html": "_repr_html_",
@@ -25,6 +22,11 @@ METHODS = {
     "application/javascript": "_repr_javascript_",
 }
 BACKEND = "module://%s.figures_backend" % __name__.rpartition(".")[0]
+PANDAS = (("pandas", "DataFrame"), ("pandas.core.frame", "DataFrame"))  # from version 3 on, and before
+DATA_FRAME = (*PANDAS, ("polars.dataframe.frame", "DataFrame"))
+MOST_CELLS = 20_000  # of a table's page
+LONGEST_CELL = 1000  # characters
+LONGEST_PAGE = 4_000_000
 WINDOWLESS = ("agg", "cairo", "pdf", "pgf", "ps", "svg", "template", BACKEND)
 
 
@@ -41,6 +43,8 @@ def bundle_of(value: Any, png_of_figure: Callable[[Any], bytes | None]) -> dict[
             form = called(value, method)
             if form is not None:
                 data[mime] = form
+        if names_of(value).intersection(DATA_FRAME) and "text/html" in data:
+            data["text/html"] = called(TablePage, "of", frame=value) or data["text/html"]
     if is_figure(value):
         data["image/png"] = png_of_figure(value)
     return sendable(data)
@@ -61,8 +65,12 @@ def called(value: Any, method: str, **arguments: Any) -> Any:
 
 def is_figure(value: Any) -> bool:
     """Whether this is a matplotlib figure; matplotlib is not imported to find out."""
-    names = [(base.__module__, base.__name__) for base in type(value).__mro__]
-    return ("matplotlib.figure", "Figure") in names
+    return ("matplotlib.figure", "Figure") in names_of(value)
+
+
+def names_of(value: Any) -> set[tuple[str, str]]:
+    """The modules and names of a value's classes, which tell libraries apart without importing them."""
+    return {(base.__module__, base.__name__) for base in type(value).__mro__}
 
 
 def plain(value: Any) -> str:
@@ -90,6 +98,30 @@ def as_text(mime: str, form: Any) -> Any:
     if mime.startswith("text/") or mime.endswith(("+xml", "/json", "/javascript")):
         return form.decode("utf-8", "replace")
     return b2a_base64(form, newline=False).decode()
+
+
+class TablePage:
+    """The HTML of a table with all its rows, columns and cells; pandas and polars leave out all but ten rows."""
+
+    most_rows = 1000  # the setting `computer.table_rows`
+
+    @classmethod
+    def of(cls, frame: Any) -> str | None:
+        rows, columns = frame.shape
+        most = max(2, min(cls.most_rows, MOST_CELLS // max(1, columns)))
+        if not names_of(frame).intersection(PANDAS):
+            with sys.modules["polars"].Config(tbl_rows=most, tbl_cols=MOST_CELLS, fmt_str_lengths=LONGEST_CELL):
+                whole: str = frame._repr_html_()
+            return whole if len(whole) <= LONGEST_PAGE else str(frame._repr_html_())
+        pandas = sys.modules["pandas"]
+        own_rows, own_columns = (pandas.get_option("display.max_" + name) for name in ("rows", "columns"))
+        wanted = {"max_rows": most, "min_rows": most, "max_columns": MOST_CELLS, "max_colwidth": LONGEST_CELL}
+        if rows > (own_rows or rows) or columns > (own_columns or columns):
+            wanted["show_dimensions"] = True
+        options = [part for name, value in wanted.items() for part in ("display." + name, value)]
+        with pandas.option_context(*options):
+            page: str | None = frame._repr_html_()
+        return page if page is None or len(page) <= LONGEST_PAGE else frame._repr_html_()
 
 
 class Figures:

@@ -7,23 +7,15 @@ import re
 import sys
 import time
 import traceback
-from types import TracebackType
+from types import CodeType, FrameType, TracebackType
 
+from .hints import Any, Callable, Coroutine, Iterator, Match, Sequence
 from .imports import trusted_import
-from .interrupts import OURS
+from .interrupts import OURS, Interrupts
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import CodeType, FrameType
-    from typing import Any, Callable, Coroutine, Iterator, Match, Sequence
-
-    from .interrupts import Interrupts
-
-TOOL_IDS = (4, 3)  # of sys.monitoring; Python reserves the others
 HITS_PER_LINE = 1000  # after this many hits a line is no longer traced, so it costs nothing
 BURST = 50.0  # this many lines may be reported at once
 PER_SECOND = 50.0  # and this many a second on average
-VARIABLE = r"\{([^{}]+)\}|\$(\w+)"
 
 
 class EventLoop:
@@ -42,11 +34,10 @@ class EventLoop:
             raise RuntimeError("await at the top level cannot be used here: an event loop is already running")
         if self._loop is None or self._loop.is_closed():
             self._loop = asyncio.new_event_loop()
-        if self._interrupts is not None:
-            asyncio.set_event_loop(self._loop)
         task = self._loop.create_task(coroutine)
         self.interrupted = False
         if self._interrupts is not None:
+            asyncio.set_event_loop(self._loop)
             self._interrupts.cancel = lambda frame: self._cancel(task, frame)
         try:
             return self._loop.run_until_complete(task)
@@ -131,7 +122,8 @@ class ActiveLines:
         self._first = line
         monitoring = self._monitoring
         if monitoring is not None and self._tool < 0:
-            tool = next((each for each in TOOL_IDS if monitoring.get_tool(each) is None), None)
+            free = (each for each in (4, 3) if monitoring.get_tool(each) is None)  # Python reserves the others
+            tool = next(free, None)
             if tool is None:
                 monitoring = self._monitoring = None  # other tools use them all
             else:
@@ -188,6 +180,8 @@ def command_output(command: str) -> list[str]:
 
 def shell_program() -> Any:
     """The user's shell if it is bash or zsh, else bash, else None for the system's default."""
+    if sys.platform == "win32":
+        return None
     wanted = os.environ.get("SHELL", "")
     if os.path.basename(wanted) in ("bash", "zsh") and os.path.exists(wanted):
         return wanted
@@ -206,7 +200,7 @@ def expand(command: str, namespace: dict[str, Any]) -> str:
         except Exception:  # noqa: BLE001 -- braces that mean something to the shell or to awk
             return match.group()
 
-    return re.sub(VARIABLE, value, command)
+    return re.sub(r"\{([^{}]+)\}|\$(\w+)", value, command)
 
 
 # -- errors ---------------------------------------------------------------------------------------------------------
@@ -262,15 +256,9 @@ def outcome(error: BaseException | None) -> tuple[str, int]:
     if isinstance(error, KeyboardInterrupt):
         return "interrupted", 130
     if isinstance(error, SystemExit):
-        code = exit_code(error)
+        code = error.code & 0xFF if isinstance(error.code, int) else int(error.code is not None)
         return ("error" if code else "ok"), code
     return "error", 1
-
-
-def exit_code(error: SystemExit) -> int:
-    if error.code is None:
-        return 0
-    return error.code & 0xFF if isinstance(error.code, int) else 1
 
 
 def refusals(error: BaseException | None) -> list[dict[str, Any]]:

@@ -6,11 +6,9 @@ import _socket
 import importlib
 import importlib.util
 import sys
+from types import ModuleType
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import ModuleType
-    from typing import Any, Callable
+from .hints import Any, Callable
 
 
 def trusted_import(name: str) -> Any:
@@ -61,20 +59,14 @@ class ImportWatch:
 def avoid_unix_sockets(watch: ImportWatch) -> None:
     """Where there are no Unix sockets, as in a sandbox: have multiprocessing use TCP, and start processes by fork."""
 
-    def has_none() -> bool:
-        try:
-            _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM).close()
-        except (OSError, AttributeError):
-            return sys.platform == "linux"
-        return False
-
     def use_tcp(connection: Any) -> None:
-        if has_none():
-            connection.default_family = "AF_INET"
+        connection.default_family = "AF_INET"
 
     def use_fork(context: Any) -> None:
-        if has_none():
-            context._default_context = context.DefaultContext(context._concrete_contexts["fork"])
+        context._default_context = context.DefaultContext(context._concrete_contexts["fork"])
 
-    watch.on_import("multiprocessing.connection", use_tcp)
-    watch.on_import("multiprocessing.context", use_fork)
+    try:
+        _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM).close()
+    except OSError:
+        watch.on_import("multiprocessing.connection", use_tcp)
+        watch.on_import("multiprocessing.context", use_fork)

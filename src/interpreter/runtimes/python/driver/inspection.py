@@ -11,17 +11,10 @@ import time
 from itertools import islice
 from types import BuiltinFunctionType, FunctionType, MethodType, ModuleType
 
-from . import displays
+from . import displays, tables
 from .computer import Method
+from .hints import Any, Callable, Frame
 from .imports import trusted_import
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Sequence
-
-    from .channel import Frame
-
-    Page = Dict[str, Any]
 
 MOST_VARIABLES = 500
 SECONDS = 1.5  # after this, variables are listed without a preview
@@ -30,24 +23,19 @@ LONGEST_INT = 256  # bits
 SIZED = (str, bytes, bytearray, list, tuple, dict, set, frozenset, range, memoryview)
 # Libraries whose attributes are cheap and without effect.
 KNOWN = frozenset({"numpy", "pandas", "polars", "torch", "xarray", "jax", "jaxlib", "scipy", "collections"})
-MOST_ROWS, MOST_COLUMNS = 500, 60
-LONGEST_CELL = 200
 LONGEST_TEXT = 200_000
 MOST_ELEMENTS = 2000
-PICTURES = ("image/png", "image/jpeg", "image/svg+xml")
 PICTURE_METHODS = ("_repr_png_", "_repr_jpeg_", "_repr_svg_", "_repr_mimebundle_")
 MOST_COMPLETIONS = 200
 NAME = r"(?P<path>(?:[^\W\d]\w*\s*\.\s*)*)(?P<part>(?:[^\W\d]\w*)?)\Z"
 KEY = r"(?P<path>[^\W\d]\w*(?:\.[^\W\d]\w*)*)\[(?P<quote>['\"])(?P<part>[^'\"\\\n]*)\Z"
 KINDS: Any = (((FunctionType, BuiltinFunctionType, MethodType), "function"), (type, "class"), (ModuleType, "module"))
 MISSING = object()
-LAZY = ("pandas",)  # its columns are attributes that only getattr() finds, without effect
 
 
 def answer(
     frame: Frame, namespace: dict[str, Any], hidden: dict[str, Any], png: Callable[[Any], bytes | None]
 ) -> Frame:
-    """The answer to one frame."""
     if frame["op"] == "complete":
         return completions(namespace, str(frame["code"]), int(frame["cursor"]))
     if "name" not in frame:
@@ -56,7 +44,10 @@ def answer(
         value = value_of(str(frame["name"]), namespace)
     except NotAName:
         return {"failed": "this takes a name, or an attribute or element of one, such as df or sizes['small']"}
-    page = page_of(value, frame.get("rows", (0, 50)), frame.get("columns", (0, 50)), png)
+    try:
+        page = tables.answer(value, frame) or page_of(value, png)
+    except tables.ViewError as error:
+        return {"failed": str(error)}
     return {"type": type_name(value), **page}
 
 
@@ -72,14 +63,8 @@ def listed(namespace: dict[str, Any], hidden: dict[str, Any]) -> dict[str, Any]:
     for name in names[:MOST_VARIABLES]:
         value = namespace[name]
         preview.late = preview.late or time.monotonic() > end
-        row: dict[str, Any] = {"name": name, "type": type_name(value)}
-        shape, size = shape_of(value), size_of(value)
-        if shape:
-            row["shape"] = shape
-        if size is not None:
-            row["size"] = size
-        row["preview"] = preview.of(value)
-        rows.append(row)
+        about = {"shape": shape_of(value), "size": size_of(value), "preview": preview.of(value)}
+        rows.append({"name": name, "type": type_name(value), **about})
     return {"variables": rows}
 
 
@@ -230,82 +215,17 @@ def value_of(node: Any, namespace: dict[str, Any]) -> Any:
     raise NotAName
 
 
-def page_of(value: Any, rows: Sequence[int], columns: Sequence[int], png: Callable[[Any], bytes | None]) -> Page:
-    """How a value is shown: as a table with these rows and columns, a picture, or text."""
-    page = table_page(value, rows, columns)
-    if page is not None:
-        return page
+def page_of(value: Any, png: Callable[[Any], bytes | None]) -> Frame:
+    """How a value that is no table is shown: as a picture, or text."""
     is_picture = displays.is_figure(value) or any(hasattr(type(value), method) for method in PICTURE_METHODS)
     if is_picture and not isinstance(value, (str, bytes, type)):
         pictures = displays.bundle_of(value, png)
-        if any(mime in pictures for mime in PICTURES):
+        if any(mime in pictures for mime in ("image/png", "image/jpeg", "image/svg+xml")):
             return {"kind": "picture", "data": pictures}
     text = text_of(value)
     if len(text) > LONGEST_TEXT:
         text = "%s\n... and %d characters more" % (text[:LONGEST_TEXT], len(text) - LONGEST_TEXT)
     return {"kind": "text", "text": text}
-
-
-def table_page(value: Any, rows: Sequence[int], columns: Sequence[int]) -> Page | None:
-    """A window of a table; None for other values. A library is recognised by name, and never imported to find out."""
-    root, name = type(value).__module__.partition(".")[0], type(value).__name__
-    if (root, name) == ("pandas", "Series"):
-        value, name = value.to_frame(), "DataFrame"
-    if (root, name) in (("pandas", "DataFrame"), ("polars", "DataFrame")):
-        height, width = value.shape
-    elif root == "numpy" and name in ("ndarray", "matrix") and value.ndim in (1, 2) and value.size > 1:
-        value = value.reshape(-1, 1) if value.ndim == 1 else value
-        height, width = value.shape
-    elif isinstance(value, list) and len(value) > 1 and all(isinstance(row, dict) and row for row in value[:50]):
-        height, width = len(value), len(record_names(value))
-    else:
-        return None
-    top, left = max(0, int(rows[0])), max(0, int(columns[0]))
-    bottom, right = min(int(rows[1]), top + MOST_ROWS, height), min(int(columns[1]), left + MOST_COLUMNS, width)
-    index, header = list(range(top, bottom)), list(range(left, right))
-    if root == "pandas":
-        part = value.iloc[top:bottom, left:right]
-        index, header = list(part.index), list(part.columns)
-        cells = [part.iloc[:, column].tolist() for column in range(part.shape[1])]
-    elif root == "polars":
-        header = value.columns[left:right]
-        part = value.slice(top, max(0, bottom - top)).select(header)
-        cells = [part[name].to_list() for name in header]
-    elif root == "numpy":
-        cells = value[top:bottom, left:right].T.tolist()
-    else:
-        header = record_names(value)[left:right]
-        records = [row if isinstance(row, dict) else {} for row in value[top:bottom]]
-        cells = [[row.get(name, "") for row in records] for name in header]
-    return {
-        "kind": "table",
-        "rows": height,
-        "columns": width,
-        "index": [cell(label) for label in index],
-        "header": [cell(name) for name in header],
-        "numeric": [all(is_number(value) for value in column) for column in cells],
-        "cells": [[cell(value) for value in column] for column in cells],
-    }
-
-
-def record_names(records: list[Any]) -> list[Any]:
-    names: dict[Any, None] = {}
-    for row in records[:200]:
-        names.update(dict.fromkeys(row))
-    return list(names)
-
-
-def is_number(value: Any) -> bool:
-    return value is None or (isinstance(value, (int, float, complex)) and not isinstance(value, bool))
-
-
-def cell(value: Any) -> str:
-    if value is None or (isinstance(value, float) and value != value):
-        return ""
-    if isinstance(value, float):
-        return "%.6g" % value
-    text = value if isinstance(value, str) else displays.plain(value) if isinstance(value, (list, dict)) else str(value)
-    return shortened(text[: LONGEST_CELL * 2], LONGEST_CELL)
 
 
 def text_of(value: Any) -> str:
@@ -386,8 +306,8 @@ def resolved(namespace: dict[str, Any], path: list[str]) -> Any:
             continue
         found = static(value, name)
         runs_code = isinstance(found, property) or isinstance(getattr(type(found), "__get__", None), FunctionType)
-        is_lazy = found is MISSING and type(value).__module__.startswith(LAZY)
-        if runs_code or (found is MISSING and not is_lazy):
+        is_pandas = type(value).__module__.startswith("pandas")  # its columns: only getattr() finds them
+        if runs_code or (found is MISSING and not is_pandas):
             return MISSING
         try:
             value = getattr(value, name)

@@ -5,11 +5,9 @@ from __future__ import annotations
 import os
 import signal
 from _thread import get_ident
+from types import FrameType
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import FrameType
-    from typing import Any, Callable
+from .hints import Any, Callable
 
 OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # where our code is
 
@@ -21,9 +19,9 @@ class Interrupts:
         self.cancel: Callable[[FrameType | None], bool] | None = None  # may handle an interrupt itself
         self.user_code = UserCode(self)
         self._running = True  # a block is running; at the start one is about to come
-        self._armed = 0  # how deeply calls of the user's code are nested; 0 outside of it
+        self.armed = 0  # how deeply calls of the user's code are nested; 0 outside of it
         self._held = 0  # our own code is doing something that must not be interrupted
-        self._waiting = False  # an interrupt came and was deferred
+        self.waiting = False  # an interrupt came and was deferred
         self._window = False  # interrupts are deferred, but our code waits and is ready for one
         self._struck = True  # an interrupt was raised in our own code: once in a block, and not before the first
         self._main = get_ident()
@@ -41,22 +39,21 @@ class Interrupts:
             signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def begin(self) -> None:
-        """A block begins."""
         self.install()
         self._running, self._struck = True, False
 
     def end(self) -> None:
         """The block is over; a deferred interrupt is dropped."""
-        self._running = self._waiting = False
-        self._armed = 0
+        self._running = self.waiting = False
+        self.armed = 0
 
     def _handle(self, signum: int, frame: FrameType | None) -> None:
         if not self._running:
             return
         if not self._may_strike(frame):
-            self._waiting = True
+            self.waiting = True
             return
-        self._window = self._waiting = False
+        self._window = self.waiting = False
         if self.cancel is not None and self.cancel(frame):
             return
         raise KeyboardInterrupt
@@ -66,22 +63,11 @@ class Interrupts:
         if self._held and not self._window:
             return False
         is_ours = not self._window and frame is not None and frame.f_code.co_filename.startswith(OURS)
-        if self._armed and not is_ours:
+        if self.armed and not is_ours:
             return True
-        strikes = self._waiting and not self._struck
+        strikes = self.waiting and not self._struck
         self._struck = self._struck or strikes
         return strikes
-
-    def arm(self) -> None:
-        """The user's code starts: a deferred interrupt is raised now."""
-        self._armed += 1
-        if self._waiting:
-            self._armed -= 1
-            self._waiting = False
-            raise KeyboardInterrupt
-
-    def disarm(self) -> None:
-        self._armed -= 1
 
     def __enter__(self) -> None:
         if get_ident() == self._main:
@@ -91,7 +77,7 @@ class Interrupts:
         if get_ident() != self._main:
             return
         self._held -= 1
-        if self._waiting and self._armed and not self._held:
+        if self.waiting and self.armed and not self._held:
             self._handle(signal.SIGINT, None)
 
     def wait(self, wait: Callable[[], Any]) -> None:
@@ -101,7 +87,7 @@ class Interrupts:
             return
         self._window = True
         try:
-            if self._waiting and self._armed:
+            if self.waiting and self.armed:
                 self._handle(signal.SIGINT, None)
             wait()
         finally:
@@ -115,7 +101,11 @@ class UserCode:
         self._interrupts = interrupts
 
     def __enter__(self) -> None:
-        self._interrupts.arm()
+        self._interrupts.armed += 1
+        if self._interrupts.waiting:  # a deferred interrupt is raised now
+            self._interrupts.armed -= 1
+            self._interrupts.waiting = False
+            raise KeyboardInterrupt
 
     def __exit__(self, *_: object) -> None:
-        self._interrupts.disarm()
+        self._interrupts.armed -= 1

@@ -8,7 +8,7 @@ import re
 from contextlib import contextmanager
 from functools import partial
 from subprocess import CalledProcessError
-from types import SimpleNamespace
+from types import CodeType, ModuleType, SimpleNamespace
 
 import IPython
 import traitlets
@@ -18,18 +18,11 @@ from IPython.core.displaypub import DisplayPublisher
 from IPython.core.interactiveshell import InteractiveShell
 from traitlets.config import Config
 
-from .displays import sendable
-from .execution import clean, exit_code, first_line, formatted, run_command
+from .channel import Report
+from .displays import DATA_FRAME, Figures, TablePage, sendable
+from .execution import ActiveLines, EventLoop, clean, first_line, formatted, run_command
+from .hints import Any, ContextManager, Iterator
 from .interrupts import OURS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from types import CodeType, ModuleType
-    from typing import Any, ContextManager, Iterator
-
-    from .channel import Report
-    from .displays import Figures
-    from .execution import ActiveLines, EventLoop
 
 if IPython.version_info[:2] < (7, 20):
     raise ImportError("IPython is too old")
@@ -42,8 +35,6 @@ LONGEST_TRACEBACK = 100  # frames; IPython takes a millisecond for each
 
 
 class IPythonEngine:
-    """One shell for the whole session."""
-
     name = "ipython"
 
     def __init__(
@@ -63,11 +54,13 @@ class IPythonEngine:
         self._shell = shell = Shell.instance(config=config, user_module=main, user_ns=main.__dict__)
         image = shell.display_formatter.formatters["image/png"]
         image.for_type_by_name("matplotlib.figure", "Figure", figures.png)
+        for module, name in DATA_FRAME:
+            shell.display_formatter.formatters["text/html"].for_type_by_name(module, name, TablePage.of)
         shell.register_magic_function(no_matplotlib, "line", "matplotlib")
         for name in ("bash", "sh"):
             shell.register_magic_function(partial(shell.script, name), "cell", name)
         self._transforms = self._transforms_now()
-        self.tell = shell.tell
+        self.show_error = shell.show_error
         self.hidden: dict[str, Any] = shell.user_ns_hidden  # names in the namespace that are not the user's
 
     def run(self, code: str, colors: bool = False) -> BaseException | None:
@@ -177,21 +170,20 @@ class Shell(InteractiveShell):  # type: ignore[misc]
                 error = KeyboardInterrupt().with_traceback(error.__traceback__)
             if result is not None:
                 result.error_in_exec = error
-            self.tell(error)
+            self.show_error(error)
             return True
         finally:
             self.depth -= 1
         return False
 
-    def tell(self, error: BaseException) -> None:
-        """Report an error to the user."""
+    def show_error(self, error: BaseException) -> None:
         if isinstance(error, KeyboardInterrupt):
             self.report.flush()
             plain = formatted(error, HIDDEN)  # the host waits, and IPython is slow
             self.report.stream("stderr", OF_A_BLOCK.sub(r"Cell In[\1], line \2", plain))
         elif not isinstance(error, SystemExit):
             self.showtraceback((type(error), error, error.__traceback__), running_compiled_code=True)
-        elif exit_code(error) == 1 and not isinstance(error.code, int):
+        elif error.code is not None and not isinstance(error.code, int):
             self.report.stream("stderr", "%s\n" % (error.code,))
 
     def system(self, cmd: str) -> None:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 DEEPEST = 100
 PART = object()  # stands for an object of the host that can be used from here
+SIMPLE: dict[str, Callable[[Any], Any]] = {"$bytes": base64.b64decode, "$float": float, "$part": lambda content: PART}
 PLACE = ("width", "height", "left", "top", "scale", "about")  # the attributes of a picture
 
 
@@ -56,6 +57,12 @@ class Picture:
         image.load()
         return image
 
+    def __getattr__(self, name: str) -> Any:
+        """What a Pillow image has, as in 0.4.3: `crop`, `resize`, `getpixel` ..."""
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(self.pil(), name)
+
     def save(self, path: Any) -> None:
         """Write it to a file: PNG, or with Pillow the format of the name."""
         name = os.fspath(path)
@@ -82,7 +89,7 @@ def packed(value: Any, depth: int = 0) -> Any:
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else {"$float": repr(float(value))}
     if depth > DEEPEST:
-        raise TypeError("A value that is nested so deeply cannot be handed to the computer, or come back.")
+        raise TypeError("The value is nested too deeply to pass to or from the computer.")
     if isinstance(value, dict):
         if all(isinstance(key, str) and not key.startswith("$") for key in value):
             return {str(key): packed(each, depth + 1) for key, each in value.items()}
@@ -99,7 +106,8 @@ def packed(value: Any, depth: int = 0) -> Any:
         buffer = io.BytesIO()
         value.save(buffer, "PNG", compress_level=1)
         png = base64.b64encode(buffer.getvalue()).decode("ascii")
-        return {"$picture": {"png": png, "width": value.width, "height": value.height}}
+        place = getattr(value, "place", {})  # of a screenshot
+        return {"$picture": {"png": png, "width": value.width, "height": value.height, **place}}
     if isinstance(value, os.PathLike):
         return os.fspath(value)
     if type(value).__module__ == "datetime" and hasattr(value, "isoformat"):
@@ -111,8 +119,8 @@ def packed(value: Any, depth: int = 0) -> Any:
     if hasattr(value, "__next__"):
         return [packed(each, depth + 1) for each in value]
     raise TypeError(
-        "A %s cannot be handed to the computer, or come back: use numbers, texts, lists, dictionaries, bytes "
-        "or pictures." % type(value).__name__
+        "Can't pass a %s to or from the computer. Use numbers, strings, lists, dicts, bytes or images."
+        % type(value).__name__
     )
 
 
@@ -133,21 +141,17 @@ def special(key: str, content: Any, picture: Callable[..., Any]) -> Any:
     if key == "$picture":
         about = {name: unpacked(content[name], picture) for name in PLACE if name in content}
         if not all(isinstance(about.get(name, 0), (int, float)) for name in PLACE[:-1]):
-            raise TypeError("This is no picture: its size and its place are numbers.")
+            raise TypeError("This is not an image: its size and position must be numbers.")
         return picture(png=base64.b64decode(content["png"]), **about)
-    if key == "$bytes":
-        return base64.b64decode(content)
-    if key == "$float":
-        return float(content)
-    if key == "$part":
-        return PART
+    if key in SIMPLE:
+        return SIMPLE[key](content)
     if key == "$dict":
         return {hashable(unpacked(name, picture)): unpacked(each, picture) for name, each in content}
     if key in ("$datetime", "$date", "$time"):
         import datetime
 
         return getattr(datetime, key[1:]).fromisoformat(content)
-    raise TypeError("The computer does not know what %s is: it may be newer than this session." % key)
+    raise TypeError("Unknown value type %s. It may be newer than this session." % key)
 
 
 def hashable(key: Any) -> Any:

@@ -1,84 +1,145 @@
-"""Moves the variables that can be pickled from a snapshot that cannot resume into a fresh worker."""
+"""Moves the variables that can be pickled into a fresh worker: from a snapshot, or into a later run of the session."""
 
 from __future__ import annotations
 
+import json
 import marshal
 import os
 import pickle
 import select
+import struct
 import sys
+import time
 from signal import SIGKILL
 from types import CellType, FunctionType, MappingProxyType, ModuleType
 
 from .descriptors import working_directory
+from .hints import Any
 from .imports import trusted_import
 from .inspection import type_name
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
 STALLED = 20.0  # seconds for one variable: its library may wait for a thread that does not exist here
+UNLIMITED = float("inf")
+LATE = ", no time left"
+MOST_NAMES = 1000  # that the host is told
+VERDICT = struct.Struct("=cQ")  # whether a variable can be pickled, and its size
 
 
-def pack(namespace: dict[str, Any], hidden: dict[str, Any], path: str) -> list[str]:
-    """Write the variables that can be pickled to a file; the names of the others."""
+def pack(
+    namespace: dict[str, Any], hidden: dict[str, Any], path: str, most: float = UNLIMITED, seconds: float = UNLIMITED
+) -> tuple[list[str], list[str]]:
+    """Write the variables that can be pickled to a file; their names, and descriptions of the others.
+
+    With limits it is for a later run, which has its own working directory and environment.
+    """
     users = {
         name: value
         for name, value in namespace.items()
         if not name.startswith("_") and not (name in hidden and hidden[name] is value)
     }
-    good = picklable(users)
+    stays = most == UNLIMITED
+    place = (working_directory(), dict(os.environ), sys.path) if stays else (None, None, [*sys.path, *module_folders()])
+    head = pickle.dumps(place)
+    problems = unpicklable(users, most - len(head), seconds)
+    good = [name for name in users if name not in problems]
     with open(path, "wb") as file:
-        pickle.dump((working_directory(), dict(os.environ), sys.path), file)
+        file.write(head)
         ByValue(file, protocol=4).dump({name: users[name] for name in good})
-    return ["%s (%s)" % (name, type_name(value)) for name, value in users.items() if name not in good]
+    return good, ["%s (%s%s)" % (name, type_name(users[name]), problems[name]) for name in users if name in problems]
 
 
-def picklable(users: dict[str, Any]) -> list[str]:
-    """The variables that can be pickled. Another process tries, since an attempt may crash or never return."""
-    names, good = list(users), []
-    position = 0
+def save(namespace: dict[str, Any], hidden: dict[str, Any], path: str, most: int, seconds: float) -> bytes:
+    """The same in a copy of the worker, and what the host reads about it; half of the time is for trying."""
+    saved, lost = pack(namespace, hidden, path, most, seconds / 2)
+    is_late = any(each.endswith(LATE + ")") for each in lost)
+    report = {"saved": saved[:MOST_NAMES], "lost": lost[:MOST_NAMES], "late": is_late}
+    return json.dumps(report).encode("utf-8")
+
+
+def module_folders() -> set[str]:
+    """Where modules came from that `sys.path` does not have: the working directory when they were imported."""
+    known, found = {os.path.abspath(place) for place in sys.path if place}, set()
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if isinstance(file, str) and "." not in name and name != __name__.partition(".")[0]:
+            folder = os.path.dirname(os.path.abspath(file))
+            found.add(os.path.dirname(folder) if os.path.basename(file).startswith("__init__.") else folder)
+    return found - known
+
+
+class Meter:
+    """Counts what is written to it; OverflowError if that is too much."""
+
+    def __init__(self, most: float) -> None:
+        self.most, self.size = most, 0
+
+    def write(self, data: Any) -> None:
+        self.size += memoryview(data).nbytes
+        if self.size > self.most:
+            raise OverflowError
+
+
+def unpicklable(users: dict[str, Any], most: float, seconds: float) -> dict[str, str]:
+    """The variables that are left out, and why. Another process tries, since an attempt may crash or never return."""
+    names = list(users)
+    problems: dict[str, str] = {}
+    position, end = 0, time.monotonic() + seconds
     while position < len(names):
         reader, writer = os.pipe()
         pid = os.fork()
         if pid == 0:
-            os.close(reader)
-            sink = open(os.devnull, "wb")  # noqa: SIM115 -- for the life of this process
-            for name in names[position:]:
-                try:
-                    ByValue(sink, protocol=4).dump(users[name])
-                    os.write(writer, b"+")
-                except BaseException:  # noqa: BLE001 -- whatever a user's __reduce__ raises
-                    os.write(writer, b"-")
-            os._exit(0)
+            try:
+                for name in names[position:]:
+                    meter, verdict = Meter(most), b"+"
+                    try:
+                        ByValue(meter, protocol=4).dump((name, users[name]))
+                        most -= meter.size
+                    except BaseException:  # noqa: BLE001 -- whatever a user's __reduce__ raises
+                        verdict = b">" if meter.size > meter.most else b"-"
+                    os.write(writer, VERDICT.pack(verdict, meter.size if verdict == b"+" else 0))
+            finally:
+                os._exit(0)
         os.close(writer)
         poll = select.poll()
         poll.register(reader, select.POLLIN)
-        while position < len(names) and poll.poll(STALLED * 1000):
-            verdict = os.read(reader, 1)
-            if not verdict:
+        left = min(STALLED, end - time.monotonic())
+        while position < len(names) and left > 0 and poll.poll(left * 1000):
+            said = os.read(reader, VERDICT.size)
+            if not said:
                 break  # this variable crashed it
-            good += [names[position]] if verdict == b"+" else []
+            verdict, size = VERDICT.unpack(said)
+            most -= size
+            if verdict != b"+":
+                problems[names[position]] = ", too large" if verdict == b">" else ""
             position += 1
-        position += 1  # the one that it got stuck with
+            left = min(STALLED, end - time.monotonic())
+        if position < len(names):
+            problems[names[position]] = ""  # the one that it got stuck with
+        position += 1
         os.close(reader)
         os.kill(pid, SIGKILL)
         os.waitpid(pid, 0)
-    return good
+        if time.monotonic() >= end:
+            problems.update((name, LATE) for name in names[position - 1 :])
+            break
+    return problems
 
 
 def unpack(namespace: dict[str, Any], path: str) -> None:
     """Take the variables from a file, and remove it."""
     try:
         with open(path, "rb") as file:
-            folder, environ, sys.path[:] = pickle.load(file)
+            folder, environ, places = pickle.load(file)
+            if environ is None:  # from an earlier run
+                sys.path += [place for place in places if place not in sys.path]
+            else:
+                sys.path[:] = places
+                os.environ.clear()
+                os.environ.update(environ)
             try:
                 os.chdir(folder or ".")
             except OSError:
                 pass  # not visible in a sandbox
-            os.environ.clear()
-            os.environ.update(environ)
             namespace.update(pickle.load(file))
     finally:
         os.unlink(path)
@@ -99,7 +160,7 @@ class ByValue(pickle.Pickler):
         if isinstance(value, type) and value.__module__ == "__main__":
             return class_parts(value)
         if isinstance(value, ModuleType):
-            return trusted_import, (value.__name__,)
+            return module_named, (value.__name__,)
         if isinstance(value, MappingProxyType):
             return read_only, (dict(value),)
         if type(value).__module__ == "dataclasses" and not isinstance(value, type):
@@ -109,12 +170,21 @@ class ByValue(pickle.Pickler):
         return NotImplemented
 
 
+def module_named(name: str) -> Any:
+    try:
+        return trusted_import(name)
+    except ImportError:
+        __import__(name)  # the user's own, in the working directory
+        return sys.modules[name]
+
+
 def function_parts(function: FunctionType) -> tuple[Any, ...]:
     cells = function.__closure__ or ()
     state: dict[str, Any] = {name: getattr(function, name) for name in FUNCTION_STATE}
     state["cells"] = [contents(cell) for cell in cells]
     home = "__main__" if function.__globals__ is sys.modules["__main__"].__dict__ else function.__globals__["__name__"]
-    return make_function, (marshal.dumps(function.__code__), len(cells), home), state, None, None, set_function
+    code = marshal.dumps(function.__code__), tuple(sys.version_info[:2])
+    return make_function, (code, len(cells), home), state, None, None, set_function
 
 
 def contents(cell: CellType) -> list[Any]:
@@ -124,9 +194,12 @@ def contents(cell: CellType) -> list[Any]:
         return []  # not assigned yet
 
 
-def make_function(code: bytes, cells: int, home: str) -> FunctionType:
+def make_function(code: tuple[bytes, tuple[int, ...]], cells: int, home: str) -> FunctionType:
+    compiled, version = code
+    if version != tuple(sys.version_info[:2]):
+        raise RuntimeError("functions of Python %d.%d do not run in this one" % version)
     empty = tuple(CellType() for _ in range(cells))
-    return FunctionType(marshal.loads(code), trusted_import(home).__dict__, None, None, empty)
+    return FunctionType(marshal.loads(compiled), module_named(home).__dict__, None, None, empty)
 
 
 def set_function(function: FunctionType, state: dict[str, Any]) -> None:
@@ -143,6 +216,10 @@ def class_parts(kind: type) -> tuple[Any, ...]:
     if enum is not None and isinstance(kind, enum.EnumMeta):
         members = [(member.name, member.value) for member in kind.__members__.values()]
         return make_enum, (kind.__bases__, kind.__name__, members)
+    if kind.__bases__ == (tuple,) and hasattr(kind, "_field_defaults"):
+        parts = kind.__name__, kind._fields, tuple(kind._field_defaults.values())  # type: ignore[attr-defined]
+        own = {name: value for name, value in kind.__dict__.items() if name not in make_namedtuple(*parts).__dict__}
+        return make_namedtuple, parts, own, None, None, set_class
     slots = kind.__dict__.get("__slots__", ())
     made_anew = {*MADE_ANEW, *([slots] if isinstance(slots, str) else slots)}
     state = {name: value for name, value in kind.__dict__.items() if name not in made_anew}
@@ -156,6 +233,10 @@ def make_class(meta: Any, name: str, bases: tuple[type, ...], first: dict[str, A
 
 def make_enum(bases: tuple[Any, ...], name: str, members: list[Any]) -> Any:
     return bases[-1](name, members, module="__main__", type=bases[0] if len(bases) > 1 else None)
+
+
+def make_namedtuple(name: str, fields: tuple[str, ...], defaults: tuple[Any, ...]) -> Any:
+    return trusted_import("collections").namedtuple(name, fields, defaults=defaults, module="__main__")
 
 
 def set_class(kind: type, state: dict[str, Any]) -> None:

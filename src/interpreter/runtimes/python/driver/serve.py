@@ -7,26 +7,18 @@ import gc
 import os
 import sys
 import types
+from io import TextIOWrapper
 
 from .channel import Channel, Report
 from .computer import define_skills, install
 from .descriptors import working_directory
-from .displays import Figures
+from .displays import Figures, TablePage
 from .execution import ActiveLines, EventLoop, formatted, outcome, refusals
+from .hints import Any, Frame, Origin
 from .imports import ImportWatch, avoid_unix_sockets
 from .interrupts import Interrupts
 from .snapshots import Snapshots
 from .streams import Input, Output, make_input, plain_output
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from io import TextIOWrapper
-    from typing import Any
-
-    from .channel import Frame
-    from .snapshots import Origin
-    from .view import View
-
 
 ENGINE = "INTERPRETER_PYTHON_ENGINE"  # "bare": do without IPython even if it is installed
 
@@ -46,6 +38,7 @@ def serve(data_fd: int, origin: Origin) -> int:
         "snapshot": worker.snapshot,
         "pack": worker.carry,
         "unpack": worker.carry,
+        "save": worker.save,
         "leave_view": worker.leave_view,
     }
     while True:
@@ -75,7 +68,7 @@ class Worker:
         self._lines = ActiveLines(self.report.active_line)
         self._loop = EventLoop(self.interrupts)
         self._snapshots = Snapshots(origin)
-        self._view: View | None = None  # of the file system, during a dry run
+        self._view: Any = None  # of the file system, during a dry run
         self._engine = self._make_engine()
         getpass = make_input(self.report.ask, "getpass", "Password: ", password=True)
         watch.on_import("getpass", lambda module: setattr(module, "getpass", getpass))
@@ -105,7 +98,7 @@ class Worker:
                     with self.interrupts.user_code:
                         self._figures.show_open()
                 except Exception as failure:  # noqa: BLE001 -- drawing runs the user's code
-                    self._engine.tell(failure)
+                    self._engine.show_error(failure)
                     error = failure
             finally:
                 self.interrupts.end()
@@ -130,6 +123,7 @@ class Worker:
         self._figures.begin()
         self._loop.interrupted = False
         self._lines.enabled = bool(frame.get("active_lines", True))
+        TablePage.most_rows = int(frame.get("table_rows", TablePage.most_rows))
         if self._stdout.closed:
             self._stdout = sys.__stdout__ = plain_output("stdout", 1)  # type: ignore[misc]
         for stream, ours in (("stdout", self._stdout), ("stderr", self._stderr), ("stdin", self._stdin)):
@@ -145,7 +139,7 @@ class Worker:
             try:
                 os.chdir(frame["cwd"])
             except OSError as error:
-                self.report.stream("stderr", "The working directory stays as it was: %s\n" % error)
+                self.report.stream("stderr", "The working directory did not change: %s\n" % error)
         if frame.get("skills"):
             define_skills(self.report.call, frame["skills"])
 
@@ -163,6 +157,8 @@ class Worker:
                     found = inspection.answer(frame, self._main.__dict__, self._engine.hidden, self._figures.png)
             finally:
                 self.interrupts.end()
+        except KeyboardInterrupt:
+            found = {"failed": "this took too long, and was stopped"}
         except BaseException as failure:  # noqa: BLE001 -- whatever a user's __repr__ raises
             found = {"failed": "%s: %s" % (type(failure).__name__, failure)}
         self._flush_everything()  # its output belongs to no block
@@ -191,18 +187,19 @@ class Worker:
             return False
         for pipe in pipes:
             os.close(pipe)
-        self.channel.renew(woken.data)
-        for target, fd in enumerate(woken.streams):
+        (data, *streams), lost, unknown_threads = woken
+        self.channel.renew(data)
+        for target, fd in enumerate(streams[:3]):
             os.dup2(fd, target)
             os.close(fd)
         self._loop.renew()
-        if woken.entrance is not None:
+        if len(streams) > 3:  # with the entrance to a view, for a dry run
             from . import view
 
-            self._view = view.enter(woken.entrance, {0, 1, 2, self.channel.fd, *self._loop.descriptors()})
+            self._view = view.enter(streams[3], {0, 1, 2, self.channel.fd, *self._loop.descriptors()})
             if self._view is None:
                 os._exit(1)
-        self.say_ready(lost=woken.lost, unknown_threads=woken.unknown_threads)
+        self.say_ready(lost=lost, unknown_threads=unknown_threads)
         return True
 
     def leave_view(self, frame: Frame) -> None:
@@ -225,12 +222,23 @@ class Worker:
         lost: list[str] = []
         try:
             if frame["op"] == "pack":
-                lost = pickling.pack(namespace, self._engine.hidden, path)
+                _, lost = pickling.pack(namespace, self._engine.hidden, path)
             else:
                 pickling.unpack(namespace, path)
         except Exception as error:  # noqa: BLE001 -- whatever a user's __reduce__ or __setstate__ raises
             lost = ["all variables (%s: %s)" % (type(error).__name__, error)]
         self._reply(frame, lost=lost)
+
+    def save(self, frame: Frame) -> None:
+        """Have a copy of this process write the variables to a file: no block waits for that."""
+        from . import pickling
+
+        line = self.channel.take_descriptors(1)
+        if line:
+            limits = int(frame["most"]), float(frame["seconds"])
+            arguments = self._main.__dict__, self._engine.hidden, str(frame["path"]), *limits
+            with self.interrupts:
+                self._snapshots.run_apart(line[0], limits[1], lambda: pickling.save(*arguments))
 
     # -- engine and streams ----------------------------------------------------------------------------------
 
@@ -290,7 +298,8 @@ class Worker:
     def _leave(self) -> None:
         """In a process that the user's code forked: it writes to its descriptors, without a connection to the host."""
         if not self._snapshots.forking:
-            self.report.leave()
+            self.report.forked = True
+            self.channel.leave()
             self.interrupts.leave()
             self._choose_stdout(threads=False)
 

@@ -20,15 +20,8 @@ from _thread import get_ident
 
 from .channel import DESCRIPTOR_SPACE, received_descriptors
 from .descriptors import has_others, open_descriptors, release
+from .hints import Any, Callable, Collection, Origin, Woken
 from .imports import trusted_import
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Collection, Dict, List, Tuple
-
-    # the supervisor's Python, its file, its first environment and folder, and the kind of worker
-    Origin = Tuple[str, str, Dict[str, str], str, List[str]]
-
 
 ALL_SIGNALS = _signal.valid_signals()  # without the enumeration that `signal` makes of them
 FORK_TIMEOUT = 3000  # milliseconds
@@ -37,20 +30,10 @@ PR_SET_CHILD_SUBREAPER = 36
 ANY_CHILD = (-1, 0)
 GNU, OTHERS = "libgomp", ("libomp", "libiomp5")  # the others end all pools, those of other threads too
 PAUSE_HARD = 2
-RESTARTED = (b"jemalloc_bg_thd",)  # threads that their library starts again
+LIBRARY_THREADS = ("tqdm_monitor",)  # which start again when they are needed
 ATTEMPTS = 20  # to see a thread end
 waitpid, wait4 = os.waitpid, os.wait4
 waitid: Any = getattr(os, "waitid", None)
-
-
-class Woken:
-    """What a snapshot has when it resumes: its new descriptors, and what could not be kept."""
-
-    def __init__(self, fds: list[int], lost: list[str], threads: int) -> None:
-        self.data, self.streams = fds[0], fds[1:4]
-        self.entrance = fds[4] if len(fds) > 4 else None  # to a view, for a dry run
-        self.lost = lost
-        self.unknown_threads = threads  # of libraries that would wait for them, since a fork does not copy threads
 
 
 class Snapshots:
@@ -61,15 +44,20 @@ class Snapshots:
         self._origin = origin
         self._openmp = OpenMP()
         self._children = Children()
-        self._children.install()
 
     def take(self, line: int, ours: Collection[int]) -> Woken | None:
-        """Fork a snapshot that waits at this socket; the loss of the descriptors in `ours` is not reported."""
+        """Fork a snapshot that waits at this socket; the loss of the descriptors in `ours` is not reported.
+
+        When the snapshot resumes, the result is: its new descriptors (the host's, three streams, and for a dry run the
+        entrance to a view), what could not be kept, and the number of threads that libraries would wait for, since a
+        fork does not copy threads.
+        """
         self._children.reap()
         self._openmp.pause()
         threading, random = sys.modules.get("threading"), sys.modules.get("random")
         threads = threading.enumerate() if threading is not None else []
-        lost = ["the thread %s" % thread.name for thread in threads if thread.ident != get_ident()]
+        others = [thread.name for thread in threads if thread.ident != get_ident()]
+        lost = ["the thread %s" % name for name in others if name not in LIBRARY_THREADS]
         numbers = random.getstate() if random is not None and hasattr(random, "getstate") else None
         pythons = python_threads()
         foreign = native_threads(os.getpid(), pythons) > 0
@@ -81,7 +69,7 @@ class Snapshots:
             if pid == 0:
                 woken = self._wait(line, writer, lost, pythons if foreign else -1, {*ours, reader})
                 writer = -1  # the number may be reused by now
-                if woken.entrance is not None:
+                if len(woken[0]) > 4:  # a dry run
                     self._leave_parent(line)
                 if numbers is not None:
                     sys.modules["random"].setstate(numbers)  # a fork changes it
@@ -104,6 +92,31 @@ class Snapshots:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
         return None
 
+    def run_apart(self, line: int, seconds: float, work: Callable[[], bytes]) -> None:
+        """Run something in a forked copy that ends after so many seconds at the latest; its result goes to the line."""
+        self._children.reap()
+        self._openmp.pause()
+        mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, ALL_SIGNALS)
+        try:
+            pid = self._fork()
+            if pid == 0:
+                try:
+                    os.setpgid(0, 0)
+                    signal.signal(signal.SIGINT, signal.SIG_IGN)
+                    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+                    signal.setitimer(signal.ITIMER_REAL, seconds)
+                    _signal.pthread_sigmask(_signal.SIG_SETMASK, [])
+                    release({line}, ())
+                    os.write(line, work())
+                finally:
+                    os._exit(0)
+            self._children.hidden.add(pid)
+        except OSError:
+            pass  # no process or no memory available: the host reads that nothing came
+        finally:
+            close(line)
+            _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
+
     def _wait(self, line: int, clean: int, lost: list[str], pythons: int, ours: Collection[int]) -> Woken:
         """In the snapshot: release the descriptors, close `clean` as a signal, and wait to be woken or ended."""
         try:
@@ -125,7 +138,7 @@ class Snapshots:
                 fds = self._split(line, fds)
             if fds:
                 signal.signal(signal.SIGINT, handler or signal.SIG_DFL)
-                return Woken(fds, lost, max(0, threads))
+                return fds, lost, max(0, threads)
         finally:
             if sys.exc_info()[0] is not None:
                 os._exit(1)  # a snapshot never continues after an error
@@ -204,17 +217,14 @@ def close(fd: int) -> None:
 
 
 class Children:
-    """Hides the snapshots from the functions of `os` that wait for any child."""
+    """Hides the snapshots from the functions of `os` that wait for any child, and takes their places."""
 
     def __init__(self) -> None:
         self.hidden: set[int] = set()
-
-    def install(self) -> None:
-        if waitid is None:
-            return
-        os.wait = lambda: self.waitpid(-1, 0)
-        os.waitpid, os.wait4, os.waitid = self.waitpid, self.wait4, self.waitid
-        os.wait3 = lambda options: self.wait4(-1, options)
+        if waitid is not None:
+            os.wait = lambda: self.waitpid(-1, 0)
+            os.waitpid, os.wait4, os.waitid = self.waitpid, self.wait4, self.waitid
+            os.wait3 = lambda options: self.wait4(-1, options)
 
     def reap(self) -> None:
         """Collect the snapshots that have ended."""
@@ -227,20 +237,17 @@ class Children:
                 self.hidden.discard(pid)
 
     def waitpid(self, pid: int, options: int, /) -> Any:
-        """As os.waitpid."""
         if pid not in ANY_CHILD or not self.hidden:
             return waitpid(pid, options)
         return self._first(options, lambda found: waitpid(found, options | os.WNOHANG), (0, 0))
 
     def wait4(self, pid: int, options: int) -> Any:
-        """As os.wait4."""
         if pid not in ANY_CHILD or not self.hidden:
             return wait4(pid, options)
         nothing = wait4(next(iter(self.hidden)), os.WNOHANG)
         return self._first(options, lambda found: wait4(found, options | os.WNOHANG), (0, 0, nothing[2]))
 
     def waitid(self, kind: Any, pid: int, options: int, /) -> Any:
-        """As os.waitid."""
         if kind != os.P_ALL or not self.hidden:
             return waitid(kind, pid, options)
         return self._first(options, lambda found: waitid(os.P_PID, found, options | os.WNOHANG), None)
@@ -330,7 +337,7 @@ def native_threads(pid: int, pythons: int) -> int:
     for task in tasks:
         try:
             with open(folder + task + "/comm", "rb") as file:
-                count -= file.read().rstrip() in RESTARTED
+                count -= file.read().rstrip() == b"jemalloc_bg_thd"  # its library starts it again
         except OSError:
             continue  # it has just ended; the caller counts again
     return count

@@ -6,12 +6,7 @@ import codecs
 import io
 from _thread import get_ident
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Callable, Optional
-
-    Send = Callable[[str], None]
-    Ask = Callable[..., Optional[str]]
+from .hints import Any, AskUser, Callable
 
 HELD_AT_MOST = 8192  # characters of a line that is not finished
 
@@ -32,7 +27,7 @@ class Output(io.TextIOBase):
     write_through = False
     mode = "w"
 
-    def __init__(self, name: str, fd: int, send: Send) -> None:
+    def __init__(self, name: str, fd: int, send: Callable[[str], None]) -> None:
         self.name = "<%s>" % name
         self.buffer = BinaryOutput(self)
         self._fd, self._send = fd, send
@@ -105,7 +100,7 @@ class Answers(io.RawIOBase):
 
     name = "<stdin>"
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: AskUser) -> None:
         self._ask = ask
         self._rest = b""
 
@@ -126,8 +121,6 @@ class Answers(io.RawIOBase):
 
 
 class BinaryInput(io.BufferedReader):
-    """The bytes side of the input."""
-
     def close(self) -> None:
         """Does nothing: `exit()` closes sys.stdin, which later blocks still need."""
 
@@ -137,21 +130,21 @@ class Input(io.TextIOWrapper):
 
     mode = "r"
 
-    def __init__(self, ask: Ask) -> None:
+    def __init__(self, ask: AskUser) -> None:
         super().__init__(BinaryInput(Answers(ask)), encoding="utf-8", errors="surrogatepass", newline="\n")
 
     def close(self) -> None:
         """Does nothing, like the bytes side."""
 
 
-def make_input(ask: Ask, name: str = "input", default: str = "", password: bool = False) -> Callable[..., str]:
+def make_input(ask: AskUser, name: str = "input", default: str = "", password: bool = False) -> Callable[..., str]:
     """A replacement for the built-in input(), or for getpass.getpass()."""
 
     def read(prompt: object = default, *_: object, **__: object) -> str:
         """Read a line from the user; EOFError if no answer is possible."""
         answer = ask(str(prompt), password)
         if answer is None:
-            raise EOFError("%s() found nobody to ask" % name)
+            raise EOFError("%s() needs a user to ask, and there is none" % name)
         return answer
 
     read.__name__ = read.__qualname__ = name

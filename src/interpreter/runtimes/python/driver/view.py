@@ -14,11 +14,8 @@ import json
 import os
 import stat
 
-from .descriptors import A_PATH, by_number, open_descriptors, replace, working_directory
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any, Collection, Iterator
+from .descriptors import A_PATH, by_number, each_open, replace, working_directory
+from .hints import Any, Collection, Iterator
 
 NEW_MOUNTS, NEW_USER = 0x00020000, 0x10000000
 SLAVE, BIND, RECURSIVE = 1 << 19, 1 << 12, 1 << 14
@@ -41,13 +38,7 @@ libc.mmap.restype = ctypes.c_void_p
 libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
 
 
-class NoView(Exception):
-    """The view is not possible; the text is for the user."""
-
-
 class View:
-    """The view that this process is in."""
-
     def __init__(self, plan: dict[str, Any]) -> None:
         self._plan = plan
         self._mounted: list[str] = []
@@ -107,13 +98,13 @@ class View:
             self.layers[root["path"]] = os.path.join(base, root["name"], "upper")
             return
         if root["needed"]:
-            raise failure or NoView("there is no place for what is written")
+            raise failure or OSError(errno.ENOSPC, "there is no place to write to", root["path"])
 
     def leave(self) -> list[str]:
         """Return to the real file system, where the host has applied the changes; descriptions of what is lost."""
         folder, roots = working_directory() or "/", list(self.layers)
         opened = {fd: path for fd, path in open_paths(()).items() if path is not None and is_below(path, roots)}
-        lost = ["the memory map of %s" % path for _, _, _, path in shared_memory() if is_below(path, roots)]
+        lost = ["the memory-mapped file %s" % path for _, _, _, path in shared_memory() if is_below(path, roots)]
         _socket.getaddrinfo = self._resolve
         before = raise_capabilities()
         try:
@@ -168,12 +159,10 @@ def enter(line: int, ours: Collection[int]) -> View | None:
             view = View(json.loads(lines.readline()))
         try:
             listener = view.enter({*ours, line})
-        except (OSError, NoView) as error:
-            reason = str(error)
-            if isinstance(error, OSError) and error.filename == "namespaces":
-                reason = "this system lets no user have namespaces of their own (%s)" % error.strerror
-            elif isinstance(error, OSError):
-                reason = "%s (%s)" % (error.strerror, error.filename)
+        except OSError as error:
+            reason = "%s (%s)" % (error.strerror, error.filename)
+            if error.filename == "namespaces":
+                reason = "this system does not allow user namespaces (%s)" % error.strerror
             socket.sendall(json.dumps({"event": "entered", "failed": reason}).encode() + b"\n")
             return None
         place = os.stat("/proc/self/ns/mnt").st_ino
@@ -219,14 +208,6 @@ def writable_mounts() -> list[str]:
     return found
 
 
-class Attributes(ctypes.Structure):
-    _fields_ = [(name, ctypes.c_uint64) for name in ("set", "clear", "propagation", "user_namespace")]
-
-
-class Program(ctypes.Structure):
-    _fields_ = [("length", ctypes.c_ushort), ("filter", ctypes.c_void_p)]
-
-
 def checked(result: int, what: str) -> int:
     if result < 0:
         number = ctypes.get_errno()
@@ -241,7 +222,8 @@ def mount(source: str, target: str, kind: str | None, flags: int, options: str |
 
 def set_writable(target: str, writable: bool, below: bool = False) -> None:
     """Close a mount to writing, or open it again."""
-    attributes = Attributes(0 if writable else READ_ONLY, READ_ONLY if writable else 0, 0, 0)
+    to_set, to_clear = (0, READ_ONLY) if writable else (READ_ONLY, 0)
+    attributes = (ctypes.c_uint64 * 4)(to_set, to_clear, 0, 0)  # and propagation, and a user namespace
     flags, size = ALL_BELOW if below else 0, ctypes.c_size_t(ctypes.sizeof(attributes))
     path = os.fsencode(target)
     checked(libc.syscall(MOUNT_SETATTR, HERE, path, flags, ctypes.byref(attributes), size), "remount " + target)
@@ -270,7 +252,7 @@ def unshare_mounts() -> bool:
 def install_filter(code: bytes, machine: str) -> int | None:
     """Filter system calls; the descriptor that asks about them, or None if an earlier filter has it."""
     buffer = ctypes.create_string_buffer(code, len(code))
-    program = Program(len(code) // 8, ctypes.cast(buffer, ctypes.c_void_p))
+    program = (ctypes.c_uint64 * 2)(len(code) // 8, ctypes.addressof(buffer))
     result = libc.syscall(SECCOMP[machine], SET_MODE_FILTER, NEW_LISTENER, ctypes.byref(program))
     if result < 0 and ctypes.get_errno() == errno.EBUSY:
         return None
@@ -309,12 +291,8 @@ def raise_capabilities() -> int:
 def open_paths(ours: Collection[int]) -> dict[int, str | None]:
     """The open files and folders with their paths; None for one without a name."""
     found: dict[int, str | None] = {}
-    for fd in open_descriptors():
-        try:
-            facts = os.fstat(fd)
-        except OSError:
-            continue  # that of the listing, closed by now
-        if fd not in ours and stat.S_IFMT(facts.st_mode) in (stat.S_IFREG, stat.S_IFDIR):
+    for fd, kind, facts in each_open(ours):
+        if kind in (stat.S_IFREG, stat.S_IFDIR):
             path = os.readlink(by_number(fd))
             try:
                 found[fd] = path if os.path.samestat(os.stat(path), facts) else None
@@ -400,4 +378,5 @@ def make_memory_private() -> list[str]:
             libc.mmap(start, end - start, kind | READ | WRITE, PRIVATE | FIXED | ANONYMOUS, -1, 0)
             for at, piece in pieces.items():
                 ctypes.memmove(at, piece, len(piece))
-    return ["the memory map of %s" % path for _, _, _, path in found]
+    # Semaphores belong to locks of libraries: nothing that anyone would miss.
+    return ["the memory-mapped file %s" % path for _, _, _, path in found if not path.startswith("/dev/shm/sem.")]

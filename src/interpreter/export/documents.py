@@ -1,0 +1,328 @@
+"""The conversation as a document: Markdown with its pictures in files beside it, or one HTML page.
+
+The page has code in colours and figures inside, and loads nothing from anywhere. What code displayed as HTML is in
+frames that cannot reach the page; everything else is escaped.
+"""
+
+from __future__ import annotations
+
+import base64
+import mimetypes
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import escape, unescape
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from interpreter.export import Conversation, Document, pictures_folder
+from interpreter.host.files import read_bytes
+from interpreter.messages import Message
+from interpreter.runtimes import Registry
+from interpreter.session.journal.reader import Block, Entry, Said, Shown, ToolCall
+
+IMAGE_FORMATS = {"base64": "image/png", "base64.png": "image/png", "base64.jpeg": "image/jpeg"}
+SVG = "image/svg+xml"
+
+_OBJECT = re.compile(r"<[\w.]+(?: object)?(?: at 0x[0-9a-fA-F]+)?>|<Figure size .*>|<Figure.*Axes>")
+_STYLE = re.compile(r"<(style|script)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
+_TAG = re.compile(r"<[^>]*>")
+_SHAPE = re.compile(r"\[?\d+ rows [x×] \d+ columns\]?")
+
+
+# -- what a block put out, in the forms that a document can hold -------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Text:
+    """What was printed, or the text form of a display of this MIME type."""
+
+    text: str
+    mime: str = ""
+
+
+@dataclass(frozen=True)
+class Picture:
+    """An image file."""
+
+    mime: str
+    content: bytes
+
+    @property
+    def data(self) -> str:
+        """SVG as its source, others in base64."""
+        return self.content.decode("utf-8", "replace") if self.mime == SVG else base64.b64encode(self.content).decode()
+
+
+@dataclass(frozen=True)
+class Page:
+    """HTML that code displayed."""
+
+    html: str
+
+
+Output = Text | Picture | Page
+
+
+def outputs_of(messages: Sequence[Message], richest: bool = True) -> list[Output]:
+    """All outputs in order; unless told otherwise, without the text form that stood before a richer one."""
+    found: list[Output] = []
+    for message in messages:
+        for output in _read(message):
+            before = found[-1] if found else None
+            if richest and not isinstance(output, Text) and isinstance(before, Text) and not before.mime:
+                found[-1:] = _shortened(before, output)
+            found.append(output)
+    return found
+
+
+def _read(message: Message) -> Iterator[Output]:
+    content, form, mime = message.get("content"), message.get("format", ""), message.get("mime", "")
+    if not isinstance(content, str) or not content:
+        return
+    match message.get("type"):
+        case "image":
+            yield (picture(message) if form != "path" else None) or Text(content)
+        case "code":
+            yield Page(content) if form == "html" else Text(content, "application/javascript")
+        case "console" if mime == SVG:
+            yield Picture(SVG, content.encode("utf-8", "replace"))
+        case "console":
+            yield Text(content, mime)
+
+
+def picture(message: Message) -> Picture | None:
+    """The image of a message; None if there is none, it is only described, or cannot be read."""
+    content, form = str(message.get("content", "")), message.get("format", "")
+    if message.get("type") != "image":
+        return None
+    try:
+        if form == "path":
+            return Picture(mimetypes.guess_type(content)[0] or "image/png", read_bytes(content))
+        data = base64.b64decode(content, validate=True)
+    except (OSError, ValueError):
+        return None
+    return Picture(IMAGE_FORMATS[form], data) if form in IMAGE_FORMATS else None
+
+
+def _shortened(printed: Text, richer: Output) -> list[Output]:
+    """What was printed, without the text form of the display that follows."""
+    lines = printed.text.rstrip("\n").split("\n")
+    if _OBJECT.fullmatch(lines[-1].strip()):
+        lines = lines[:-1]
+    elif isinstance(richer, Page):
+        # The last lines go if they say exactly the words of the table.
+        words = _SHAPE.sub("", unescape(_TAG.sub(" ", _STYLE.sub(" ", richer.html)))).split()
+        kept, said = list(lines), list[str]()
+        while kept and len(said) < len(words):
+            said = _SHAPE.sub("", kept.pop()).split() + said
+        lines = kept if words and said == words else lines
+    rest = "\n".join(lines)
+    return [Text(rest + "\n")] if rest.strip() else []
+
+
+# -- Markdown ----------------------------------------------------------------------------------------------------------
+
+_DECIDED = {"declined": "You said no to this block", "denied": "This block was not allowed to run"}
+_ENDED = {
+    "interrupted": "This block was interrupted",
+    "timed_out": "This block took too long and was stopped",
+    "died": "This block crashed its session",
+    "background": "This block continued in the background",
+}
+_EXTENSIONS = {"image/jpeg": ".jpg", "image/svg+xml": ".svg", "image/gif": ".gif", "image/webp": ".webp"}
+
+
+def markdown(conversation: Conversation) -> Document:
+    """The document, with its pictures for the folder beside it."""
+    folder = pictures_folder(conversation.path).name
+    writing = _Writing(folder)
+    writing.add(f"# {conversation.title}")
+    for entry in conversation.entries:
+        match entry:
+            case Said(role="user"):
+                writing.add(quoted(entry.text))
+            case Said():
+                writing.add(entry.text)
+            case Shown(message=message):
+                if (image := picture(message)) is not None:
+                    writing.add_picture(image)
+                else:
+                    writing.add(quoted(str(message.get("content", ""))))
+            case Block():
+                writing.add(fenced(entry.code, conversation.registry.canonical(entry.language)))
+                if entry.ran:
+                    writing.add_outputs(entry)
+                if reason := why_not(entry):
+                    writing.add(f"*{reason}.*")
+            case ToolCall():
+                writing.add(fenced(str(entry), ""))
+                writing.add_outputs(entry)
+    notes = [f"Its images are in {folder}/."] if writing.pictures else []
+    return Document("\n\n".join(writing.parts) + "\n", writing.pictures, notes)
+
+
+class _Writing:
+    """The parts of the text so far, and the pictures that it refers to by name in one folder."""
+
+    def __init__(self, folder: str) -> None:
+        self.parts: list[str] = []
+        self.pictures: dict[str, bytes] = {}
+        self._folder = folder
+
+    def add(self, part: str) -> None:
+        if part.strip():
+            self.parts.append(part.strip("\n"))
+
+    def add_picture(self, image: Picture) -> None:
+        number = len(self.pictures) + 1
+        name = f"figure-{number}{_EXTENSIONS.get(image.mime, '.png')}"
+        self.pictures[name] = image.content
+        self.add(f"![Figure {number}]({quote(self._folder)}/{name})")
+
+    def add_outputs(self, of: Block | ToolCall) -> None:
+        outputs = outputs_of(of.outputs, richest=False)
+        printed = any(isinstance(output, Text) for output in outputs)
+        for output in outputs:
+            match output:
+                case Picture():
+                    self.add_picture(output)
+                case Page(html=html) if not printed:
+                    self.add(fenced(html, "html"))
+                case Text(text=text, mime="text/markdown" | "text/latex"):
+                    self.add(text)
+                case Text(text=text) if text.strip():
+                    self.add(fenced(text, "text"))
+
+
+def why_not(block: Block) -> str:
+    """Why the block did not run to its end; empty if it did."""
+    if not block.ran:
+        return _DECIDED.get(block.decision, "This block was not run")
+    if block.ended in _ENDED:
+        return _ENDED[block.ended]
+    return "" if block.succeeded else "This block failed"
+
+
+def fenced(text: str, language: str) -> str:
+    """A fenced block, whatever fences the text itself has."""
+    longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
+    fence = "`" * (longest + 1)
+    return f"{fence}{language}\n{text.rstrip()}\n{fence}"
+
+
+def quoted(text: str) -> str:
+    return "\n".join(f"> {line}".rstrip() for line in text.splitlines())
+
+
+# -- HTML --------------------------------------------------------------------------------------------------------------
+
+_POLICY = "default-src 'none'; img-src data:; font-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+_LIGHT, _DARK = "friendly", "github-dark"
+_ROW_HEIGHT, _LEAST_HEIGHT, _MOST_HEIGHT = 30, 140, 640
+
+
+def page(conversation: Conversation) -> Document:
+    writer, title = _Writer(conversation.registry), escape(conversation.title)
+    body = "\n".join(writer.entry(entry) for entry in conversation.entries)
+    return Document(
+        '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{title}</title>\n<style>\n{_template('page.css')}{writer.style}</style>\n</head>\n"
+        f"<body>\n<h1>{title}</h1>\n{body}\n</body>\n</html>\n"
+    )
+
+
+class _Writer:
+    """Turns entries into HTML with one Markdown reader and one highlighter."""
+
+    def __init__(self, registry: Registry) -> None:
+        from markdown_it import MarkdownIt
+        from pygments.formatters import HtmlFormatter
+
+        self._registry = registry
+        # Without raw HTML; pictures from elsewhere become links.
+        self._markdown: Any = MarkdownIt("commonmark", {"html": False}).enable("table").enable("strikethrough")
+        self._markdown.add_render_rule("image", _image)
+        make: Any = HtmlFormatter
+        self._formatter = make(nowrap=True)
+        light, dark = (make(style=name).get_style_defs(".code") for name in (_LIGHT, _DARK))
+        plain = ".code { background: none; }"
+        self.style = f"{light}\n{plain}\n@media (prefers-color-scheme: dark) {{\n{dark}\n{plain}\n}}\n"
+        self._figures = 0
+
+    def entry(self, entry: Entry) -> str:
+        match entry:
+            case Said(role="user"):
+                return f'<section class="you">{escape(entry.text)}</section>'
+            case Said():
+                return f'<section class="prose">{self._markdown.render(entry.text)}</section>'
+            case Shown(message=message):
+                if (image := picture(message)) is not None:
+                    return self._figure(image)
+                return f'<section class="you">{escape(str(message.get("content", "")))}</section>'
+            case Block():
+                return self._block(entry)
+            case ToolCall():
+                code = f'<pre class="code"><code>{escape(str(entry))}</code></pre>'
+                return f'<section class="block">{code}{self._outputs(entry)}</section>'
+
+    def _block(self, block: Block) -> str:
+        from pygments import highlight
+        from pygments.lexers import get_lexer_by_name
+        from pygments.util import ClassNotFound
+
+        told = f'<span class="bad">{escape(reason)}</span>' if (reason := why_not(block)) else ""
+        language = self._registry.describe(block.language)
+        try:
+            lexer = get_lexer_by_name(language.lexer or language.name.lower() or "text", stripnl=False)
+            code = str(highlight(block.code, lexer, self._formatter)).rstrip("\n")
+        except ClassNotFound:
+            code = escape(block.code)
+        return (
+            f'<section class="block"><header><span>{escape(language.name.lower())}</span>{told}</header>'
+            f'<pre class="code"><code>{code}</code></pre>'
+            f"{self._outputs(block) if block.ran else ''}</section>"
+        )
+
+    def _outputs(self, of: Block | ToolCall) -> str:
+        return "".join(f'<div class="out">{self._output(output)}</div>' for output in outputs_of(of.outputs))
+
+    def _output(self, output: Output) -> str:
+        match output:
+            case Picture():
+                return self._figure(output)
+            case Page(html=html):
+                return _frame(html)
+            case Text(text=text, mime="text/markdown"):
+                return f'<div class="prose">{self._markdown.render(text)}</div>'
+            case Text(text=text):
+                return f"<pre>{escape(text.rstrip())}</pre>"
+
+    def _figure(self, image: Picture) -> str:
+        self._figures += 1
+        source = f"data:{image.mime};base64,{base64.b64encode(image.content).decode()}"
+        return f'<figure><img src="{escape(source)}" alt="Figure {self._figures}"></figure>'
+
+
+def _frame(html: str) -> str:
+    """A page within the page: it may run its own scripts, but reach neither this page nor the network."""
+    rows = len(re.findall(r"<tr\b", html, re.IGNORECASE))
+    lively = re.search(r"<(?:script|svg|canvas|img|iframe)\b", html, re.IGNORECASE)
+    height = _MOST_HEIGHT if lively else min(max(rows * _ROW_HEIGHT + 40, _LEAST_HEIGHT), _MOST_HEIGHT)
+    inside = f"<!doctype html><style>{_template('frame.css')}</style>{html}"
+    return f'<iframe sandbox="allow-scripts" style="height: {height}px" srcdoc="{escape(inside)}"></iframe>'
+
+
+def _image(self: Any, tokens: Sequence[Any], index: int, options: Any, env: Any) -> str:
+    token = tokens[index]
+    source, words = str(token.attrGet("src") or ""), escape(token.content or "image")
+    if source.startswith("data:image/"):
+        return f'<img src="{escape(source)}" alt="{words}">'
+    return f'<a href="{escape(source)}">{words}</a>'
+
+
+def _template(name: str) -> str:
+    return (Path(__file__).parent / "templates" / name).read_text(encoding="utf-8")

@@ -1,0 +1,182 @@
+"""Conversations in a Jupyter notebook: text, figures and tables inline, questions in the notebook's input box."""
+
+from __future__ import annotations
+
+import base64
+import getpass
+import html
+import sys
+import time
+from collections.abc import Generator, Iterator
+from html.parser import HTMLParser
+from typing import TYPE_CHECKING, Any
+
+from IPython.display import HTML, DisplayHandle, Image, Markdown, display
+
+from interpreter.console_text import OUTPUT, PROSE, visible, visible_line
+from interpreter.session import ANSWER, APPROVE, REFUSE, Answer, Event, Question
+from interpreter.sigint import Guarded, call_user_code
+
+if TYPE_CHECKING:
+    from interpreter.api import OpenInterpreter
+    from interpreter.messages import Chunk
+
+QUESTION = "Run this code? (y/n, or say what to change) "
+_REFRESH = 0.1  # seconds between two updates of a text that grows
+_YES = ("y", "yes")
+_TABLE_TAGS = frozenset("div style table caption colgroup col thead tbody tfoot tr th td p br b i em strong".split())
+_TABLE_ATTRIBUTES = frozenset("class border style scope scoped colspan rowspan align valign id halign".split())
+
+
+def show_chat(interpreter: OpenInterpreter, message: Any = None) -> Iterator[Chunk]:
+    """Show the answer to a message as it comes; without one, ask for messages until an empty one."""
+    if message is not None:
+        yield from _guarded(interpreter, interpreter.respond(message))
+        return
+    while (said := input("> ").strip()) not in ("", "exit", "quit"):
+        yield from _guarded(interpreter, interpreter.respond(said))
+
+
+def show_events(interpreter: OpenInterpreter | None, events: Iterator[Event]) -> Iterator[Chunk]:
+    """Show the events of a block while they pass."""
+    if interpreter is None:
+        from interpreter.api import OpenInterpreter
+
+        interpreter = OpenInterpreter()
+    yield from _guarded(interpreter, events)
+
+
+def show_message(interpreter: OpenInterpreter, markdown: str) -> None:
+    display(Markdown(markdown))
+
+
+def _guarded(interpreter: OpenInterpreter, events: Iterator[Event]) -> Iterator[Chunk]:
+    """Show the events; interrupting the cell interrupts the turn, whose end is shown and recorded."""
+    return Guarded(_show(interpreter, events), interpreter.cancel)
+
+
+def _show(interpreter: OpenInterpreter, events: Iterator[Event]) -> Generator[Chunk]:
+    questions, cell = interpreter.session.questions, _Cell(interpreter.verbose)
+    with questions.answerable(("text", "password", "call"), _answer_now):
+        for event in events:
+            chunk = event.chunk
+            if chunk is None:
+                continue
+            cell.show(chunk)
+            question = questions.find(chunk["question"]) if "question" in chunk else None
+            if question is not None and question.is_open and question.kind not in ("text", "password"):
+                answer = _approve(chunk) if question.kind == "block" else _answer_now(question)
+                if question.is_open:  # another front end may have answered meanwhile
+                    interpreter.session.answer(question.id, answer)
+            yield chunk
+
+
+def _approve(chunk: Chunk) -> Answer:
+    """Ask about a block, below what it would do."""
+    findings = [str(finding.get("message", finding)) for finding in chunk.get("findings", ())]
+    for line in [*chunk.get("effects", ()), chunk.get("reason"), *findings, *chunk.get("widening", ())]:
+        if line:
+            print(visible(str(line)))
+    typed = call_user_code(input, QUESTION).strip()
+    if typed.lower() in _YES:
+        return Answer(APPROVE)
+    return Answer(REFUSE, None if typed.lower() in ("", "n", "no") else typed)
+
+
+def _answer_now(question: Question) -> Answer:
+    """The answer to something that code asks: for input, or whether it may call a tool."""
+    prompt = visible(question.subject.prompt)
+    if question.kind == "call":
+        typed = call_user_code(input, f"{prompt} (y/n) ")
+        return Answer(APPROVE if typed.strip().lower() in _YES else REFUSE)
+    return Answer(ANSWER, call_user_code(getpass.getpass if question.kind == "password" else input, prompt))
+
+
+class _Cell:
+    """The output of the cell: one text at a time grows, everything else is added below."""
+
+    def __init__(self, verbose: bool) -> None:
+        self._types = ("message", "code", "reasoning") if verbose else ("message", "code")
+        self._text = ""
+        self._handle: DisplayHandle | None = None
+        self._updated = 0.0
+
+    def show(self, chunk: Chunk) -> None:
+        """Show a chunk; text of the model at most every tenth of a second, and at its end."""
+        kind, content = chunk["type"], chunk.get("content")
+        if chunk.get("start") or chunk.get("end"):
+            self._refresh(chunk)
+            self._text, self._handle = "", None
+        elif chunk["role"] == "assistant" and kind in self._types:
+            self._text += str(content)
+            if time.monotonic() - self._updated > _REFRESH:
+                self._refresh(chunk)
+        elif kind == "console" and chunk.get("format") == "output" and "also" not in chunk:
+            sys.stdout.write(visible(str(content), OUTPUT))
+            sys.stdout.flush()
+        elif kind == "image" and str(chunk.get("format", "")).startswith("base64"):
+            display(Image(data=base64.b64decode(str(content))))
+        elif kind == "code" and chunk["role"] == "computer":
+            display(_rich(str(chunk.get("format")), str(content)))
+        elif kind == "status" and chunk.get("format") == "notice" and isinstance(content, dict):
+            print(visible(str(content["text"])))
+
+    def _refresh(self, chunk: Chunk) -> None:
+        if not self._text.strip():
+            return
+        text = visible(self._text, "" if chunk["type"] == "code" else PROSE)
+        if chunk["type"] == "code":
+            fence = "`" * (3 + text.count("```"))
+            text = f"{fence}{visible_line(chunk.get('format', ''))}\n{text}\n{fence}"
+        if self._handle is None:
+            self._handle = display(Markdown(text), display_id=True)
+        else:
+            self._handle.update(Markdown(text))
+        self._updated = time.monotonic()
+
+
+def _rich(language: str, content: str) -> Any:
+    """What code displays. A script in it could act as the notebook does, so that it gets its own origin."""
+    if language == "markdown":
+        return Markdown(content)
+    if language == "html" and _is_table(content):
+        return HTML(content)
+    if language in ("html", "svg"):
+        frame = f'<iframe sandbox="allow-scripts" srcdoc="{html.escape(content)}" width="100%" height="450"></iframe>'
+        return HTML(frame)
+    return Markdown(f"```{language}\n{content}\n```")
+
+
+def _is_table(content: str) -> bool:
+    """Whether HTML is nothing but a table, as pandas makes them: no script, no handler, no address."""
+    checker = _TableChecker()
+    checker.feed(content)
+    checker.close()
+    return checker.is_plain
+
+
+class _TableChecker(HTMLParser):
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_plain = True
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        names = {name for name, _ in attrs}
+        styles = [value or "" for name, value in attrs if name == "style"]
+        self.is_plain &= tag in _TABLE_TAGS and names <= _TABLE_ATTRIBUTES and not any(map(_loads, styles))
+
+    def handle_data(self, data: str) -> None:
+        self.is_plain &= not _loads(data)
+
+    def handle_decl(self, decl: str) -> None:
+        self.is_plain = False
+
+    def handle_pi(self, data: str) -> None:
+        self.is_plain = False
+
+    def unknown_decl(self, data: str) -> None:
+        self.is_plain = False
+
+
+def _loads(style: str) -> bool:
+    return any(word in style.lower() for word in ("url(", "@import", "expression(", "\\"))

@@ -1,0 +1,519 @@
+"""%show: a value of a live runtime. A table can be sorted, filtered, searched, summed up, exported and copied.
+
+The value stays where it is, and as it is: the runtime sends the rows on the screen, and nothing more.
+"""
+
+from __future__ import annotations
+
+import base64
+import os
+import re
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from interpreter.app import result_of
+from interpreter.app.exports import export_table
+from interpreter.console_text import OUTPUT, visible, visible_line
+from interpreter.errors import ComputerError, InterpreterError, UsageError
+from interpreter.frontends.terminal.render.ansi import cells, clip
+from interpreter.frontends.terminal.tty import prompt_toolkit_options
+from interpreter.runtimes.block import display_chunks
+from interpreter.runtimes.state import File, Picture, Table, Text, Value, View, Window
+
+if TYPE_CHECKING:
+    from prompt_toolkit.formatted_text import StyleAndTextTuples
+    from prompt_toolkit.key_binding import KeyPressEvent
+
+    from interpreter.api import OpenInterpreter
+    from interpreter.frontends.terminal.terminal import Terminal
+
+WIDEST = 40  # cells of one column, if others want room too
+GAP = "  "
+AT_ONCE = 30  # columns that are fetched
+AT_ONCE_ROWS = 500
+_WAIT = 0.05  # seconds before the footer says that it is working
+_LARGEST_COPY = 5_000_000
+_LARGEST_COPY_BY_TERMINAL = 70_000  # bytes; terminals ignore more
+_TABLE_KEYS = "s sort  f filter  / search  i statistics  e export  c copy  r reset  q leave"
+_TEXT_KEYS = "q leave"
+_ASKED = {
+    "f": ("filter", "Filter: "),
+    "/": ("find", "Search: "),
+    "e": ("export", "Export to (.csv, .xlsx, .parquet): "),
+}
+_MOVES = {  # keys -> how far they move: lines, pages, all the way, to the right
+    "up k": (-1, 0, 0, 0),
+    "down j": (1, 0, 0, 0),
+    "pageup b": (0, -1, 0, 0),
+    "pagedown space": (0, 1, 0, 0),
+    "home g": (0, 0, -1, 0),
+    "end G": (0, 0, 1, 0),
+    "left h": (0, 0, 0, -1),
+    "right l": (0, 0, 0, 1),
+}
+_NAME = re.compile(r"(?:(?P<language>\w+):)?(?P<name>\S.*)", re.DOTALL)
+_OPTION = re.compile(r"(?:^|\s)(?:(sort|filter|find|columns|rows|stats|export)=(?!=)|(stats|copy)\s*$)")
+_DIRECTION = re.compile(r"\s+(asc|desc)(?:ending)?$", re.IGNORECASE)
+
+
+# -- the command ---------------------------------------------------------------------------------------------------
+
+
+class Source:
+    """A value in a runtime, to look at again and again."""
+
+    def __init__(self, interpreter: OpenInterpreter, language: str, name: str) -> None:
+        self._interpreter, self._language, self.name = interpreter, language, name
+
+    def look(self, rows: Window, columns: Window, view: View, again: bool = False) -> Value:
+        asked = None if view == View() else view
+        return self._interpreter.computer.look(self._language, self.name, rows, columns, asked, again)
+
+    def table(self, rows: Window, columns: Window, view: View, again: bool = False) -> Table:
+        found = self.look(rows, columns, view, again)
+        return found if isinstance(found, Table) else Table("", 0, 0)
+
+    def file(self, view: View, form: str) -> File:
+        found = self.look((0, 0), (0, 0), replace(view, export=form, stats=None))
+        if not isinstance(found, File):
+            raise UsageError("The session sent no file.")
+        return found
+
+    def stop(self) -> None:
+        self._interpreter.computer.runtimes.runtime(self._language).stop_looking()
+
+    def export(self, view: View, path: str) -> str:
+        rows = 0
+
+        def fetch(form: str) -> bytes:
+            nonlocal rows
+            file = self.file(view, form)
+            rows = file.rows
+            return file.data
+
+        written = result_of(export_table(self._interpreter, path, fetch))
+        return f"Wrote {_counted(rows, 'row')} to {written}."
+
+    def copied(self, terminal: Terminal, view: View) -> str:
+        file = self.file(view, "tsv")
+        return f"{copy(terminal, file.data.decode('utf-8', 'replace'))} {_counted(file.rows, 'row')}."
+
+
+def show(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    argument, options = parsed(argument)
+    match = _NAME.fullmatch(argument)
+    if match is None:
+        raise UsageError("Say what to show, for example %show df. %vars lists the variables.")
+    language, name = match["language"], match["name"]
+    if language is None or interpreter.computer.get_language(language) is None:
+        language, name = _language_of(interpreter, argument), argument
+    view, source = view_of(options), Source(interpreter, language, name)
+    if "export" in options:
+        terminal.display.line(source.export(view, options["export"]))
+    if "copy" in options:
+        terminal.display.line(source.copied(terminal, view))
+    if options.keys() & {"export", "copy"}:
+        return
+    wanted = _number(options["rows"]) if "rows" in options else None
+    _, lines = terminal.tty.size()
+    try:
+        value = source.look((0, wanted or max(lines, 24)), (0, AT_ONCE), view)
+    except KeyboardInterrupt:
+        terminal.tty.write("\n")  # the terminal has shown ^C
+        raise UsageError("Stopped.") from None
+    if isinstance(value, Picture):
+        terminal.follow(interpreter)
+        for chunk in display_chunks(value.data):
+            terminal.display.show({**chunk, "role": "computer"})
+        terminal.display.finish()
+    elif isinstance(value, Table):
+        show_table(terminal, source, value, view, at_once=wanted is not None or view.stats is not None)
+    elif isinstance(value, Text):
+        show_text(terminal, f"{name} ({value.type})", value.text)
+
+
+def parsed(text: str) -> tuple[str, dict[str, str]]:
+    """`df sort=total desc filter=region == "EU"` as the name and the options; the value of one ends before the next."""
+    found = list(_OPTION.finditer(text))
+    options: dict[str, str] = {}
+    for option, end in zip(found, [*(each.start() for each in found[1:]), len(text)], strict=False):
+        value = text[option.end() : end].strip()
+        if value[:1] in ("'", '"') and value.endswith(value[0]) and value.count(value[0]) == 2:
+            value = value[1:-1]
+        options[option[1] or option[2]] = value
+    name = text[: found[0].start()].strip() if found else text
+    if stray := re.search(r"\s(\w+)=(?!=)", name):
+        raise UsageError(f"There is no option {stray[1]}= here. %help show lists the options.")
+    return name, options
+
+
+def view_of(options: dict[str, str]) -> View:
+    sort, descending = options.get("sort", ""), False
+    if direction := _DIRECTION.search(sort):
+        sort, descending = sort[: direction.start()], direction[1].lower() == "desc"
+    columns = tuple(name.strip() for name in options.get("columns", "").split(",") if name.strip())
+    return View(sort, descending, options.get("filter", ""), options.get("find", ""), columns, options.get("stats"))
+
+
+def _number(text: str) -> int:
+    if not text.isdigit() or not 1 <= int(text) <= AT_ONCE_ROWS:
+        raise UsageError(f"rows= takes a number from 1 to {AT_ONCE_ROWS}.")
+    return int(text)
+
+
+def _language_of(interpreter: OpenInterpreter, name: str) -> str:
+    """The first language that knows the name. If none does, the first of all, whose error says so."""
+    first = re.match(r"\$?([\w$]+)", name)
+    names = [language.name for language in interpreter.computer.languages]
+    try:
+        found = interpreter.computer.variables() if first else {}
+    except InterpreterError:
+        found = {}
+    known = [each for each in names if any(first and row.name == first[1] for row in found.get(each, ()))]
+    return next(iter(known or names), "")
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def copy(terminal: Terminal, text: str) -> str:
+    """Put a text on the clipboard: of this machine, or through the terminal of the machine that the user sits at."""
+    from interpreter.computer_api.platforms import open_clipboard
+
+    if len(text) > _LARGEST_COPY:
+        raise UsageError("That is too much for the clipboard. Filter it, or export it to a file.")
+    text, is_remote = visible(text, OUTPUT), bool(os.environ.get("SSH_CONNECTION") or os.environ.get("SSH_TTY"))
+    if not is_remote:
+        try:
+            open_clipboard().put_text(text)
+        except (ComputerError, OSError):
+            pass  # no display, or no program for its clipboard
+        else:
+            return "Copied"
+    data = text.encode("utf-8", "replace")
+    if terminal.plain or len(data) > _LARGEST_COPY_BY_TERMINAL:
+        why = "There is no clipboard here" if terminal.plain else "That is too much for this clipboard"
+        raise UsageError(f"{why}. export=table.csv writes a file instead.")
+    terminal.tty.write(f"\x1b]52;c;{base64.b64encode(data).decode()}\x07")
+    return "Sent to the clipboard of your terminal:"
+
+
+# -- a table as text -----------------------------------------------------------------------------------------------
+
+
+def drawn(table: Table, width: int) -> tuple[list[str], list[tuple[int, int]]]:
+    """The lines of a part of a table, the first one its header, and where in it the columns that fit are.
+
+    Numbers are aligned to the right. The labels of the rows are always at the left.
+    """
+    index = column_texts(["", *table.index], right=False, widest=max(8, width // 3))
+    grid = [[label] for label in index]
+    room, start = width - cells(index[0]), len(index[0])
+    places: list[tuple[int, int]] = []
+    for name, values, numeric in zip(table.header, table.cells, table.numeric, strict=True):
+        if room < len(GAP) + 4 and places:
+            break
+        column = column_texts([name, *values], numeric, min(WIDEST, max(1, room - len(GAP))))
+        if cells(column[0]) + len(GAP) > room and places:
+            break
+        room -= cells(column[0]) + len(GAP)
+        for row, cell in zip(grid, column, strict=True):
+            row.append(cell)
+        places.append((start + len(GAP), start + len(GAP) + len(column[0])))
+        start = places[-1][1]
+    return [GAP.join(row).rstrip() for row in grid], places
+
+
+def column_texts(texts: Sequence[str], right: bool, widest: int) -> list[str]:
+    shown = [visible_line(text, OUTPUT) for text in texts]
+    width = min(widest, max(map(cells, shown)))
+    cut = [text if cells(text) <= width else clip(text, width - 1) + "…" for text in shown]
+    return [" " * (width - cells(text)) + text if right else text + " " * (width - cells(text)) for text in cut]
+
+
+def show_table(terminal: Terminal, source: Source, first: Table, view: View, at_once: bool) -> None:
+    """All of a small table, a view of a large one; its beginning if no keys can be read."""
+    columns, lines = terminal.tty.size()
+    rows, places = drawn(first, columns - 1)
+    fits = at_once or (first.rows <= lines - 4 and len(places) == first.columns)
+    matching = [f"{first.rows:,} of {first.total:,} rows match"] if first.rows != first.total else []
+    more = [(first.rows - len(first.index), "more row"), (first.columns - len(places), "more column")]
+    notes = [*matching, *(_counted(count, what) for count, what in more if count > 0)]
+    size = f"{first.total:,} × {first.columns:,}" if view.stats is None else "statistics"
+    title = f"{source.name} ({first.type}, {size})"
+    pager = TableView(terminal, source, title, first, view)
+    _show(terminal, pager, ": ".join([title, *([", ".join(notes)] if notes else [])]), rows, fits)
+
+
+def show_text(terminal: Terminal, title: str, text: str) -> None:
+    """The text, on the whole screen if it is longer than that."""
+    columns, lines = terminal.tty.size()
+    rows = [visible(row, OUTPUT) for row in text.expandtabs().split("\n")]
+    height = sum(1 + (cells(row) - 1) // columns for row in rows)
+    _show(terminal, TextView(title, rows), title, rows, fits=height <= lines - 3)
+
+
+def _show(terminal: Terminal, view: TableView | TextView, title: str, rows: list[str], fits: bool) -> None:
+    terminal.display.finish()
+    if not fits and not terminal.plain and terminal.tty.can_type and terminal.tty.can_draw:
+        _run_full_screen(terminal, view)
+        return
+    terminal.tty.write("".join(row + "\n" for row in rows))
+    terminal.display.line(title)
+
+
+# -- the whole screen ----------------------------------------------------------------------------------------------
+
+
+class TableView:
+    """A part of a table, fetched as it is moved. Positions are rows and columns of the table.
+
+    What the runtime is asked for, it is asked for in a thread, so that a slow answer can be stopped.
+    """
+
+    keys = _TABLE_KEYS
+
+    def __init__(self, terminal: Terminal, source: Source, title: str, first: Table, view: View) -> None:
+        self._terminal, self._source, self._title = terminal, source, title
+        self._table, self._loaded = first, ((0, len(first.index)), (0, AT_ONCE), view)
+        self.view = view
+        self.statistics: list[str] = []
+        self.rows, self.columns = first.rows, first.columns
+        self.top = self.left = self.column = 0
+        self.message = ""
+        self.busy = False
+        self.redraw: Callable[[], None] = lambda: None
+        self._height, self._places = 0, [(0, 0)]
+        self._failed: object = None
+
+    def lines(self, width: int, height: int) -> list[str]:
+        """The lines on the screen; the first one is a heading."""
+        self._height = height - 1
+        if self.statistics:
+            return self.statistics[:height]
+        wanted = ((self.top, self.top + self._height), (self.left, self.left + AT_ONCE), self.view)
+        if wanted not in (self._loaded, self._failed) and not self.busy:
+            self._do(partial(self._load, wanted))
+        arrow = ("▼" if self.view.descending else "▲") if self._terminal.tty.unicode else "*"
+        sort = self._loaded[2].sort
+        header = [f"{name} {arrow}" if sort and name == sort else name for name in self._table.header]
+        lines, self._places = drawn(replace(self._table, header=header), width)
+        if self.column >= self.left + len(self._places) and not self.busy and self.left < self.columns - 1:
+            self.left = self.column - len(self._places) + 1
+            return self.lines(width, height)
+        return lines[:height]
+
+    @property
+    def marked(self) -> tuple[int, int]:
+        """Where in the heading the chosen column is."""
+        at = self.column - self._loaded[1][0]
+        return (0, 0) if self.statistics or not 0 <= at < len(self._places) else self._places[at]
+
+    def footer(self) -> str:
+        if self.busy:
+            return "Working. Ctrl-C stops it."
+        if self.message:
+            return self.message
+        last, total = min(self.top + self._height, self.rows), self._table.total
+        among = f" ({total:,} in all)" if self.rows != total else ""
+        rows = f"rows {min(self.top + 1, last):,}-{last:,} of {self.rows:,}{among}"
+        view = self._loaded[2]
+        by = [f"filter: {view.filter}"] if view.filter else []
+        by += [f"search: {view.find}"] if view.find else []
+        columns = f"columns {self.left + 1}-{self.left + len(self._places)} of {self.columns}"
+        return " · ".join([f"{rows}, {columns}", *by, self._title])
+
+    def move(self, down: int, right: int, height: int) -> None:
+        self.message, self.statistics = "", []
+        self.top = max(0, min(self.top + down, max(0, self.rows - height + 1)))
+        self.column = max(0, min(self.column + right, self.columns - 1))
+        self.left = min(self.left, self.column)
+
+    def press(self, key: str) -> None:
+        """A key that acts on the chosen column or on all of it."""
+        at = self.column - self._loaded[1][0]
+        name = self._table.header[at] if 0 <= at < len(self._table.header) else ""
+        self.message = ""
+        if self.busy or (self.statistics and key != "i"):
+            return
+        match key:
+            case "s" if self.view.sort != name:
+                self.change(sort=name, descending=False)
+            case "s":
+                self.change(sort="" if self.view.descending else name, descending=not self.view.descending)
+            case "r":
+                self.change(sort="", descending=False, filter="", find="")
+            case "i" if self.statistics:
+                self.statistics = []
+            case "i":
+                self._do(partial(self._describe, name))
+            case "c":
+                self._do(lambda: self._say(self._source.copied(self._terminal, self.view)))
+
+    def change(self, **changes: Any) -> None:
+        self.view, self.top, self._failed = replace(self.view, **changes), 0, None
+
+    def enter(self, what: str, text: str) -> None:
+        """The text that was typed for a filter, a search or an export."""
+        if what != "export":
+            self.change(**{what: text.strip()})
+        elif text.strip():
+            self._do(lambda: self._say(self._source.export(self.view, text.strip())))
+
+    def stop(self) -> None:
+        if self.busy:
+            self._source.stop()
+
+    def _say(self, message: str) -> None:
+        self.message = message
+
+    def _load(self, wanted: tuple[Window, Window, View]) -> None:
+        rows, columns, view = wanted
+        try:
+            self._table = self._source.table(rows, columns, view, again=view == self._loaded[2])
+        except Exception:
+            self._failed, self.view = wanted, self._loaded[2]
+            raise
+        self._loaded = wanted
+        self.rows, self.columns = self._table.rows, self._table.columns
+
+    def _describe(self, name: str) -> None:
+        page = self._source.table((0, 0), (0, 0), replace(self.view, stats=name))
+        self.statistics = drawn(page, self._terminal.tty.size()[0])[0]
+        self.message = "i goes back to the table"
+
+    def _do(self, work: Callable[[], None]) -> None:
+        """Do it in a thread; what comes quickly is on the screen at once."""
+
+        def run() -> None:
+            try:
+                work()
+            except Exception as error:  # noqa: BLE001 - shown in the footer
+                self.message = str(error)
+            self.busy = False
+            self.redraw()
+
+        self.busy = True
+        thread = threading.Thread(target=run, name="show", daemon=True)
+        thread.start()
+        thread.join(_WAIT)
+
+
+class TextView:
+    """Some lines of a text."""
+
+    keys = _TEXT_KEYS
+    marked = (0, 0)
+
+    def __init__(self, title: str, rows: list[str]) -> None:
+        self._title, self._rows = title, rows
+        self.rows, self.columns = len(rows), max(map(cells, rows), default=0)
+        self.top = self.left = 0
+        self._height = 0
+
+    def lines(self, width: int, height: int) -> list[str]:
+        """The lines on the screen; the first one is a heading."""
+        self._height = height - 1
+        shown = self._rows[self.top : self.top + self._height]
+        return [visible(self._title), *(clip(row[self.left :], width) for row in shown)]
+
+    def footer(self) -> str:
+        last = min(self.top + self._height, self.rows)
+        return f"lines {self.top + 1:,}-{last:,} of {self.rows:,}"
+
+    def move(self, down: int, right: int, height: int) -> None:
+        self.top = max(0, min(self.top + down, max(0, self.rows - height + 1)))
+        self.left = max(0, min(self.left + right * 8, self.columns - 1))
+
+
+def _run_full_screen(terminal: Terminal, view: TableView | TextView) -> None:
+    """Show the view until the user leaves; the screen is then as it was."""
+    from prompt_toolkit.application import Application
+    from prompt_toolkit.filters import has_focus
+    from prompt_toolkit.key_binding import KeyBindings
+    from prompt_toolkit.layout import ConditionalContainer, FormattedTextControl, HSplit, Layout
+    from prompt_toolkit.layout import Window as Pane
+    from prompt_toolkit.widgets import TextArea
+
+    asked = ["", ""]  # what is being typed, and the words before it
+
+    def height() -> int:
+        return max(2, terminal.tty.size()[1] - 2)
+
+    def body() -> StyleAndTextTuples:
+        heading, *others = view.lines(terminal.tty.size()[0], height())
+        start, end = view.marked
+        parts = (("", heading[:start]), (" reverse", heading[start:end]), ("", heading[end:] + "\n"))
+        return [*((f"bold underline{style}", text) for style, text in parts), ("", "\n".join(others))]
+
+    def footer() -> StyleAndTextTuples:
+        return [("reverse", clip(visible_line(view.footer()), terminal.tty.size()[0]))]
+
+    def hint() -> StyleAndTextTuples:
+        return [("", clip(view.keys, terminal.tty.size()[0]))]
+
+    def move(event: KeyPressEvent, lines: int, pages: int, ends: int, right: int) -> None:
+        view.move(lines + pages * max(1, height() - 2) + ends * view.rows, right, height())
+
+    def leave(event: KeyPressEvent) -> None:
+        if isinstance(view, TableView) and view.statistics:
+            view.press("i")
+        elif isinstance(view, TableView) and view.busy and event.key_sequence[0].key == "c-c":
+            view.stop()
+        else:
+            event.app.exit()
+
+    entry = TextArea(height=1, multiline=False, prompt=lambda: asked[1])
+    is_typing = has_focus(entry)
+    screen = Pane(FormattedTextControl(body, focusable=True))
+    keys = KeyBindings()
+    for names, (lines, pages, ends, right) in _MOVES.items():
+        for name in names.split():
+            key = " " if name == "space" else name
+            keys.add(key, filter=~is_typing)(partial(move, lines=lines, pages=pages, ends=ends, right=right))
+    for name in ("q", "escape", "c-c", "c-d", "enter"):
+        keys.add(name, eager=True, filter=~is_typing)(leave)
+    if isinstance(view, TableView):
+        table = view
+
+        def ask(event: KeyPressEvent) -> None:
+            what, words = _ASKED[event.data]
+            if not table.busy:
+                asked[:] = [what, words]
+                entry.text = getattr(table.view, what)
+                entry.buffer.cursor_position = len(entry.text)
+                event.app.layout.focus(entry)
+
+        def answered(event: KeyPressEvent) -> None:
+            event.app.layout.focus(screen)
+            if event.key_sequence[0].key == "c-m":
+                table.statistics, table.message = [], ""
+                table.enter(asked[0], entry.text)
+
+        for name in ("s", "r", "i", "c"):
+            keys.add(name, filter=~is_typing)(lambda event: table.press(event.data))
+        for name in _ASKED:
+            keys.add(name, filter=~is_typing)(ask)
+        for name in ("enter", "escape", "c-c", "c-d"):
+            keys.add(name, eager=True, filter=is_typing)(answered)
+    panes = HSplit(
+        [
+            screen,
+            Pane(FormattedTextControl(footer), height=1),
+            ConditionalContainer(entry, is_typing),
+            ConditionalContainer(Pane(FormattedTextControl(hint), height=1), ~is_typing),
+        ]
+    )
+    options = prompt_toolkit_options(terminal.tty)
+    app: Application[None] = Application(layout=Layout(panes), key_bindings=keys, full_screen=True, **options)
+    if isinstance(view, TableView):
+        view.redraw = app.invalidate
+    try:
+        app.run()
+    finally:
+        if isinstance(view, TableView):
+            view.stop()

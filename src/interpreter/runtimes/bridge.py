@@ -1,0 +1,378 @@
+"""The worker of a language that is another program: it speaks frames with the host, and lines with the program.
+
+A *persistent* program has a driver in its own language. The bridge starts it once and writes one command per line
+(`{commands}` in its command line is the file to read them from):
+
+    cd FOLDER          go there
+    env NAME FILE      set a variable to what is in the file; `unset NAME` removes one
+    run FILE           run the block in the file
+    input FILE | eof   the answer to `input`
+
+The driver writes lines to `{replies}`: `ready`, `input PROMPT`, `display MIME FILE [MIME FILE ...]`, and at the end
+of a block `done STATUS CODE FOLDER`, where the status is ok, error or interrupted. What the program prints goes to
+stdout and stderr, as always.
+
+A *one-shot* program is started for each block, and `{file}` in its command line is the block.
+"""
+
+from __future__ import annotations
+
+import base64
+import codecs
+import json
+import os
+import selectors
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+Frame = dict[str, Any]
+READ = 64 * 1024
+LOOK_EVERY = 0.1  # seconds, for a one-shot program that waits for input
+READING = {f"{0 if os.uname().machine == 'x86_64' else 63} 0x0 "} if sys.platform == "linux" else set()
+
+
+class Backend(Protocol):
+    """What runs the blocks."""
+
+    def start(self) -> None: ...
+    def run(self, frame: Frame, code: Path) -> None: ...
+    def answer(self, text: str | None) -> None: ...
+    def interrupt(self) -> None: ...
+
+
+class Bridge:
+    """The connection to the host, the block that runs, and what the backend has to be read from."""
+
+    def __init__(self, data: int, config: Frame) -> None:
+        self.socket = socket.socket(fileno=data)
+        self.config = config
+        self.selector = selectors.DefaultSelector()
+        self.block: int | None = None  # the one that runs
+        self.last = 0
+        self.interrupted = False
+        self.patience: float | None = None  # how long to wait for something before `idle` is called
+        self.backend: Any = None
+        self._pending = b""
+        wake, waker = socket.socketpair()
+        wake.setblocking(False)
+        waker.setblocking(False)
+        self._wake, self._waker = wake, waker
+        signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGINT, self._interrupt)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
+        self.selector.register(self.socket, selectors.EVENT_READ, self._receive)
+        self.selector.register(wake, selectors.EVENT_READ, self._woken)
+
+    def serve(self, backend: Any) -> None:
+        """Run blocks until the host is gone."""
+        self.backend = backend
+        backend.start()
+        while True:
+            ready = self.selector.select(self.patience)
+            for key, _ in ready:
+                key.data()
+            if not ready:
+                backend.idle()
+
+    def _interrupt(self, *_: object) -> None:
+        if self.block is not None:
+            self.interrupted = True
+            self.backend.interrupt()
+
+    def _woken(self) -> None:
+        self._wake.recv(4096)
+        self.backend.children_changed()
+
+    def _receive(self) -> None:
+        data = self.socket.recv(READ)
+        if not data:
+            os._exit(0)
+        *lines, self._pending = (self._pending + data).split(b"\n")
+        for line in lines:
+            frame = json.loads(line)
+            match frame["op"]:
+                case "run":
+                    self.block = self.last = frame["block"]
+                    self.interrupted = False
+                    code = Path(frame["folder"], f"block.{self.config['extension']}")
+                    code.write_text(frame["code"], "utf-8", "surrogateescape", newline="")
+                    self.backend.run(frame, code)
+                case "input" if frame["block"] == self.block:
+                    self.backend.answer(frame.get("text"))
+                case "inspect" | "complete":
+                    self.send(event="answer", query=frame["query"])
+
+    def send(self, **frame: Any) -> None:
+        data = json.dumps(frame, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
+        try:
+            self.socket.sendall(data)
+        except OSError:
+            os._exit(0)  # the host is gone
+
+    def stream(self, name: str, text: str) -> None:
+        if text:
+            self.send(event="stream", block=self.last, name=name, text=text)
+
+    def done(self, status: str, exit_code: int, cwd: str | None = None) -> None:
+        number, self.block = self.block, None
+        place = {"cwd": cwd} if cwd else {}
+        self.send(event="done", block=number, status=status, exit_code=exit_code, **place)
+
+
+class Pipe:
+    """What a program writes to one of its streams, forwarded as it comes."""
+
+    def __init__(self, bridge: Bridge, file: Any, name: str) -> None:
+        self._bridge, self._fd, self._name = bridge, os.dup(file.fileno()), name
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
+        os.set_blocking(self._fd, False)
+        self._open = True
+        bridge.selector.register(self._fd, selectors.EVENT_READ, self.read)
+
+    def read(self) -> bool:
+        """Forward what is there; False if that was all."""
+        try:
+            data = os.read(self._fd, READ) if self._open else b""
+        except BlockingIOError:
+            return False
+        text = self._decoder.decode(data, final=not data)
+        if self._bridge.block is not None or self._bridge.last:
+            self._bridge.stream(self._name, text)
+        else:
+            os.write(2, text.encode("utf-8", "replace"))  # why it cannot start
+        if not data:
+            self.close()
+        return bool(data)
+
+    def drain(self) -> None:
+        while self.read():
+            pass
+
+    def close(self) -> None:
+        if self._open:
+            self._open = False
+            self._bridge.selector.unregister(self._fd)
+            os.close(self._fd)
+
+
+class Program:
+    """What both kinds of programs have in common: a process in a group of its own, and its streams."""
+
+    def __init__(self, bridge: Bridge) -> None:
+        self.bridge = bridge
+        self.process: subprocess.Popen[bytes] | None = None
+        self.pipes: list[Pipe] = []
+
+    def launch(self, command: Sequence[str], stdin: int, fds: Sequence[int] = ()) -> None:
+        process = subprocess.Popen(
+            command,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            pass_fds=fds,
+            process_group=0,
+        )
+        self.process = process
+        self.pipes = [Pipe(self.bridge, process.stdout, "stdout"), Pipe(self.bridge, process.stderr, "stderr")]
+        for file in (process.stdout, process.stderr):
+            assert file is not None
+            file.close()
+
+    def drain(self) -> None:
+        for pipe in self.pipes:
+            pipe.drain()
+
+    def interrupt(self) -> None:
+        if self.process is not None:
+            try:
+                os.killpg(self.process.pid, signal.SIGINT)
+            except ProcessLookupError:
+                pass  # it has just ended
+
+    def idle(self) -> None:
+        """Nothing has happened for a while."""
+
+
+class Persistent(Program):
+    """A driver in the program's own language, which keeps the variables."""
+
+    _files = 0
+
+    def start(self) -> None:
+        read, commands = os.pipe()
+        self._replies, write = os.pipe()
+        places = {"{commands}": f"/dev/fd/{read}", "{replies}": f"/dev/fd/{write}"}
+        command = [places.get(word, word) for word in self.bridge.config["command"]]
+        self.launch(command, subprocess.DEVNULL, (read, write))
+        self._commands = open(commands, "w", encoding="utf-8", errors="surrogateescape", buffering=1)  # noqa: SIM115
+        os.close(read)
+        os.close(write)
+        self._pending = b""
+        self.bridge.selector.register(self._replies, selectors.EVENT_READ, self._listen)
+
+    def run(self, frame: Frame, code: Path) -> None:
+        self.folder = code.parent
+        for name, value in frame.get("env", {}).items():
+            self._say(f"unset {name}" if value is None else f"env {name} {self._file(value)}")
+        if "cwd" in frame:
+            self._say(f"cd {frame['cwd']}")
+        self._say(f"run {code}")
+
+    def _say(self, command: str) -> None:
+        try:
+            self._commands.write(command + "\n")
+        except OSError:
+            pass  # it has ended, which is noticed elsewhere
+
+    def _file(self, text: str) -> Path:
+        self._files += 1
+        path = self.folder / f"value-{self._files % 1000}"
+        path.write_text(text, "utf-8", "surrogateescape", newline="")
+        return path
+
+    def answer(self, text: str | None) -> None:
+        self._say("eof" if text is None else f"input {self._file(text)}")
+
+    def _listen(self) -> None:
+        data = os.read(self._replies, READ)
+        if not data:
+            self.bridge.selector.unregister(self._replies)
+        *lines, self._pending = (self._pending + data).split(b"\n")
+        for line in lines:
+            self._replied(line.decode("utf-8", "surrogateescape"))
+
+    def _replied(self, line: str) -> None:
+        word, _, rest = line.partition(" ")
+        number = self.bridge.block
+        if word == "ready":
+            self.bridge.send(event="ready")
+            return
+        self.drain()  # what it printed before
+        if number is None:
+            return
+        match word:
+            case "input":
+                self.bridge.send(event="input_request", block=number, prompt=rest)
+            case "display":
+                self.bridge.send(event="display", block=number, data=bundle(rest.split()))
+            case "done":
+                status, code, folder = rest.split(" ", 2)
+                self.bridge.done(status, int(code), folder)
+
+    def children_changed(self) -> None:
+        """If the program has ended, end in the same way, after everything it wrote."""
+        assert self.process is not None
+        code = self.process.poll()
+        if code is None:
+            return
+        self.drain()
+        if code < 0:
+            signal.signal(-code, signal.SIG_DFL) if -code not in (signal.SIGKILL, signal.SIGSTOP) else None
+            os.kill(os.getpid(), -code)
+        os._exit(code)
+
+
+def bundle(words: list[str]) -> dict[str, str]:
+    """The forms of a value by MIME type, from the files that have them."""
+    found = {}
+    for mime, path in zip(words[::2], words[1::2], strict=False):
+        data = Path(path).read_bytes()
+        is_text = mime.startswith("text/") or mime.endswith(("json", "xml"))
+        found[mime] = data.decode("utf-8", "replace") if is_text else base64.b64encode(data).decode("ascii")
+        os.unlink(path)
+    return found
+
+
+class OneShot(Program):
+    """A program that runs one block and ends."""
+
+    _asking = False
+
+    def start(self) -> None:
+        self.bridge.send(event="ready")
+
+    def run(self, frame: Frame, code: Path) -> None:
+        for name, value in frame.get("env", {}).items():
+            os.environ.pop(name, None)
+            if value is not None:
+                os.environ[name] = value
+        if "cwd" in frame:
+            os.chdir(frame["cwd"])
+        for pipe in self.pipes:
+            pipe.close()
+        command = [word.replace("{file}", str(code)) for word in self.bridge.config["command"]]
+        try:
+            self.launch(command, subprocess.PIPE if READING else subprocess.DEVNULL)
+        except OSError as error:
+            self.bridge.stream("stderr", f"{command[0]}: {error.strerror}\n")
+            self.bridge.done("error", 127)
+            return
+        self.bridge.patience, self._asking = LOOK_EVERY if READING else None, False
+
+    def idle(self) -> None:
+        """Ask for input if the program waits for it: nothing else says so."""
+        process, number = self.process, self.bridge.block
+        if process is None or number is None or self._asking or not any(map(waits_for_input, family(process.pid))):
+            return
+        self._asking = True
+        self.drain()
+        self.bridge.send(event="input_request", block=number, prompt="")
+
+    def answer(self, text: str | None) -> None:
+        assert self.process is not None and self.process.stdin is not None
+        self._asking = text is None  # at the end of input there is nothing more to ask
+        try:
+            if text is not None:
+                os.write(self.process.stdin.fileno(), text.encode("utf-8", "replace") + b"\n")
+            else:
+                self.process.stdin.close()
+        except OSError:
+            pass  # it has ended
+
+    def children_changed(self) -> None:
+        code = self.process.poll() if self.process is not None else None
+        if code is None or self.bridge.block is None:
+            return
+        self.drain()
+        self.bridge.patience = None
+        stopped = self.bridge.interrupted  # fish exits with 0 even then
+        status = "interrupted" if stopped else "error" if code else "ok"
+        if code < 0 and not stopped:
+            self.bridge.stream("stderr", f"It was ended by {signal.Signals(-code).name}.\n")
+        self.bridge.done(status, code if code >= 0 else 128 - code)
+
+
+def family(pid: int) -> list[int]:
+    """A process and its descendants (Linux)."""
+    found = [pid]
+    for each in found:
+        try:
+            for task in os.listdir(f"/proc/{each}/task"):
+                found += map(int, Path(f"/proc/{each}/task/{task}/children").read_text().split())
+        except OSError:
+            continue  # it ended while we looked
+    return found
+
+
+def waits_for_input(pid: int) -> bool:
+    """Whether a thread of a process is reading from its standard input (Linux)."""
+    try:
+        if not os.readlink(f"/proc/{pid}/fd/0").startswith("pipe:"):
+            return False
+        calls = (Path(f"/proc/{pid}/task/{task}/syscall").read_text() for task in os.listdir(f"/proc/{pid}/task"))
+        return any(call.startswith(tuple(READING)) for call in calls)
+    except OSError:
+        return False
+
+
+def main(data: int, origin: tuple[Any, ...]) -> int:
+    """The supervisor runs this file as its worker; the last word of the command is the configuration."""
+    bridge = Bridge(data, json.loads(origin[-1][2]))
+    bridge.serve(Persistent(bridge) if bridge.config["persistent"] else OneShot(bridge))
+    return 0

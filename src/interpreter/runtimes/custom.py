@@ -1,0 +1,79 @@
+"""Languages that a profile describes: a program, or an installed Jupyter kernel."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Mapping
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from interpreter.errors import SessionStartError, SettingError
+from interpreter.runtimes.base import BaseLanguage
+from interpreter.runtimes.launch import Launch
+from interpreter.runtimes.program import ProgramLanguage
+
+KERNEL = Path(__file__).with_name("kernel.py")
+NO_CLIENT = "jupyter_client is not installed. To install it: pip install 'open-interpreter[jupyter]'"
+TEXTS = ("name", "extension", "comment", "lexer", "install", "kernel", "system_message")
+KNOWN = {*TEXTS, "command", "aliases", "persistent"}
+HELP = (
+    "A language takes a name, and a command such as `lua {file}` or the name of a Jupyter kernel; also extension, "
+    "aliases, comment, lexer, install, system_message and persistent."
+)
+
+
+class KernelLanguage(ProgramLanguage):
+    """A Jupyter kernel: rich output, input and interrupts, in a process that keeps its variables."""
+
+    kernel = ""
+    install = "pip install 'open-interpreter[jupyter]', and the kernel itself"
+
+    def version(self) -> str | None:
+        return "" if find_spec("jupyter_client") and self._is_there() else None
+
+    def installed(self) -> str | None:
+        return f"Jupyter kernel {self.kernel}" if self.version() is not None else None
+
+    def _is_there(self) -> bool:
+        from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
+
+        try:
+            return bool(KernelSpecManager().get_kernel_spec(self.kernel))
+        except NoSuchKernel:
+            return False
+
+    def launch(self) -> Launch:
+        if not find_spec("jupyter_client"):
+            raise SessionStartError(self.name, NO_CLIENT)
+        if not self._is_there():
+            raise SessionStartError(self.name, f"there is no Jupyter kernel {self.kernel}: `jupyter kernelspec list`")
+        config = json.dumps({"kernel": self.kernel, "extension": self.file_extension or "txt"})
+        return Launch(["driver", str(KERNEL), config], env=self.context.environment(), cwd=self.context.cwd)
+
+
+def custom_language(described: Any) -> type[BaseLanguage]:
+    """The class of a language that a profile describes; SettingError if something is wrong with it."""
+    if not isinstance(described, Mapping) or not described.get("name") or described.keys() - KNOWN:
+        raise SettingError(HELP)
+    if any(not isinstance(described.get(key, ""), str) for key in TEXTS):
+        raise SettingError(HELP)
+    name, kernel, command = described["name"], described.get("kernel"), described.get("command")
+    given = {key: described[key] for key in ("comment", "lexer", "install", "system_message") if key in described}
+    aliases = described.get("aliases", ())
+    given |= {"name": name, "aliases": (aliases,) if isinstance(aliases, str) else tuple(aliases)}
+    given["file_extension"] = described.get("extension")
+    if kernel and not command:
+        return type(name, (KernelLanguage,), {**given, "kernel": kernel})
+    words = shlex.split(command) if isinstance(command, str) else [str(word) for word in command or ()]
+    if not words or kernel:
+        raise SettingError(HELP)
+    persistent = bool(described.get("persistent"))
+    if persistent:
+        words = [*words, *(place for place in ("{commands}", "{replies}") if place not in words)]
+    elif not any("{file}" in word for word in words):
+        words.append("{file}")
+    given.setdefault("install", f"put `{words[0]}` on your PATH")
+    program = {"programs": (words[0],), "arguments": tuple(words[1:]), "persistent": persistent}
+    return type(name, (ProgramLanguage,), given | program)

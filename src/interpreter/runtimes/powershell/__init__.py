@@ -1,0 +1,22 @@
+"""PowerShell blocks, each in a process of its own. Untested: no machine of ours has PowerShell."""
+
+from __future__ import annotations
+
+from interpreter.runtimes.program import ProgramLanguage
+
+__all__ = ["PowerShell"]
+
+
+class PowerShell(ProgramLanguage):
+    """PowerShell 7 or later; variables do not stay."""
+
+    name = "PowerShell"
+    aliases = ("pwsh", "posh")
+    file_extension = "ps1"
+    lexer = "powershell"
+    cell_magic = "%%script pwsh -NoProfile -Command -"
+    programs = ("pwsh",)
+    arguments = ("-NoLogo", "-NoProfile", "-NonInteractive", "-File", "{file}")
+    install = "see https://aka.ms/install-powershell; macOS: brew install powershell"
+    order = 20
+    is_common = False

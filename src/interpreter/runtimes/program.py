@@ -1,0 +1,72 @@
+"""Languages that are another program: one with a driver that keeps its variables, or one that runs a block and ends."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from interpreter.errors import SessionStartError
+from interpreter.messages import Chunk
+from interpreter.runtimes.block import Channels
+from interpreter.runtimes.launch import Launch, program_version
+from interpreter.runtimes.live import LiveLanguage
+from interpreter.runtimes.protocol import Frame
+
+BRIDGE = Path(__file__).with_name("bridge.py")
+
+
+class ProgramLanguage(LiveLanguage):
+    """A language whose blocks another program runs, through `bridge.py`."""
+
+    programs: Sequence[str] = ()
+    """The program that runs it: the first of these that is installed."""
+    arguments: Sequence[str] = ()
+    """What follows the program: `{file}` is the block; a driver gets `{commands}` and `{replies}`."""
+    persistent: bool = False
+    """Whether the arguments start a driver that keeps the variables; see `bridge.py`."""
+
+    def program(self) -> str | None:
+        path = self.context.own_environment().get("PATH")
+        return next((found for each in self.programs if (found := shutil.which(each, path=path))), None)
+
+    def version(self) -> str | None:
+        return "" if self.program() else None  # finding the number can take longer than the model's answer
+
+    def installed(self) -> str | None:
+        program = self.program()
+        number = program and program_version(program, self.context.containment)
+        return f"{Path(program).name} {number or ''}".rstrip() if program else None
+
+    def command(self) -> list[str]:
+        program = self.program()
+        if program is None:
+            names = " or ".join(self.programs)
+            raise SessionStartError(self.name, f"{names} is not installed. To install it: {self.install}")
+        return [program, *self.arguments]
+
+    def launch(self) -> Launch:
+        config = {
+            "command": self.command(),
+            "persistent": self.persistent,
+            "extension": self.file_extension or "txt",
+        }
+        env = self.context.environment()
+        chosen = next((name for name in ("LC_ALL", "LC_CTYPE", "LANG") if env.get(name)), "LC_CTYPE")
+        if "utf" not in env.get(chosen, "").lower():
+            env[chosen] = "C.UTF-8"  # or a program shows `<U+4E16>` instead of the character
+        return Launch(["driver", str(BRIDGE), json.dumps(config)], env=env, cwd=self.context.cwd)
+
+    def channels(self) -> Channels:
+        return Channels()  # the bridge sends what the program writes
+
+    def fields(self) -> Frame:
+        return {"folder": str(self.start().folder)}
+
+    def exited(self, event: Frame) -> Iterator[Chunk]:
+        """With the bridge, its program ends too; nothing of either is left for the next block."""
+        yield from super().exited(event)
+        if self.runtime is not None:
+            runtime, self.runtime, self._number = self.runtime, None, None
+            runtime.close()

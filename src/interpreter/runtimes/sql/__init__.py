@@ -1,0 +1,79 @@
+"""SQL blocks, run inside the Python session: its data frames are tables, and results are data frames."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from interpreter.messages import Chunk
+from interpreter.runtimes.base import BaseLanguage
+from interpreter.runtimes.launch import SessionContext
+from interpreter.runtimes.live import HasContext, LiveLanguage
+from interpreter.runtimes.python.language import Python, has_package, which_python
+
+__all__ = ["SQL"]
+
+DRIVER = Path(__file__).with_name("driver.py")
+
+
+class SQL(BaseLanguage):
+    """DuckDB where the session's Python has it, else SQLite; or the database that `computer.sql` names."""
+
+    name = "SQL"
+    aliases = ("duckdb", "sqlite")
+    file_extension = "sql"
+    comment = "--"
+    lexer = "sql"
+    sandboxable = True
+    handles_interrupts = True
+    install = "pip install 'open-interpreter[sql]' for DuckDB"
+    order = 12
+    is_common = False
+
+    def __init__(self, computer: HasContext | None = None) -> None:
+        self._pool: Any = getattr(computer, "runtimes", computer)
+        self._own: Python | None = None if hasattr(self._pool, "runtime") else Python(computer)
+
+    @property
+    def python(self) -> Any:
+        """The session that runs it."""
+        return self._own or self._pool.runtime("python")
+
+    def version(self) -> str | None:
+        context: SessionContext | None = getattr(self.python, "context", None)
+        if context is None:
+            return None  # Python is a class of the user's, which has no session that could run it
+        if context.sql:
+            return context.sql.partition(":")[0]
+        python = which_python(None if context.python == "in-process" else context.python, context.own_environment())
+        engine = "DuckDB" if has_package(python, "duckdb") else "SQLite"
+        return f"{engine}, Python's DataFrames are tables"
+
+    def run(self, code: str) -> Iterator[Chunk]:
+        python = self.python
+        python.on_end = self.on_end
+        old = python.runtime if isinstance(python, LiveLanguage) else None
+        if old is not None and old.launch.containment is not python.context.containment:
+            # the sandbox has changed: a new session, whose folder is another, has to be there before the address is
+            yield from (chunk for chunk in python.run("") if chunk.get("format") != "active_line")
+        place = self._write_address(python) if python.context.sql else None
+        call = f"__import__('runpy').run_path({str(DRIVER)!r})['run']({code!r}, {place!r}, globals())"
+        for chunk in python.run(call):
+            if chunk.get("format") != "active_line" or chunk["content"] is None:  # the lines are not those of the SQL
+                yield chunk
+
+    def _write_address(self, python: Any) -> str:
+        """The address of the database may have a password: it goes into a private file, not into code or output."""
+        folder = python.start().folder if isinstance(python, LiveLanguage) else None
+        with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as file:
+            file.write(python.context.sql)
+        return file.name
+
+    def stop(self) -> None:
+        self.python.stop()
+
+    def terminate(self) -> None:
+        if self._own is not None:
+            self._own.terminate()

@@ -1,0 +1,46 @@
+"""TypeScript blocks: the JavaScript driver, after the types have been removed. They are not checked."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from interpreter.runtimes.javascript import JavaScript
+from interpreter.runtimes.protocol import Frame
+
+__all__ = ["TypeScript"]
+
+STRIPS_TYPES = (22, 13)  # the version of Node that does it itself
+COMPILERS = ("esbuild", "typescript")
+
+
+class TypeScript(JavaScript):
+    """Node with the variables of earlier TypeScript blocks."""
+
+    name = "TypeScript"
+    aliases = ("ts", "tsx")
+    file_extension = "ts"
+    lexer = "typescript"
+    definitions = r"^(?:const|let|var|(?:async\s+)?function\*?|class|enum|interface|type)\s+([A-Za-z_$][\w$]*)"
+    analysis = None
+    scanners = ()
+    cell_magic = None
+    install = "Node.js 22.13 or later; with an older one also npm install -g esbuild"
+    order = 14
+    is_common = False
+
+    def version(self) -> str | None:
+        version = super().version()
+        number = tuple(map(int, re.findall(r"\d+", version or "")[:2]))
+        return version if version and (number >= STRIPS_TYPES or self._compiler()) else None
+
+    def _compiler(self) -> bool:
+        """Whether npm has put a compiler where the driver looks for it."""
+        here, node = Path(self.context.cwd), Path(self._node() or "/usr/bin/node").resolve()
+        shared = [node.parent.parent / "lib", Path("/usr/local/lib")]
+        folders = [folder / "node_modules" for folder in (here, *here.parents, *shared)]
+        folders += [Path(each) for each in self.context.own_environment().get("NODE_PATH", "").split(":") if each]
+        return any((folder / name).is_dir() for folder in folders for name in COMPILERS)
+
+    def fields(self) -> Frame:
+        return {**super().fields(), "typescript": True}

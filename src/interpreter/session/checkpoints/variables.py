@@ -1,0 +1,150 @@
+"""Variables that outlive their runtimes: saved beside the journal, and loaded in a later run of the session.
+
+To load them is to run code, so that happens in a runtime only, in a sandbox at least as tight as the one that they come
+from. The journal has the digest of each file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from interpreter.errors import BusyError, InterpreterError, NotRestorableError
+from interpreter.host.files import Folder
+from interpreter.runtimes.state import Restored
+from interpreter.session import Do
+from interpreter.session.journal.file import VARIABLES, write_whole
+
+if TYPE_CHECKING:
+    from interpreter.computer_api.runtime_pool import Outcomes
+    from interpreter.runtimes.live import LiveLanguage
+    from interpreter.runtimes.state import Saving
+    from interpreter.sandbox.sandbox import Sandbox
+    from interpreter.session.checkpoints.checkpoint import Participant
+    from interpreter.session.journal import SavedSession
+
+IDLE = 1.0  # seconds at the prompt, after which variables are saved
+CHANGED = "The saved {language} variables were not loaded, because their file has been changed."
+SANDBOXED = (
+    "The {language} variables come from a sandbox. They are only loaded in the same folder, in a sandbox that "
+    "allows no more (--sandbox {kind})."
+)
+
+
+class SavedVariables:
+    """Saves the variables of a session, and gives those of an earlier run back."""
+
+    def __init__(self, owner: Participant) -> None:
+        self._owner = owner
+        self._known: dict[str, int] = {}  # the state of each language that is saved
+        self._saving = threading.Lock()
+        self.found: dict[str, dict[str, Any]] = {}
+        """What an earlier run saved, by language, as its journal has it."""
+
+    def resume(self, session: SavedSession) -> None:
+        """The session was resumed: this is what its journal says."""
+        self._known, self.found = dict.fromkeys(session.variables, -1), dict(session.variables)
+
+    # -- saving --------------------------------------------------------------------------------------------------
+
+    def save(self, seconds: float) -> None:
+        """Save what has changed, in at most so many seconds. What cannot be saved stays as it was saved before."""
+        owner, end = self._owner, time.monotonic() + seconds
+        if not owner.save_variables or owner.journal.path is None or not self._saving.acquire(timeout=seconds):
+            return
+        try:
+            pool, most = owner.computer.runtimes, owner.save_variables_bytes
+            left = max(0.05, end - time.monotonic())
+            session = owner.journal.id
+
+            def begun() -> list[tuple[LiveLanguage, int, Saving, Sandbox | None]]:
+                return [(*each, _sandbox_of(each[0].contained_in)) for each in pool.save(most, left, self._known)]
+
+            begin = Do("save_variables", begun, recorded=False)
+            for language, state, saving, sandbox in owner.session.perform(begin, owner.user, wait=False).result() or ():
+                saved = saving()
+                is_better = saved is not None and not (saved.is_late and language.name in self._known)
+                if is_better and owner.journal.id == session:
+                    fields = {"names": saved.names, "lost": saved.lost, "cwd": owner.computer.context.cwd}
+                    fields["sandbox"] = asdict(sandbox) if sandbox is not None else None
+                    self._write(language.name, saved.data, fields)
+                    self._known[language.name] = state
+        except (BusyError, OSError):
+            pass  # it is saved the next time
+        finally:
+            self._saving.release()
+
+    def _write(self, language: str, data: bytes, fields: dict[str, Any]) -> None:
+        folder, digest = self._owner.journal.path, hashlib.sha256(data).hexdigest()
+        if folder is None:
+            return  # the session was left just now
+        (folder / VARIABLES).mkdir(mode=0o700, exist_ok=True)
+        name = f"{language}.{digest}"
+        write_whole(folder / VARIABLES / name, data)
+        self._owner.journal.write("variables", language=language, sha256=digest, bytes=len(data), **fields)
+        for other in os.listdir(folder / VARIABLES):
+            if other.startswith(f"{language}.") and other != name:
+                (folder / VARIABLES / other).unlink(missing_ok=True)
+
+    @contextmanager
+    def saved_when_idle(self) -> Iterator[None]:
+        """While this is entered, nothing happens: after a moment, the variables are saved in the background."""
+        timer = threading.Timer(IDLE, lambda: self.save(self._owner.save_variables_seconds))
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
+    # -- restoring -----------------------------------------------------------------------------------------------
+
+    def load(self) -> Outcomes:
+        """Load what was found; by language, how that went."""
+        outcomes: Outcomes = {}
+        pool = self._owner.computer.runtimes
+        pool.apply_sandbox()
+        for language, entry in self.found.items():
+            try:
+                data = self._read(language, entry)
+                folder = os.path.realpath(str(entry.get("cwd")))
+                if Path(folder).is_relative_to(os.path.realpath(self._owner.workspace)) and os.path.isdir(folder):
+                    pool.context.cwd = folder
+                restored = pool.load(language, data)
+                outcomes[language] = Restored([*entry["lost"], *restored.lost], restored.running)
+            except NotRestorableError as error:
+                outcomes[language] = error
+            except InterpreterError as error:
+                outcomes[language] = NotRestorableError(str(error))
+        self.found = {}
+        return outcomes
+
+    def _read(self, language: str, entry: dict[str, Any]) -> bytes:
+        """The bytes that the journal names, if they may be loaded here."""
+        from interpreter.sandbox.sandbox import Sandbox
+
+        folder, present = self._owner.journal.path, _sandbox_of(self._owner.computer.context.containment)
+        if entry.get("sandbox") is not None:
+            origin = Sandbox.from_data(entry["sandbox"])
+            if present is None or not present.is_within(origin):
+                raise NotRestorableError(SANDBOXED.format(language=language, kind=origin.kind))
+        try:
+            assert folder is not None
+            with Folder(folder) as files:
+                data = files.read_bytes(f"{VARIABLES}/{language}.{entry['sha256']}", entry["bytes"] + 1)
+        except OSError as error:
+            raise NotRestorableError(f"Can't read the saved {language} variables: {error.strerror}.") from error
+        if hashlib.sha256(data).hexdigest() != entry["sha256"]:
+            raise NotRestorableError(CHANGED.format(language=language))
+        return data
+
+
+def _sandbox_of(containment: Any) -> Sandbox | None:
+    return containment.sandbox if containment is not None else None

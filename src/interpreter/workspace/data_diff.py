@@ -1,0 +1,285 @@
+"""What changed in a file of rows and columns, in the words of data: rows, columns, types and cells instead of lines.
+
+CSV, TSV and JSON lines are read here, with the standard library. Code may have written them to do harm, so that size,
+cells and time are bounded. Whatever is not a regular table within the bounds has no such description. Excel and Parquet
+are read by libraries, and so in a process where the session is: it sends the cells as text, and they are compared here.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from decimal import Decimal
+from io import StringIO
+from itertools import islice
+from typing import Any, NamedTuple
+
+_MOST_LINES = 500_000
+_MOST_COLUMNS = 1000
+_MOST_CELLS = 2_000_000
+_MOST_KEYS = 8  # columns that are tried
+_EXAMPLES = 3
+_LONGEST_VALUE = 40  # characters of a cell in an example
+_MOST_NAMES = 8
+_NOTHING = "no cells changed"
+_JSON_LINES = (".jsonl", ".ndjson")
+_TYPES = (
+    ("integer", re.compile(r"-?(?:0|[1-9]\d*)")),
+    ("number", re.compile(r"-?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")),
+    ("date", re.compile(r"\d{4}-\d\d-\d\d(?:[ T]\d\d:\d\d[\d:.+Z-]*)?")),
+    ("true/false", re.compile("true|false", re.IGNORECASE)),
+)
+
+Row = tuple[str, ...]
+
+
+class _NotATable(Exception):
+    """The content is no regular table, or too large."""
+
+
+@dataclass
+class _Data:
+    columns: list[str]
+    rows: list[Row]
+    types: dict[str, str] = field(default_factory=dict)
+    """By column, where the file says them."""
+
+    def type_of(self, name: str) -> str:
+        return self.types[name] if self.types else _type_of(self.column(name))
+
+    def column(self, name: str) -> list[str]:
+        at = self.columns.index(name)
+        return [row[at] for row in self.rows]
+
+    @property
+    def size(self) -> str:
+        return f"{_counted(len(self.rows), 'row')}, {_counted(len(self.columns), 'column')}"
+
+
+class DataDiff(NamedTuple):
+    """How a table changed, in words."""
+
+    size: str
+    columns: Sequence[str] = ()
+    cells: str = ""
+    examples: Sequence[str] = ()
+
+    @property
+    def lines(self) -> list[str]:
+        return [self.size, *self.columns, *filter(None, [self.cells]), *(f"  {each}" for each in self.examples)]
+
+    @property
+    def note(self) -> str:
+        """The same in a few words."""
+        return ", ".join(filter(None, (self.size, self.cells)))
+
+
+def data_diff(path: str, before: bytes | None, after: bytes | None, seconds: float) -> DataDiff | None:
+    """What changed in a file; None if it is no table. A file that is new or gone has a size only."""
+    end = time.monotonic() + seconds
+    try:
+        old, new = (None if content is None else _read(path, content, end) for content in (before, after))
+        if old is None or new is None:
+            only = old or new
+            return DataDiff(only.size) if only is not None else None
+        return _compare(old, new, end)
+    except (_NotATable, ValueError, RecursionError, ArithmeticError, csv.Error):
+        return None
+
+
+def workbook_diff(before: Any, after: Any, seconds: float) -> DataDiff | None:
+    """What changed in the tables of a file as `read_tables` has them, by their names; None if they are not regular."""
+    end = time.monotonic() + seconds
+    try:
+        old, new = (None if tables is None else _workbook(tables) for tables in (before, after))
+        if old is None or new is None:
+            only = old or new or {}
+            tables = list(only.values())
+            return DataDiff(tables[0].size if len(tables) == 1 else _counted(len(tables), "sheet")) if tables else None
+        if len(old) == 1 and old.keys() == new.keys():
+            return next(_compare(old[name], new[name], end) for name in old)
+        names = {"sheets added": new.keys() - old.keys(), "sheets removed": old.keys() - new.keys()}
+        lines = [f"{what}: {_listed(sorted(those))}" for what, those in names.items() if those]
+        found = {name: _compare(old[name], new[name], end) for name in new if name in old}
+        changed = {name: each for name, each in found.items() if each.columns or each.cells != _NOTHING}
+        lines += [
+            f"{_short(name)}: {line}" for name, each in islice(changed.items(), _MOST_NAMES) for line in each.lines
+        ]
+        return DataDiff(_counted(len(new), "sheet"), lines, f"{_counted(len(changed), 'sheet')} changed")
+    except (_NotATable, ValueError, ArithmeticError, TypeError, AttributeError):
+        return None
+
+
+def _workbook(tables: Any) -> dict[str, _Data]:
+    """What the process has sent, which may be anything."""
+    found: dict[str, _Data] = {}
+    for title, columns in tables.items():
+        names = [str(name) for name, _, _ in columns]
+        rows = list(zip(*(map(str, cells) for _, _, cells in columns), strict=True))
+        if len(set(names)) < len(names) or len(names) > _MOST_COLUMNS:
+            raise _NotATable
+        found[str(title)] = _Data(names, rows, {str(name): str(kind) for name, kind, _ in columns})
+    return found
+
+
+# -- reading -----------------------------------------------------------------------------------------------------
+
+
+def _read(path: str, content: bytes, end: float) -> _Data:
+    if b"\0" in content or content.count(b"\n") > _MOST_LINES:
+        raise _NotATable
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = content.decode("latin-1")
+    records = _json_rows(text) if path.lower().endswith(_JSON_LINES) else _csv_rows(text)
+    header = next(records, ())
+    rows: list[Row] = []
+    for number, row in enumerate(records):
+        if number % 1000 == 0:
+            _check(end, width=len(header), cells=number * len(header))
+        if len(row) != len(header):
+            row += ("",) * (len(header) - len(row))
+            _check(end, longer=len(row) - len(header))
+        rows.append(row)
+    return _Data(list(header), rows)
+
+
+def _csv_rows(text: str) -> Iterator[Row]:
+    """The names of the columns, then the rows."""
+    delimiter = max(",;\t|", key=text.partition("\n")[0].count)
+    rows = (tuple(row) for row in csv.reader(StringIO(text, newline=""), delimiter=delimiter) if row)
+    header = next(rows, ())
+    is_data = len(set(header)) < len(header) or any(not name or _type_of([name]) != "text" for name in header)
+    if is_data and header[:1] != ("",):  # pandas writes an index without a name
+        yield tuple(f"column {number}" for number in range(1, len(header) + 1))
+    yield header
+    yield from rows
+
+
+def _json_rows(text: str) -> Iterator[Row]:
+    records = [json.loads(line) for line in text.split("\n") if line.strip()]
+    if not all(isinstance(record, dict) for record in records):
+        raise _NotATable
+    names = dict.fromkeys(name for record in records for name in record)
+    if len(names) > _MOST_COLUMNS or len(names) * len(records) > _MOST_CELLS:
+        raise _NotATable
+    yield tuple(names)
+    for record in records:
+        yield tuple(json.dumps(record[name], ensure_ascii=False) if name in record else "" for name in names)
+
+
+def _check(end: float, width: int = 0, cells: int = 0, longer: int = 0) -> None:
+    if width > _MOST_COLUMNS or cells > _MOST_CELLS or longer or time.monotonic() > end:
+        raise _NotATable
+
+
+def _type_of(values: list[str]) -> str:
+    """The type of a column, judging by the text of its cells; empty if there are none."""
+    filled = {value for value in values if value not in ("", "null")}
+    found = (name for name, pattern in _TYPES if all(map(pattern.fullmatch, filled)))
+    return next(found, "text") if filled else ""
+
+
+# -- comparing ---------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Matched:
+    """Which rows of two tables belong together, by a key or by their places."""
+
+    pairs: list[tuple[int, int]]
+    cells: int = 0
+    examples: tuple[str, ...] = ()
+
+
+def _compare(old: _Data, new: _Data, end: float) -> DataDiff:
+    counts = [(len(old.rows), len(new.rows), "row"), (len(old.columns), len(new.columns), "column")]
+    size = ", ".join(f"{was:,} -> " * (was != now) + _counted(now, what) for was, now, what in counts)
+    shared = [name for name in new.columns if name in old.columns]
+    pairs = [(name, old.column(name), new.column(name)) for name in shared]
+    retyped = [name for name, was, now in pairs if old.types or was != now]
+    types = [(name, old.type_of(name), new.type_of(name)) for name in retyped]
+    differences = {
+        "columns added": [name for name in new.columns if name not in shared],
+        "columns removed": [name for name in old.columns if name not in shared],
+        "types changed": [f"{name} ({was} -> {now})" for name, was, now in types if was and now and was != now],
+    }
+    columns = [f"{what}: {_listed(names)}" for what, names in differences.items() if names]
+    if not shared:
+        return DataDiff(size, columns)
+    sides = [list(zip(*map(data.column, shared), strict=True)) for data in (old, new)]
+    gone, come = (Counter(one) - Counter(other) for one, other in (sides, sides[::-1]))
+    if not gone and not come:
+        is_moved = sides[0] != sides[1]
+        return DataDiff(size, columns, "the same rows in another order" if is_moved else _NOTHING)
+    ways = [_match(shared, sides, pairs, key, end) for key, pairs in _alignments(shared, sides)]
+    if not ways:
+        return DataDiff(
+            size, columns, f"{_counted(come.total(), 'row')} added, {_counted(gone.total(), 'row')} removed"
+        )
+    best = min(ways, key=lambda way: way.cells + (len(old.rows) + len(new.rows) - 2 * len(way.pairs)) * len(shared))
+    rows = [(len(new.rows) - len(best.pairs), "added"), (len(old.rows) - len(best.pairs), "removed")]
+    parts = [f"{_counted(count, 'row')} {what}" for count, what in rows if count]
+    return DataDiff(size, columns, ", ".join([*parts, f"{_counted(best.cells, 'cell')} changed"]), best.examples)
+
+
+def _alignments(columns: list[str], sides: list[list[Row]]) -> Iterator[tuple[str | None, list[tuple[int, int]]]]:
+    """Ways to tell which row was which: by the first column whose values are unique, or by place."""
+    for at, name in enumerate(columns[:_MOST_KEYS]):
+        old, new = ({row[at]: number for number, row in enumerate(side)} for side in sides)
+        if len(old) == len(sides[0]) and len(new) == len(sides[1]):
+            pairs = [(old[value], number) for value, number in new.items() if value in old]
+            if 2 * len(pairs) >= min(len(old), len(new)):
+                yield name, pairs
+                break
+    if len(sides[0]) == len(sides[1]):
+        yield None, [(number, number) for number in range(len(sides[0]))]
+
+
+def _match(
+    columns: list[str], sides: list[list[Row]], pairs: list[tuple[int, int]], key: str | None, end: float
+) -> _Matched:
+    matched = _Matched(pairs)
+    for number, (before, after) in enumerate(pairs):
+        if number % 1000 == 0:
+            _check(end)
+        old, new = sides[0][before], sides[1][after]
+        if old == new:
+            continue
+        where = f"row {after + 1}" if key is None else f"{_short(key)} {_short(new[columns.index(key)])}"
+        changed = [at for at in range(len(columns)) if not _same(old[at], new[at])]
+        matched.cells += len(changed)
+        found = (f"{where}, {_short(columns[at])}: {_short(old[at])} -> {_short(new[at])}" for at in changed)
+        matched.examples += tuple(islice(found, _EXAMPLES - len(matched.examples)))
+    return matched
+
+
+def _same(old: str, new: str) -> bool:
+    """Whether two cells have the same value: 2 and 2.0 do, 007 and 7 do not."""
+    if old == new or max(len(old), len(new)) > _LONGEST_VALUE:
+        return old == new
+    number = _TYPES[1][1]
+    return bool(number.fullmatch(old) and number.fullmatch(new)) and Decimal(old) == Decimal(new)
+
+
+# -- words -------------------------------------------------------------------------------------------------------
+
+
+def _counted(count: int, what: str) -> str:
+    return f"{count:,} {what}{'' if count == 1 else 's'}"
+
+
+def _listed(names: list[str]) -> str:
+    more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
+    return ", ".join([*(_short(name) for name in names[:_MOST_NAMES]), *more])
+
+
+def _short(value: str) -> str:
+    line = " ".join(value.split()) or "(empty)"
+    return line if len(line) <= _LONGEST_VALUE else f"{line[: _LONGEST_VALUE - 3]}..."

@@ -1,0 +1,95 @@
+"""Imports from the packages of 0.4.3: today's objects, a warning that names the new path, or an ImportError."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+import warnings
+from typing import Any
+
+import pytest
+
+import interpreter as package
+from interpreter.old_paths import _TARGETS
+
+
+@pytest.mark.parametrize("old", [name for name in _TARGETS if not name.endswith("AsyncInterpreter")])
+def test_an_old_path_leads_to_the_object_of_today(old: str) -> None:
+    module_name, _, name = old.rpartition(".")
+    module = importlib.import_module(f"interpreter.{module_name}")
+    vars(module).pop(name, None)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        first, second = getattr(module, name), getattr(module, name)
+    assert first is second
+    assert [(each.category, each.filename) for each in told] == [(DeprecationWarning, __file__)]
+    assert _TARGETS[old] in str(told[0].message)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_the_classes_are_the_same() -> None:
+    from interpreter.core.computer.computer import Computer
+    from interpreter.core.computer.terminal.base_language import BaseLanguage
+    from interpreter.core.core import OpenInterpreter
+
+    assert (OpenInterpreter, BaseLanguage) == (package.OpenInterpreter, package.BaseLanguage)
+    assert isinstance(package.interpreter.computer, Computer)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "import interpreter.core.nothing",
+        "from interpreter.core.core import Nothing",
+        "from interpreter.core import nothing",
+        "from interpreter.core.async_core import AsyncInterpreter",
+        "from interpreter import AsyncInterpreter",
+        "import interpreter.terminal_interface.components",
+    ],
+)
+def test_what_is_missing_is_an_import_error(statement: str) -> None:
+    with pytest.raises(ImportError):
+        exec(statement)
+
+
+def test_a_star_import_gives_the_public_names() -> None:
+    names: dict[str, Any] = {}
+    exec("from interpreter import *", names)
+    assert {"interpreter", "computer", "OpenInterpreter", "BaseLanguage"} <= names.keys()
+
+
+def test_nothing_of_it_is_loaded_by_an_import() -> None:
+    code = "import sys; from interpreter import interpreter; assert 'interpreter.old_paths' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_the_helpers_do_what_their_names_say(tmp_path: Any) -> None:
+    from interpreter.core.llm.utils.convert_to_openai_messages import convert_to_openai_messages
+    from interpreter.core.utils.lazy_import import lazy_import
+    from interpreter.core.utils.telemetry import send_telemetry
+    from interpreter.core.utils.truncate_output import truncate_output
+    from interpreter.terminal_interface.profiles.profiles import profile
+    from interpreter.terminal_interface.utils.count_tokens import count_tokens
+    from interpreter.terminal_interface.utils.oi_dir import oi_dir
+
+    assert lazy_import("json") is importlib.import_module("json")
+    assert lazy_import("no_such_module") is None
+    assert send_telemetry("started_chat") is None
+    assert truncate_output("short") == "short"
+    assert len(truncate_output("x" * 9000, 1000)) < 1500
+    assert 1 < count_tokens("one two three") < 10
+    code = {"role": "assistant", "type": "code", "format": "python", "content": "print(1)"}
+    output = {"role": "computer", "type": "console", "format": "output", "content": "1"}
+    asked = {"role": "user", "type": "message", "content": "Hi"}
+    tools = convert_to_openai_messages([asked, code, output], interpreter=package.interpreter)
+    assert [message["role"] for message in tools] == ["user", "assistant", "tool"]
+    fenced = convert_to_openai_messages([asked, code, output], function_calling=False, interpreter=package.interpreter)
+    assert [message["role"] for message in fenced] == ["user", "assistant", "user"]
+    assert oi_dir.endswith("open-interpreter")
+    file = tmp_path / "mine.yaml"
+    file.write_text("auto_run: true\nversion: 0.2.5\n")
+    mine = package.OpenInterpreter()
+    assert profile(mine, str(file)) is mine
+    assert mine.auto_run is True

@@ -1,0 +1,147 @@
+"""Runs Python as on Windows, as far as Linux can pretend: `python pretend_windows.py -m MODULE | SCRIPT [ARGUMENT ...]`.
+
+What only POSIX has is missing: modules, functions, flags and signals. `select` takes sockets alone, locks are those of
+`msvcrt`, and `os.write` needs files that were opened with `O_BINARY`. `os.name` and paths stay as they are, since pathlib
+depends on them. So do the modules that are imported here, before the pretence begins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import asyncio.subprocess
+import ctypes
+import fcntl
+import getpass
+import importlib.metadata
+import multiprocessing
+import os
+import pathlib
+import runpy
+import select
+import shutil
+import signal
+import socket
+import ssl
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import uuid
+import warnings
+from types import ModuleType
+from typing import Any
+
+import httpx
+import platformdirs
+
+IMPORTED = (asyncio.subprocess, ctypes, getpass, importlib.metadata, multiprocessing, pathlib, shutil, ssl, httpx)
+ALSO = (platformdirs, threading, uuid)
+MODULES = ("fcntl", "termios", "tty", "pty", "resource", "grp", "pwd", "syslog")
+MISSING: dict[Any, str] = {
+    os: """
+        fork forkpty register_at_fork openpty posix_spawn waitid wait WNOHANG getuid geteuid getgid getegid setsid
+        getsid getpgid getpgrp setpgid killpg tcgetpgrp tcsetpgrp ttyname uname statvfs mkfifo mknod chown lchown
+        fchown fchmod fchdir pread pwrite memfd_create pidfd_open sched_getaffinity getxattr listxattr setxattr sync
+        getloadavg nice O_NOFOLLOW O_DIRECTORY O_CLOEXEC O_NONBLOCK O_PATH O_NOCTTY O_SYNC O_TMPFILE
+    """,
+    signal: """
+        SIGALRM SIGCHLD SIGCONT SIGHUP SIGKILL SIGPIPE SIGQUIT SIGSTOP SIGTSTP SIGTTIN SIGTTOU SIGURG SIGUSR1 SIGUSR2
+        SIGWINCH pthread_kill pthread_sigmask siginterrupt sigpending sigwait setitimer alarm pause
+    """,
+    socket: "AF_UNIX MSG_DONTWAIT send_fds recv_fds SO_PEERCRED",
+    select: "poll epoll",
+}
+O_BINARY = 0x8000
+POSIX_OPEN, POSIX_WRITE, POSIX_SELECT, POSIX_POPEN = os.open, os.write, select.select, subprocess.Popen.__init__
+opened_as_text: dict[int, int] = {}  # descriptors and inodes
+
+
+def pretend() -> None:
+    keep_for_imported(os, signal, socket, select)
+    for owner, names in MISSING.items():
+        for name in names.split():
+            if hasattr(owner, name):
+                delattr(owner, name)
+    for each in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks):
+        each.clear()
+    for name in MODULES:
+        sys.modules[name] = None  # type: ignore[assignment]
+    sys.modules["msvcrt"] = msvcrt()
+    os.O_BINARY = O_BINARY  # type: ignore[attr-defined]
+    os.open, os.write = open_as_text, write_as_text
+    tempfile.TemporaryFile = tempfile.NamedTemporaryFile
+    socket.socketpair = socketpair
+    select.select = select_sockets
+    subprocess.Popen.__init__ = start_without_descriptors  # type: ignore[method-assign]
+    sys.platform = "win32"
+    warnings.filterwarnings("error", category=EncodingWarning, module=r"interpreter\.")
+
+
+def keep_for_imported(*changed: ModuleType) -> None:
+    """Modules that were imported before the pretence keep what they depend on."""
+    for module in changed:
+        kept = ModuleType(module.__name__)
+        vars(kept).update(vars(module))
+        for other in [each for each in sys.modules.values() if each not in (*changed, sys.modules[__name__])]:
+            for name in [name for name, value in vars(other).items() if value is module]:
+                setattr(other, name, kept)
+
+
+def msvcrt() -> ModuleType:
+    module: Any = ModuleType("msvcrt")
+    module.LK_LOCK, module.LK_NBLCK = 1, 2
+    module.kbhit = lambda: False
+
+    def locking(descriptor: int, mode: int, size: int) -> None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | (fcntl.LOCK_NB if mode == module.LK_NBLCK else 0))
+        except BlockingIOError:
+            raise PermissionError(13, "Permission denied") from None
+
+    module.locking = locking
+    return module  # type: ignore[no-any-return]
+
+
+def open_as_text(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+    if os.path.isdir(path):
+        raise PermissionError(13, "Permission denied", path)
+    descriptor = POSIX_OPEN(path, flags & ~O_BINARY, mode, dir_fd=dir_fd)
+    if not flags & O_BINARY:
+        opened_as_text[descriptor] = os.fstat(descriptor).st_ino
+    return descriptor
+
+
+def write_as_text(descriptor: int, data: Any) -> int:
+    as_text = opened_as_text.get(descriptor) == os.fstat(descriptor).st_ino  # the number may be another file's by now
+    assert not as_text or b"\n" not in bytes(data), "this writes other line endings: open it with O_BINARY"
+    return POSIX_WRITE(descriptor, data)
+
+
+def socketpair(*args: Any) -> tuple[socket.socket, socket.socket]:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        ours = socket.create_connection(server.getsockname())
+        return ours, server.accept()[0]
+
+
+def select_sockets(*args: Any) -> Any:
+    for each in [item for group in args[:3] for item in group]:
+        if not stat.S_ISSOCK(os.fstat(each if isinstance(each, int) else each.fileno()).st_mode):
+            raise OSError(10038, "An operation was attempted on something that is not a socket")
+    return POSIX_SELECT(*args)
+
+
+def start_without_descriptors(self: Any, *args: Any, **options: Any) -> None:
+    if options.get("pass_fds") or options.get("preexec_fn"):
+        raise ValueError("pass_fds not supported on Windows.")
+    POSIX_POPEN(self, *args, **options)
+
+
+if __name__ == "__main__":
+    del sys.argv[0]
+    pretend()
+    if sys.argv[0] == "-m":
+        del sys.argv[0]
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    else:
+        runpy.run_path(sys.argv[0], run_name="__main__")

@@ -1,0 +1,95 @@
+"""The conformance checks, on every language that runs here."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+import pytest
+
+from interpreter.messages import Chunk
+from interpreter.runtimes.base import BaseLanguage
+from interpreter.runtimes.conformance import CHECKS, Samples, conform
+from interpreter.runtimes.custom import custom_language
+from interpreter.runtimes.fish import Fish
+from interpreter.runtimes.java import Java
+from interpreter.runtimes.javascript import JavaScript
+from interpreter.runtimes.python.in_process import InProcessPython
+from interpreter.runtimes.python.language import Python
+from interpreter.runtimes.r import R
+from interpreter.runtimes.ruby import Ruby
+from interpreter.runtimes.shell.language import Shell
+from interpreter.runtimes.sql import SQL
+from interpreter.runtimes.typescript import TypeScript
+from runtimes import language_samples as samples
+from runtimes.language_samples import JAVASCRIPT, PYTHON, SHELL
+
+# In our own process: what kills it would end the tests, and the caller's variables and folder are its own.
+IN_PROCESS = replace(PYTHON, die=None, env=None, go=None, where=None)
+LANGUAGES: dict[str, tuple[Any, Samples, list[str]]] = {
+    "python": (Python, PYTHON, []),
+    "bare python": (Python, PYTHON, []),
+    "in-process python": (partial(InProcessPython, namespace={"__name__": "block"}), IN_PROCESS, []),
+    "bash": (Shell, SHELL, ["bash"]),
+    "zsh": (Shell, SHELL, ["zsh"]),
+    "javascript": (JavaScript, JAVASCRIPT, ["node"]),
+    "sql": (SQL, samples.SQL, []),
+    "one-shot program": (custom_language(samples.ONE_SHOT), samples.PROGRAM, []),
+    "jupyter kernel": (custom_language(samples.KERNEL), samples.IPYKERNEL, []),
+    "fish": (Fish, samples.FISH, ["fish"]),
+    "typescript": (TypeScript, samples.TYPESCRIPT, ["node"]),
+    "java": (Java, samples.JAVA, ["jshell"]),
+    "r": (R, samples.R, ["Rscript"]),
+    "ruby": (Ruby, samples.RUBY, ["ruby"]),
+}
+
+
+# Second ways to run a language: only `make test-full` runs all checks on them.
+SECOND = ("bare python", "in-process python", "zsh", "jupyter kernel")
+CORE = ("output", "exit_codes", "state", "interrupt_while_busy")
+
+
+def failures(name: str, checks: Collection[str]) -> dict[str, str]:
+    language, given, programs = LANGUAGES[name]
+    for program in programs:
+        if shutil.which(program) is None:
+            pytest.skip(f"{program} is not installed")
+    if language is TypeScript and TypeScript().version() is None:
+        pytest.skip("Node.js is older than 22.13, and npm has not installed esbuild")
+    engine = {"INTERPRETER_PYTHON_ENGINE": "bare"} if name == "bare python" else {}
+    shell = shutil.which(programs[0]) if language is Shell else None
+    results = conform(language, given, checks, shell=shell, exported=engine)
+    return {check: result for check, result in results.items() if result not in ("passed", "not claimed")}
+
+
+@pytest.mark.parametrize("name", LANGUAGES)
+def test_a_language_conforms(name: str) -> None:
+    assert failures(name, CORE if name in SECOND else CHECKS) == {}
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", SECOND)
+def test_a_second_way_to_run_a_language_conforms(name: str) -> None:
+    assert failures(name, CHECKS) == {}
+
+
+# -- the checks find what is wrong ---------------------------------------------------------------------------------
+
+
+class Parrot(BaseLanguage):
+    name = "Parrot"
+
+    def run(self, code: str) -> Iterator[Chunk]:
+        yield {"type": "console", "format": "output", "content": code + "\n"}
+        yield {"type": "console", "format": "active_line", "content": None, "ended": "done", "exit_code": 0}
+
+
+def test_a_language_from_outside_can_be_checked() -> None:
+    results = conform(Parrot, Samples(say="Grüße, 世界 🌍", fail="no", keep="x", recall="42", figure="plot"))
+    assert results["output"] == results["state"] == "passed"
+    assert results["exit_codes"].startswith("It should end as an error, with exit code 1.")
+    assert results["figures"].startswith("It should show one image.")
+    assert results["death"] == "not claimed"

@@ -1,0 +1,104 @@
+"""Languages that a profile describes: a program, a driver of one's own, a Jupyter kernel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from interpreter import OpenInterpreter
+from interpreter.config.profiles.load import load
+from interpreter.errors import ProfileError, SessionStartError, SettingError
+from interpreter.policy.analysis import analyze
+from interpreter.runtimes import built_in_languages
+from interpreter.runtimes.applescript import AppleScript
+from interpreter.runtimes.custom import custom_language
+from interpreter.runtimes.powershell import PowerShell
+
+PROFILE = """\
+custom_languages:
+  - name: Upper
+    command: tr a-z A-Z
+    extension: up
+    aliases: [loud]
+  - name: Backwards
+    command: sh -c 'rev < "$0"' {file}
+  - name: Lost
+    command: no-such-program {file}
+"""
+
+
+def loaded(tmp_path: Path, text: str) -> OpenInterpreter:
+    file = tmp_path / "p.yaml"
+    file.write_text(text)
+    interpreter = OpenInterpreter()
+    load(interpreter, str(file))
+    return interpreter
+
+
+def test_a_profile_adds_languages(tmp_path: Path) -> None:
+    interpreter = loaded(tmp_path, PROFILE)
+    computer = interpreter.computer
+    assert [each.name for each in computer.languages][-3:] == ["Upper", "Backwards", "Lost"]
+    assert computer.run("backwards", "abc")[0]["content"].strip() == "cba"
+    assert computer.get_language("loud").file_extension == "up"
+    assert analyze("upper", "x", ".", registry=computer.registry).unknown
+    offered = [each.name for each in computer.runtimes.available()]
+    assert "Upper" in offered
+    assert "Lost" not in offered
+    assert "no-such-program is not installed" in computer.run("lost", "x")[0]["content"]
+    computer.terminate()
+
+
+@pytest.mark.parametrize(
+    "entry", ["{name: X}", "{command: a}", "{name: X, command: a, kernel: b}", "{name: X, colour: red}"]
+)
+def test_what_is_wrong_is_said(tmp_path: Path, entry: str) -> None:
+    with pytest.raises((ProfileError, SettingError), match="A language takes a name"):
+        loaded(tmp_path, f"custom_languages:\n  - {entry}\n")
+
+
+def test_a_kernel_that_is_missing_is_not_offered() -> None:
+    language = custom_language({"name": "Nope", "kernel": "no-such-kernel"})()
+    assert language.version() is None
+    with pytest.raises(SessionStartError, match="there is no Jupyter kernel no-such-kernel"):
+        list(language.run("1"))
+
+
+def test_every_language_of_0_4_3_is_known() -> None:
+    names = {language.name for language in built_in_languages()}
+    assert names >= {"Python", "Shell", "JavaScript", "Ruby", "R", "Java", "PowerShell", "AppleScript"}
+
+
+@pytest.mark.parametrize("name", ["r", "ruby", "java", "sql", "typescript", "fish", "powershell", "applescript"])
+def test_what_code_without_an_analysis_does_is_unknown(name: str) -> None:
+    assert analyze(name, "x = 1", ".").unknown
+
+
+@pytest.mark.needs("ruby")
+def test_undo_brings_back_what_a_block_deleted(tmp_path: Path) -> None:
+    (tmp_path / "kept.txt").write_text("precious")
+    interpreter = OpenInterpreter(workspace=str(tmp_path), auto_run=True)
+    interpreter.computer.run("ruby", "File.delete('kept.txt')")
+    assert not (tmp_path / "kept.txt").exists()
+    interpreter.undo()
+    assert (tmp_path / "kept.txt").read_text() == "precious"
+    interpreter.computer.terminate()
+
+
+@pytest.mark.parametrize(("language", "program"), [(PowerShell, "pwsh"), (AppleScript, "osascript")])
+def test_code_reaches_a_program_as_a_file(
+    language: type[PowerShell], program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """These programs are not here: a script with their name shows what they would get."""
+    stand_in = tmp_path / program
+    stand_in.write_text('#!/bin/sh\nfor word; do :; done\necho "$@" | sed "s|/.*/||"; cat "$word"; exit 3\n')
+    stand_in.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    runtime = language()
+    code = 'say "$HOME" & `id`'
+    chunks = list(runtime.run(code))
+    runtime.terminate()
+    output = "".join(str(chunk["content"]) for chunk in chunks if chunk["format"] == "output")
+    assert output.endswith(f"block.{language.file_extension}\n{code}")
+    assert (chunks[-1]["ended"], chunks[-1]["exit_code"]) == ("error", 3)
