@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 import termios
 import time
@@ -15,7 +16,12 @@ import pexpect
 from model_server import ModelServer
 from terminal.emulator import Emulator
 
-PROGRAM = "import sys; from interpreter.frontends.cli import main; sys.exit(main())"
+PROGRAM = """
+import faulthandler, signal, sys
+faulthandler.register(signal.SIGUSR2)  # what hangs says where
+from interpreter.frontends.cli import main
+sys.exit(main())
+"""
 PATIENCE = 60.0
 DEVICE_ATTRIBUTES = "\x1b[c"
 CTRL_B, CTRL_C, CTRL_D, CTRL_J, ALT_ENTER, ENTER = "\x02", "\x03", "\x04", "\n", "\x1b\r", "\r"
@@ -70,11 +76,21 @@ class Person:
         end = time.monotonic() + self._patience
         while not condition():
             if not self._read(max(0.0, end - time.monotonic())):
-                raise AssertionError(f"{what!r} did not appear on:\n{self.screen}")
+                raise AssertionError(f"{what!r} did not appear on:\n{self.screen}\n\n{self._where_it_hangs()}")
 
     def at_prompt(self) -> None:
         """Wait for a prompt that takes keys."""
         self.wait_until(lambda: self.emulator.row == ">" and self.emulator.cursor[0] == 2, "a prompt")
+
+    def _where_it_hangs(self) -> str:
+        """The stacks of the program's threads, or how it ended."""
+        if not self._child.isalive():
+            return f"The program has ended: exit code {self._child.exitstatus}, signal {self._child.signalstatus}"
+        shown = len(self.raw)
+        self.signals(signal.SIGUSR2)
+        while self._read(2.0):
+            pass
+        return self.raw[shown:].replace("\r", "")
 
     def _read(self, timeout: float) -> bool:
         try:

@@ -257,7 +257,8 @@ class TurnKeyboard:
 
     def _read(self) -> None:
         with self._reading:
-            if not self._listening:
+            # A question may have read the keys between our look at them and now: then a read would wait for the next.
+            if not self._listening or not self._tty.has_typed():
                 return
             try:
                 data = os.read(self._tty.stdin.fileno(), 65536)
