@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -48,6 +49,19 @@ def test_a_profile_adds_languages(tmp_path: Path) -> None:
     assert "Lost" not in offered
     assert "no-such-program is not installed" in computer.run("lost", "x")[0]["content"]
     computer.terminate()
+
+
+def test_a_program_that_a_block_installs_is_offered_from_then_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
+    runtimes = loaded(tmp_path, PROFILE).computer.runtimes
+    assert "Lost" not in [each.name for each in runtimes.available()]
+    (programs / "no-such-program").write_text("#!/bin/sh\n")
+    (programs / "no-such-program").chmod(0o755)
+    assert "Lost" in [each.name for each in runtimes.available()]
 
 
 @pytest.mark.parametrize(

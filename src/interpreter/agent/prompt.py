@@ -54,7 +54,8 @@ class SystemPrompt:
             parts = [read_prompt(interpreter.llm.profile.prompt), self._situation()]
         if interpreter.os:
             parts.append(read_prompt("os"))
-        parts += [language.system_message or "" for language in interpreter.computer.runtimes.available()]
+        if any(language.system_message for language in interpreter.computer.languages):
+            parts += [language.system_message or "" for language in interpreter.computer.runtimes.available()]
         if _FIRST_SANDBOX not in self.rendered:
             self.rendered[_FIRST_SANDBOX] = self.rendered[_SANDBOX] = self._sandbox()
         parts += [self.rendered[_FIRST_SANDBOX], interpreter.custom_instructions, self._computer(), self._skills()]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import threading
 import traceback
 from collections.abc import Generator, Iterable, Mapping
@@ -73,6 +74,8 @@ class RuntimePool:
         self._left_sandboxes: list[Containment] = []  # runtimes may still be inside
         self._dry_run: DryRun | None = None
         self.active: BaseLanguage | None = None  # it is running a block
+        self._known: tuple[object, ...] = ()  # what `_found` depends on
+        self._found: list[tuple[Language, str | None]] = []
 
     @property
     def owner(self) -> Owner | None:
@@ -165,12 +168,24 @@ class RuntimePool:
         return ", ".join(f"{name} ({version})" if version else name for name, version in names)
 
     def _versions(self) -> list[tuple[Language, str | None]]:
+        """Every language with its version, None if its program is missing.
+
+        Each request needs this, so it is found out again only when a setting or a folder with programs has changed.
+        """
         self.apply_sandbox()
-        has_version = [language.version is not BaseLanguage.version for language in self._computer.languages]
-        return [
-            (language, self.runtime(language.name).version() if asks else "")
-            for language, asks in zip(self._computer.languages, has_version, strict=True)
-        ]
+        context, languages = self.context, tuple(self._computer.languages)
+        env = context.own_environment()
+        folders = [*env.get("PATH", "").split(os.pathsep), os.path.join(context.cwd, "node_modules")]
+        settings = (context.python, context.shell, context.sql, context.containment, context.cwd)
+        known = (languages, settings, env.get("VIRTUAL_ENV"), env.get("NODE_PATH"), *map(_changed, folders))
+        if known != self._known:
+            asks = [language.version is not BaseLanguage.version for language in languages]
+            self._found = [
+                (language, self.runtime(language.name).version() if ask else "")
+                for language, ask in zip(languages, asks, strict=True)
+            ]
+            self._known = known
+        return self._found
 
     def has_python_package(self, name: str) -> bool:
         """Whether Python blocks can import a package, found out without starting a runtime."""
@@ -416,6 +431,14 @@ class RuntimePool:
             except NotRestorableError as error:
                 outcomes[language.name] = error
         return outcomes
+
+
+def _changed(folder: str) -> int:
+    """When something was last added to a folder or removed from it; 0 if there is no such folder."""
+    try:
+        return os.stat(folder).st_mtime_ns
+    except OSError:
+        return 0
 
 
 def _user_chunks(made: Any) -> Generator[Chunk]:

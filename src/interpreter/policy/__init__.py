@@ -33,5 +33,6 @@ def __getattr__(name: str) -> Any:
         for module in ("policy", "policy_file", "rules"):
             found = vars(import_module(f"interpreter.policy.{module}"))
             if name in found:
+                globals()[name] = found[name]
                 return found[name]
     raise AttributeError(f"module 'interpreter.policy' has no attribute {name!r}")
