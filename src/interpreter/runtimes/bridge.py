@@ -32,6 +32,7 @@ from typing import Any, Protocol
 
 Frame = dict[str, Any]
 READ = 64 * 1024
+CAPACITY = 64 * 1024  # of a pipe: what was written earlier is no more than that
 LOOK_EVERY = 0.1  # seconds, for a one-shot program that waits for input
 READING = {f"{0 if os.uname().machine == 'x86_64' else 63} 0x0 "} if sys.platform == "linux" else set()
 
@@ -135,12 +136,12 @@ class Pipe:
         self._open = True
         bridge.selector.register(self._fd, selectors.EVENT_READ, self.read)
 
-    def read(self) -> bool:
-        """Forward what is there; False if that was all."""
+    def read(self) -> int:
+        """Forward what is there; the number of bytes, 0 if there was nothing."""
         try:
             data = os.read(self._fd, READ) if self._open else b""
         except BlockingIOError:
-            return False
+            return 0
         text = self._decoder.decode(data, final=not data)
         if self._bridge.block is not None or self._bridge.last:
             self._bridge.stream(self._name, text)
@@ -148,11 +149,13 @@ class Pipe:
             os.write(2, text.encode("utf-8", "replace"))  # why it cannot start
         if not data:
             self.close()
-        return bool(data)
+        return len(data)
 
     def drain(self) -> None:
-        while self.read():
-            pass
+        """Forward what was written until now. A process in the background may go on writing for ever."""
+        left = CAPACITY
+        while left > 0 and (size := self.read()):
+            left -= size
 
     def close(self) -> None:
         if self._open:
