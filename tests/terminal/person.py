@@ -66,7 +66,7 @@ class Person:
 
     def sees(self, text: str, times: int = 1) -> None:
         """Wait until a text is on the screen or above it; where its lines break depends on the length of some path."""
-        self.wait_until(lambda: max(self.screen.count(text), " ".join(self.rows).count(text)) >= times, text)
+        self.wait_until(lambda: max(glue.join(self.rows).count(text) for glue in ("\n", " ", "")) >= times, text)
 
     def glimpses(self, text: str) -> None:
         """Wait until a text was on the screen, for however short a time."""

@@ -20,7 +20,7 @@ class SlowDisplay:
         self.on_change = None
 
     def typed(self, text: str) -> None:
-        if self.idle.is_set():
+        if threading.current_thread() is not threading.main_thread():
             self.key_read.set()
             self.over.wait(60)
 
