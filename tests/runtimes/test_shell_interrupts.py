@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+import signal
+import socket
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -10,6 +14,7 @@ from contextlib import contextmanager
 import psutil
 import pytest
 
+from interpreter.runtimes.shell.dialect import HERE
 from shell_runtimes import ShellRuntime, bash, fresh, shell
 from waiting import is_running
 
@@ -160,3 +165,26 @@ def test_a_time_limit(shell: ShellRuntime) -> None:
     shell.context.timeout = None
     assert (ran.text, ran.ended) == ("begun\n", "timed_out")
     assert shell.do("echo fine").text == "fine\n"
+
+
+@pytest.mark.needs("zsh")
+def test_a_frame_of_zsh_is_sent_once_whenever_the_interrupt_comes() -> None:
+    """zsh runs traps inside the signal handler: a frame that was half sent must not be sent again."""
+    script = f". {shlex.quote(str(HERE / 'driver.zsh'))}; __oi_block=; __oi_watch_interrupts; "
+    script += "for n in {1..2000}; do __oi_ready; done"
+    ours, theirs = socket.socketpair()
+    with ours, theirs, ours.makefile("rb") as frames:
+        process = subprocess.Popen(["zsh", "-fc", script], stdin=theirs, stdout=subprocess.DEVNULL)
+        theirs.close()
+        assert b"ready" in frames.readline()
+        read = threading.Thread(target=lambda: sent.extend(frames))
+        sent: list[bytes] = []
+        read.start()
+        end = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < end:
+            process.send_signal(signal.SIGINT)
+            time.sleep(0.0002)
+        process.kill()
+        read.join()
+        process.wait()
+    assert len(sent) == 1999

@@ -2,7 +2,12 @@
 # few lines: __oi_enter, the block as a file to source, __oi_leave. Frames go back on descriptor 0, which blocks never
 # see, since they get a standard input of their own. Builtins only: nothing here forks.
 
-builtin zmodload zsh/parameter
+builtin zmodload zsh/parameter zsh/system
+
+# Sends a frame. Not with printf: zsh runs traps inside the signal handler, so Ctrl-C would send it twice or lock up.
+__oi_send() {
+  builtin syswrite -o 0 -- "$1"$'\n'
+}
 
 # Special parameters that are worth keeping; the others say what the shell is, not what the user did.
 __oi_kept=(PATH FPATH CDPATH MANPATH IFS NULLCMD READNULLCMD TIMEFMT TMPPREFIX WORDCHARS PS4)
@@ -21,7 +26,7 @@ __oi_at() {
   __oi_status=$?
   if [[ -n $__oi_reached ]]; then
     __oi_status=$__oi_reached __oi_reached=
-    builtin printf '{"event":"active_line","block":%s,"line":%s}\n' "$1" "$2" >&0
+    __oi_send "{\"event\":\"active_line\",\"block\":$1,\"line\":$2}"
   elif [[ -z $__oi_over ]]; then
     __oi_over=/dev/null __oi_last=$__oi_status # read instead of the pieces that follow
   fi
@@ -39,7 +44,7 @@ __oi_leave() {
   [[ -z $__oi_interrupted && $__oi_status != 130 ]] || __oi_how=interrupted __oi_status=130
   exec >/dev/null
   __oi_report
-  builtin printf '{"event":"done","block":%s,"status":"%s","exit_code":%s}\n' $1 $__oi_how $__oi_status >&0
+  __oi_send "{\"event\":\"done\",\"block\":$1,\"status\":\"$__oi_how\",\"exit_code\":$__oi_status}"
   __oi_save $__oi_folder/state.$1 "${@:2}"
 }
 
@@ -127,7 +132,7 @@ __oi_start() {
 }
 
 __oi_ready() {
-  builtin printf '{"event":"ready","language":"zsh","version":"%s"}\n' $ZSH_VERSION >&0
+  __oi_send "{\"event\":\"ready\",\"language\":\"zsh\",\"version\":\"$ZSH_VERSION\"}"
 }
 
 # __oi_snapshot FOLDER FILE: in a shell of its own, which has read the user's start-up files
