@@ -149,7 +149,10 @@ class Person:
         return termios.tcgetattr(self._child.child_fd) == self.before and marks
 
     def close(self) -> None:
-        self._child.close(force=True)
+        try:
+            self._child.close(force=True)
+        except pexpect.ExceptionPexpect:
+            self._child.ptyproc.wait()  # it was killed, and a busy machine takes longer to end it
 
 
 @contextmanager
