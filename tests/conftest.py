@@ -20,6 +20,9 @@ SOURCE = Path(__file__).parent.parent / "src"
 SYSTEM_PACKAGES = {"node": "nodejs", "xrandr": "x11-xserver-utils", "rg": "ripgrep"}
 _MARK = "TEST_RUN_MARK"
 _PRIVATE_PREFIXES = ("INTERPRETER_", "OPENAI_", "ANTHROPIC_", "OLLAMA_", "GROQ_", "XDG_")
+# Hundreds of programs start in a run: each of them would compile all of our code again.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 _PRIVATE_NAMES = ("DISABLE_TELEMETRY", "EDITOR", "VISUAL", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE")
 
 
