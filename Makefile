@@ -1,7 +1,8 @@
 # How people work here. `make run` installs what a chat needs; the other recipes install the development tools.
 
 PYTHON := .venv/bin/python
-# Tests wait more than they compute: one more than there are cores is the fastest.
+# Tests wait more than they compute: one more than there are cores is the fastest. Each worker takes whole folders and
+# steals from the others when it is done, so few modules are set up twice, and waits meet work.
 WORKERS ?= $(shell expr $$(getconf _NPROCESSORS_ONLN) + 1)
 
 # Small enough for every run: one for transport and guards, one for simple tasks.
@@ -32,10 +33,10 @@ run: .venv/.chat
 	@.venv/bin/interpreter $(ARGS)
 
 test: .venv/.installed system-packages
-	$(PYTHON) -m pytest -n $(WORKERS) $(ARGS)
+	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
 
 test-full: .venv/.installed system-packages
-	$(PYTHON) -m pytest -n $(WORKERS) -m "not real_model" $(ARGS)
+	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal -m "not real_model" $(ARGS)
 
 test-models: .venv/.installed system-packages
 	@timeout 600 $(PYTHON) scripts/fetch_test_models.py $(TEST_MODELS) || \

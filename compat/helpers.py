@@ -36,6 +36,7 @@ __all__ = [
 ORIGINAL = (Path(sys.executable).parent / "litellm").exists()
 PROGRAM = [str(Path(sys.executable).parent / "interpreter")] if ORIGINAL else [sys.executable, "-m", "interpreter"]
 LIMIT = 60.0
+QUIET = 0.4 if ORIGINAL else 0.2  # seconds without output after a prompt: the program waits for input
 _ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[78]|\x1b\][^\x1b\x07]*(?:\x1b\\|\x07)|\x1bP[^\x1b]*\x1b\\")
 _PROMPT = re.compile(rb"(?:^|[\r\n])> ?(?=[\r\n]|$)|\(y/n\)|what to change:")
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
@@ -157,6 +158,7 @@ def command_line(*arguments: str, stdin: str = "", replies: Any = ("Hello.",), f
     with Server([_reply(each, functions) for each in replies]) as server:
         command = [*PROGRAM, *arguments, *_connection(server, arguments, functions)]
         status, output = _output_of(command, stdin)
+    print(output)  # shown if the row fails
     return Finished(output, status, server)
 
 
@@ -198,14 +200,16 @@ def terminal(*lines: str, flags: Any = (), replies: Any = ("Hello.",), functions
                 os.kill(pid, signal.SIGKILL)
             status = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
             os.close(screen)
-    return Finished(_ESCAPES.sub(b"", seen).decode(errors="replace"), status, server)
+    output = _ESCAPES.sub(b"", seen).decode(errors="replace")
+    print(output)  # shown if the row fails
+    return Finished(output, status, server)
 
 
 def _read_until_quiet(screen: int, limit: float) -> bytes:
     """Read until the program shows a prompt (`> `, or a question) and waits."""
     seen, deadline = b"", time.monotonic() + limit
     while time.monotonic() < deadline:
-        if select.select([screen], [], [], 0.4)[0]:
+        if select.select([screen], [], [], QUIET)[0]:
             try:
                 part = os.read(screen, 65536)
             except OSError:

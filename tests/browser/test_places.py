@@ -127,7 +127,7 @@ def test_a_pdf_that_takes_forever_is_given_up(browser: Any, app: WebApp) -> None
             b"xref\n0 0\ntrailer<</Root 1 0 R/Size 504>>\nstartxref\n0\n%%EOF",
         ]
     )
-    browser.setup(timeout=6)
+    browser.setup(timeout=3)
     with pytest.raises(BrowserError, match="took"):
         browser.read(f"{app.url}/paper")
     browser.quit()

@@ -115,7 +115,7 @@ def _git(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.needs("git")
-@settings(max_examples=30, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
+@settings(max_examples=15, deadline=None, phases=PHASES, suppress_health_check=list(HealthCheck))
 @given(program=programs, walk=walks)
 def test_any_program(world: World, program: Program, walk: list[int]) -> None:
     guarded(world, program, walk)

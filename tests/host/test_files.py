@@ -191,7 +191,7 @@ def _nest(top: Path, depth: int) -> None:
 
 
 def test_folders_in_each_other_do_not_exhaust_the_stack(folder: Folder, root: Path) -> None:
-    name = "/".join("d" * 1500)
+    name = "/".join("d" * 1100)
     folder.mkdir(name, parents=True)
     assert folder.is_dir(name)
     remove(root)  # pytest could not

@@ -40,8 +40,8 @@ def check(told: dict[str, Any], interrupts: int) -> None:
 
 @pytest.mark.needs("node")
 @pytest.mark.parametrize("phases", [PHASES[:5], PHASES[5:]], ids=["blocks", "turns"])
-def test_two_hundred_interrupts(phases: list[str]) -> None:
-    check(storm(1, 100, *phases), 100)
+def test_a_hundred_interrupts(phases: list[str]) -> None:
+    check(storm(1, 50, *phases), 50)
 
 
 @pytest.mark.full

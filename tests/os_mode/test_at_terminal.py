@@ -22,7 +22,7 @@ def model() -> list[str]:
 
 
 @pytest.mark.needs("mousepad")
-@pytest.mark.parametrize("flag", ["--os", "-os"])
+@pytest.mark.parametrize("flag", ["--os", pytest.param("-os", marks=pytest.mark.full)])
 def test_a_turn_is_announced_and_shown_again(desktop: Desktop, tmp_path: Path, model: list[str], flag: str) -> None:
     file = tmp_path / "letter.txt"
     file.write_text("")

@@ -16,14 +16,34 @@ from screen.desktop import Desktop
 pytestmark = pytest.mark.timeout(600)  # an interrupted wait would leave the shared desktop unusable
 REPEATS = int(os.environ.get("OS_TASK_REPEATS", "10"))
 LEAST = 0.98  # 245 of 250
+# One of each kind; `make test-full` runs all of them, and each ten times.
+CORE = {
+    "write and save a file in an editor",
+    "save through the menu",
+    "drag a selection",
+    "right click for a menu",
+    "copy between two applications",
+    "start an application by its name and close it",
+    "a command in a terminal",
+    "JavaScript that uses the computer",
+    "fill a form in a desktop application",
+    "without pictures, by the list of elements",
+    "a dialog that appears late",
+    "log in to a web application",
+    "a hostile page",
+    "with Anthropic's computer tool",
+    "with OpenAI's computer tool",
+}
 
 
 def marked(task: Task) -> object:
-    return pytest.param(task, id=task.name.replace(" ", "-"), marks=pytest.mark.needs(*task.needs))
+    marks = [pytest.mark.needs(*task.needs), *([] if task.name in CORE else [pytest.mark.full])]
+    return pytest.param(task, id=task.name.replace(" ", "-"), marks=marks)
 
 
 def test_there_are_enough_tasks() -> None:
     assert len({task.name for task in TASKS}) == len(TASKS) >= 25
+    assert {task.name for task in TASKS} > CORE
 
 
 @pytest.mark.parametrize("task", [marked(task) for task in TASKS])

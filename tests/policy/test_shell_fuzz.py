@@ -98,5 +98,6 @@ def test_a_minute_of_shell_code(code: str) -> None:
         "case a in ",
     ],
 )
-def test_much_of_the_same_ends_soon(piece: str) -> None:
-    check((piece * 50_000)[:100_000])
+@pytest.mark.parametrize("length", [25_000, pytest.param(100_000, marks=pytest.mark.full)])
+def test_much_of_the_same_ends_soon(piece: str, length: int) -> None:
+    check((piece * length)[:length])

@@ -14,6 +14,7 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from check_imports import problems  # noqa: E402  (a script, not a package)
 
 
+@pytest.mark.full  # `make check` asks the same
 def test_the_package_keeps_the_direction() -> None:
     assert problems() == []
 

@@ -6,6 +6,7 @@ import ast
 import subprocess
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -82,9 +83,14 @@ def test_any_name_is_described(name: str, canonical: str, extension: str | None)
 
 def languages_in(nodes: Iterator[ast.AST]) -> set[str]:
     """The languages that string constants among these nodes name."""
-    names = [node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)]
-    found = (next((each for each in built_in_languages() if BUILT_IN.find(name) is each), None) for name in names)
-    return {each.name for each in found if each is not None}
+    names = {node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str)}
+    return {found for name in names if (found := language_called(name)) is not None}
+
+
+@cache
+def language_called(name: str) -> str | None:
+    found = BUILT_IN.find(name)
+    return found.name if found is not None and found in built_in_languages() else None
 
 
 def lists(tree: ast.AST) -> Iterator[tuple[int, set[str]]]:

@@ -112,7 +112,9 @@ def test_a_figure_is_a_picture(fresh: PythonRuntime) -> None:  # noqa: F811
 
 
 def test_a_repr_that_does_not_end_takes_nothing_with_it(fresh: PythonRuntime) -> None:  # noqa: F811
-    fresh.do("class Slow:\n    def __repr__(self):\n        while True: pass\nbefore, slow, after = 1, Slow(), 2")
+    fresh.do(
+        "import time\nclass Slow:\n    def __repr__(self):\n        while True: time.sleep(0.01)\nbefore, slow, after = 1, Slow(), 2"
+    )
     found = by_name(fresh.variables())
     assert (found["before"].preview, found["slow"].preview) == ("1", "<repr() takes too long>")
     assert "after" in found
@@ -132,7 +134,7 @@ def test_while_a_block_runs_it_is_busy(fresh: PythonRuntime) -> None:  # noqa: F
 
 def test_a_program_in_the_background_lives_on_when_a_question_is_cut_short(fresh: PythonRuntime) -> None:  # noqa: F811
     fresh.do("import subprocess\nchild = subprocess.Popen(['sleep', '60'])")
-    fresh.do("class Slow:\n    def __repr__(self):\n        while True: pass\nslow = Slow()")
+    fresh.do("import time\nclass Slow:\n    def __repr__(self):\n        while True: time.sleep(0.01)\nslow = Slow()")
     fresh.variables()
     assert fresh.do("print(child.poll())\nchild.kill()").stdout == "None\n"
 

@@ -90,9 +90,11 @@ def known_log(session: PythonRuntime) -> str:
     return str(next(variable.preview for variable in session.variables() if variable.name == "log"))
 
 
-def test_500_megabytes_changed_in_place_come_back(fresh: PythonRuntime) -> None:
+@pytest.mark.parametrize("engine", ["bare", pytest.param("ipython", marks=pytest.mark.full)])
+def test_500_megabytes_changed_in_place_come_back(engine: str) -> None:
     if psutil.virtual_memory().available < 3e9:
         pytest.skip("needs 3 GB of free memory")
+    fresh = PythonRuntime(engine)
     fresh.do("import numpy, hashlib\na = numpy.random.default_rng(1).integers(0, 255, 500_000_000, dtype='uint8')")
     digest = fresh.do("print(hashlib.blake2b(a).hexdigest())").text
     state = fresh.present
@@ -100,6 +102,7 @@ def test_500_megabytes_changed_in_place_come_back(fresh: PythonRuntime) -> None:
     assert fresh.do("print(hashlib.blake2b(a).hexdigest())").text != digest
     fresh.restore(state)
     assert fresh.do("print(hashlib.blake2b(a).hexdigest())").text == digest
+    fresh.terminate()
 
 
 def test_awaiting_after_a_return(session: PythonRuntime) -> None:
