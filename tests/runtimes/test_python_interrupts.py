@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 import signal
+import sys
 import threading
 from types import FrameType, SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
+from interpreter.runtimes.python.driver.execution import EventLoop
 from interpreter.runtimes.python.driver.interrupts import OURS, Interrupts
 from python_runtimes import PythonRuntime, fresh, session
 from waiting import until
@@ -78,6 +82,63 @@ await work()
     assert ran.ended == "interrupted"
     ran = session.do("print(background.done())\nbackground.cancel()\nawait asyncio.sleep(0, 'on')")
     assert ran.text == "False\n'on'\n"
+
+
+@pytest.mark.parametrize("gap", [0, 1, 9], ids=["one", "two at once", "two"])
+def test_an_interrupt_in_any_line_of_asyncio_is_raised_and_the_loop_stays_whole(gap: int) -> None:
+    interrupts = Interrupts()
+    interrupts.armed, loop = 1, EventLoop(interrupts)
+    folder, presses, line = os.path.dirname(asyncio.__file__), {0}, 0
+
+    def trace(frame: FrameType, event: str, _: object) -> Any:
+        """Press Ctrl-C as some line of asyncio begins: as from a signal, an exception would come from there."""
+        nonlocal line
+        if event == "line":
+            line += 1
+            if line in presses:
+                interrupts._handle(signal.SIGINT, frame)
+        return trace if frame.f_code.co_filename.startswith(folder) else None
+
+    async def some_steps() -> str:
+        for _ in range(3):
+            await asyncio.sleep(0)
+        return "value"
+
+    def run_traced() -> Any:
+        nonlocal line
+        line, coroutine = 0, some_steps()
+        sys.settrace(trace)
+        try:
+            return loop.run(coroutine)
+        finally:
+            sys.settrace(None)
+
+    try:
+        loop.run(asyncio.sleep(0))
+        background = loop._loop.create_task(asyncio.sleep(1000))
+        run_traced()
+        assert run_traced() == "value"  # the first run takes more lines
+        lines = line
+        assert lines > 50
+        for first in range(1, lines + 1):
+            presses = {first, first + gap}
+            with pytest.raises(KeyboardInterrupt):
+                run_traced()
+            assert loop.run(asyncio.sleep(0.001, "on")) == "on" and not background.done()
+        background.cancel()
+        loop.run(asyncio.sleep(0))
+    finally:
+        loop.close()
+        asyncio.set_event_loop(None)
+
+
+@pytest.mark.parametrize(
+    "wait", ["subprocess.run(['sh', '-c', child])", "os.wait() if subprocess.Popen(['sh', '-c', child]) else 0"]
+)
+def test_code_does_not_go_on_after_a_wait_for_a_child(session: PythonRuntime, wait: str) -> None:
+    session.do("import os, subprocess\nchild = 'echo ready; exec sleep 1000'")
+    ran = session.interrupted_when_ready(f"found = [{wait}, print('went on')]")
+    assert (ran.stdout, ran.ended) == ("ready\n", "interrupted")
 
 
 def test_code_that_will_not_stop_is_killed(fresh: PythonRuntime) -> None:

@@ -11,7 +11,7 @@ from types import CodeType, FrameType, TracebackType
 
 from .hints import Any, Callable, Coroutine, Iterator, Match, Sequence
 from .imports import trusted_import
-from .interrupts import OURS, Interrupts
+from .interrupts import OURS, Interrupts, stands_in
 
 HITS_PER_LINE = 1000  # after this many hits a line is no longer traced, so it costs nothing
 BURST = 50.0  # this many lines may be reported at once
@@ -25,6 +25,8 @@ class EventLoop:
         self._interrupts = interrupts
         self._loop: Any = None
         self.interrupted = False  # an interrupt cancelled the block that awaits
+        self._presses = 0  # interrupts during this run
+        self._is_cancelled = False  # the task knows of one
 
     def run(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Run a coroutine to its end; an interrupt cancels it, so that it can clean up."""
@@ -32,17 +34,27 @@ class EventLoop:
         if asyncio._get_running_loop() is not None:  # only for Python in the caller's process
             coroutine.close()
             raise RuntimeError("await at the top level cannot be used here: an event loop is already running")
-        if self._loop is None or self._loop.is_closed():
-            self._loop = asyncio.new_event_loop()
-        task = self._loop.create_task(coroutine)
-        self.interrupted = False
-        if self._interrupts is not None:
-            asyncio.set_event_loop(self._loop)
-            self._interrupts.cancel = lambda frame: self._cancel(task, frame)
+        self.interrupted = self._is_cancelled = False
+        self._presses = 0
+        task: Any = None
         try:
-            return self._loop.run_until_complete(task)
+            if self._loop is None or self._loop.is_closed():
+                self._loop = asyncio.new_event_loop()
+            if self._interrupts is None:
+                task = self._loop.create_task(coroutine)
+            else:
+                with self._interrupts:  # one that comes now, or came before, is raised at the end of this
+                    task = self._loop.create_task(coroutine)
+                    asyncio.set_event_loop(self._loop)
+                    self._interrupts.cancel = lambda frame: self._cancel(task, frame)
+            value = self._loop.run_until_complete(task)
+            if self.interrupted and not self._is_cancelled:
+                raise KeyboardInterrupt  # it came when the task was done
+            return value
         except BaseException as error:
-            if not task.done():  # the interrupt was raised inside a step
+            if task is None:
+                coroutine.close()
+            elif not task.done() and self._presses <= 2:  # the interrupt was raised inside a step
                 task.cancel()
                 try:
                     self._loop.run_until_complete(task)
@@ -58,17 +70,20 @@ class EventLoop:
     def _cancel(self, task: Any, frame: FrameType | None) -> bool:
         """Handle an interrupt by cancelling a task that waits; False if the user's code gets the exception instead.
 
-        An exception within asyncio's code could lose a task for good.
+        An exception within asyncio's code could lose a task for good, or leave the loop marked as running.
         """
         asyncio = trusted_import("asyncio")
-        if self._loop is None or not self._loop.is_running() or self.interrupted:
-            return False
+        self._presses += 1
         in_asyncio = frame is not None and frame.f_code.co_filename.startswith(os.path.dirname(asyncio.__file__))
-        if asyncio.current_task(self._loop) is not None and not in_asyncio:
+        is_waiting = not self.interrupted and self._loop.is_running() and asyncio.current_task(self._loop) is None
+        if self._presses > 2 or not (in_asyncio or is_waiting):
             return False
         self.interrupted = True
-        self._loop.call_soon_threadsafe(task.cancel)
+        self._loop.call_soon_threadsafe(self._cancel_task, task)
         return True
+
+    def _cancel_task(self, task: Any) -> None:
+        self._is_cancelled = task.cancel() or self._is_cancelled
 
     def was_interrupted(self, error: BaseException) -> bool:
         """Whether this is the cancellation that an interrupt caused."""
@@ -165,11 +180,13 @@ def first_line(statement: Any) -> int:
 # -- shell commands -------------------------------------------------------------------------------------------------
 
 
+@stands_in
 def run_command(command: str) -> int:
     """Run a command that writes to the block's own output; its exit code, negative for a signal."""
     return int(trusted_import("subprocess").call(command, shell=True, executable=shell_program()))
 
 
+@stands_in
 def command_output(command: str) -> list[str]:
     """The lines that a command writes, errors included."""
     subprocess = trusted_import("subprocess")

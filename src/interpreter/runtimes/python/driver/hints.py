@@ -26,7 +26,10 @@ if TYPE_CHECKING:
         Match,
         Protocol,
         Sequence,
+        TypeVar,
     )
+
+    Function = TypeVar("Function", bound=Callable[..., Any])
 
     Frame = dict[str, Any]
     CallHost = Callable[[Frame], Any]  # `Report.call`
@@ -36,5 +39,5 @@ if TYPE_CHECKING:
     Woken = tuple[list[int], list[str], int]  # what `Snapshots.take` returns in a snapshot that resumes
 else:
     Any = Callable = Collection = ContextManager = Coroutine = Iterable = Iterator = Match = Sequence = None
-    Frame = CallHost = AskUser = Origin = Woken = None
+    Frame = CallHost = AskUser = Function = Origin = Woken = None
     Protocol = object

@@ -22,6 +22,7 @@ from .channel import DESCRIPTOR_SPACE, received_descriptors
 from .descriptors import has_others, open_descriptors, release
 from .hints import Any, Callable, Collection, Origin, Woken
 from .imports import trusted_import
+from .interrupts import stands_in
 
 ALL_SIGNALS = _signal.valid_signals()  # without the enumeration that `signal` makes of them
 FORK_TIMEOUT = 3000  # milliseconds
@@ -226,6 +227,7 @@ class Children:
             os.waitpid, os.wait4, os.waitid = self.waitpid, self.wait4, self.waitid
             os.wait3 = lambda options: self.wait4(-1, options)
 
+    @stands_in
     def reap(self) -> None:
         """Collect the snapshots that have ended."""
         for pid in list(self.hidden):
@@ -236,22 +238,26 @@ class Children:
             if ended:
                 self.hidden.discard(pid)
 
+    @stands_in
     def waitpid(self, pid: int, options: int, /) -> Any:
         if pid not in ANY_CHILD or not self.hidden:
             return waitpid(pid, options)
         return self._first(options, lambda found: waitpid(found, options | os.WNOHANG), (0, 0))
 
+    @stands_in
     def wait4(self, pid: int, options: int) -> Any:
         if pid not in ANY_CHILD or not self.hidden:
             return wait4(pid, options)
         nothing = wait4(next(iter(self.hidden)), os.WNOHANG)
         return self._first(options, lambda found: wait4(found, options | os.WNOHANG), (0, 0, nothing[2]))
 
+    @stands_in
     def waitid(self, kind: Any, pid: int, options: int, /) -> Any:
         if kind != os.P_ALL or not self.hidden:
             return waitid(kind, pid, options)
         return self._first(options, lambda found: waitid(os.P_PID, found, options | os.WNOHANG), None)
 
+    @stands_in
     def _first(self, options: int, take: Callable[[int], Any], nothing: Any) -> Any:
         """Wait for the first child that is not hidden, and take it."""
         watched = os.WEXITED | os.WNOWAIT | options & (os.WNOHANG | os.WCONTINUED)
@@ -270,6 +276,7 @@ class Children:
                     return taken
 
 
+@stands_in
 def own_children() -> set[int] | None:
     """The processes that this one could wait for; None if that is unknown."""
     found: set[int] = set()
