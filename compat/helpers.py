@@ -36,7 +36,7 @@ __all__ = [
 ORIGINAL = (Path(sys.executable).parent / "litellm").exists()
 PROGRAM = [str(Path(sys.executable).parent / "interpreter")] if ORIGINAL else [sys.executable, "-m", "interpreter"]
 LIMIT = 60.0
-QUIET = 0.4 if ORIGINAL else 0.2  # seconds without output after a prompt: the program waits for input
+QUIET = 0.4  # seconds without output after a prompt: the program waits for input
 _ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[78]|\x1b\][^\x1b\x07]*(?:\x1b\\|\x07)|\x1bP[^\x1b]*\x1b\\")
 _PROMPT = re.compile(rb"(?:^|[\r\n])> ?(?=[\r\n]|$)|\(y/n\)|what to change:")
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="

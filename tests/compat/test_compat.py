@@ -18,18 +18,13 @@ from compat.table import OUR_LIMIT, all_rows, exceptions, original_results, run_
 ROWS = all_rows()
 ORIGINAL = original_results()
 
-SECTIONS = sorted({row.section for row in ROWS})
-PROGRAMS = {"magics", "profiles"}  # each row starts the whole program, as many tests in tests/terminal and headless do
-
 # Rows that do not pass yet. One that passes must be taken out.
 PENDING: set[str] = set()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="rows run in forked processes")
 @pytest.mark.timeout(600)
-@pytest.mark.parametrize(
-    "section", [pytest.param(name, marks=[pytest.mark.full] if name in PROGRAMS else []) for name in SECTIONS]
-)
+@pytest.mark.parametrize("section", sorted({row.section for row in ROWS}))
 def test_ours_passes_every_row_that_the_original_passes(section: str) -> None:
     rows = [row for row in ROWS if row.section == section]
     results = {result.name: result for result in run_rows(Path(sys.executable), rows, OUR_LIMIT, ROOT / "src")}
