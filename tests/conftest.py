@@ -24,6 +24,7 @@ _PRIVATE_PREFIXES = ("INTERPRETER_", "OPENAI_", "ANTHROPIC_", "OLLAMA_", "GROQ_"
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 _PRIVATE_NAMES = ("DISABLE_TELEMETRY", "EDITOR", "VISUAL", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE")
+_PRIVATE_NAMES += ("VIRTUAL_ENV", "CONDA_PREFIX")
 
 
 def pytest_configure(config: pytest.Config) -> None:

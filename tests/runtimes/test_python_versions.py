@@ -12,8 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from interpreter.errors import SessionStartError
-from interpreter.runtimes.python.language import which_python
 from interpreter.runtimes.state import Text
 from python_runtimes import PythonRuntime
 
@@ -146,31 +144,11 @@ def test_deaths(session: PythonRuntime) -> None:
     assert session.do("print('new')").text == "new\n"
 
 
-class TestWhichPython:
-    """The setting first, then the active environment, then our own."""
-
+class TestOtherEnvironments:
     @pytest.fixture
     def environment(self, tmp_path: Path) -> Path:
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")], check=True)
         return tmp_path / "venv"
-
-    def test_our_own_by_default(self) -> None:
-        assert which_python(None, {}) == sys.executable
-
-    def test_the_active_environment(self, environment: Path) -> None:
-        expected = str(environment / "bin" / "python")
-        assert which_python(None, {"VIRTUAL_ENV": str(environment)}) == expected
-        assert which_python(None, {"VIRTUAL_ENV": str(environment / "gone")}) == sys.executable
-
-    def test_the_setting(self, environment: Path) -> None:
-        expected = str(environment / "bin" / "python")
-        assert which_python(str(environment), {}) == expected
-        assert which_python(expected, {"VIRTUAL_ENV": "/elsewhere"}) == expected
-        assert which_python("python", {"PATH": str(environment / "bin")}) == expected
-
-    def test_a_setting_that_names_nothing(self) -> None:
-        with pytest.raises(SessionStartError, match="no Python at 'nonsense'"):
-            which_python("nonsense", {"PATH": "/nowhere"})
 
     def test_an_environment_without_ipython_has_the_bare_engine(self, environment: Path) -> None:
         session = PythonRuntime(python=str(environment))

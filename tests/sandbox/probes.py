@@ -177,7 +177,11 @@ PYTHON = {
     "our own state": "open(STATE + '/keys.env').read() and got('read')",
     "write our own state": "open(STATE + '/keys.env', 'r+'); got('opened')",
     "our own drivers": "open(DRIVER, 'r+'); got('opened')",
-    "our own Python": "open(os.path.join(sys.prefix, 'x'), 'w'); got('wrote')",
+    "our own Python": "open(os.path.join(sys.base_prefix, 'x'), 'w'); got('wrote')",
+    "our own packages": """
+        theirs = [entry for entry in sys.path if entry.endswith('site-packages') and not entry.startswith(sys.prefix)]
+        open([sys.base_prefix, *theirs][-1] + '/x', 'w'); got('wrote')
+        """,
     "a file that is too large": """
         with open(WORK + '/large', 'wb') as file:
             for _ in range(FILE_SIZE + 2):

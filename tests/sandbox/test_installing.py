@@ -7,9 +7,7 @@ import functools
 import hashlib
 import io
 import json
-import sys
 import tarfile
-import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,19 +16,9 @@ import pytest
 
 from interpreter.sandbox.proxy import Proxy
 from sandbox.serving import Quiet, serving
+from tiny_package import wheel
 
 WHEEL = "tiny_thing-1.0-py3-none-any.whl"
-
-
-def wheel() -> bytes:
-    made = io.BytesIO()
-    info = "tiny_thing-1.0.dist-info"
-    with zipfile.ZipFile(made, "w") as file:
-        file.writestr("tiny_thing.py", "answer = 42\n")
-        file.writestr(f"{info}/METADATA", "Metadata-Version: 2.1\nName: tiny-thing\nVersion: 1.0\n")
-        file.writestr(f"{info}/WHEEL", "Wheel-Version: 1.0\nGenerator: x\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
-        file.writestr(f"{info}/RECORD", f"tiny_thing.py,,\n{info}/METADATA,,\n{info}/WHEEL,,\n{info}/RECORD,,\n")
-    return made.getvalue()
 
 
 @functools.cache  # a second one would have another time in it
@@ -76,7 +64,7 @@ def with_registry(contained: Any, port: int, *hosts: str) -> Any:
 
 def pip(port: int) -> str:
     return (
-        f"unset ${{!PIP_*}} 2>/dev/null; PIP_CONFIG_FILE=/dev/null PIP_TARGET=$T {sys.executable} -m pip install -q "
+        f"for name in ${{!PIP_*}}; do [ $name = PIP_TARGET ] || unset $name; done; PIP_CONFIG_FILE=/dev/null pip install -q "
         f"--disable-pip-version-check --no-input --retries 0 --index-url http://registry.example:{port}/simple "
         f"--trusted-host registry.example tiny-thing"
     )
@@ -85,7 +73,7 @@ def pip(port: int) -> str:
 def test_pip_installs_for_all_sessions(contained: Any, registry: int) -> None:
     inside = with_registry(contained, registry, f"registry.example:{registry}")
     inside.do("python", "import sys")
-    ran = inside.do("shell", f"T=$PIP_TARGET; {pip(registry)}")
+    ran = inside.do("shell", pip(registry))
     assert ran.ended == "done", ran.text
     assert inside.do("python", "import tiny_thing; print(tiny_thing.answer)").text.strip() == "42"
 
@@ -93,7 +81,7 @@ def test_pip_installs_for_all_sessions(contained: Any, registry: int) -> None:
 @pytest.mark.full
 def test_pip_does_not_without_its_host(contained: Any, registry: int) -> None:
     inside = with_registry(contained, registry, "another.example")
-    ran = inside.do("shell", f"T=$PIP_TARGET; {pip(registry)}")
+    ran = inside.do("shell", pip(registry))
     assert ran.ended == "error"
     assert f"`needs: host registry.example:{registry}`" in ran.text
 

@@ -142,6 +142,7 @@ def _verified(interpreter: OpenInterpreter, exported: Export) -> Report:
 
     assert exported.program is not None
     shared = _session_context(interpreter)
+    environment = shared.python_environment()
     verification = Verification(
         exported.program.text,
         _python(shared),
@@ -150,6 +151,7 @@ def _verified(interpreter: OpenInterpreter, exported: Export) -> Report:
         next((entry.at for entry in exported.entries if isinstance(entry, Block)), None),
         shared.environment(),
         cast("Containment | None", shared.containment),
+        environment.folder if environment.is_layer else "",
     )
     try:
         return verification.run()
@@ -164,6 +166,4 @@ def _session_context(interpreter: OpenInterpreter) -> SessionContext:
 
 
 def _python(shared: SessionContext) -> str:
-    from interpreter.runtimes.python.language import which_python
-
-    return sys.executable if shared.python == "in-process" else which_python(shared.python, shared.environment())
+    return sys.executable if shared.python == "in-process" else shared.python_environment().python

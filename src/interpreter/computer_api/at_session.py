@@ -19,7 +19,6 @@ from typing import Any
 from interpreter.computer_api.computer import CALL, Computer
 from interpreter.errors import ComputerError, SandboxUnavailableError
 from interpreter.runtimes.launch import SessionContext, Start, run_to_end
-from interpreter.runtimes.python.language import which_python
 
 WORK = "interpreter.computer_api.files.work"
 FOLDER = Path(__file__).parent / "files" / "work"
@@ -71,9 +70,9 @@ def do(computer: Computer, module: str, function: str, /, apart: bool = False, *
 def do_in_python(computer: Computer, module: str, function: str, /, seconds: float = SECONDS, **arguments: Any) -> Any:
     """The same in a process of the session's Python, which knows what that can import."""
     shared = context_of(computer)
-    asked = None if shared.python == "in-process" else shared.python
-    python = which_python(asked, shared.own_environment())
-    return _ask(shared, [python], module, function, {"folder": shared.cwd, **arguments}, seconds)
+    return _ask(
+        shared, [shared.python_environment().python], module, function, {"folder": shared.cwd, **arguments}, seconds
+    )
 
 
 def read_tables(computer: Computer, kind: str, contents: Sequence[bytes | None], seconds: float) -> Any:

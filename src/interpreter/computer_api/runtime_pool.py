@@ -97,12 +97,13 @@ class RuntimePool:
         if self._context is None:
             self._context = SessionContext()
             if owner is not None:
-                self._context.cwd = owner.workspace
+                self._context.cwd = self._context.workspace = owner.workspace
                 self._context.cancelled = lambda: owner.cancelled
         shared = self._context
         shared.python, shared.shell, shared.shell_rc = computer.python, computer.shell, computer.shell_rc
         shared.active_lines, shared.table_rows = computer.active_line_detection, computer.table_rows
         shared.sql, shared.snapshots = computer.sql, computer.undo_snapshots
+        shared.shares_environment = computer.environment == "shared"
         shared.tools, shared.emit_images = computer.code_calls, computer.emit_images
         shared.skills = computer.skills.import_skills if computer.import_skills else None
         if owner is not None:
@@ -189,10 +190,8 @@ class RuntimePool:
 
     def has_python_package(self, name: str) -> bool:
         """Whether Python blocks can import a package, found out without starting a runtime."""
-        from interpreter.runtimes.python.language import has_package, which_python
-
         try:
-            return has_package(which_python(self.context.python, self.context.environment()), name)
+            return self.context.python_environment().has_package(name)
         except InterpreterError:
             return False
 

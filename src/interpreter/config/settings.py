@@ -478,10 +478,16 @@ class ComputerSettings(SettingsGroup):
     """The settings of the computer, `computer.*`."""
 
     python: PathSetting[str | None] = setting(
-        "The Python that runs code: a path, or `in-process` to run it inside this process, where it can use your "
-        "objects but a crash ends everything. None: the active virtual environment, otherwise the Python that runs "
-        "Open Interpreter.",
+        "The Python that runs code: a program, the folder of a virtual environment, `conda:NAME`, or `in-process` to "
+        "run it inside this process, where it can use your objects but a crash ends everything. None: the active "
+        "virtual environment, otherwise the project's if you accepted it, otherwise a session environment. See "
+        "docs/environments.md.",
         RUNNING, default=None, flag="--python", env="INTERPRETER_PYTHON",
+    )
+    environment: Literal["workspace", "shared"] = setting(
+        "The session environment, which the packages that code installs go to: one for each `workspace`, or one "
+        "`shared` by all.",
+        RUNNING, default="workspace",
     )
     shell: PathSetting[str | None] = setting(
         "The shell that runs code. None: `$SHELL` if it is bash or zsh, otherwise bash.",

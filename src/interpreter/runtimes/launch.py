@@ -7,7 +7,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,7 @@ from interpreter.runtimes.protocol import Frame
 if TYPE_CHECKING:
     from interpreter.messages import Chunk
     from interpreter.runtimes.calls import Request, Tools
+    from interpreter.runtimes.environments import Environment
 
 
 HELD = 60  # the supervisor's number for the terminal of the running block
@@ -51,6 +52,9 @@ class Containment(Protocol):
 
     def environment(self, env: dict[str, str]) -> dict[str, str]:
         """The variables that are visible inside."""
+
+    def admit(self, layer: str, writable: bool = True) -> None:
+        """Show code a session environment, which it can write to if it can write to the workspace."""
 
     def wrap(self, start: Start, folder: Path | None = None) -> AbstractContextManager[Start]:
         """The same start inside; the folder is the runtime's own. Descriptors are closed at the end of the context."""
@@ -168,6 +172,9 @@ class SessionContext:
     timeout: float | None = None
     max_output: int = 2800
     python: str | None = None
+    workspace: str = ""  # whose session environment it is; empty for the directory at the beginning
+    shares_environment: bool = False  # with all workspaces
+    offline: bool = False
     shell: str | None = None
     shell_rc: bool = False
     sql: str | None = None  # the address of the database for SQL blocks, which may have a password
@@ -181,21 +188,51 @@ class SessionContext:
     ask: Callable[[Request, Chunk], Chunk] | None = None  # gets an answer now; returns the chunk that was shown
     emit_images: bool = True  # whether the model gets the images that code shows
     containment: Containment | None = None  # the sandbox of new runtimes
+    _chosen: tuple[tuple[object, ...], Environment] | None = field(default=None, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self.workspace = self.workspace or self.cwd
 
     def environment(self) -> dict[str, str]:
-        merged: dict[str, str | None] = {**os.environ, **self.exported}
-        env = {name: value for name, value in merged.items() if value is not None}
+        """The variables for programs of the session: `python` and `pip` are those of the session's environment."""
+        env = self._variables(self.exported)
         return self.containment.environment(env) if self.containment else env
+
+    def _variables(self, exported: Mapping[str, str | None]) -> dict[str, str]:
+        merged: dict[str, str | None] = {**os.environ, **exported}
+        env = {name: value for name, value in merged.items() if value is not None}
+        if "VIRTUAL_ENV" in exported:
+            return env  # a shell block activated an environment, or left one
+        chosen = self.python_environment()
+        chosen.prepare()
+        if self.containment is not None and chosen.is_layer:
+            self.containment.admit(chosen.folder)
+        return chosen.variables(env)
 
     def own_environment(self) -> dict[str, str]:
         """The environment to look for programs in, which code in a sandbox cannot change."""
-        return dict(os.environ) if self.containment else self.environment()
+        exported = {} if self.containment else self.exported
+        merged: dict[str, str | None] = {**os.environ, **exported}
+        return {name: value for name, value in merged.items() if value is not None}
+
+    def python_environment(self) -> Environment:
+        """The Python of code that starts now, and where its packages go."""
+        asked, env = None if self.python == "in-process" else self.python, self.own_environment()
+        places = tuple(env.get(name) for name in ("VIRTUAL_ENV", "CONDA_PREFIX", "PATH"))
+        key = (asked, *places, self.workspace, self.shares_environment, self.containment is None)
+        if self._chosen is None or self._chosen[0] != key:
+            from interpreter.runtimes.environments import choose
+
+            chosen = choose(asked, env, self.workspace, self.shares_environment, self.containment is not None)
+            self._chosen = key, chosen
+        return self._chosen[1]
 
     def return_to(self, cwd: str, exported: dict[str, str | None]) -> None:
         """Return to an earlier directory and exported variables; what was exported since gets its outside value."""
         self.cwd = cwd
         self.leave_lost_folder()
-        self.exported = {**{name: os.environ.get(name) for name in self.exported}, **exported}
+        outside = self._variables({})
+        self.exported = {**{name: outside.get(name) for name in self.exported}, **exported}
 
     def leave_lost_folder(self) -> None:
         """If the directory was deleted, go to what is left above it; a sandbox cannot be checked from outside."""

@@ -80,6 +80,7 @@ class Containment:
         self._refused_by_rules = refused_by_rules
         self.granted: list[Access] = []  # since then, by the user
         self.within: Containment | None = None  # the narrower one that this was made of
+        self._layer: tuple[Path, bool] | None = None  # the session environment, and whether code may install into it
         self.proxy = proxy or Proxy(sandbox.hosts)
         self._door: int | None = None
         self.state = own_state() if state is None else state  # of ours: kept from all code
@@ -141,13 +142,23 @@ class Containment:
         return not self.sandbox.writes_workspace
 
     def environment(self, env: dict[str, str]) -> dict[str, str]:
-        kept = let_through(env, self.sandbox.env)
+        kept = {**let_through(env, self.sandbox.env), "TMPDIR": "/tmp", **through_proxy(PORT)}
+        if self._layer is not None and self._installs_into(self._layer[0]):
+            return kept
         packages = os.path.join(os.path.realpath(os.path.expanduser("~")), PACKAGES)
-        path = [packages, *filter(None, [kept.get("PYTHONPATH")])]
-        kept |= {"PYTHONPATH": os.pathsep.join(path), "TMPDIR": "/tmp", **through_proxy(PORT)}
+        kept["PYTHONPATH"] = os.pathsep.join([packages, *filter(None, [kept.get("PYTHONPATH")])])
         if not self._installs_into_workspace():
             kept["PIP_TARGET"] = packages
         return kept
+
+    def admit(self, layer: str, writable: bool = True) -> None:
+        self._layer = Path(layer), writable
+        processes.distrust(layer)
+
+    def _installs_into(self, layer: Path) -> bool:
+        """Whether code can write to this session environment."""
+        is_there = self._layer == (layer, True) and not self.sandbox.image
+        return is_there and self.sandbox.writes_workspace
 
     @contextlib.contextmanager
     def wrap(self, start: Start, folder: Path | None = None) -> Iterator[Start]:
@@ -170,7 +181,8 @@ class Containment:
                 self.sandbox, self.proxy, self.scratch, self.outputs, protected, start, folder, stack
             )
         seen, port = self.places(programs_in(start.argv)), self.proxy.listen()
-        return seatbelt.wrapped(self.sandbox.limits, seen, protected, self.scratch, port, start, folder)
+        own = [self._layer[0]] if self._layer is not None and self._installs_into(self._layer[0]) else []
+        return seatbelt.wrapped(self.sandbox.limits, seen, protected, [self.scratch, *own], port, start, folder)
 
     def denials(self, code: str, done: dict[str, Any]) -> list[str]:
         block = EndedBlock(
@@ -240,8 +252,13 @@ class Containment:
 
     def _in_bubblewrap(self, start: Start, folder: Path | None, stack: contextlib.ExitStack) -> Start:
         argv, fds = start.argv, list(start.fds)
-        seen = self.places(programs_in(start.argv))
         own = {self.outputs: "--ro-bind"} | ({folder: "--bind"} if folder else {})
+        if self._layer is not None:
+            layer = self._layer[0]
+            own[layer] = "--bind" if self._installs_into(layer) else "--ro-bind"
+            if folder is not None and is_inside(argv[0], [layer]):  # code can write there: it is not the first process
+                argv = [sys.executable, *argv]
+        seen = self.places(programs_in(argv))
         protected: dict[Path, int] = {}
         pinned: dict[Path, int] = {}
         for trusted in self._watch_trusted():

@@ -2,6 +2,8 @@
 
     python enter.py PROTECTED LIMITS PROXY FILTER SUPERVISOR ARGUMENTS...
 
+SUPERVISOR may also be another script, or a program: that runs as a child of this one.
+
 PROTECTED is how many files and folders must be mounted read-only over themselves.
 
 LIMITS is `name=value,...` with the names of the resource module; PROXY is the number of a socket that wants a
@@ -128,7 +130,8 @@ def main() -> None:
         filter_calls(bytes.fromhex(calls))
     sys.path[0] = os.path.dirname(supervisor)
     if os.path.basename(supervisor) != "supervisor.py":
-        follow([sys.executable, supervisor, *sys.argv[1:]])
+        program = [sys.executable, supervisor] if supervisor.endswith(".py") else [supervisor]
+        follow([*program, *sys.argv[1:]])
     scope = {"__name__": "__main__", "__file__": supervisor, "__builtins__": __builtins__}
     with open(supervisor, "rb") as file:
         source = file.read()

@@ -61,16 +61,19 @@ def wrapped(
     limits: Limits,
     places: Places,
     repositories: list[Path],
-    scratch: Path,
+    own: list[Path],
     port: int,
     start: Start,
     folder: Path | None,
 ) -> Start:
-    """The start behind a profile; the proxy listens on this machine, since there are no networks apart."""
-    argv = start.argv
+    """The start behind a profile; the proxy listens on this machine, since there are no networks apart.
+
+    `own` are the folders of this sandbox: the one for its home and temporary files, and perhaps one for packages.
+    """
+    argv, scratch = start.argv, own[0]
     if folder is not None:
         argv = [argv[0], str(ENTER), "0", limits.as_argument(), "-", "-", *argv[1:]]
-    rules = profile(places, [*([folder] if folder else []), scratch], port, repositories)
+    rules = profile(places, [*([folder] if folder else []), *own], port, repositories)
     address = f"http://127.0.0.1:{port}"
     env = {
         name: address if name.lower() in ("http_proxy", "https_proxy") else value for name, value in start.env.items()

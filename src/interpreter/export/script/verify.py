@@ -82,6 +82,7 @@ class Verification:
     since: float | None = None
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     containment: Containment | None = None  # the session's sandbox
+    layer: str = ""  # the session environment that the Python belongs to, if it does
 
     def run(self) -> Report:
         """Try without the session's results; if that fails, with them, which the report notes."""
@@ -130,6 +131,8 @@ class Verification:
         except SandboxUnavailableError:
             return None
         stack.callback(containment.close)
+        if self.layer:
+            containment.admit(self.layer, writable=False)
         return containment
 
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import platform
-import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from interpreter.errors import NotRestorableError, SessionStartError
+from interpreter.errors import NotRestorableError
 from interpreter.messages import Chunk
 from interpreter.runtimes.block import notice
 from interpreter.runtimes.launch import Launch, SessionContext, program_version
@@ -33,33 +32,6 @@ NO_FORK = (
 )
 ENDED = "The Python session has ended. Run a block first."
 GONE = "That state of the Python session is no longer available: it was too old, or memory was low."
-
-
-def which_python(asked: str | None, env: Mapping[str, str]) -> str:
-    """The program to run: the one asked for, else the active virtual environment's, else our own.
-
-    `asked` may be a program, a path, or the folder of a virtual environment.
-    """
-    if not asked:
-        active = env.get("VIRTUAL_ENV")
-        return (python_in(Path(active)) if active else None) or sys.executable
-    path = Path(asked).expanduser()
-    found = python_in(path) if path.is_dir() else shutil.which(str(path), path=env.get("PATH"))
-    if found is None:
-        raise SessionStartError("Python", f"no Python at {asked!r}. Check the setting `computer.python`")
-    return os.path.abspath(found)
-
-
-def python_in(environment: Path) -> str | None:
-    paths = (environment / name for name in ("bin/python", "bin/python3", "Scripts/python.exe"))
-    return next((str(path) for path in paths if os.access(path, os.X_OK)), None)
-
-
-def has_package(python: str, name: str) -> bool:
-    """Whether a Python has this package, judging by its folders."""
-    prefix = Path(python).absolute().parent.parent
-    places = [*prefix.glob("lib/python3*/site-packages"), prefix / "Lib" / "site-packages"]
-    return any((place / name).is_dir() for place in places)
 
 
 class Python(LiveLanguage):
@@ -93,17 +65,18 @@ class Python(LiveLanguage):
         return InProcessPython
 
     def version(self) -> str | None:
-        python = which_python(self.context.python, self.context.own_environment())
-        ours = python == sys.executable
-        return platform.python_version() if ours else program_version(python, self.context.containment)
+        environment = self.context.python_environment()
+        if environment.supervisor == sys.executable:
+            return platform.python_version()
+        return program_version(environment.python, self.context.containment)
 
     def installed(self) -> str | None:
         return f"Python {number}" if (number := self.version()) else None
 
     def launch(self) -> Launch:
-        env = self.context.environment()
-        python = which_python(self.context.python, self.context.own_environment())
-        return Launch(["driver", str(DRIVER)], python=python, env=env, cwd=self.context.cwd)
+        env, chosen = self.context.environment(), self.context.python_environment()
+        worker = ["driver", str(DRIVER), *([chosen.folder] if chosen.is_layer else [])]
+        return Launch(worker, python=chosen.supervisor, env=env, cwd=self.context.cwd)
 
     def fields(self) -> Frame:
         skills = {"skills": self.context.skills()} if self.context.skills is not None else {}

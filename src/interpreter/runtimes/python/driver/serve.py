@@ -15,7 +15,7 @@ from .descriptors import working_directory
 from .displays import Figures, TablePage
 from .execution import ActiveLines, EventLoop, formatted, outcome, refusals
 from .hints import Any, Frame, Origin
-from .imports import ImportWatch, avoid_unix_sockets
+from .imports import ImportWatch, avoid_unix_sockets, name_environment, use_packages
 from .interrupts import Interrupts
 from .snapshots import Snapshots
 from .streams import Input, Output, make_input, plain_output
@@ -26,7 +26,12 @@ ENGINE = "INTERPRETER_PYTHON_ENGINE"  # "bare": do without IPython even if it is
 def serve(data_fd: int, origin: Origin) -> int:
     """Run blocks until the host closes the session, or is gone."""
     gc.disable()  # start-up makes no garbage
+    environment = origin[4][2] if len(origin[4]) > 2 else ""
+    if environment:
+        name_environment(environment)
     worker = Worker(data_fd, origin)
+    if environment:
+        use_packages(environment)  # only now: what code installs must not break the driver, or IPython
     gc.enable()
     gc.freeze()
     sys.path.insert(0, "")  # not before our own imports

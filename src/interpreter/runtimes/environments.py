@@ -1,0 +1,325 @@
+"""Which Python runs code, and where its packages go: never into the environment that Open Interpreter runs from.
+
+In this order: the Python that the settings name, the active virtual environment, the project's (if the user accepted
+it), else a *session environment*. That is a virtual environment of ours in the data folder: its packages come first,
+and ours can be imported behind them. If the Python chosen is our own, a session environment is put in front of it.
+
+A session environment is a few small files, written without starting a program. Sandboxed code has a separate one, so
+that nothing it installs is imported outside a sandbox. The host reads and writes both only through `host.files`, and
+starts no program from them: the supervisor of a session runs on our own Python.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import re
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from interpreter.config.homes import make_folder, our_folder
+from interpreter.errors import SessionStartError
+from interpreter.host.files import Folder, read_bytes, remove
+
+Origin = Literal["setting", "active", "project", "session"]
+
+LIBRARY = os.path.basename(os.path.dirname(os.__file__))  # python3.12, or python3.13t
+PACKAGES = f"lib/{LIBRARY}/site-packages"
+BEHIND = "zz-open-interpreter.pth"  # the last one that is read
+CONDA = "conda:"
+CONDA_PLACES = ("miniforge3", "mambaforge", "miniconda3", "anaconda3", "micromamba", ".conda")
+# Runs with the Python beside it, whatever the path to that is.
+PIP = """#!/bin/sh
+'''exec' "{python}" "$0" "$@"
+'''
+import sys
+from pip._internal.cli.main import main
+sys.exit(main())
+"""
+LONGEST = 100_000  # bytes of a project's file that are read
+# By import name, the packages whose name differs from it.
+DISTRIBUTIONS = dict(
+    pair.split(":")
+    for pair in """
+    sklearn:scikit-learn skimage:scikit-image cv2:opencv-python-headless PIL:Pillow yaml:PyYAML bs4:beautifulsoup4
+    dateutil:python-dateutil dotenv:python-dotenv docx:python-docx pptx:python-pptx fitz:PyMuPDF Crypto:pycryptodome
+    serial:pyserial usb:pyusb OpenSSL:pyOpenSSL jwt:PyJWT magic:python-magic git:GitPython MySQLdb:mysqlclient
+    psycopg2:psycopg2-binary pkg_resources:setuptools setuptools:setuptools attr:attrs google.protobuf:protobuf
+    umap:umap-learn igraph:python-igraph Levenshtein:python-Levenshtein slugify:python-slugify zmq:pyzmq
+    win32api:pywin32 gi:PyGObject cairo:pycairo wx:wxPython faiss:faiss-cpu community:python-louvain
+    sentence_transformers:sentence-transformers ruamel:ruamel.yaml mpl_toolkits:matplotlib pylab:matplotlib
+    telegram:python-telegram-bot nacl:PyNaCl lzo:python-lzo snappy:python-snappy tlz:toolz openai_whisper:openai-whisper
+    """.split()
+)
+MODULE = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A Python for code, and the folder that its packages are installed into."""
+
+    python: str
+    """What code sees as its Python."""
+    supervisor: str
+    """The program that the first process of a session runs on, which loads nothing from a session environment."""
+    folder: str = ""
+    """The virtual environment; empty for a Python that is none."""
+    origin: Origin = "session"
+    is_layer: bool = False
+    """Whether it is a session environment, in front of our own."""
+
+    def variables(self, env: Mapping[str, str]) -> dict[str, str]:
+        """These variables, changed so that `python`, `pip` and `uv pip` mean this environment."""
+        changed = dict(env)
+        if not self.folder:
+            return changed
+        if os.path.isdir(os.path.join(self.folder, "conda-meta")):
+            changed["CONDA_PREFIX"] = self.folder
+            changed.pop("VIRTUAL_ENV", None)
+        else:
+            changed["VIRTUAL_ENV"] = self.folder
+        changed.pop("PYTHONHOME", None)
+        if self.is_layer:  # it would tell code to upgrade a pip that is not in this environment
+            changed.setdefault("PIP_DISABLE_PIP_VERSION_CHECK", "1")
+        programs = os.path.join(self.folder, "bin")
+        path = env.get("PATH", os.defpath)
+        if programs not in path.split(os.pathsep):
+            changed["PATH"] = f"{programs}{os.pathsep}{path}"
+        return changed
+
+    def prepare(self) -> None:
+        """Make the session environment, or repair it: code can write there."""
+        if self.is_layer:
+            make_layer(self.folder)
+
+    def package_folders(self) -> list[str]:
+        """Where it looks for packages."""
+        own = sorted(glob.glob(os.path.join(glob.escape(self._prefix), "lib", "python3*", "site-packages")))
+        return [os.path.join(self.folder, PACKAGES), *packages_behind()] if self.is_layer else own
+
+    @property
+    def _prefix(self) -> str:
+        return self.folder or os.path.dirname(os.path.dirname(os.path.abspath(self.python)))
+
+    def has_package(self, name: str) -> bool:
+        """Whether it has this package, judging by its folders."""
+        return any(os.path.isdir(os.path.join(folder, name)) for folder in self.package_folders())
+
+    def installed(self) -> list[tuple[str, str]]:
+        """The name and version of each package that is installed into it, or into a layer alone, by name."""
+        found: set[tuple[str, str]] = set()
+        for folder in self.package_folders()[: 1 if self.is_layer else None]:
+            try:
+                with Folder(folder) as place:
+                    names = place.listdir()
+            except OSError:
+                continue
+            matches = (re.fullmatch(r"([\w.]+)-([\w.!+]+)\.dist-info", name, re.ASCII) for name in names)
+            found |= {(match[1].replace("_", "-"), match[2]) for match in matches if match}
+        return sorted(found, key=lambda each: each[0].lower())
+
+    def install_command(self, module: str) -> str:
+        """The line of a Python block that installs the package behind a module; empty if there is no installer."""
+        name = DISTRIBUTIONS.get(module, module)
+        if self.has_package("pip") or (self.is_layer and bundled_pip()):
+            return f"%pip install {name}"
+        return f"!uv pip install {name}" if self.folder and shutil.which("uv") else ""
+
+
+# -- choosing ----------------------------------------------------------------------------------------------------------
+
+
+def choose(
+    asked: str | None, env: Mapping[str, str], workspace: str, shared: bool = False, sandboxed: bool = False
+) -> Environment:
+    """The environment for code in a workspace. `asked` is a program, a folder or `conda:NAME`; `env` our variables."""
+    if asked:
+        return _layered(found_python(asked, env, workspace), "setting", workspace, shared, sandboxed)
+    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+        if (folder := env.get(name)) and (python := python_in(folder)):
+            return _layered(python, "active", workspace, shared, sandboxed)
+    if (chosen := Choice.of(workspace)) is not None and chosen.accepted and (python := python_in(chosen.folder)):
+        return _layered(python, "project", workspace, shared, sandboxed)
+    return _layered(sys.executable, "session", workspace, shared, sandboxed)
+
+
+def _layered(python: str, origin: Origin, workspace: str, shared: bool, sandboxed: bool) -> Environment:
+    """The environment of a Python; if that is ours, the one in front of it."""
+    prefix = os.path.dirname(os.path.dirname(python))
+    is_ours = os.path.realpath(prefix) == os.path.realpath(sys.prefix) or python == sys.executable
+    if not is_ours or not hasattr(os, "fork"):
+        is_environment = any(os.path.exists(os.path.join(prefix, name)) for name in ("pyvenv.cfg", "conda-meta"))
+        return Environment(python, python, prefix if is_environment else "", origin)
+    folder = str(home_of("" if shared else workspace) / ("sandboxed" if sandboxed else "open"))
+    return Environment(os.path.join(folder, "bin", "python"), sys.executable, folder, origin, is_layer=True)
+
+
+def found_python(asked: str, env: Mapping[str, str], workspace: str = "") -> str:
+    """The program that the user means; SessionStartError if there is none."""
+    if asked.startswith(CONDA):
+        found = conda_python(asked.removeprefix(CONDA), env)
+    else:
+        path = os.path.expanduser(asked)
+        below = os.path.join(workspace, path)
+        folder = next((each for each in (path, below) if os.path.isdir(each)), None)
+        program = path if os.path.sep not in path else below  # a path is relative to the workspace
+        found = python_in(folder) if folder is not None else shutil.which(program, path=env.get("PATH"))
+    if found is None:
+        raise SessionStartError("Python", f"no Python at {asked!r}. Check the setting `computer.python`")
+    return os.path.abspath(found)
+
+
+def python_in(environment: str | os.PathLike[str]) -> str | None:
+    paths = (os.path.join(environment, name) for name in ("bin/python", "bin/python3", "Scripts/python.exe"))
+    return next((path for path in paths if os.access(path, os.X_OK)), None)
+
+
+def conda_python(name: str, env: Mapping[str, str]) -> str | None:
+    """The Python of a conda environment, by the environment's name; conda itself is not started."""
+    roots = [os.path.join(os.path.expanduser("~"), place) for place in CONDA_PLACES]
+    roots += [os.path.dirname(os.path.dirname(env["CONDA_EXE"]))] if env.get("CONDA_EXE") else []
+    roots += [env["MAMBA_ROOT_PREFIX"]] if env.get("MAMBA_ROOT_PREFIX") else []
+    folders = [os.path.join(root, "envs", name) for root in (*roots, "/opt/conda")] if name == Path(name).name else []
+    return next(filter(None, map(python_in, folders)), None)
+
+
+# -- the project's own -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Whether the user wants the environment of a project."""
+
+    folder: str
+    accepted: bool
+
+    @classmethod
+    def of(cls, workspace: str) -> Choice | None:
+        """What the user said about this workspace; None if that was never asked."""
+        try:
+            word, _, folder = (home_of(workspace) / "project").read_text("utf-8").partition(" ")
+        except (OSError, UnicodeDecodeError):
+            return None
+        return cls(folder, word == "use")
+
+    def save(self, workspace: str) -> None:
+        home = home_of(workspace)
+        make_folder(home)
+        (home / "project").write_text(f"{'use' if self.accepted else 'ignore'} {self.folder}", "utf-8")
+
+
+def offered_project(workspace: str, asked: str | None, env: Mapping[str, str]) -> str | None:
+    """The project's environment, if the user has not chosen a Python, and was not asked about this one."""
+    if asked or env.get("VIRTUAL_ENV") or env.get("CONDA_PREFIX"):
+        return None
+    folder = next(filter(python_in, _project_folders(workspace, env)), None)
+    is_ours = folder is not None and os.path.realpath(folder) == os.path.realpath(sys.prefix)
+    if folder is None or is_ours or ((choice := Choice.of(workspace)) is not None and choice.folder == folder):
+        return None
+    return folder
+
+
+def _project_folders(workspace: str, env: Mapping[str, str]) -> Iterator[str]:
+    """Where venv, uv, poetry and conda keep the environment of a project."""
+    yield from (os.path.join(workspace, name) for name in (".venv", "venv"))
+    settings = _read(workspace, "pyproject.toml")
+    if b"[tool.poetry" in settings and (match := re.search(rb'(?m)^name\s*=\s*["\']([\w .-]+)["\']', settings)):
+        from base64 import urlsafe_b64encode
+        from hashlib import sha256
+
+        import platformdirs
+
+        place = sha256(os.path.normcase(os.path.realpath(workspace)).encode()).digest()
+        name = f"{match[1].decode().lower().replace(' ', '_')[:42]}-{urlsafe_b64encode(place).decode()[:8]}-py3*"
+        cache = env.get("POETRY_CACHE_DIR") or platformdirs.user_cache_dir("pypoetry", appauthor=False)
+        yield from sorted(glob.glob(os.path.join(glob.escape(cache), "virtualenvs", name)), reverse=True)
+    for file in ("environment.yml", "environment.yaml"):
+        match = re.search(rb"(?m)^name:\s*[\"']?([\w.-]+)", _read(workspace, file))
+        if match and (python := conda_python(match[1].decode(), env)):
+            yield os.path.dirname(os.path.dirname(python))
+
+
+def _read(workspace: str, name: str) -> bytes:
+    try:
+        return read_bytes(os.path.join(workspace, name), LONGEST)
+    except OSError:
+        return b""
+
+
+# -- session environments ----------------------------------------------------------------------------------------------
+
+
+def home_of(workspace: str) -> Path:
+    """Our folder for a workspace's session environments, or for those that all share if there is none."""
+    if not workspace:
+        return our_folder("data") / "environments" / "shared"
+    from hashlib import sha256
+
+    path = os.path.realpath(workspace)
+    name = re.sub(r"[^\w.-]+", "-", os.path.basename(path))[:40]
+    return our_folder("data") / "environments" / f"{name}-{sha256(os.fsencode(path)).hexdigest()[:12]}"
+
+
+def packages_behind() -> list[str]:
+    """Where our own packages are, and what this Python makes importable besides."""
+    import site
+
+    users = [site.getusersitepackages()] if site.ENABLE_USER_SITE else []
+    return [folder for folder in (*site.getsitepackages(), *users) if os.path.isdir(folder)]
+
+
+def bundled_pip() -> str | None:
+    """The pip that comes with Python, which runs from its archive; not every Python has it."""
+    places = (os.path.join(os.path.dirname(os.__file__), "ensurepip", "_bundled"), "/usr/share/python-wheels")
+    found = [path for place in places for path in sorted(glob.glob(os.path.join(place, "pip-*.whl")))]
+    return found[-1] if found else None
+
+
+def make_layer(folder: str) -> None:
+    """Write what a session environment has to have, if it is not there. What code has put in its place goes."""
+    make_folder(folder)
+    try:
+        _write_layer(folder)
+    except OSError:  # code made a link or a folder of something, or another session is writing the same
+        remove(folder)
+        make_folder(folder)
+        _write_layer(folder)
+
+
+def _write_layer(folder: str) -> None:
+    base = getattr(sys, "_base_executable", None) or sys.executable
+    python = os.path.join(folder, "bin", "python")
+    behind = packages_behind()
+    pip = None if any(os.path.isdir(os.path.join(each, "pip")) for each in behind) else bundled_pip()
+    version = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    script = PIP.format(python=python)
+    lines = [f"import site, sys; {each!r} in sys.path or site.addsitedir({each!r})" for each in behind]
+    files = {
+        "pyvenv.cfg": f"home = {os.path.dirname(base)}\ninclude-system-site-packages = false\n"
+        f"version = {version}.{sys.version_info[2]}\nexecutable = {base}\n",
+        f"{PACKAGES}/{BEHIND}": "\n".join([*lines, *([pip] if pip else []), ""]),
+        **{f"bin/{name}": script for name in ("pip", "pip3", f"pip{version}")},
+    }
+    links = {"bin/python": base, "bin/python3": "python", f"bin/python{version}": "python"}
+    with Folder(folder) as place:
+        for name in ("bin", PACKAGES):
+            place.mkdir(name, parents=True, exist_ok=True)
+        for name, target in links.items():
+            if not place.exists(name) or place.readlink(name) != target:
+                with suppress(FileExistsError):  # another session was quicker
+                    place.unlink(name, missing_ok=True)
+                    place.symlink(target, name)
+        for name, text in files.items():
+            if not place.exists(name) or place.read_bytes(name, LONGEST) != text.encode():
+                place.write_bytes(name, text.encode(), 0o755 if name.startswith("bin/") else 0o644)
+
+
+def empty_layer(environment: Environment) -> None:
+    """Remove every package of a session environment."""
+    remove(environment.folder)
+    make_layer(environment.folder)  # at once: `pip` of a running shell would mean another one

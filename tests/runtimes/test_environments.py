@@ -1,0 +1,262 @@
+"""Which Python runs code, and that what code installs never goes into the environment that we run from."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from interpreter import OpenInterpreter
+from interpreter.errors import SessionStartError
+from interpreter.runtimes.environments import Choice, choose, home_of, make_layer, offered_project
+from python_runtimes import Ran
+from tiny_package import write_wheel
+
+UV = Path(sys.executable).with_name("uv")
+OFFLINE = "--no-index --no-deps -q --disable-pip-version-check"
+
+
+class Session:
+    """The live runtimes of one interpreter."""
+
+    def __init__(self) -> None:
+        self.interpreter = OpenInterpreter()
+        self.computer = self.interpreter.computer
+
+    def do(self, language: str, code: str) -> Ran:
+        return Ran([dict(chunk) for chunk in self.computer.run(language, code, stream=True)])
+
+    @property
+    def environment(self) -> Any:
+        return self.computer.context.python_environment()
+
+
+@pytest.fixture
+def session() -> Iterator[Session]:
+    made = Session()
+    yield made
+    made.interpreter.reset()
+
+
+def make_venv(folder: Path) -> Path:
+    """A virtual environment made by `venv`, with nothing in it."""
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    return folder
+
+
+def our_files() -> set[tuple[str, int]]:
+    """Every file of the environment that we run from, and when it changed; bytecode is not installed."""
+    found = set()
+    for folder, _, names in os.walk(sys.prefix):
+        if not folder.endswith("__pycache__"):
+            found |= {(f"{folder}/{name}", os.lstat(f"{folder}/{name}").st_mtime_ns) for name in names}
+    return found
+
+
+# -- which one ---------------------------------------------------------------------------------------------------------
+
+
+class TestTheOrder:
+    """The setting first, then the active environment, the project's if the user accepted it, then our own."""
+
+    @pytest.fixture
+    def venv(self, tmp_path: Path) -> Path:
+        return make_venv(tmp_path / "venv")
+
+    def test_a_session_environment_by_default(self, tmp_path: Path) -> None:
+        chosen = choose(None, {}, str(tmp_path))
+        assert chosen.is_layer
+        assert chosen.origin == "session"
+        assert chosen.supervisor == sys.executable
+        assert chosen.folder == str(home_of(str(tmp_path)) / "open")
+
+    def test_the_active_environment(self, venv: Path) -> None:
+        for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+            chosen = choose(None, {name: str(venv)}, "/")
+            assert (chosen.python, chosen.folder, chosen.origin) == (str(venv / "bin/python"), str(venv), "active")
+            assert not chosen.is_layer
+        assert choose(None, {"VIRTUAL_ENV": str(venv / "gone")}, "/").is_layer
+
+    def test_the_setting(self, venv: Path) -> None:
+        python = str(venv / "bin" / "python")
+        assert choose(str(venv), {}, "/").python == python
+        assert choose("venv", {}, str(venv.parent)).python == python
+        assert choose(python, {"VIRTUAL_ENV": "/elsewhere"}, "/").python == python
+        assert choose("python", {"PATH": str(venv / "bin")}, "/").python == python
+
+    def test_a_conda_environment_by_its_name(self, venv: Path, home: Path) -> None:
+        place = home / "miniforge3" / "envs" / "science"
+        place.parent.mkdir(parents=True)
+        place.symlink_to(venv)
+        assert choose("conda:science", {}, "/").folder == str(place)
+        for name in ("conda:art", "conda:../envs/science"):
+            with pytest.raises(SessionStartError, match="no Python at 'conda:"):
+                choose(name, {}, "/")
+
+    def test_a_setting_that_names_nothing(self) -> None:
+        with pytest.raises(SessionStartError, match="no Python at 'nonsense'"):
+            choose("nonsense", {"PATH": "/nowhere"}, "/")
+
+    def test_our_own_python_gets_a_layer_however_it_is_chosen(self) -> None:
+        assert choose(sys.executable, {}, "/").is_layer
+        assert choose(sys.prefix, {}, "/").is_layer
+        active = choose(None, {"VIRTUAL_ENV": sys.prefix}, "/")
+        assert active.is_layer
+        assert active.origin == "active"
+
+    def test_the_projects_if_the_user_accepted_it(self, tmp_path: Path) -> None:
+        venv, workspace = make_venv(tmp_path / ".venv"), str(tmp_path)
+        assert offered_project(workspace, None, {}) == str(venv)
+        assert choose(None, {}, workspace).origin == "session"
+        Choice(str(venv), True).save(workspace)
+        assert offered_project(workspace, None, {}) is None
+        assert choose(None, {}, workspace).folder == str(venv)
+        Choice(str(venv), False).save(workspace)
+        assert offered_project(workspace, None, {}) is None
+        assert choose(None, {}, workspace).is_layer
+
+    def test_those_of_poetry_and_conda_are_projects_too(self, tmp_path: Path, home: Path) -> None:
+        workspace = tmp_path / "work"
+        workspace.mkdir()
+        (workspace / "pyproject.toml").write_text('[tool.poetry]\nname = "My Report"\n')
+        assert offered_project(str(workspace), None, {}) is None
+        digest = base64.urlsafe_b64encode(hashlib.sha256(os.path.realpath(workspace).encode()).digest()).decode()
+        poetry = make_venv(home / ".cache" / "pypoetry" / "virtualenvs" / f"my_report-{digest[:8]}-py3.11")
+        assert offered_project(str(workspace), None, {}) == str(poetry)
+        (workspace / "pyproject.toml").unlink()
+        (workspace / "environment.yml").write_text("name: science\ndependencies: [numpy]\n")
+        assert offered_project(str(workspace), None, {}) is None
+        conda = make_venv(home / "miniconda3" / "envs" / "science")
+        assert offered_project(str(workspace), None, {}) == str(conda)
+
+    def test_per_workspace_or_shared(self) -> None:
+        assert choose(None, {}, "/usr").folder != choose(None, {}, "/var").folder
+        assert choose(None, {}, "/usr", shared=True).folder == choose(None, {}, "/var", shared=True).folder
+        assert choose(None, {}, "/usr", sandboxed=True).folder != choose(None, {}, "/usr").folder
+
+
+# -- installing --------------------------------------------------------------------------------------------------------
+
+WAYS = {
+    "%pip": ("python", "%pip install {options} {wheel}"),
+    "!pip": ("python", "!pip install {options} {wheel}"),
+    "!python -m pip": ("python", "!python -m pip install {options} {wheel}"),
+    "subprocess": (
+        "python",
+        "import subprocess, sys\nsubprocess.check_call([sys.executable, '-m', 'pip', 'install', "
+        "*'{options} {wheel}'.split()])",
+    ),
+    "pip as a module": ("python", "import pip\nassert pip.main('install {options} {wheel}'.split()) == 0"),
+    "pip in the shell": ("shell", "pip install {options} {wheel}"),
+    "pip3 in the shell": ("shell", "pip3 install {options} {wheel}"),
+    "python -m pip in the shell": ("shell", "python3 -m pip install {options} {wheel}"),
+    "from JavaScript": (
+        "javascript",
+        "require('child_process').execSync('pip install {options} {wheel}').toString()",
+    ),
+    "uv in the shell": ("shell", "{uv} pip install -q --no-index --no-deps {wheel}"),
+    "uv in Python": ("python", "!{uv} pip install -q --no-index --no-deps {wheel}"),
+}
+
+
+COMMON = ("%pip", "subprocess", "pip in the shell", "uv in the shell")
+
+
+@pytest.mark.parametrize("ways", [COMMON, pytest.param(tuple(WAYS), marks=pytest.mark.full)], ids=["common", "all"])
+def test_installs_go_to_the_session_environment_and_never_into_ours(
+    session: Session, tmp_path: Path, ways: tuple[str, ...]
+) -> None:
+    session.do("python", "1")
+    before = our_files()
+    names = [f"tiny_{number}" for number in range(len(ways))]
+    for name, way in zip(names, ways, strict=True):
+        language, code = WAYS[way]
+        ran = session.do(language, code.format(options=OFFLINE, wheel=write_wheel(tmp_path, name), uv=UV))
+        listed = [each for each, _ in session.environment.installed()]
+        assert name.replace("_", "-") in listed, (way, ran.text)
+    imports = f"import {', '.join(names)}; print({names[-1]}.answer)"
+    assert session.do("python", imports).text == "42\n"
+    assert session.do("shell", f"python -c '{imports}'").text == "42\n"
+    assert our_files() == before
+
+
+def test_ours_can_be_imported_behind_it_and_is_not_uninstalled(session: Session, tmp_path: Path) -> None:
+    before = our_files()
+    shown = "import psutil; print(psutil.__name__)"
+    assert session.do("python", shown).text == "psutil\n"
+    newer = write_wheel(tmp_path, "tqdm", "99.0")
+    session.do("shell", f"pip install {OFFLINE} --upgrade {newer}; pip uninstall -y -q psutil 2>&1")
+    assert session.do("shell", f"python -c '{shown}; import tqdm; print(tqdm.answer)'").text == "psutil\n42\n"
+    assert our_files() == before
+
+
+def test_a_broken_package_in_it_does_not_break_the_session(session: Session, tmp_path: Path) -> None:
+    """The driver and IPython come from our own environment, whatever code installs."""
+    for name in ("traitlets", "IPython", "decorator"):
+        write_wheel(tmp_path, name, "99.0", "raise SystemExit('broken')\n")
+    session.do("shell", f"pip install {OFFLINE} --force-reinstall {tmp_path}/*.whl")
+    session.computer.terminate()
+    ran = session.do("python", "print(get_ipython().__class__.__module__ != '', 6 * 7)")
+    assert ran.text == "True 42\n"
+
+
+def test_what_code_did_to_it_is_repaired(session: Session, tmp_path: Path) -> None:
+    session.do("shell", 'rm -r "$VIRTUAL_ENV"/bin/python "$VIRTUAL_ENV"/pyvenv.cfg; rm "$VIRTUAL_ENV"/bin/pip*')
+    session.do("shell", f'ln -s {tmp_path} "$VIRTUAL_ENV"/bin/pip; mkdir "$VIRTUAL_ENV"/pyvenv.cfg')
+    session.computer.terminate()
+    assert session.do("shell", "pip --version").text.startswith("pip ")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_pip_from_pythons_own_archive_if_ours_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("interpreter.runtimes.environments.packages_behind", list)
+    make_layer(str(tmp_path / "layer"))
+    wheel = write_wheel(tmp_path)
+    env = {name: value for name, value in os.environ.items() if not name.startswith(("PIP_", "PYTHON"))}
+    pip = [str(tmp_path / "layer/bin/pip"), "install", *OFFLINE.split(), str(wheel)]
+    subprocess.run(pip, check=True, env=env, capture_output=True)
+    python = str(tmp_path / "layer/bin/python")
+    shown = subprocess.run([python, "-c", "import tiny_thing, sys; print(sys.prefix)"], env=env, capture_output=True)
+    assert shown.stdout.decode() == f"{tmp_path}/layer\n"
+
+
+def test_an_active_environment_of_the_user_gets_the_packages(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    venv = make_venv(tmp_path / "theirs")
+    monkeypatch.setenv("VIRTUAL_ENV", str(venv))
+    wheel = write_wheel(tmp_path)
+    ran = session.do("shell", f"which python; {UV} pip install -q --no-index {wheel}")
+    assert ran.text == f"{venv}/bin/python\n"
+    assert session.do("python", "import sys, tiny_thing; print(sys.prefix)").text == f"{venv}\n"
+
+
+def test_an_undone_export_leaves_the_environment_active(session: Session) -> None:
+    shared = session.computer.context
+    before = session.do("shell", "which pip").text
+    mark = session.computer.runtimes.mark()
+    session.do("shell", "export PATH=/usr/bin:/bin; unset PIP_DISABLE_PIP_VERSION_CHECK")
+    assert session.do("shell", "which pip").text != before
+    session.computer.runtimes.go_back(mark)
+    assert session.do("shell", "which pip").text == before
+    assert shared.environment()["PATH"].startswith(session.environment.folder)
+
+
+def test_making_one_takes_milliseconds_and_starts_no_program(tmp_path: Path) -> None:
+    started = []
+    sys.addaudithook(lambda event, args: started.append(event) if event in ("subprocess.Popen", "os.fork") else None)
+    took = []
+    for number in range(5):
+        begun = time.perf_counter()
+        make_layer(str(tmp_path / f"layer{number}"))
+        took.append(time.perf_counter() - begun)
+    assert started == []
+    assert min(took) < 0.1
