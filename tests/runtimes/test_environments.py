@@ -15,8 +15,10 @@ from typing import Any
 import pytest
 
 from interpreter import OpenInterpreter
+from interpreter.app.own_blocks import run_own_block
 from interpreter.errors import SessionStartError
 from interpreter.runtimes.environments import Choice, choose, home_of, make_layer, offered_project
+from interpreter.session import APPROVE, REFUSE, Answer, Question
 from python_runtimes import Ran
 from tiny_package import write_wheel
 
@@ -260,3 +262,134 @@ def test_making_one_takes_milliseconds_and_starts_no_program(tmp_path: Path) -> 
         took.append(time.perf_counter() - begun)
     assert started == []
     assert min(took) < 0.1
+
+
+# -- what the user is asked --------------------------------------------------------------------------------------------
+
+
+class Person:
+    """Answers offers."""
+
+    def __init__(self, session: Session, *answers: str) -> None:
+        self.session, self.answers = session, list(answers)
+        self.asked: list[str] = []
+
+    def answer(self, question: Question) -> Answer:
+        self.asked.append(question.subject.prompt)
+        return Answer(self.answers.pop(0))
+
+    def do(self, language: str, code: str) -> tuple[str, str]:
+        """How a block of the user's own ended, and what was shown."""
+        text = ""
+        with self.session.interpreter.session.questions.answerable(("offer",), self.answer):
+            events = run_own_block(self.session.interpreter, language, code)
+            while True:
+                try:
+                    event = next(events)
+                except StopIteration as ended:
+                    return ended.value, text
+                chunk = event.chunk
+                if chunk is not None and chunk.get("format") == "output":
+                    text += chunk.get("content") or ""
+
+
+@pytest.fixture
+def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder that pip finds packages in, instead of on the network."""
+    folder = tmp_path / "index"
+    folder.mkdir()
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PIP_CONFIG_FILE", os.devnull)
+    monkeypatch.setenv("PIP_NO_INDEX", "1")
+    monkeypatch.setenv("PIP_FIND_LINKS", str(folder))
+    return folder
+
+
+class TestAMissingPackage:
+    def test_a_yes_installs_it_and_runs_the_block_again(self, session: Session, index: Path) -> None:
+        write_wheel(index, "tiny_thing")
+        person = Person(session, APPROVE)
+        outcome, text = person.do("python", "import tiny_thing\nprint(tiny_thing.answer)")
+        assert person.asked == ["Install tiny_thing and run the block again?"]
+        assert outcome == "done"
+        assert "Successfully installed tiny" in text
+        assert text.endswith("42\n")
+        assert session.environment.installed() == [("tiny-thing", "1.0")]
+
+    def test_a_no_leaves_the_error(self, session: Session) -> None:
+        person = Person(session, REFUSE)
+        outcome, text = person.do("python", "import sklearnx")
+        assert outcome == "error"
+        assert "If it is a package, install it with: %pip install sklearnx" in text
+
+    def test_without_someone_to_ask_the_model_gets_the_command(self, session: Session) -> None:
+        text = session.do("python", "import bs4x\n").text
+        assert text.endswith("install it with: %pip install bs4x\n")
+        assert session.environment.install_command("sklearn") == "%pip install scikit-learn"
+
+    def test_a_package_that_cannot_be_installed_is_not_tried_twice(self, session: Session, index: Path) -> None:
+        person = Person(session, APPROVE)
+        outcome, text = person.do("python", "print('begun')\nimport tiny_thing")
+        assert (outcome, text.count("begun\n")) == ("error", 1)
+        assert text.endswith("tiny_thing was not installed.\n")
+
+    def test_offline_it_says_so_at_once(self, session: Session, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("PIP_NO_INDEX")
+        monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
+        outcome, text = Person(session, APPROVE).do("python", "import tiny_thing")
+        assert outcome == "error"
+        assert text.endswith(
+            "The package index can't be reached: there seems to be no network connection. tiny_thing was not "
+            "installed.\n"
+        )
+        session.interpreter.offline = True
+        assert "offline mode is on" in Person(session).do("python", "import tiny_thing")[1]
+
+    def test_errors_that_no_package_would_fix_are_left_alone(self, session: Session) -> None:
+        person = Person(session)
+        for code in ("import json.nothing", "from json import nothing", "1 / 0", "raise ImportError('no')"):
+            assert "If it is a package" not in person.do("python", code)[1], code
+
+    def test_it_can_be_switched_off(self, session: Session) -> None:
+        session.computer.offer_packages = False
+        assert Person(session).do("python", "import tiny_thing")[0] == "error"
+
+
+class TestTheProjectsEnvironment:
+    def test_it_is_offered_once_and_remembered(self, session: Session) -> None:
+        venv = make_venv(Path.cwd() / ".venv")
+        person = Person(session, APPROVE)
+        assert person.do("shell", "which python")[1] == f"{venv}/bin/python\n"
+        assert person.do("python", "import sys; print(sys.prefix)")[1] == f"{venv}\n"
+        assert person.asked == [
+            "This folder has its own Python environment, .venv. Use it for code here? I'll remember the answer."
+        ]
+        other = Session()
+        assert Person(other).do("python", "import sys; print(sys.prefix)")[1] == f"{venv}\n"
+        other.interpreter.reset()
+
+    def test_a_no_is_remembered_too(self, session: Session) -> None:
+        make_venv(Path.cwd() / "venv")
+        Person(session, REFUSE).do("python", "1")
+        assert session.environment.is_layer
+        other = Session()
+        assert Person(other).do("python", "1")[0] == "done"
+        other.interpreter.reset()
+
+    def test_it_is_not_used_without_a_yes(self, session: Session) -> None:
+        make_venv(Path.cwd() / ".venv")
+        assert session.do("python", "import sys; print(sys.prefix)").text == f"{session.environment.folder}\n"
+        assert Choice.of(os.getcwd()) is None
+
+
+def test_a_layer_above_the_users_active_environment_is_said_once(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)
+    ran = session.do("python", "import sys; print(sys.prefix)")
+    assert f"Open Interpreter is installed in your active environment, {sys.prefix}." in ran.text
+    assert ran.text.endswith(f"{session.environment.folder}\n")
+    other = Session()
+    assert other.do("python", "print(1)").text == "1\n"
+    other.interpreter.reset()

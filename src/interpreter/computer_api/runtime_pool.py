@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Generator, Iterable, Mapping
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from interpreter.errors import BusyError, InterpreterError, LanguageNotFound, NotPreviewableError, NotRestorableError
 from interpreter.messages import Chunk
@@ -37,6 +37,7 @@ class Owner(Protocol):
     workspace: str
     block_timeout: float | None
     max_output: int
+    offline: bool
 
     @property
     def cancelled(self) -> bool: ...
@@ -76,6 +77,7 @@ class RuntimePool:
         self.active: BaseLanguage | None = None  # it is running a block
         self._known: tuple[object, ...] = ()  # what `_found` depends on
         self._found: list[tuple[Language, str | None]] = []
+        self._introduced = False  # whether the user was told about the environment of Python
 
     @property
     def owner(self) -> Owner | None:
@@ -109,6 +111,7 @@ class RuntimePool:
         if owner is not None:
             shared.timeout = owner.block_timeout
             shared.max_output = owner.max_output
+            shared.offline = owner.offline if computer.offline is None else computer.offline
         return shared
 
     def apply_sandbox(self) -> None:
@@ -224,6 +227,8 @@ class RuntimePool:
         outer = self.active, shared.action, shared.ask, shared.cancelled
         try:
             shared.action, shared.ask = block, partial(session.ask_now, block)
+            if block.replay is None:
+                yield from self._introduce(block)
             if block.replay is not None:
                 running = block.replay()
             elif block.sandbox_request is not None:
@@ -250,10 +255,38 @@ class RuntimePool:
         self.active = block.runtime = self.runtime(block.language)
         self.active.on_end = block.mark_over
         self.context.cancelled = block.is_cancelled
-        if self.active.handles_interrupts:
+        if self._may_offer_packages():
+            from interpreter.runtimes.environments import run_with_packages
+
+            yield from run_with_packages(cast("LiveLanguage", self.active), block.code, block.not_over)
+        elif self.active.handles_interrupts:
             yield from self.active.run(block.code)
         else:
             yield from _user_chunks(call_user_code(self.active.run, block.code))
+
+    def _may_offer_packages(self) -> bool:
+        asks = self._computer.offer_packages and self._can_ask()
+        return asks and getattr(self.active, "uses_environment", False)
+
+    def _can_ask(self) -> bool:
+        return self._computer.session.questions.can_be_answered("offer")
+
+    def _introduce(self, block: Block) -> Generator[Chunk]:
+        """Before the first block that uses an environment of Python: what the user should know or choose."""
+        if not self._introduced and getattr(block.runtime, "uses_environment", False):
+            from interpreter.runtimes.environments import introduce
+
+            self._introduced = True
+            yield from introduce(self.context, may_ask=self._can_ask())
+
+    def _awaits_choice(self, instance: LiveLanguage) -> bool:
+        """Whether the user will be asked which Python to use."""
+        if self._introduced or not instance.uses_environment or not self._can_ask():
+            return False
+        from interpreter.runtimes.environments import offered_project
+
+        shared = self.context
+        return offered_project(shared.workspace, shared.python, shared.own_environment()) is not None
 
     def warm(self, language: str) -> None:
         """Start a runtime ahead of its first block, without waiting for it."""
@@ -262,7 +295,7 @@ class RuntimePool:
         if self._computer.get_language(language) is None:
             return
         instance = self.runtime(language)
-        if isinstance(instance, LiveLanguage):
+        if isinstance(instance, LiveLanguage) and not self._awaits_choice(instance):
             with self._lock:  # a turn warms what it is about to need while another thread's block begins
                 self.apply_sandbox()
                 instance.start()

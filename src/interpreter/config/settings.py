@@ -478,16 +478,21 @@ class ComputerSettings(SettingsGroup):
     """The settings of the computer, `computer.*`."""
 
     python: PathSetting[str | None] = setting(
-        "The Python that runs code: a program, the folder of a virtual environment, `conda:NAME`, or `in-process` to "
-        "run it inside this process, where it can use your objects but a crash ends everything. None: the active "
-        "virtual environment, otherwise the project's if you accepted it, otherwise a session environment. See "
-        "docs/environments.md.",
+        "The Python that runs code: a program, the folder of a virtual environment, `conda:NAME`, `session` for "
+        "a session environment, or `in-process` to run it inside this process, where it can use your objects but a "
+        "crash ends everything. None: the active virtual environment, otherwise the project's if you accepted it, "
+        "otherwise a session environment. See docs/environments.md.",
         RUNNING, default=None, flag="--python", env="INTERPRETER_PYTHON",
     )
     environment: Literal["workspace", "shared"] = setting(
         "The session environment, which the packages that code installs go to: one for each `workspace`, or one "
         "`shared` by all.",
         RUNNING, default="workspace",
+    )
+    offer_packages: bool = setting(
+        "When a block fails because a package is missing, offer to install it and run the block again. Not asked "
+        "without a person at the terminal, or if code runs without asking.",
+        RUNNING, default=True,
     )
     shell: PathSetting[str | None] = setting(
         "The shell that runs code. None: `$SHELL` if it is bash or zsh, otherwise bash.",

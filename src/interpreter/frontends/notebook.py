@@ -57,7 +57,7 @@ def _guarded(interpreter: OpenInterpreter, events: Iterator[Event]) -> Iterator[
 
 def _show(interpreter: OpenInterpreter, events: Iterator[Event]) -> Generator[Chunk]:
     questions, cell = interpreter.session.questions, _Cell(interpreter.verbose)
-    with questions.answerable(("text", "password", "call"), _answer_now):
+    with questions.answerable(("text", "password", "call", "offer"), _answer_now):
         for event in events:
             chunk = event.chunk
             if chunk is None:
@@ -86,7 +86,7 @@ def _approve(chunk: Chunk) -> Answer:
 def _answer_now(question: Question) -> Answer:
     """The answer to something that code asks: for input, or whether it may call a tool."""
     prompt = visible(question.subject.prompt)
-    if question.kind == "call":
+    if question.kind in ("call", "offer"):
         typed = call_user_code(input, f"{prompt} (y/n) ")
         return Answer(APPROVE if typed.strip().lower() in _YES else REFUSE)
     return Answer(ANSWER, call_user_code(getpass.getpass if question.kind == "password" else input, prompt))

@@ -34,7 +34,7 @@ class Request:
     A chunk with this under `request` waits for an answer, which must come before the next chunk is requested.
     """
 
-    def __init__(self, kind: Literal["text", "password", "call"], prompt: str) -> None:
+    def __init__(self, kind: Literal["text", "password", "call", "offer"], prompt: str) -> None:
         self.kind, self.prompt = kind, prompt
         self.text: str | None = None  # the answer to a request for text
         self.is_answered = False
@@ -75,6 +75,25 @@ class CallRequest(Request):
     def wait(self) -> bool | None:
         """Whether it is approved; None if there is no answer."""
         return self._answers.get()
+
+
+class Offer(Request):
+    """Something that we can do for the user, such as installing a package."""
+
+    accepted: bool | None = None
+    """None if there was no answer."""
+
+    def __init__(self, words: str) -> None:
+        super().__init__("offer", words)
+
+    @property
+    def chunk(self) -> Chunk:
+        content: Chunk = {"type": "offer", "format": "text", "content": self.prompt}
+        return {"type": "confirmation", "format": "offer", "content": content}
+
+    def answered(self, answer: Answered | None) -> None:
+        if answer is not None and getattr(answer, "by", "") != "nobody":
+            self.accepted = answer.choice == "approve"
 
 
 # -- calls -------------------------------------------------------------------------------------------------------------

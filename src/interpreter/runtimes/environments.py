@@ -16,15 +16,22 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterator, Mapping
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from interpreter.config.homes import make_folder, our_folder
 from interpreter.errors import SessionStartError
 from interpreter.host.files import Folder, read_bytes, remove
+from interpreter.runtimes.block import notice
+from interpreter.runtimes.calls import Offer
+
+if TYPE_CHECKING:
+    from interpreter.messages import Chunk
+    from interpreter.runtimes.launch import SessionContext
+    from interpreter.runtimes.live import LiveLanguage
 
 Origin = Literal["setting", "active", "project", "session"]
 
@@ -32,6 +39,7 @@ LIBRARY = os.path.basename(os.path.dirname(os.__file__))  # python3.12, or pytho
 PACKAGES = f"lib/{LIBRARY}/site-packages"
 BEHIND = "zz-open-interpreter.pth"  # the last one that is read
 CONDA = "conda:"
+SESSION = "session"
 CONDA_PLACES = ("miniforge3", "mambaforge", "miniconda3", "anaconda3", "micromamba", ".conda")
 # Runs with the Python beside it, whatever the path to that is.
 PIP = """#!/bin/sh
@@ -41,6 +49,15 @@ import sys
 from pip._internal.cli.main import main
 sys.exit(main())
 """
+LAYERED = (
+    "Open Interpreter is installed in your active environment, {active}. To keep it working, packages that code "
+    "installs go to a layer above it. %env lists them.\n"
+)
+PROJECT = "This folder has its own Python environment, {name}. Use it for code here? I'll remember the answer."
+NO_CONNECTION = re.compile(
+    r"(?i)NewConnectionError|ConnectionError|connection error|ConnectTimeout|name resolution|Network is unreachable|"
+    r"Name or service not known|dns error|error sending request|Connection refused"
+)
 LONGEST = 100_000  # bytes of a project's file that are read
 # By import name, the packages whose name differs from it.
 DISTRIBUTIONS = dict(
@@ -131,6 +148,83 @@ class Environment:
         return f"!uv pip install {name}" if self.folder and shutil.which("uv") else ""
 
 
+# -- what the user is told and offered ---------------------------------------------------------------------------------
+
+
+def introduce(shared: SessionContext, may_ask: bool) -> Generator[Chunk]:
+    """Before the first block: offer the project's environment, and say once if installs go to a layer above theirs."""
+    workspace, env = shared.workspace, shared.own_environment()
+    folder = offered_project(workspace, shared.python, env) if may_ask else None
+    if folder is not None:
+        name = os.path.relpath(folder, workspace) if Path(folder).is_relative_to(workspace) else folder
+        offer = Offer(PROJECT.format(name=name))
+        yield {**offer.chunk, "request": offer}
+        if offer.accepted is not None:
+            Choice(folder, offer.accepted).save(workspace)
+            shared.forget_environment()
+    chosen, told = shared.python_environment(), our_folder("data") / "environments" / "told"
+    if chosen.is_layer and chosen.origin == "active" and not told.exists():
+        make_folder(told.parent)
+        told.touch()
+        yield notice(LAYERED.format(active=sys.prefix))
+
+
+def missing_package(module: str, shared: SessionContext) -> tuple[str, str]:
+    """A module that a block could not import, if it may be that of a package, and what to do about it in words."""
+    command = shared.python_environment().install_command(module) if MODULE.fullmatch(module) else ""
+    words = f"There is no module {module!r} in this environment"
+    if not command:
+        return "", f"{words}.\n"
+    if shared.offline:
+        return "", f"{words}, and offline mode is on.\n"
+    return module, f"{words}. If it is a package, install it with: {command}\n"
+
+
+def run_with_packages(runtime: LiveLanguage, code: str, on_again: Callable[[], None]) -> Generator[Chunk]:
+    """Run a block. If it fails because of a missing package, offer to install that, and then run the block again."""
+    tried: set[str] = set()
+    while True:
+        failed: list[Chunk] = []
+        with closing(runtime.run(code)) as chunks:  # type: ignore[type-var]
+            for chunk in chunks:
+                if chunk.get("ended") == "error":
+                    failed.append(chunk)
+                else:
+                    yield chunk
+        module = runtime.missing if failed else ""
+        if not module or module in tried:
+            break
+        tried.add(module)
+        offer = Offer(f"Install {DISTRIBUTIONS.get(module, module)} and run the block again?")
+        yield {**offer.chunk, "request": offer}
+        if not offer.accepted:
+            break
+        on_again()
+        if not (yield from _install(runtime, module)):
+            break
+        on_again()
+    yield from failed
+
+
+def _install(runtime: LiveLanguage, module: str) -> Generator[Chunk, None, bool]:
+    """Install the package of a module, in the session and visibly; whether it is there now."""
+    command = runtime.context.python_environment().install_command(module)
+    quick = command.replace("%pip install", "%pip install --retries 1 --no-input")
+    said, ended = "", ""
+    with closing(runtime.run(f"{quick}\nraise SystemExit(_exit_code)")) as chunks:  # type: ignore[type-var]
+        for chunk in chunks:
+            ended = chunk.get("ended", ended)
+            if chunk.get("format") == "output":
+                said = (said + str(chunk["content"]))[-LONGEST:]
+            if chunk.get("format") != "active_line":  # the lines are not those of the block
+                yield chunk
+    if ended != "done":
+        offline = "The package index can't be reached: there seems to be no network connection. "
+        why = offline if NO_CONNECTION.search(said) else ""
+        yield notice(f"{why}{DISTRIBUTIONS.get(module, module)} was not installed.\n")
+    return ended == "done"
+
+
 # -- choosing ----------------------------------------------------------------------------------------------------------
 
 
@@ -138,6 +232,8 @@ def choose(
     asked: str | None, env: Mapping[str, str], workspace: str, shared: bool = False, sandboxed: bool = False
 ) -> Environment:
     """The environment for code in a workspace. `asked` is a program, a folder or `conda:NAME`; `env` our variables."""
+    if asked == SESSION:
+        return _layered(sys.executable, "session", workspace, shared, sandboxed)
     if asked:
         return _layered(found_python(asked, env, workspace), "setting", workspace, shared, sandboxed)
     for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
@@ -151,7 +247,8 @@ def choose(
 def _layered(python: str, origin: Origin, workspace: str, shared: bool, sandboxed: bool) -> Environment:
     """The environment of a Python; if that is ours, the one in front of it."""
     prefix = os.path.dirname(os.path.dirname(python))
-    is_ours = os.path.realpath(prefix) == os.path.realpath(sys.prefix) or python == sys.executable
+    is_layer = Path(prefix).is_relative_to(our_folder("data") / "environments")  # as in a program that code started
+    is_ours = os.path.realpath(prefix) == os.path.realpath(sys.prefix) or python == sys.executable or is_layer
     if not is_ours or not hasattr(os, "fork"):
         is_environment = any(os.path.exists(os.path.join(prefix, name)) for name in ("pyvenv.cfg", "conda-meta"))
         return Environment(python, python, prefix if is_environment else "", origin)

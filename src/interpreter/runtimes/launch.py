@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from interpreter.runtimes.environments import Environment
 
 
+PLACES = ("VIRTUAL_ENV", "CONDA_PREFIX")  # variables that name the active environment
 HELD = 60  # the supervisor's number for the terminal of the running block
 KEYBOARD = 61  # and for the one that the user types in
 
@@ -201,13 +202,12 @@ class SessionContext:
     def _variables(self, exported: Mapping[str, str | None]) -> dict[str, str]:
         merged: dict[str, str | None] = {**os.environ, **exported}
         env = {name: value for name, value in merged.items() if value is not None}
-        if "VIRTUAL_ENV" in exported:
-            return env  # a shell block activated an environment, or left one
         chosen = self.python_environment()
         chosen.prepare()
         if self.containment is not None and chosen.is_layer:
             self.containment.admit(chosen.folder)
-        return chosen.variables(env)
+        # unless a shell block activated an environment, or left one
+        return env if "VIRTUAL_ENV" in exported else chosen.variables(env)
 
     def own_environment(self) -> dict[str, str]:
         """The environment to look for programs in, which code in a sandbox cannot change."""
@@ -218,7 +218,7 @@ class SessionContext:
     def python_environment(self) -> Environment:
         """The Python of code that starts now, and where its packages go."""
         asked, env = None if self.python == "in-process" else self.python, self.own_environment()
-        places = tuple(env.get(name) for name in ("VIRTUAL_ENV", "CONDA_PREFIX", "PATH"))
+        places = tuple(env.get(name) for name in (*PLACES, "PATH"))
         key = (asked, *places, self.workspace, self.shares_environment, self.containment is None)
         if self._chosen is None or self._chosen[0] != key:
             from interpreter.runtimes.environments import choose
@@ -226,6 +226,19 @@ class SessionContext:
             chosen = choose(asked, env, self.workspace, self.shares_environment, self.containment is not None)
             self._chosen = key, chosen
         return self._chosen[1]
+
+    def forget_environment(self) -> None:
+        """The user chose another one: find out again which it is."""
+        self._chosen = None
+
+    def change_environment(self, before: Environment) -> None:
+        """Have runtimes that are alive use the present environment instead of this one."""
+        merged: dict[str, str | None] = {**os.environ, **self.exported}
+        env = {name: value for name, value in merged.items() if value is not None and name not in PLACES}
+        old = os.path.join(before.folder, "bin") if before.folder else ""
+        path = [each for each in env.get("PATH", os.defpath).split(os.pathsep) if each != old]
+        after = self.python_environment().variables({**env, "PATH": os.pathsep.join(path)})
+        self.exported.update({name: after.get(name) for name in (*PLACES, "PATH")})
 
     def return_to(self, cwd: str, exported: dict[str, str | None]) -> None:
         """Return to an earlier directory and exported variables; what was exported since gets its outside value."""

@@ -90,6 +90,10 @@ class LiveLanguage(BaseLanguage):
     """Whether its tables can be sorted, filtered and exported where they are."""
     sandboxable = True
     handles_interrupts = True
+    uses_environment = False
+    """Whether its blocks run or install Python packages."""
+    missing = ""
+    """The Python module that the last block could not import, as the code says."""
     needs_posix = "need Linux or macOS. On Windows, run Open Interpreter inside WSL."
 
     def __init__(self, computer: HasContext | None = None) -> None:
@@ -134,6 +138,10 @@ class LiveLanguage(BaseLanguage):
     def revive(self, runtime: Runtime) -> Iterator[Chunk]:
         """The worker ended between blocks: the next one starts where the first one did."""
         self.known_cwd, self.known_env = runtime.launch.cwd, {}
+        yield from ()
+
+    def advice(self, event: Frame) -> Iterator[Chunk]:
+        """What helps with the error that ended a block."""
         yield from ()
 
     def settle(self, event: Frame) -> None:
@@ -187,7 +195,7 @@ class LiveLanguage(BaseLanguage):
             raise KeyboardInterrupt
 
     def _begin(self, code: str) -> tuple[list[Chunk], Run]:
-        self.stopped = False
+        self.stopped, self.missing = False, ""
         notices: list[Chunk] = []
         old, present = self.runtime, self.context.containment
         place = old.launch.containment if old is not None else None
@@ -265,6 +273,7 @@ class LiveLanguage(BaseLanguage):
                     self.apply_changes(event)
                     self.settle(event)
                     yield from self._denials(event)
+                    yield from self.advice(event)
                 yield self.closing(event.get("exit_code"), how_done(event))
             case "exited":
                 if not is_present:

@@ -104,6 +104,7 @@ FRAMES: dict[str, dict[str, Check]] = {
         "cwd": optional(LINE),
         "threads": optional(flag),
         "errors": optional(list_of(FAILURE, 100)),
+        "missing": optional(NAME),
         "denied": optional(object_of(paths=LINES, hosts=LINES)),
     },
     "answer": {

@@ -129,6 +129,11 @@ class Action:
         self.over = True
         self.on_over()
 
+    def not_over(self) -> None:
+        """More is about to run."""
+        with self._ending:
+            self.over = False
+
     def end(self) -> None:
         """It has ended; there is nothing left to stop."""
         with self._ending:
@@ -270,9 +275,9 @@ class Block(Action):
 
 # -- questions ----------------------------------------------------------------------------------------------------
 
-QuestionKind = Literal["block", "call", "sandbox", "text", "password", "overwrite", "confirm", "choose"]
+QuestionKind = Literal["block", "call", "sandbox", "text", "password", "overwrite", "confirm", "choose", "offer"]
 """Approve a block, approve a tool call, grant a sandbox request, text input, a password, overwrite a changed file,
-confirm something, choose one of several."""
+confirm something, choose one of several, accept something that is only asked if a front end can answer."""
 
 _question_numbers = itertools.count(1)
 
@@ -399,6 +404,11 @@ class Questions:
         finally:
             with self._lock:
                 self._handlers.remove(registration)
+
+    def can_be_answered(self, kind: QuestionKind) -> bool:
+        """Whether a front end can answer this kind now."""
+        with self._lock:
+            return any(kind in kinds for kinds, _ in self._handlers)
 
     @contextmanager
     def asking(self, question: Question) -> Iterator[None]:

@@ -313,7 +313,7 @@ def show_turn(terminal: Terminal, interpreter: OpenInterpreter, events: Iterator
 
 def show_block(terminal: Terminal, interpreter: OpenInterpreter, events: Iterator[Event]) -> Iterator[Chunk]:
     """Show the output of blocks that the user, not the model, asked for."""
-    with _busy(terminal, interpreter) as busy:
+    with _busy(terminal, interpreter, own_blocks=True) as busy:
         yield from _show(terminal, interpreter, events, busy, own_blocks=True)
 
 
@@ -333,8 +333,10 @@ def follow(
 
 
 @contextmanager
-def _busy(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[TurnKeyboard]:
+def _busy(terminal: Terminal, interpreter: OpenInterpreter, own_blocks: bool = False) -> Iterator[TurnKeyboard]:
     """The terminal during a turn; the session's code may ask the person there."""
+    from interpreter.policy.approval import mode_of
+
     outer = terminal.busy
     try:
         terminal.follow(interpreter)
@@ -343,7 +345,8 @@ def _busy(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[TurnKeyb
         shared = interpreter.computer.context
         # Input is typed in here, after `on_input`; calls, if code in this thread makes them.
         handler = partial(_ask, terminal, interpreter, busy)
-        with busy.on(), interpreter.session.questions.answerable((*_INPUT, "call"), handler):
+        offers = ("offer",) if terminal.tty.can_type and (own_blocks or mode_of(interpreter) == "ask") else ()
+        with busy.on(), interpreter.session.questions.answerable((*_INPUT, "call", *offers), handler):
             shared.size, shared.colors = terminal.tty.size(), terminal.colors
             if terminal.tty.can_type:
                 shared.keyboard = terminal.tty.in_foreground
@@ -406,7 +409,7 @@ def _ask(terminal: Terminal, interpreter: OpenInterpreter, busy: TurnKeyboard, q
             if answer.choice == APPROVE and "preview" not in answer.details:
                 busy.block_runs(question.subject.language)
             return answer
-        case "call":
+        case "call" | "offer":
             return allow_call(terminal, question.subject.prompt)
         case "text" | "password" if terminal.tty.can_type:
             try:

@@ -42,6 +42,7 @@ class Python(LiveLanguage):
     file_extension = "py"
     definitions = r"^(?:(?:async\s+)?def\s+|class\s+)([A-Za-z_]\w*)|^([A-Za-z_]\w*)\s*(?::[^=\n]+)?=(?!=)"
     quotes_paths = True
+    uses_environment = True
     analysis = "interpreter.policy.analysis.python:analyze"
     scanners = ("interpreter.policy.scanners.scanner:BANDIT", "interpreter.policy.scanners.scanner:SEMGREP")
     scan_parts = "interpreter.policy.scanners.scanner:python_parts"
@@ -83,6 +84,13 @@ class Python(LiveLanguage):
         context = self.context
         limits = {"active_lines": context.active_lines, "table_rows": context.table_rows}
         return {"colors": context.colors, **limits, **skills}
+
+    def advice(self, event: Frame) -> Iterator[Chunk]:
+        if event.get("missing"):
+            from interpreter.runtimes.environments import missing_package
+
+            self.missing, words = missing_package(event["missing"], self.context)
+            yield notice(words)
 
     # -- states --------------------------------------------------------------------------------------------------
 

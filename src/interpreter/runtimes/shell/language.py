@@ -118,6 +118,7 @@ class Shell(LiveLanguage):
     lexer = "bash"
     definitions = r"^(?:export\s+)?([A-Za-z_]\w*)="
     takes_keys = True
+    uses_environment = True
     explains_failures = False
     analysis = "interpreter.policy.analysis.shell:analyze"
     scanners = ("interpreter.policy.scanners.scanner:SHELLCHECK", "interpreter.policy.scanners.scanner:SEMGREP")

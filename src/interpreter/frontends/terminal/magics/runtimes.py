@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from rich.filesize import decimal
 
-from interpreter.app import own_blocks, result_of
+from interpreter.app import environments, own_blocks, result_of
 from interpreter.console_text import visible
 from interpreter.errors import UsageError
-from interpreter.frontends.terminal.chat import show_block
+from interpreter.frontends.terminal.chat import follow, show_block
 from interpreter.frontends.terminal.magics.show import GAP, column_texts
 from interpreter.frontends.terminal.render.ansi import clip
+from interpreter.session import APPROVE, REFUSE, Answer
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
@@ -60,6 +62,68 @@ def list_languages(terminal: Terminal, interpreter: OpenInterpreter, argument: s
     for language, program in found:
         if program is None:
             terminal.display.line(f"  {language.name:{widest}}  {language.install}")
+
+
+# -- the Python environment ----------------------------------------------------------------------------------------
+
+_ORIGINS = {
+    "setting": "chosen with %python or computer.python",
+    "active": "the active environment",
+    "project": "the environment of this project",
+    "session": "a session environment",
+}
+
+
+def switch_python(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    if argument:
+        note = result_of(environments.switch_python(interpreter, None if argument == "auto" else argument.strip("\"'")))
+        if note:
+            terminal.display.line(visible(note))
+    terminal.display.line(_python_line(interpreter))
+
+
+def _python_line(interpreter: OpenInterpreter) -> str:
+    chosen = environments.environment_of(interpreter)
+    version = interpreter.runtimes.runtime("python").version() or "that doesn't start"
+    origin = _ORIGINS[chosen.origin]
+    if chosen.is_layer and chosen.origin in ("active", "setting"):
+        origin = "a layer above the environment of Open Interpreter"
+    return f"Python {version}, {origin}: {chosen.folder or chosen.python}"
+
+
+def environment(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    word, _, name = argument.partition(" ")
+    if word == "reset" and not name:
+        done = follow(
+            interpreter,
+            environments.reset_environment(interpreter),
+            lambda question: Answer(APPROVE if terminal.confirm(question.chunk["content"]["content"]) else REFUSE),
+        )
+        terminal.display.line("Removed. Modules that are loaded stay until %reset." if done else "Nothing changed.")
+    elif word in ("remove", "uninstall") and re.fullmatch(r"[A-Za-z0-9][\w.-]*", name, re.ASCII):
+        if terminal.confirm(f"Uninstall {name}?"):
+            run_code(terminal, interpreter, f">>> %pip uninstall -y {name}")
+        else:
+            terminal.display.line("Nothing changed.")
+    elif argument:
+        raise UsageError(f"%env doesn't take {argument}. It takes remove PACKAGE, or reset.")
+    else:
+        _list_packages(terminal, interpreter)
+
+
+def _list_packages(terminal: Terminal, interpreter: OpenInterpreter) -> None:
+    chosen = environments.environment_of(interpreter)
+    found = chosen.installed()
+    lines = [_python_line(interpreter), *(f"  {name} {version}" for name, version in found)]
+    if chosen.is_layer and not found:
+        lines.append("No packages are installed in it.")
+    if chosen.is_layer:
+        lines.append("Behind it, code can import what Open Interpreter has installed, but not change it.")
+    terminal.display.line("\n".join(lines))
+
+
+def pip(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    run_code(terminal, interpreter, f">>> %pip {argument}")
 
 
 # -- the user's own code -------------------------------------------------------------------------------------------

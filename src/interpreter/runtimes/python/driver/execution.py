@@ -278,6 +278,17 @@ def outcome(error: BaseException | None) -> tuple[str, int]:
     return "error", 1
 
 
+def missing_module(error: BaseException | None) -> str:
+    """The first name of the module whose absence ended a block; empty for any other error."""
+    for _, current in zip(range(64), error_chain(error if isinstance(error, ImportError) else None)):
+        name = getattr(current, "name", None)
+        if isinstance(current, ModuleNotFoundError) and isinstance(name, str):
+            top = name.partition(".")[0]
+            known = top in sys.modules or top in getattr(sys, "stdlib_module_names", ())
+            return "" if known else top[:100]
+    return ""
+
+
 def refusals(error: BaseException | None) -> list[dict[str, Any]]:
     """The system errors in an error's chain, with the paths they concern."""
     found: list[dict[str, Any]] = []

@@ -13,7 +13,7 @@ from .channel import Channel, Report
 from .computer import define_skills, install
 from .descriptors import working_directory
 from .displays import Figures, TablePage
-from .execution import ActiveLines, EventLoop, formatted, outcome, refusals
+from .execution import ActiveLines, EventLoop, formatted, missing_module, outcome, refusals
 from .hints import Any, Frame, Origin
 from .imports import ImportWatch, avoid_unix_sockets, name_environment, use_packages
 from .interrupts import Interrupts
@@ -120,7 +120,7 @@ class Worker:
             os._exit(exit_code)
         done["threads"] = self.report.mark_threads()
         self._choose_stdout(done["threads"])
-        found = {"cwd": working_directory(), "errors": refusals(error)}
+        found = {"cwd": working_directory(), "errors": refusals(error), "missing": missing_module(error)}
         self.report.end({**done, **{name: value for name, value in found.items() if value}})
 
     def _prepare(self, frame: Frame) -> None:

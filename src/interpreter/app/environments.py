@@ -1,0 +1,85 @@
+"""The Python environment of a session: switch to another one, or empty it."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from typing import TYPE_CHECKING
+
+from interpreter.app import perform
+from interpreter.errors import NotRestorableError, SessionStartError, UsageError
+from interpreter.runtimes.environments import SESSION, Choice, Environment, empty_layer, offered_project
+from interpreter.session import Do, Event, Question
+
+if TYPE_CHECKING:
+    from interpreter.api import OpenInterpreter
+
+_NOT_OURS = "{folder} is your own environment. To remove a package from it: %env remove PACKAGE"
+
+
+def environment_of(interpreter: OpenInterpreter) -> Environment:
+    """The Python of the next session, and where its packages go."""
+    interpreter.runtimes.apply_sandbox()
+    return interpreter.runtimes.context.python_environment()
+
+
+def switch_python(interpreter: OpenInterpreter, wanted: str | None) -> Generator[Event, None, str]:
+    """Continue in another Python with the variables that can move there; what could not, in words.
+
+    `wanted` is what the setting `computer.python` takes.
+    """
+    switch = Do("python", lambda: _switch(interpreter, wanted), "Python is being switched")
+    return (yield from perform(interpreter, switch))  # type: ignore[no-any-return]
+
+
+def _switch(interpreter: OpenInterpreter, wanted: str | None) -> str:
+    computer, pool = interpreter.computer, interpreter.runtimes
+    before, environment = computer.python, environment_of(interpreter)
+    old = pool.runtime("python") if pool.is_alive("python") else None
+    computer.python = wanted
+    try:
+        after = environment_of(interpreter)
+    except SessionStartError as error:
+        computer.python = before
+        _ = pool.context
+        raise UsageError(f"There is no Python at {wanted}. Name a program, a folder, or conda:NAME.") from error
+    if wanted == "in-process" or after == environment:
+        return "" if after == environment else "Its variables are not carried over."
+    _remember(interpreter, wanted, after)
+    pool.context.change_environment(environment)
+    if old is None:
+        return ""
+    try:
+        new, restored = old.split(pool)
+        note = str(restored).replace("Not restored", "Not carried over")
+    except NotRestorableError as error:
+        pool.end("python")
+        return f"The variables were not carried over. {error}"
+    pool.use(new)
+    old.terminate()
+    return note
+
+
+def _remember(interpreter: OpenInterpreter, wanted: str | None, chosen: Environment) -> None:
+    """Whether the user wants the project's environment from now on."""
+    shared = interpreter.runtimes.context
+    known = Choice.of(shared.workspace)
+    project = known.folder if known is not None else offered_project(shared.workspace, None, shared.own_environment())
+    if project and (chosen.folder == project or wanted == SESSION):
+        Choice(project, chosen.folder == project).save(shared.workspace)
+
+
+def reset_environment(interpreter: OpenInterpreter) -> Generator[Event, None, Environment | None]:
+    """Remove all packages of the session environment, after asking; None if the answer was not a yes."""
+    chosen = environment_of(interpreter)
+    if not chosen.is_layer:
+        raise UsageError(_NOT_OURS.format(folder=chosen.folder or chosen.python))
+    count = len(chosen.installed())
+    words = f"Remove {count} {'package' if count == 1 else 'packages'} from the session environment?"
+
+    def empty() -> Environment:
+        empty_layer(chosen)
+        return chosen
+
+    question = Question.in_words("confirm", "environment", words, chosen)
+    reset = Do("environment", empty, "packages are being removed", question=question)
+    return (yield from perform(interpreter, reset))  # type: ignore[no-any-return]
