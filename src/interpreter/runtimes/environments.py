@@ -140,12 +140,17 @@ class Environment:
             found |= {(match[1].replace("_", "-"), match[2]) for match in matches if match}
         return sorted(found, key=lambda each: each[0].lower())
 
+    @property
+    def installer(self) -> Literal["pip", "uv", ""]:
+        if self.has_package("pip") or (self.is_layer and bundled_pip()):
+            return "pip"
+        return "uv" if self.folder and shutil.which("uv") else ""
+
     def install_command(self, module: str) -> str:
         """The line of a Python block that installs the package behind a module; empty if there is no installer."""
-        name = DISTRIBUTIONS.get(module, module)
-        if self.has_package("pip") or (self.is_layer and bundled_pip()):
-            return f"%pip install {name}"
-        return f"!uv pip install {name}" if self.folder and shutil.which("uv") else ""
+        lines = {"pip": "%pip install ", "uv": "!uv pip install ", "": ""}
+        line = lines[self.installer]
+        return line and line + DISTRIBUTIONS.get(module, module)
 
 
 # -- what the user is told and offered ---------------------------------------------------------------------------------
@@ -208,10 +213,12 @@ def run_with_packages(runtime: LiveLanguage, code: str, on_again: Callable[[], N
 
 def _install(runtime: LiveLanguage, module: str) -> Generator[Chunk, None, bool]:
     """Install the package of a module, in the session and visibly; whether it is there now."""
-    command = runtime.context.python_environment().install_command(module)
-    quick = command.replace("%pip install", "%pip install --retries 1 --no-input")
-    said, ended = "", ""
-    with closing(runtime.run(f"{quick}\nraise SystemExit(_exit_code)")) as chunks:  # type: ignore[type-var]
+    name, said, ended = DISTRIBUTIONS.get(module, module), "", ""
+    words = ["-m", "pip", "install", "--retries", "1", "--no-input", name]  # one retry, after which pip says why
+    argv = f"[__import__('sys').executable, *{words}]"
+    if runtime.context.python_environment().installer == "uv":
+        argv = str(["uv", "pip", "install", name])
+    with closing(runtime.run(f"raise SystemExit(__import__('subprocess').call({argv}))")) as chunks:  # type: ignore[type-var]
         for chunk in chunks:
             ended = chunk.get("ended", ended)
             if chunk.get("format") == "output":
@@ -221,7 +228,7 @@ def _install(runtime: LiveLanguage, module: str) -> Generator[Chunk, None, bool]
     if ended != "done":
         offline = "The package index can't be reached: there seems to be no network connection. "
         why = offline if NO_CONNECTION.search(said) else ""
-        yield notice(f"{why}{DISTRIBUTIONS.get(module, module)} was not installed.\n")
+        yield notice(f"{why}{name} was not installed.\n")
     return ended == "done"
 
 

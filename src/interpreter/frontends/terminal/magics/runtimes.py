@@ -115,7 +115,7 @@ def _list_packages(terminal: Terminal, interpreter: OpenInterpreter) -> None:
     chosen = environments.environment_of(interpreter)
     found = chosen.installed()
     lines = [_python_line(interpreter), *(f"  {name} {version}" for name, version in found)]
-    if chosen.is_layer and not found:
+    if not found:
         lines.append("No packages are installed in it.")
     if chosen.is_layer:
         lines.append("Behind it, code can import what Open Interpreter has installed, but not change it.")
