@@ -18,7 +18,7 @@ from interpreter.export.script.program import Installed, installed_for, program
 from interpreter.session.journal.reader import Entry
 
 INSTALLED = Installed(
-    (3, 11),
+    (3, 11, 7),
     {
         "pandas": ["pandas"],
         "numpy": ["numpy"],
@@ -27,6 +27,7 @@ INSTALLED = Installed(
         "openpyxl": ["openpyxl"],
     },
     {"pandas": "2.2.3", "numpy": "2.1.0", "matplotlib": "3.9.0", "Pillow": "11.0", "openpyxl": "3.1.5"},
+    {"pandas": ["numpy", "not-here"], "numpy": ["pandas"]},
 )
 
 
@@ -294,6 +295,12 @@ def test_dependencies_have_the_names_and_versions_of_the_session() -> None:
     assert header(text) == {
         "requires-python": ">=3.11",
         "dependencies": ["openpyxl==3.1.5", "pandas==2.2.3", "pillow==11.0"],
+        "tool": {
+            "open-interpreter": {
+                "python": "3.11.7",
+                "locked": ["numpy==2.1.0", "openpyxl==3.1.5", "pandas==2.2.3", "pillow==11.0"],
+            }
+        },
     }
 
 
@@ -312,7 +319,8 @@ def test_the_sessions_python_is_asked() -> None:
     import pandas
 
     installed = installed_for(sys.executable, os.environ)
-    assert installed.python == sys.version_info[:2]
+    assert installed.python == sys.version_info[:3]
+    assert f"numpy=={installed.versions['numpy']}" in installed.lock(["pandas==1"])
     assert installed.modules["PIL"] == ["pillow"]
     assert installed.versions["pandas"] == pandas.__version__
     with pytest.raises(ExportError):
@@ -331,10 +339,11 @@ def test_a_python_that_answers_nonsense_is_an_error(tmp_path: Path, answer: str)
 def test_a_python_cannot_put_code_into_the_program(tmp_path: Path) -> None:
     evil = '1\\"\\n]\\nimport os'
     answer = (
-        f'{{"python": [3, 11], "modules": {{"numpy": ["{evil}"]}}, "versions": {{"numpy": "{evil}", "{evil}": "1"}}}}'
+        f'{{"python": [3, 11, 7], "modules": {{"numpy": ["{evil}"]}}, "versions": {{"numpy": "{evil}", "{evil}": "1"}}, '
+        f'"needs": {{}}}}'
     )
     installed = installed_for(answering(tmp_path, answer), os.environ)
-    assert installed == Installed((3, 11), {"numpy": []}, {})
+    assert installed == Installed((3, 11, 7), {"numpy": []}, {})
 
 
 def answering(folder: Path, answer: str) -> str:

@@ -36,22 +36,29 @@ def program(conversation: Conversation) -> Document:
     body = writing.body()
     needed, more_notes = dependencies_of(body, installed, steps.installed, conversation.folder)
     notes = [*steps.notes, *choice.notes, *writing.notes, *more_notes]
-    text = f"{header(installed.python, needed, conversation.title, notes)}\n{body}"
+    text = f"{header(installed, needed, conversation.title, notes)}\n{body}"
     ast.parse(text)
     kept = [one.step for one in choice.kept if one.statements is None]
     pictures = [message for step in kept for message in step.block.outputs if message.get("type") == "image"]
     return Document(text, notes=notes, program=Program(text, len(steps.steps), len(kept), pictures))
 
 
-def header(python: tuple[int, int], dependencies: Iterable[str], title: str, notes: Sequence[str]) -> str:
-    """Inline script metadata (PEP 723): `uv run` and `pipx run` install what it names. Then a docstring."""
+def header(installed: Installed, dependencies: Sequence[str], title: str, notes: Sequence[str]) -> str:
+    """Inline script metadata (PEP 723): `uv run` and `pipx run` install what it names. Then a docstring.
+
+    The table of ours is the lock: the Python that ran the blocks, and every package that was there for them.
+    """
+    major, minor, micro = installed.python
+    lock = [f'#   "{line}",\n' for line in installed.lock(dependencies)]
+    locked = f"# locked = [\n{''.join(lock)}# ]\n" if lock else ""
     lines = "".join(f'#   "{line}",\n' for line in dependencies)
     listed = f"# dependencies = [\n{lines}# ]\n" if lines else "# dependencies = []\n"
     text = title if title.endswith((".", "!", "?", "…")) else f"{title}."
     if notes:
         text += "\n\n" + "\n".join(f"- {note}" for note in notes) + "\n"
     text = text.replace("\\", "\\\\").replace('"""', "'''") + (" " if text.endswith('"') else "")
-    return f'# /// script\n# requires-python = ">={python[0]}.{python[1]}"\n{listed}# ///\n"""{text}"""\n'
+    ours = f'#\n# [tool.open-interpreter]\n# python = "{major}.{minor}.{micro}"\n{locked}'
+    return f'# /// script\n# requires-python = ">={major}.{minor}"\n{listed}{ours}# ///\n"""{text}"""\n'
 
 
 # -- which steps: a walk from the last to the first, by names ----------------------------------------------------------
@@ -281,14 +288,16 @@ def _in_event_loop(code: str, bound: Sequence[str]) -> str:
 
 
 _ASK = """
-import json, sys
+import json, re, sys
 from importlib import metadata
-modules, versions = {}, {}
+modules, versions, needs = {}, {}, {}
 for one in metadata.distributions():
     name = one.metadata["Name"]
     if not name:
         continue
     versions.setdefault(name, one.version)
+    needed = [each for each in one.requires or [] if "extra ==" not in each]
+    needs.setdefault(name, [re.match(r"[\\w.-]*", each).group() for each in needed])
     tops = (one.read_text("top_level.txt") or "").split()
     if not tops:
         paths = [path.parts for path in one.files or []]
@@ -296,7 +305,7 @@ for one in metadata.distributions():
         tops |= {parts[0][:-3] for parts in paths if len(parts) == 1 and parts[0].endswith(".py")}
     for top in tops:
         modules.setdefault(top, []).append(name)
-print(json.dumps({"python": list(sys.version_info[:2]), "modules": modules, "versions": versions}))
+print(json.dumps({"python": list(sys.version_info[:3]), "modules": modules, "versions": versions, "needs": needs}))
 """
 _TIMEOUT = 120.0
 _NAME = re.compile(r"[\w.!+-]+")
@@ -321,9 +330,21 @@ _BEHIND = {
 class Installed:
     """A Python with its packages."""
 
-    python: tuple[int, int]
+    python: tuple[int, int, int]
     modules: Mapping[str, list[str]] = field(default_factory=dict)  # by import name, the packages that bring it
     versions: Mapping[str, str] = field(default_factory=dict)
+    needs: Mapping[str, list[str]] = field(default_factory=dict)  # by package, the names of those that it needs
+
+    def lock(self, needed: Iterable[str]) -> list[str]:
+        """The exact version of each of these packages, given as `name==version`, and of all that they need in turn."""
+        have = {_normal(name): name for name in self.versions}
+        found, todo = set[str](), [line.partition("==")[0] for line in needed]
+        while todo:
+            name = todo.pop()
+            if name in have and name not in found:
+                found.add(name)
+                todo += map(_normal, self.needs.get(have[name], ()))
+        return sorted(f"{name}=={self.versions[have[name]]}" for name in found)
 
 
 def installed_for(python: str, environment: Mapping[str, str], containment: Containment | None = None) -> Installed:
@@ -333,15 +354,16 @@ def installed_for(python: str, environment: Mapping[str, str], containment: Cont
         if done.returncode:
             raise OSError(done.complaint)
         answer = json.loads(done.stdout)
-        major, minor = map(int, answer["python"])
+        major, minor, micro = map(int, answer["python"])
         modules = {
             str(name): list(filter(_NAME.fullmatch, map(str, names))) for name, names in answer["modules"].items()
         }
         versions = {name: str(version) for name, version in answer["versions"].items()}
+        needs = {str(name): list(map(str, names)) for name, names in answer["needs"].items()}
     except (OSError, SandboxUnavailableError, *_BAD_ANSWERS) as error:
         raise ExportError(f"Can't list the packages of {python}: {error}") from error
     known = {name: version for name, version in versions.items() if _NAME.fullmatch(name) and _NAME.fullmatch(version)}
-    return Installed((major, minor), modules, known)
+    return Installed((major, minor, micro), modules, known, needs)
 
 
 def dependencies_of(code: str, installed: Installed, asked: Iterable[str], folder: str) -> tuple[list[str], list[str]]:
