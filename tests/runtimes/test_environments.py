@@ -393,3 +393,19 @@ def test_a_layer_above_the_users_active_environment_is_said_once(
     other = Session()
     assert other.do("python", "print(1)").text == "1\n"
     other.interpreter.reset()
+
+
+def test_in_process_python_installs_into_the_session_environment(
+    session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys, "path", sys.path[:])
+    session.computer.python = "in-process"
+    before, env = our_files(), dict(os.environ)
+    wheel = write_wheel(tmp_path, "tiny_inside")
+    session.do("python", f"%pip install {OFFLINE} {wheel}")
+    assert session.do("python", "import tiny_inside; print(tiny_inside.answer)").text == "42\n"
+    assert session.do("python", "import subprocess; print(subprocess.getoutput('which pip'))").text == (
+        f"{session.environment.folder}/bin/pip\n"
+    )
+    assert dict(os.environ) == env
+    assert our_files() == before

@@ -105,6 +105,7 @@ class InProcessPython(BaseLanguage):
         self.namespace = sys.modules["__main__"].__dict__ if namespace is None else namespace
         self._host_cwd = current_folder()
         self._running = False
+        self._variables: dict[str, str] = {}  # for the programs that code starts
         self._interrupt = Interrupt()
         self._outlet = Outlet(self.context)
         self._figures = Figures(self._outlet.display)
@@ -123,6 +124,7 @@ class InProcessPython(BaseLanguage):
             raise SandboxUnavailableError("In-process Python can't run in a sandbox. Set computer.python to None.")
         self._outlet.number += 1
         self._define_names()
+        self._use_environment()
         self._interrupt.asked.clear()
         self._lines.enabled = self.context.active_lines
         TablePage.most_rows = self.context.table_rows
@@ -223,11 +225,38 @@ class InProcessPython(BaseLanguage):
             self._engine.show_error(error)
             yield error
 
+    def _use_environment(self) -> None:
+        """Have what code installs go to the session environment, and import it behind the caller's own packages."""
+        chosen = self.context.python_environment()
+        if chosen.is_layer:
+            chosen.prepare()
+            self._engine.python = chosen.python
+            names = ("VIRTUAL_ENV", "CONDA_PREFIX", "PATH")
+            env = chosen.variables(os.environ)
+            self._variables = {name: env[name] for name in names if name in env}
+            sys.path += [folder for folder in chosen.package_folders()[:1] if folder not in sys.path]
+
+    @contextmanager
+    def _environment(self) -> Iterator[None]:
+        """While a statement runs: the programs that it starts use the session environment."""
+        changed = {name: value for name, value in self._variables.items() if os.environ.get(name) != value}
+        before = {name: os.environ.get(name) for name in changed}
+        os.environ.update(changed)
+        try:
+            yield
+        finally:
+            for name, value in before.items():
+                if os.environ.get(name) == changed[name]:  # else code has set it
+                    os.environ.update({name: value} if value is not None else {})
+                    if value is None:
+                        del os.environ[name]
+
     @contextmanager
     def _inside(self) -> Iterator[None]:
         """While a statement runs: use its streams in this thread, and the session's working directory."""
         host, outlet = current_folder(), self._outlet
         with (
+            self._environment(),
             STDOUT.replaced(outlet.stdout),
             STDERR.replaced(outlet.stderr),
             STDIN.replaced(Input(outlet.ask)),

@@ -55,6 +55,7 @@ class Bare:
         self._figures, self._user_code, self._run_command = figures, user_code, run_command
         self._flags = 0  # those that `from __future__` has switched on
         self._count = 0
+        self.python = sys.executable  # whose packages %pip installs
         self.hidden: dict[str, Any] = {}  # names in the namespace that are not the user's
         namespace[NAME] = self
         self._line_magics: dict[str, Callable[[str], Any]] = {
@@ -63,7 +64,7 @@ class Bare:
             "env": self._env,
             "time": self._time,
             "timeit": self._timeit,
-            "pip": lambda rest: self.system("%s -m pip %s" % (trusted_import("shlex").quote(sys.executable), rest)),
+            "pip": lambda rest: self.system("%s -m pip %s" % (trusted_import("shlex").quote(self.python), rest)),
             "matplotlib": lambda _: None,  # figures are always shown as images
             "config": self._config,
         }
