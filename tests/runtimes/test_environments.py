@@ -107,6 +107,11 @@ class TestTheOrder:
         with pytest.raises(SessionStartError, match="no Python at 'nonsense'"):
             choose("nonsense", {"PATH": "/nowhere"}, "/")
 
+    def test_the_shell_runs_even_then(self, session: Session) -> None:
+        session.computer.python = "nonsense"
+        assert session.do("shell", "echo here").text == "here\n"
+        assert "no Python at 'nonsense'" in session.do("python", "1").text
+
     def test_our_own_python_gets_a_layer_however_it_is_chosen(self) -> None:
         assert choose(sys.executable, {}, "/").is_layer
         assert choose(sys.prefix, {}, "/").is_layer
@@ -409,3 +414,13 @@ def test_in_process_python_installs_into_the_session_environment(
     )
     assert dict(os.environ) == env
     assert our_files() == before
+
+
+def test_a_fork_continues_in_the_same_environment(session: Session) -> None:
+    session.do("python", "left = (n for n in (6, 7))")  # can't be moved to another Python
+    fork = session.interpreter.fork()
+    try:
+        shown = fork.computer.run("python", "import sys; print(next(left), sys.prefix)")
+        assert shown[0]["content"] == f"6 {session.environment.folder}\n"
+    finally:
+        fork.reset()

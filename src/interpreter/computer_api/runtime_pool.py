@@ -194,7 +194,7 @@ class RuntimePool:
     def has_python_package(self, name: str) -> bool:
         """Whether Python blocks can import a package, found out without starting a runtime."""
         try:
-            return self.context.python_environment().has_package(name)
+            return self.context.has_python_package(name)
         except InterpreterError:
             return False
 
@@ -456,6 +456,7 @@ class RuntimePool:
         """
         outcomes: Outcomes = {}
         other.apply_sandbox()
+        other.context.workspace = self.context.workspace  # the same session environment
         other.context.return_to(self.context.cwd, self.context.exported)
         for language, instance in list(self._running.items()):
             try:

@@ -263,7 +263,7 @@ class Llm(LlmSettings):
 
     def known_secrets(self) -> dict[str, str]:
         """Secrets that must not leave this computer when code prints them, by description."""
-        return secret_values(self._agent.runtimes.context.environment(), [("API key", self.api_key)])
+        return secret_values(self._agent.runtimes.context.visible_environment(), [("API key", self.api_key)])
 
     def window(self, tokens: int) -> int | None:
         """How many tokens the model can read, for a request of about `tokens`; None if unknown."""

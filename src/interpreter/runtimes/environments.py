@@ -27,6 +27,7 @@ from interpreter.errors import SessionStartError
 from interpreter.host.files import Folder, read_bytes, remove
 from interpreter.runtimes.block import notice
 from interpreter.runtimes.calls import Offer
+from interpreter.runtimes.launch import has_package
 
 if TYPE_CHECKING:
     from interpreter.messages import Chunk
@@ -66,11 +67,11 @@ DISTRIBUTIONS = dict(
     sklearn:scikit-learn skimage:scikit-image cv2:opencv-python-headless PIL:Pillow yaml:PyYAML bs4:beautifulsoup4
     dateutil:python-dateutil dotenv:python-dotenv docx:python-docx pptx:python-pptx fitz:PyMuPDF Crypto:pycryptodome
     serial:pyserial usb:pyusb OpenSSL:pyOpenSSL jwt:PyJWT magic:python-magic git:GitPython MySQLdb:mysqlclient
-    psycopg2:psycopg2-binary pkg_resources:setuptools setuptools:setuptools attr:attrs google.protobuf:protobuf
+    psycopg2:psycopg2-binary pkg_resources:setuptools attr:attrs
     umap:umap-learn igraph:python-igraph Levenshtein:python-Levenshtein slugify:python-slugify zmq:pyzmq
     win32api:pywin32 gi:PyGObject cairo:pycairo wx:wxPython faiss:faiss-cpu community:python-louvain
     sentence_transformers:sentence-transformers ruamel:ruamel.yaml mpl_toolkits:matplotlib pylab:matplotlib
-    telegram:python-telegram-bot nacl:PyNaCl lzo:python-lzo snappy:python-snappy tlz:toolz openai_whisper:openai-whisper
+    telegram:python-telegram-bot nacl:PyNaCl lzo:python-lzo snappy:python-snappy tlz:toolz
     """.split()
 )
 MODULE = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
@@ -89,6 +90,8 @@ class Environment:
     origin: Origin = "session"
     is_layer: bool = False
     """Whether it is a session environment, in front of our own."""
+    places: tuple[str, ...] = ()
+    """The folders where it looks for packages, its own first."""
 
     def variables(self, env: Mapping[str, str]) -> dict[str, str]:
         """These variables, changed so that `python`, `pip` and `uv pip` mean this environment."""
@@ -114,23 +117,10 @@ class Environment:
         if self.is_layer:
             make_layer(self.folder)
 
-    def package_folders(self) -> list[str]:
-        """Where it looks for packages."""
-        own = sorted(glob.glob(os.path.join(glob.escape(self._prefix), "lib", "python3*", "site-packages")))
-        return [os.path.join(self.folder, PACKAGES), *packages_behind()] if self.is_layer else own
-
-    @property
-    def _prefix(self) -> str:
-        return self.folder or os.path.dirname(os.path.dirname(os.path.abspath(self.python)))
-
-    def has_package(self, name: str) -> bool:
-        """Whether it has this package, judging by its folders."""
-        return any(os.path.isdir(os.path.join(folder, name)) for folder in self.package_folders())
-
     def installed(self) -> list[tuple[str, str]]:
         """The name and version of each package that is installed into it, or into a layer alone, by name."""
         found: set[tuple[str, str]] = set()
-        for folder in self.package_folders()[: 1 if self.is_layer else None]:
+        for folder in self.places[: 1 if self.is_layer else None]:
             try:
                 with Folder(folder) as place:
                     names = place.listdir()
@@ -142,7 +132,7 @@ class Environment:
 
     @property
     def installer(self) -> Literal["pip", "uv", ""]:
-        if self.has_package("pip") or (self.is_layer and bundled_pip()):
+        if has_package(self.places, "pip") or (self.is_layer and bundled_pip()):
             return "pip"
         return "uv" if self.folder and shutil.which("uv") else ""
 
@@ -167,8 +157,9 @@ def introduce(shared: SessionContext, may_ask: bool) -> Generator[Chunk]:
         if offer.accepted is not None:
             Choice(folder, offer.accepted).save(workspace)
             shared.forget_environment()
-    chosen, told = shared.python_environment(), our_folder("data") / "environments" / "told"
-    if chosen.is_layer and chosen.origin == "active" and not told.exists():
+    told = our_folder("data") / "environments" / "told"
+    is_above = not shared.python and (chosen := shared.python_environment()).is_layer and chosen.origin == "active"
+    if is_above and not told.exists():
         make_folder(told.parent)
         told.touch()
         yield notice(LAYERED.format(active=sys.prefix))
@@ -258,9 +249,11 @@ def _layered(python: str, origin: Origin, workspace: str, shared: bool, sandboxe
     is_ours = os.path.realpath(prefix) == os.path.realpath(sys.prefix) or python == sys.executable or is_layer
     if not is_ours or not hasattr(os, "fork"):
         is_environment = any(os.path.exists(os.path.join(prefix, name)) for name in ("pyvenv.cfg", "conda-meta"))
-        return Environment(python, python, prefix if is_environment else "", origin)
+        found = sorted(glob.glob(os.path.join(glob.escape(prefix), "lib", "python3*", "site-packages")))
+        return Environment(python, python, prefix if is_environment else "", origin, places=tuple(found))
     folder = str(home_of("" if shared else workspace) / ("sandboxed" if sandboxed else "open"))
-    return Environment(os.path.join(folder, "bin", "python"), sys.executable, folder, origin, is_layer=True)
+    places = (os.path.join(folder, PACKAGES), *packages_behind())
+    return Environment(os.path.join(folder, "bin", "python"), sys.executable, folder, origin, True, places)
 
 
 def found_python(asked: str, env: Mapping[str, str], workspace: str = "") -> str:
@@ -399,7 +392,7 @@ def _write_layer(folder: str) -> None:
     base = getattr(sys, "_base_executable", None) or sys.executable
     python = os.path.join(folder, "bin", "python")
     behind = packages_behind()
-    pip = None if any(os.path.isdir(os.path.join(each, "pip")) for each in behind) else bundled_pip()
+    pip = None if has_package(behind, "pip") else bundled_pip()
     version = f"{sys.version_info[0]}.{sys.version_info[1]}"
     script = PIP.format(python=python)
     lines = [f"import site, sys; {each!r} in sys.path or site.addsitedir({each!r})" for each in behind]

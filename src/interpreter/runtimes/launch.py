@@ -7,12 +7,13 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from interpreter.errors import SessionStartError
 from interpreter.host import processes
 from interpreter.runtimes.block import outputs_folder
 from interpreter.runtimes.protocol import Frame
@@ -160,6 +161,17 @@ def nearest_folder(path: str) -> str:
     return path
 
 
+def merged_environment(exported: Mapping[str, str | None]) -> dict[str, str]:
+    """Our own variables with those that blocks exported or unset."""
+    merged: dict[str, str | None] = {**os.environ, **exported}
+    return {name: value for name, value in merged.items() if value is not None}
+
+
+def has_package(folders: Iterable[str], name: str) -> bool:
+    """Whether one of these folders has a Python package."""
+    return any(os.path.isdir(os.path.join(folder, name)) for folder in folders)
+
+
 @dataclass
 class SessionContext:
     """Shared by all languages of a computer; `cd` in one is seen by the others."""
@@ -199,10 +211,17 @@ class SessionContext:
         env = self._variables(self.exported)
         return self.containment.environment(env) if self.containment else env
 
+    def visible_environment(self) -> dict[str, str]:
+        """The variables that code can see, apart from those that say where Python's packages are."""
+        env = merged_environment(self.exported)
+        return self.containment.environment(env) if self.containment else env
+
     def _variables(self, exported: Mapping[str, str | None]) -> dict[str, str]:
-        merged: dict[str, str | None] = {**os.environ, **exported}
-        env = {name: value for name, value in merged.items() if value is not None}
-        chosen = self.python_environment()
+        env = merged_environment(exported)
+        try:
+            chosen = self.python_environment()
+        except SessionStartError:
+            return env  # a Python block says that there is no such Python
         chosen.prepare()
         if self.containment is not None and chosen.is_layer:
             self.containment.admit(chosen.folder)
@@ -211,9 +230,7 @@ class SessionContext:
 
     def own_environment(self) -> dict[str, str]:
         """The environment to look for programs in, which code in a sandbox cannot change."""
-        exported = {} if self.containment else self.exported
-        merged: dict[str, str | None] = {**os.environ, **exported}
-        return {name: value for name, value in merged.items() if value is not None}
+        return merged_environment({} if self.containment else self.exported)
 
     def python_environment(self) -> Environment:
         """The Python of code that starts now, and where its packages go."""
@@ -227,14 +244,17 @@ class SessionContext:
             self._chosen = key, chosen
         return self._chosen[1]
 
+    def has_python_package(self, name: str) -> bool:
+        """Whether Python blocks can import a package, found out without starting a runtime."""
+        return has_package(self.python_environment().places, name)
+
     def forget_environment(self) -> None:
         """The user chose another one: find out again which it is."""
         self._chosen = None
 
     def change_environment(self, before: Environment) -> None:
         """Have runtimes that are alive use the present environment instead of this one."""
-        merged: dict[str, str | None] = {**os.environ, **self.exported}
-        env = {name: value for name, value in merged.items() if value is not None and name not in PLACES}
+        env = merged_environment({**self.exported, **dict.fromkeys(PLACES)})
         old = os.path.join(before.folder, "bin") if before.folder else ""
         path = [each for each in env.get("PATH", os.defpath).split(os.pathsep) if each != old]
         after = self.python_environment().variables({**env, "PATH": os.pathsep.join(path)})
@@ -244,7 +264,7 @@ class SessionContext:
         """Return to an earlier directory and exported variables; what was exported since gets its outside value."""
         self.cwd = cwd
         self.leave_lost_folder()
-        outside = self._variables({})
+        outside = self._variables({}) if self.exported else {}
         self.exported = {**{name: outside.get(name) for name in self.exported}, **exported}
 
     def leave_lost_folder(self) -> None:

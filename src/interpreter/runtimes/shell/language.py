@@ -267,7 +267,7 @@ class Shell(LiveLanguage):
         match = VARIABLE.search(code[:cursor])
         if match is None or self.runtime is None or self.runtime.busy:
             return Completions(cursor)
-        names = {**self.context.environment(), **self._variables()}
+        names = {**self.context.visible_environment(), **self._variables()}
         matches = [(name, "") for name in sorted(names) if name.startswith(match[1])]
         return Completions(match.start(1), matches)
 

@@ -11,7 +11,7 @@ from interpreter.messages import Chunk
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.launch import SessionContext
 from interpreter.runtimes.live import HasContext, LiveLanguage
-from interpreter.runtimes.python.language import Python
+from interpreter.runtimes.python import Python
 
 __all__ = ["SQL"]
 
@@ -47,7 +47,7 @@ class SQL(BaseLanguage):
             return None  # Python is a class of the user's, which has no session that could run it
         if context.sql:
             return context.sql.partition(":")[0]
-        engine = "DuckDB" if context.python_environment().has_package("duckdb") else "SQLite"
+        engine = "DuckDB" if context.has_python_package("duckdb") else "SQLite"
         return f"{engine}, Python's DataFrames are tables"
 
     def run(self, code: str) -> Iterator[Chunk]:

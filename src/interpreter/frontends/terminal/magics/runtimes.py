@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from rich.filesize import decimal
 
-from interpreter.app import environments, own_blocks, result_of
+from interpreter.app import own_blocks, result_of
 from interpreter.console_text import visible
 from interpreter.errors import UsageError
 from interpreter.frontends.terminal.chat import follow, show_block
@@ -75,6 +75,8 @@ _ORIGINS = {
 
 
 def switch_python(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    from interpreter.app import environments
+
     if argument:
         note = result_of(environments.switch_python(interpreter, None if argument == "auto" else argument.strip("\"'")))
         if note:
@@ -83,6 +85,8 @@ def switch_python(terminal: Terminal, interpreter: OpenInterpreter, argument: st
 
 
 def _python_line(interpreter: OpenInterpreter) -> str:
+    from interpreter.app import environments
+
     chosen = environments.environment_of(interpreter)
     version = interpreter.runtimes.runtime("python").version() or "that doesn't start"
     origin = _ORIGINS[chosen.origin]
@@ -92,6 +96,8 @@ def _python_line(interpreter: OpenInterpreter) -> str:
 
 
 def environment(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    from interpreter.app import environments
+
     word, _, name = argument.partition(" ")
     if word == "reset" and not name:
         done = follow(
@@ -112,6 +118,8 @@ def environment(terminal: Terminal, interpreter: OpenInterpreter, argument: str)
 
 
 def _list_packages(terminal: Terminal, interpreter: OpenInterpreter) -> None:
+    from interpreter.app import environments
+
     chosen = environments.environment_of(interpreter)
     found = chosen.installed()
     lines = [_python_line(interpreter), *(f"  {name} {version}" for name, version in found)]
