@@ -31,6 +31,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--original", action="store_true", help="measure 0.4.3 as well, installing it once")
     parser.add_argument("--install", action="store_true", help="also install the core afresh; slow")
+    parser.add_argument("--full", action="store_true", help="also what needs many sessions; slow")
     parser.add_argument("--only", default="", help="only the measurements whose name has this in it")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("Ended."))  # and the folders that were made go
@@ -38,6 +39,8 @@ def main() -> int:
     measurements = measurements + files.MEASUREMENTS + screen.MEASUREMENTS
     if options.install or options.original:
         measurements = start.INSTALL + measurements
+    if options.full:
+        measurements = measurements + blocks.MANY
     chosen = [each for each in measurements if options.only in each.what]
     table = rows(chosen, OURS, original() if options.original else None, partial(print, file=sys.stderr))
     machine = f"Python {platform.python_version()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"

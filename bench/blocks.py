@@ -25,6 +25,15 @@ def _blocks_once(subject: Subject, language: str) -> dict[str, Any]:
 
 
 @once
+def many_sessions(subject: Subject, warm: bool, with_imports: bool, sessions: int = 10) -> dict[str, Any]:
+    """New Python sessions, from a warm parent or not; with imports, each block needs numpy, pandas and matplotlib."""
+    if subject.is_original:
+        raise ProbeFailure("has none")
+    code = "import numpy, pandas, matplotlib.pyplot" if with_imports else "1 + 1"
+    return probe(subject.python, "many_sessions", timeout=900, warm=warm, code=code, sessions=sessions)
+
+
+@once
 def bare_blocks() -> dict[str, Any]:
     return probe(Path(sys.executable), "bare_blocks")
 
@@ -81,6 +90,15 @@ MEASUREMENTS = [
     ),
     *(
         Measurement(
+            f"new Python session{' from a warm parent' if warm else ''}, {words}",
+            "s",
+            partial(lambda warm, imports, it: many_sessions(it, warm, imports)["median"], warm, imports),
+        )
+        for imports, words in ((False, "first block"), (True, "import numpy, pandas, matplotlib"))
+        for warm in (False, True)
+    ),
+    *(
+        Measurement(
             f"warm {label} block, median",
             "s",
             partial(lambda language, it: blocks(it, language)["warm"], language),
@@ -131,4 +149,17 @@ MEASUREMENTS = [
         budget=0.5,
     ),
     Measurement("the same, growth of our memory", "MB", lambda it: lines(it)["megabytes"], budget=10),
+]
+
+MANY = [  # minutes
+    Measurement(
+        "memory of each of 50 Python sessions with numpy, pandas and matplotlib",
+        "MB",
+        lambda it: many_sessions(it, False, True, 50)["megabytes"],
+    ),
+    Measurement(
+        "memory of each of 50 Python sessions from a warm parent",
+        "MB",
+        lambda it: many_sessions(it, True, True, 50)["megabytes"],
+    ),
 ]

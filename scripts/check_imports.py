@@ -42,6 +42,7 @@ PROGRAMS = (
     "runtimes/kernel.py",
     "runtimes/sql/driver.py",
     "runtimes/supervisor.py",
+    "runtimes/warm.py",
     "runtimes/snapshot_store.py",
     "runtimes/python/driver/*.py",
     "llm/local/engine_program.py",

@@ -32,6 +32,7 @@ IN_PROCESS = replace(PYTHON, die=None, env=None, go=None, where=None)
 LANGUAGES: dict[str, tuple[Any, Samples, list[str]]] = {
     "python": (Python, PYTHON, []),
     "bare python": (Python, PYTHON, []),
+    "warm python": (Python, PYTHON, []),
     "in-process python": (partial(InProcessPython, namespace={"__name__": "block"}), IN_PROCESS, []),
     "bash": (Shell, SHELL, ["bash"]),
     "zsh": (Shell, SHELL, ["zsh"]),
@@ -48,7 +49,7 @@ LANGUAGES: dict[str, tuple[Any, Samples, list[str]]] = {
 
 
 # Second ways to run a language: only `make test-full` runs all checks on them.
-SECOND = ("bare python", "in-process python", "zsh", "jupyter kernel")
+SECOND = ("bare python", "warm python", "in-process python", "zsh", "jupyter kernel")
 CORE = ("output", "exit_codes", "state", "interrupt_while_busy")
 
 
@@ -61,7 +62,8 @@ def failures(name: str, checks: Collection[str]) -> dict[str, str]:
         pytest.skip("Node.js is older than 22.13, and npm has not installed esbuild")
     engine = {"INTERPRETER_PYTHON_ENGINE": "bare"} if name == "bare python" else {}
     shell = shutil.which(programs[0]) if language is Shell else None
-    results = conform(language, given, checks, shell=shell, exported=engine)
+    preload = ("matplotlib.pyplot", "pandas") if name == "warm python" else ()
+    results = conform(language, given, checks, shell=shell, exported=engine, preload=preload)
     return {check: result for check, result in results.items() if result not in ("passed", "not claimed")}
 
 

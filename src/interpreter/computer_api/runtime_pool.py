@@ -106,6 +106,7 @@ class RuntimePool:
         shared.active_lines, shared.table_rows = computer.active_line_detection, computer.table_rows
         shared.sql, shared.snapshots = computer.sql, computer.undo_snapshots
         shared.shares_environment = computer.environment == "shared"
+        shared.preload = computer.preload
         shared.tools, shared.emit_images = computer.code_calls, computer.emit_images
         shared.skills = computer.skills.import_skills if computer.import_skills else None
         if owner is not None:

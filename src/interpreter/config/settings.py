@@ -494,6 +494,11 @@ class ComputerSettings(SettingsGroup):
         "without a person at the terminal, or if code runs without asking.",
         RUNNING, default=True,
     )
+    preload: list[str] = setting(
+        "Modules to import once for all Python sessions, such as `numpy` and `pandas`. Each new session is a copy of "
+        "a process that has them. Not in a sandbox. See docs/languages.md.",
+        RUNNING, default=Default(list, "none"),
+    )
     shell: PathSetting[str | None] = setting(
         "The shell that runs code. None: `$SHELL` if it is bash or zsh, otherwise bash.",
         RUNNING, default=None, flag="--shell",

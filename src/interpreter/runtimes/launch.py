@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
+import json
 import os
 import re
+import socket
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -106,6 +111,7 @@ class Launch:
     env: dict[str, str] = field(default_factory=lambda: dict(os.environ))
     cwd: str | None = None
     containment: Containment | None = None
+    preload: tuple[str, ...] = ()  # modules that a warm parent has imported already; not in a sandbox
 
     def outputs(self) -> Path:
         return self.containment.outputs if self.containment else outputs_folder()
@@ -151,6 +157,118 @@ def program_version(program: str, containment: Containment | None = None) -> str
     return found.group() if found else None
 
 
+# -- warm parents ------------------------------------------------------------------------------------------------------
+
+WARM = Path(__file__).with_name("warm.py")
+# What Python and libraries look at when they are imported. A parent has these alone, so none of a session's secrets.
+IMPORT_VARIABLES = re.compile(
+    r"(PYTHON|INTERPRETER_PYTHON|LD_|DYLD_|LC_|XDG_|MPL|OMP_|OPENBLAS_|MKL_|NUMEXPR_|CUDA_)\w*|LANG|HOME|TMPDIR"
+)
+SENDING = 10  # seconds for a parent to take a request
+ENDING = 1  # and to end
+
+
+def import_environment(env: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in env.items() if IMPORT_VARIABLES.fullmatch(name)}
+
+
+class WarmParent:
+    """A process that has imported modules and forks new sessions; shared by all sessions of this process."""
+
+    def __init__(self, python: str, modules: Sequence[str], env: dict[str, str]) -> None:
+        ours, theirs = socket.socketpair()
+        ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+        ours.settimeout(SENDING)
+        self._socket, self._sending, self.host = ours, threading.Lock(), os.getpid()
+        self._said = ""
+        self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - it is read when the start has failed
+        argv = [python, str(WARM), str(theirs.fileno()), *modules]
+        with theirs:
+            self._process = subprocess.Popen(
+                argv,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=self._errors,
+                pass_fds=[theirs.fileno()],
+                env={**env, "PATH": os.environ.get("PATH", os.defpath)},
+                cwd=os.sep,
+                start_new_session=True,
+            )
+
+    @property
+    def is_alive(self) -> bool:
+        return self._process.poll() is None
+
+    @property
+    def was_ready(self) -> bool:
+        """Whether it has finished its imports."""
+        try:
+            return bool(self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT))
+        except OSError:
+            return False
+
+    def fork(self, launch: Launch, cwd: str | None, control: int) -> bool:
+        """Have it fork a supervisor with this control socket; it may still be importing. False if it is gone."""
+        request = {"worker": launch.worker, "env": launch.env, "cwd": cwd}
+        data = json.dumps(request).encode() + b"\n"
+        try:
+            with self._sending:
+                sent = socket.send_fds(self._socket, [data], [control])
+                self._socket.sendall(data[sent:])
+        except OSError:
+            self._process.kill()  # it may have half of a request
+            return False
+        return True
+
+    def last_words(self) -> str:
+        """Why it ended; nothing if it is alive."""
+        try:
+            self._process.wait(ENDING)  # its connections close a moment before it is gone
+        except subprocess.TimeoutExpired:
+            return ""
+        self.close()
+        return f"The process that imports the modules of `computer.preload` ended: {self._said or 'no reason given'}\n"
+
+    def close(self) -> None:
+        """End it, and keep nothing open for it. Its sessions have connections of their own."""
+        if not self._errors.closed:
+            if self.host == os.getpid():
+                self._process.kill()
+                self._process.wait()
+            self._errors.seek(0)
+            self._said = self._errors.read()[-4096:].decode("utf-8", "replace").strip()
+            self._errors.close()
+            self._socket.close()
+
+
+_parents: dict[tuple[str, tuple[str, ...], str, str], WarmParent] = {}
+_starting = threading.Lock()
+
+
+@atexit.register
+def _end_parents() -> None:
+    for parent in _parents.values():
+        parent.close()
+
+
+def warm_parent(launch: Launch) -> WarmParent | None:
+    """The parent to start this from; None if it must start by itself: in a sandbox, or if its imports could differ."""
+    ours = import_environment(os.environ)
+    if not launch.preload or launch.containment is not None or import_environment(launch.env) != ours:
+        return None
+    key = launch.python, launch.preload, launch.worker[1], json.dumps(ours, sort_keys=True)
+    with _starting:
+        known = _parents.get(key)
+        if known is None or known.host != os.getpid() or (not known.is_alive and known.was_ready):
+            if known is not None:
+                known.close()
+            try:
+                _parents[key] = known = WarmParent(launch.python, [launch.worker[1], *launch.preload], ours)
+            except OSError:
+                return None  # the normal start says why
+    return known if known.is_alive else None
+
+
 OnInput = Callable[[str, bool], "str | None"]
 
 
@@ -190,6 +308,7 @@ class SessionContext:
     offline: bool = False
     shell: str | None = None
     shell_rc: bool = False
+    preload: Sequence[str] = ()  # modules that Python sessions start with, from a warm parent
     sql: str | None = None  # the address of the database for SQL blocks, which may have a password
     active_lines: bool = True
     table_rows: int = 1000  # of a table that code shows; the page of a longer one leaves out the middle

@@ -211,6 +211,8 @@ class LiveLanguage(BaseLanguage):
         runtime = self.start()
         if not runtime.alive:
             notices += self.revive(runtime)
+        if runtime.ready and (missing := runtime.ready.pop("not_preloaded", None)):
+            notices.append(notice(f"`computer.preload` names modules that can't be imported: {missing}\n"))
         self.state_before = self.leave_state()
         fields = self.run_fields()
         snapshot = self.snapshot()

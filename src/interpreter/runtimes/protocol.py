@@ -81,6 +81,7 @@ FRAMES: dict[str, dict[str, Check]] = {
         "engine": optional(NAME),
         "lost": LINES,
         "unknown_threads": optional(COUNT),
+        "not_preloaded": optional(LINE),
     },
     "sync": {},
     "turn": {},

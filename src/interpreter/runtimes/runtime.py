@@ -21,7 +21,7 @@ from interpreter.errors import SessionStartError
 from interpreter.host.files import remove
 from interpreter.runtimes.block import KILL_AFTER, Block, Channel, Channels, Clock, Spool
 from interpreter.runtimes.calls import Calls
-from interpreter.runtimes.launch import HELD, Launch, Start, nearest_folder, path_of
+from interpreter.runtimes.launch import HELD, Launch, Start, WarmParent, nearest_folder, path_of, warm_parent
 from interpreter.runtimes.protocol import BadFrame, Control, Data, Frame, Reader, encode
 from interpreter.runtimes.snapshots import Snapshots
 
@@ -37,21 +37,25 @@ Worker = tuple[Data, Channel, "Frame | None", "int | None"]  # the connections t
 
 
 class SplitOff:
-    """The supervisor of a runtime that began as a copy of another one, in the place of a `subprocess.Popen`.
+    """A supervisor that another process forked, in the place of a `subprocess.Popen`.
+
+    Its runtime began as a copy of another one, or came from a warm parent.
 
     It is not our child process, so its connection shows whether it is alive.
     """
 
-    def __init__(self, control: Control, origin: Runtime) -> None:
+    def __init__(self, control: Control, origin: Runtime | None = None) -> None:
         self._control, self._origin = control, origin
-        origin.parts.add(self)
+        if origin is not None:
+            origin.parts.add(self)
 
     def poll(self) -> int | None:
         return 0 if self._control.lost else None
 
     def wait(self, timeout: float | None = None) -> int:
         self._control.over.wait()
-        self._origin.part_ended(self)
+        if self._origin is not None:
+            self._origin.part_ended(self)
         return 0
 
     def kill(self) -> None:
@@ -84,6 +88,7 @@ class Runtime:
         self._process: subprocess.Popen[bytes] | SplitOff | None = None
         self._staying: subprocess.Popen[bytes] | SplitOff | None = None  # closed, but its parts still need it
         self._refusal: IO[bytes] | None = None  # the errors of a sandbox that cannot be made
+        self._parent: WarmParent | None = None  # the process that forked the supervisor
         self._rejection = ""  # what the worker sent that no driver sends, if it was ended for that
         self._querying = threading.Lock()
         self._query = 0  # the number of the newest one
@@ -94,8 +99,15 @@ class Runtime:
     def start(self) -> None:
         """Start the supervisor and a worker; returns before the worker is ready."""
         ours, theirs = socket.socketpair()
-        argv = [self.launch.python, str(SUPERVISOR), str(theirs.fileno()), *self.launch.worker]
         cwd = nearest_folder(self.launch.cwd) if self.launch.cwd is not None else None
+        self._parent = warm_parent(self.launch)
+        if self._parent is not None and self._parent.fork(self.launch, cwd, theirs.fileno()):
+            theirs.close()
+            self._listen_to(ours)
+            self._process = SplitOff(self.control)
+            self.spawn()
+            return
+        argv = [self.launch.python, str(SUPERVISOR), str(theirs.fileno()), *self.launch.worker]
         plain = Start(argv, self.launch.env, cwd, [theirs.fileno()])
         try:
             with theirs, contextlib.ExitStack() as sandbox:
@@ -599,6 +611,8 @@ class Runtime:
         if not self.ready and not startup and self._refusal is not None:
             self._refusal.seek(0)
             startup = self._refusal.read(4096).decode("utf-8", "replace")
+        if not self.ready and not startup and self._parent is not None:
+            startup = self._parent.last_words()
         self._finish(block, {"event": "exited", "code": self.exit_code, "how": self.how_ended, "startup": startup})
 
 

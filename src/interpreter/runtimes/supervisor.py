@@ -68,6 +68,7 @@ def inherited() -> dict[str, str]:
 
 # for a runtime that splits off
 ORIGIN = (sys.executable, os.path.abspath(__file__), inherited(), FOLDER)
+STORE = os.path.join(os.path.dirname(ORIGIN[1]), "snapshot_store.py")
 
 
 class Supervisor:
@@ -138,8 +139,7 @@ class Supervisor:
     @property
     def snapshots(self) -> Any:
         if self.kept is None:
-            path = os.path.join(os.path.dirname(ORIGIN[1]), "snapshot_store.py")
-            self.kept = run_file(path, "interpreter_snapshot_store")["Snapshots"](self)
+            self.kept = run_file(STORE, "interpreter_snapshot_store")["Snapshots"](self)
         return self.kept
 
     def apart(self) -> list[int]:
@@ -319,11 +319,18 @@ def hold(fd: int, number: int) -> int:
     return number
 
 
+def compiled(path: str) -> Any:
+    with open(path, "rb") as file:
+        return compile(file.read(), path, "exec")
+
+
+COMPILED: dict[str, Any] = {}  # what a warm parent has compiled already, by path
+
+
 def run_file(path: str, name: str) -> dict[str, Any]:
     """What a file defines, without a trace in `sys.modules`."""
     scope: dict[str, Any] = {"__name__": name, "__file__": path}
-    with open(path, "rb") as file:
-        exec(compile(file.read(), path, "exec"), scope)
+    exec(COMPILED.get(path) or compiled(path), scope)
     return scope
 
 
@@ -349,6 +356,9 @@ def become_worker(worker: list[str], fds: list[int]) -> None:
         sys.path[:] = [entry for entry in sys.path if entry != folder]  # the user's imports must not find our files
         if is_late:
             find_packages()
+        numbers: Any = sys.modules.get("numpy.random")  # from a warm parent
+        if numbers is not None:
+            numbers.seed()  # or all sessions would draw the same
         scope = run_file(worker[1], "interpreter_driver")
         status = 0
         try:

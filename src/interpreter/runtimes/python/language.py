@@ -77,7 +77,9 @@ class Python(LiveLanguage):
     def launch(self) -> Launch:
         env, chosen = self.context.environment(), self.context.python_environment()
         worker = ["driver", str(DRIVER), *([chosen.folder] if chosen.is_layer else [])]
-        return Launch(worker, python=chosen.supervisor, env=env, cwd=self.context.cwd)
+        # A warm parent has imported from our own environment: what is installed above it has to come first.
+        preload = () if chosen.is_layer and chosen.installed() else tuple(self.context.preload)
+        return Launch(worker, python=chosen.supervisor, env=env, cwd=self.context.cwd, preload=preload)
 
     def fields(self) -> Frame:
         skills = {"skills": self.context.skills()} if self.context.skills is not None else {}

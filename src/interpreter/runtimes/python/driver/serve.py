@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import _socket
 import builtins
 import gc
 import os
@@ -21,6 +22,19 @@ from .snapshots import Snapshots
 from .streams import Input, Output, make_input, plain_output
 
 ENGINE = "INTERPRETER_PYTHON_ENGINE"  # "bare": do without IPython even if it is installed
+NOT_PRELOADED = "INTERPRETER_NOT_PRELOADED"  # what a warm parent could not import, as in warm.py
+
+
+prepared: list[Worker] = []  # in a warm parent: the worker that each session begins as a copy of
+
+
+def prepare() -> None:
+    """In a warm parent: make a worker whose copies need little more than a connection."""
+    end, other = _socket.socketpair()
+    other.close()
+    worker = Worker(end.detach(), ("", "", {}, "", []))
+    worker.wait_for_copies()
+    prepared.append(worker)
 
 
 def serve(data_fd: int, origin: Origin) -> int:
@@ -29,13 +43,18 @@ def serve(data_fd: int, origin: Origin) -> int:
     environment = origin[4][2] if len(origin[4]) > 2 else ""
     if environment:
         name_environment(environment)
-    worker = Worker(data_fd, origin)
+    missing = os.environ.pop(NOT_PRELOADED, None)
+    if prepared:
+        worker = prepared[0]
+        worker.begin_copy(data_fd, origin)
+    else:
+        worker = Worker(data_fd, origin)
     if environment:
         use_packages(environment)  # only now: what code installs must not break the driver, or IPython
     gc.enable()
     gc.freeze()
     sys.path.insert(0, "")  # not before our own imports
-    worker.say_ready()
+    worker.say_ready(not_preloaded=missing)
     operations = {
         "run": worker.run,
         "inspect": worker.answer,
@@ -80,6 +99,19 @@ class Worker:
         avoid_unix_sockets(watch)
         install(self.report.call)
         os.register_at_fork(before=self._flush, after_in_child=self._leave)
+
+    def wait_for_copies(self) -> None:
+        """In a warm parent: the forks that come are not the user's."""
+        self._engine.warm()
+        self._snapshots.forking = True
+
+    def begin_copy(self, data_fd: int, origin: Origin) -> None:
+        """In a worker that a warm parent's supervisor has forked: it has its environment and folder now."""
+        self._snapshots.forking, self._snapshots.origin = False, origin
+        self.interrupts.install()
+        self.channel.renew(data_fd)
+        if "_dh" in self._main.__dict__:
+            self._main._dh[:] = [working_directory()]  # IPython's list of folders
 
     def say_ready(self, **more: Any) -> None:
         version = "%d.%d.%d" % sys.version_info[:3]

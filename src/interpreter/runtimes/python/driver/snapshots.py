@@ -42,7 +42,7 @@ class Snapshots:
 
     def __init__(self, origin: Origin) -> None:
         self.forking = False  # the fork that happens now is ours
-        self._origin = origin
+        self.origin = origin
         self._openmp = OpenMP()
         self._children = Children()
 
@@ -179,7 +179,7 @@ class Snapshots:
 
     def _become_supervisor(self, control: int, line: int, worker: int) -> None:
         """Run the supervisor's program, without anything of the user's; `line` shows that it is alive."""
-        python, file, environ, folder, kind = self._origin
+        python, file, environ, folder, kind = self.origin
         if sys.platform == "linux":  # as the supervisor does, which keeps this setting
             trusted_import("ctypes").CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
         for fd in open_descriptors():

@@ -1,0 +1,158 @@
+"""Python sessions that a warm parent forks: they have its modules, and nothing of each other."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from interpreter.runtimes.launch import SessionContext, WarmParent, warm_parent
+from interpreter.runtimes.python.language import Python
+
+PRELOAD = ("numpy", "colorsys")  # and no other module of these tests imports colorsys
+
+
+class Session:
+    def __init__(self, folder: Path, preload: tuple[str, ...] = PRELOAD, **exported: str) -> None:
+        self.context = SessionContext(cwd=str(folder), preload=preload, exported=dict(exported))
+        self.python = Python(self)
+
+    def run(self, code: str) -> str:
+        chunks = list(self.python.run(code))
+        return "".join(str(chunk["content"]) for chunk in chunks if chunk.get("format") == "output")
+
+    @property
+    def parent(self) -> WarmParent:
+        found = warm_parent(self.python.launch())
+        assert found is not None
+        return found
+
+
+@pytest.fixture
+def sessions(tmp_path: Path) -> Iterator[list[Session]]:
+    made: list[Session] = []
+    yield made
+    for session in made:
+        session.python.terminate()
+
+
+def test_a_session_has_the_modules_and_its_own_surroundings(tmp_path: Path, sessions: list[Session]) -> None:
+    sessions += [Session(tmp_path, SECRET="first", TZ="Asia/Tokyo"), Session(Path("/"))]
+    first, second = sessions
+    assert first.run("import sys; print('colorsys' in sys.modules, sys.argv)") == "True ['']\n"
+    look = "import os, time; print(os.getcwd(), os.environ.get('SECRET'), time.strftime('%Z'), _dh)"
+    assert first.run(look) == f"{tmp_path} first JST [{str(tmp_path)!r}]\n"
+    assert second.run(look).startswith("/ None ") and "JST" not in second.run(look)
+    of_parent = Path(f"/proc/{os.getpid()}/task").exists() and "print('SECRET' in open('/proc/self/environ').read())"
+    assert not of_parent or second.run(of_parent) == "False\n"
+
+
+def test_sessions_draw_different_random_numbers(tmp_path: Path, sessions: list[Session]) -> None:
+    sessions += [Session(tmp_path), Session(tmp_path)]
+    code = "import random, numpy; print(random.random(), numpy.random.rand())"
+    drawn = [session.run(code).split() for session in sessions]
+    assert drawn[0][0] != drawn[1][0] and drawn[0][1] != drawn[1][1]
+
+
+def test_variables_can_be_undone_and_copied_and_outlive_a_crash(tmp_path: Path, sessions: list[Session]) -> None:
+    sessions += [Session(tmp_path), Session(tmp_path)]
+    session, other = sessions
+    session.run("x = 1")
+    state = session.python.state
+    session.run("x = 2")
+    assert state is not None
+    session.python.restore(state)
+    assert session.run("print(x)") == "1\n"
+    assert "Only this block is lost" in session.run("import os; os._exit(1)")
+    assert session.run("print(x)") == "1\n"
+    other.python, restored = session.python.split(other)
+    assert restored.lost == [] and other.run("x += 10; print(x)") == "11\n" and session.run("print(x)") == "1\n"
+
+
+def test_a_session_outlives_the_parent_and_the_next_one_has_a_new_parent(
+    tmp_path: Path, sessions: list[Session]
+) -> None:
+    sessions += [Session(tmp_path), Session(tmp_path)]
+    first, second = sessions
+    first.run("x = 1")
+    parent = first.parent
+    parent._process.kill()
+    parent._process.wait()
+    assert first.run("print(x)") == "1\n"
+    assert second.run("import sys; print('colorsys' in sys.modules)") == "True\n"
+    assert second.parent is not parent
+
+
+def test_modules_that_cannot_be_imported_are_named(tmp_path: Path, sessions: list[Session]) -> None:
+    sessions.append(Session(tmp_path, ("colorsys", "no_such_module")))
+    sessions[0].run("1")
+    said = sessions[0].run("print(2)")
+    assert "can't be imported: no_such_module (ModuleNotFoundError" in said and said.endswith("2\n")
+    assert sessions[0].run("print(3)") == "3\n"
+
+
+def test_a_module_that_ends_the_parent_is_no_reason_to_have_no_session(
+    tmp_path: Path, sessions: list[Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "crashing.py").write_text("import os, sys; sys.stderr.write('no GPU'); sys.stderr.flush(); os._exit(3)")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    sessions.append(Session(tmp_path, ("crashing",)))
+    said = sessions[0].run("x = 1")
+    assert "modules of `computer.preload` ended: no GPU" in said, said
+    assert sessions[0].run("print(1)") == "1\n"  # without the parent
+
+
+def test_threads_of_a_module_are_an_obstacle(
+    tmp_path: Path, sessions: list[Session], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "threaded.py").write_text(
+        "import threading; threading.Thread(target=threading.Event().wait, daemon=True).start()"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    sessions.append(Session(tmp_path, ("threaded",)))
+    assert "started 1 threads" in sessions[0].run("1")
+    assert sessions[0].run("print(1)") == "1\n"
+
+
+def test_some_sessions_start_by_themselves(tmp_path: Path, sessions: list[Session]) -> None:
+    sessions.append(Session(tmp_path, PYTHONPATH=str(tmp_path)))  # its imports could be others
+    assert warm_parent(sessions[0].python.launch()) is None
+    assert sessions[0].run("import sys; print('colorsys' in sys.modules)") == "False\n"
+    plain = Session(tmp_path).python.launch()
+    in_a_sandbox = replace(plain, containment=object())  # type: ignore[arg-type]
+    assert warm_parent(in_a_sandbox) is None
+    assert warm_parent(replace(plain, preload=())) is None
+
+
+HOST = """
+import signal, sys
+sys.path.insert(0, {tests!r})
+from pathlib import Path
+from runtimes.test_warm_parent import Session
+session = Session(Path("/"), ("colorsys",))
+session.run("import os")
+print(session.parent._process.pid, session.run("print(os.getpid())"), flush=True)
+signal.pause()
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_the_parent_and_its_sessions_end_with_us() -> None:
+    code = HOST.format(tests=str(Path(__file__).parents[1]))
+    host = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
+    assert host.stdout is not None
+    pids = [int(word) for word in host.stdout.readline().split()]
+    watched = [os.pidfd_open(pid) for pid in pids]
+    host.send_signal(signal.SIGKILL)
+    host.wait()
+    host.stdout.close()
+    for fd in watched:
+        assert select.select([fd], [], [], 60)[0]
+        os.close(fd)
