@@ -22,6 +22,8 @@ PYTHON = Samples(
     env="print(os.environ['CONFORMANCE'])",
     figure="import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()",
     table="import pandas\npandas.DataFrame({'n': [1, 2, 3]})",
+    give="share(given=41)",
+    take="print(taken + 1)",
 )
 SHELL = Samples(
     say="echo 'Grüße, 世界 🌍'",
@@ -36,6 +38,7 @@ SHELL = Samples(
     where="pwd",
     go="cd below",
     env='echo "$CONFORMANCE"',
+    take="echo $((shared_taken + 1))",
 )
 JAVASCRIPT = Samples(
     say="console.log('Grüße, 世界 🌍')",
@@ -55,6 +58,8 @@ JAVASCRIPT = Samples(
     go="process.chdir('below')",
     env="console.log(process.env.CONFORMANCE)",
     figure="display.png('iVBORw0KGgo='.repeat(20))",
+    give="share({ given: 41 })",
+    take="console.log(taken + 1)",
 )
 TYPESCRIPT = replace(
     JAVASCRIPT,
@@ -72,6 +77,7 @@ FISH = Samples(
     flood="for n in (seq 50000); echo line $n; end",
     where="pwd",
     env='echo "$CONFORMANCE"',
+    take="math $shared_taken + 1",
 )
 RUBY = Samples(
     say="puts 'Grüße, 世界 🌍'",
@@ -86,6 +92,8 @@ RUBY = Samples(
     where="puts Dir.pwd",
     go="Dir.chdir('below')",
     env="puts ENV['CONFORMANCE']",
+    give="share given: 41",
+    take="puts taken + 1",
 )
 R = Samples(
     say="cat('Grüße, 世界 🌍\\n')",
@@ -102,6 +110,8 @@ R = Samples(
     env="cat(Sys.getenv('CONFORMANCE'))",
     figure="plot(1:3)",
     table="data.frame(n = 1:3)",
+    give="share(given = 41)",
+    take="cat(taken + 1)",
 )
 JAVA = Samples(
     say='System.out.println("Grüße, 世界 🌍");',
@@ -134,8 +144,12 @@ PROGRAM = replace(
     go=None,
     figure=None,
     table=None,
+    give=None,
+    take="import os\nprint(int(os.environ['shared_taken']) + 1)",
     env="import os\n" + (PYTHON.env or ""),
 )
 KERNEL = {"name": "Kernel", "kernel": "python3", "extension": "py"}
 # A kernel stays in the folder, and keeps the environment, that it started with.
-IPYKERNEL = replace(PYTHON, where=None, go=None, env=None, figure="%matplotlib inline\n" + (PYTHON.figure or ""))
+IPYKERNEL = replace(
+    PYTHON, where=None, go=None, env=None, give=None, take=None, figure="%matplotlib inline\n" + (PYTHON.figure or "")
+)

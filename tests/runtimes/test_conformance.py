@@ -28,7 +28,7 @@ from runtimes import language_samples as samples
 from runtimes.language_samples import JAVASCRIPT, PYTHON, SHELL
 
 # In our own process: what kills it would end the tests, and the caller's variables and folder are its own.
-IN_PROCESS = replace(PYTHON, die=None, env=None, go=None, where=None)
+IN_PROCESS = replace(PYTHON, die=None, env=None, go=None, where=None, give=None, take=None)
 LANGUAGES: dict[str, tuple[Any, Samples, list[str]]] = {
     "python": (Python, PYTHON, []),
     "bare python": (Python, PYTHON, []),

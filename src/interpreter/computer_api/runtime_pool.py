@@ -106,7 +106,7 @@ class RuntimePool:
         shared.active_lines, shared.table_rows = computer.active_line_detection, computer.table_rows
         shared.sql, shared.snapshots = computer.sql, computer.undo_snapshots
         shared.shares_environment = computer.environment == "shared"
-        shared.preload = computer.preload
+        shared.preload, shared.max_shared = computer.preload, computer.max_shared
         shared.tools, shared.emit_images = computer.code_calls, computer.emit_images
         shared.skills = computer.skills.import_skills if computer.import_skills else None
         if owner is not None:
@@ -124,6 +124,7 @@ class RuntimePool:
         if before is not None and before is not shared.containment:
             self._left_sandboxes.append(before)
             shared.exported.clear()  # such as LD_PRELOAD: programs outside would obey it
+            shared.shared.clear()
 
     # -- runtimes by language --------------------------------------------------------------------------------------
 
@@ -342,6 +343,7 @@ class RuntimePool:
         suspended = self.suspend()
         if self._context is not None and suspended.containment is not None:
             self._context.exported.clear()
+            self._context.shared.clear()
         suspended.terminate()
 
     # -- dry runs ----------------------------------------------------------------------------------------------------

@@ -509,6 +509,11 @@ class ComputerSettings(SettingsGroup):
         "None: DuckDB in memory where it is installed, otherwise SQLite.",
         RUNNING, default=None, env="INTERPRETER_SQL", secret=True,
     )
+    max_shared: int = setting(
+        "Maximum number of characters, as JSON, of a value that `share()` gives to other languages. See "
+        "docs/sharing-values.md.",
+        RUNNING, default=10_000_000, minimum=0,
+    )
     undo_snapshots: int = setting(
         "How many earlier states of the variables to keep, fewer when memory is low. 0: none, so a crash loses all "
         "variables.",

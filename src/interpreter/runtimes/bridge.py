@@ -5,12 +5,13 @@ A *persistent* program has a driver in its own language. The bridge starts it on
 
     cd FOLDER          go there
     env NAME FILE      set a variable to what is in the file; `unset NAME` removes one
+    share NAME FILE    set a variable to the value in the file, which another language shares
     run FILE           run the block in the file
     input FILE | eof   the answer to `input`
 
-The driver writes lines to `{replies}`: `ready`, `input PROMPT`, `display MIME FILE [MIME FILE ...]`, and at the end
-of a block `done STATUS CODE FOLDER`, where the status is ok, error or interrupted. What the program prints goes to
-stdout and stderr, as always.
+The driver writes lines to `{replies}`: `ready`, `input PROMPT`, `display MIME FILE [MIME FILE ...]`, `share NAME
+FILE` for a value that other languages get, and at the end of a block `done STATUS CODE FOLDER`, where the status is ok,
+error or interrupted. What the program prints goes to stdout and stderr, as always.
 
 A *one-shot* program is started for each block, and `{file}` in its command line is the block.
 """
@@ -225,6 +226,8 @@ class Persistent(Program):
             self._say(f"unset {name}" if value is None else f"env {name} {self._file(value)}")
         if "cwd" in frame:
             self._say(f"cd {frame['cwd']}")
+        for name, text in frame.get("shared", ()):
+            self._say(f"share {name} {self._file(text)}")
         self._say(f"run {code}")
 
     def _say(self, command: str) -> None:
@@ -264,6 +267,10 @@ class Persistent(Program):
                 self.bridge.send(event="input_request", block=number, prompt=rest)
             case "display":
                 self.bridge.send(event="display", block=number, data=bundle(rest.split()))
+            case "share":
+                name, path = rest.split(" ", 1)
+                self.bridge.send(event="share", block=number, name=name, data=Path(path).read_text("utf-8", "replace"))
+                os.unlink(path)
             case "done":
                 status, code, folder = rest.split(" ", 2)
                 self.bridge.done(status, int(code), folder)

@@ -20,6 +20,7 @@ from typing import Any
 
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.launch import SessionContext
+from interpreter.runtimes.sharing import Shared
 
 GREETING = "Grüße, 世界 🌍"
 LINES = 50_000
@@ -61,6 +62,10 @@ class Samples:
     """Shows an image."""
     table: str | None = None
     """Shows a table with the numbers 1 to 3."""
+    give: str | None = None
+    """Shares the number 41 with other languages, under the name `given`."""
+    take: str | None = None
+    """Prints the number `taken`, which another language shares, plus 1."""
     prints_tables: bool = False
     """Whether what it prints stands in a table, so that there is more than the text itself."""
     keeps_state_when_stopped: bool = True
@@ -238,6 +243,20 @@ def tables(subject: Subject, table: str) -> None:
     expect("3" in ran.text, "show it to the model as text", ran)
 
 
+def gives_values(subject: Subject, give: str) -> None:
+    subject.context.shared.clear()
+    ran = subject.run(give)
+    given = subject.context.shared.get("given")
+    expect(given is not None and given.content == {"value": 41}, "share a value with other languages", ran)
+
+
+def takes_values(subject: Subject, take: str) -> None:
+    for number in (1, 41):
+        subject.context.shared["taken"] = Shared(-number, f'{{"value": {number}}}', {"value": number})
+        ran = subject.run(take)
+        expect(ran.text.split()[-1:] == [str(number + 1)], "have what other languages share", ran)
+
+
 Check = Callable[..., None]
 CHECKS: dict[str, Check] = {
     check.__name__: check
@@ -252,6 +271,8 @@ CHECKS: dict[str, Check] = {
         environment,
         figures,
         tables,
+        gives_values,
+        takes_values,
         large_output,
         interrupt_while_waiting,
         interrupt_while_busy,

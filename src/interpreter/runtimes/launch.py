@@ -22,6 +22,7 @@ from interpreter.errors import SessionStartError
 from interpreter.host import processes
 from interpreter.runtimes.block import outputs_folder
 from interpreter.runtimes.protocol import Frame
+from interpreter.runtimes.sharing import Shared
 
 if TYPE_CHECKING:
     from interpreter.messages import Chunk
@@ -296,6 +297,8 @@ class SessionContext:
 
     cwd: str = field(default_factory=os.getcwd)
     exported: dict[str, str | None] = field(default_factory=dict)  # None: unset since
+    shared: dict[str, Shared] = field(default_factory=dict)  # values that languages share with each other
+    max_shared: int = 10_000_000  # characters of one
     on_input: OnInput | None = None  # (prompt, is it a password) -> the answer, or None for end of file
     cancelled: Callable[[], bool] = lambda: False  # whether the turn that a block belongs to was cancelled
     keyboard: bool = False  # whether the user's keys can reach a shell block

@@ -7,9 +7,10 @@ import re
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 from interpreter.errors import BusyError, InterpreterError, NotRestorableError, UsageError
+from interpreter.host.files import Folder
 from interpreter.messages import Chunk
 from interpreter.runtimes.base import NOT_TAKEN_ALONG, BaseLanguage
 from interpreter.runtimes.block import IN_MEMORY, Block, Channels, closing_chunk, console, event_chunks, notice
@@ -17,6 +18,7 @@ from interpreter.runtimes.calls import CallRequest, Request
 from interpreter.runtimes.launch import Containment, Launch, SessionContext
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.runtime import Runtime
+from interpreter.runtimes.sharing import LONGEST_VARIABLE, Shared, as_csv, as_r, as_text, check
 from interpreter.runtimes.state import (
     COMPLETING,
     LISTING,
@@ -88,6 +90,8 @@ class LiveLanguage(BaseLanguage):
 
     has_views = False
     """Whether its tables can be sorted, filtered and exported where they are."""
+    shared_form: Literal["json", "r", "env", "none"] = "env"
+    """How it gets the values that other languages share: for its driver, or as environment variables."""
     sandboxable = True
     handles_interrupts = True
     uses_environment = False
@@ -103,6 +107,7 @@ class LiveLanguage(BaseLanguage):
         self.stopped = False
         self.known_cwd: str | None = None  # where the runtime is, as far as we know
         self.known_env: dict[str, str | None] = {}  # the exported variables that it knows
+        self.known_shared: dict[str, int] = {}  # the shared values that it has, by their numbers
         self.state_before = 0  # the number of the state before the last block
         self._number: int | None = None  # of the present state
         self._places: dict[int, Place] = {}
@@ -137,7 +142,7 @@ class LiveLanguage(BaseLanguage):
 
     def revive(self, runtime: Runtime) -> Iterator[Chunk]:
         """The worker ended between blocks: the next one starts where the first one did."""
-        self.known_cwd, self.known_env = runtime.launch.cwd, {}
+        self.known_cwd, self.known_env, self.known_shared = runtime.launch.cwd, {}, {}
         yield from ()
 
     def advice(self, event: Frame) -> Iterator[Chunk]:
@@ -163,7 +168,7 @@ class LiveLanguage(BaseLanguage):
             runtime.calls.tools = self.context.tools
             runtime.start()
             self.runtime = runtime  # not one that could not start
-            self.known_cwd, self.known_env = launch.cwd, dict(self.context.exported)
+            self.known_cwd, self.known_env, self.known_shared = launch.cwd, dict(self.context.exported), {}
         return self.runtime
 
     def run(self, code: str) -> Iterator[Chunk]:
@@ -228,13 +233,45 @@ class LiveLanguage(BaseLanguage):
         """What the next run frame says beside the code: what changed elsewhere, and the language's own fields."""
         known, context = self.known_env, self.context
         changed = {name: value for name, value in context.exported.items() if known.get(name, "\0") != value}
+        shared = {name: each for name, each in context.shared.items() if self.known_shared.get(name) != each.number}
+        if self.shared_form == "env" and shared:
+            # with a prefix: no shell gives such a name a meaning, as it does `path` or `http_proxy`
+            given = {f"shared_{name}": self._shared_variable(name, each) for name, each in shared.items()}
+            changed = {**changed, **given}
         changes: Frame = {"env": changed} if changed else {}
+        if self.shared_form in ("json", "r"):
+            changes["max_shared"] = context.max_shared
+            is_r = self.shared_form == "r"
+            values = [[name, as_r(each.content) if is_r else each.text] for name, each in shared.items()]
+            changes |= {"shared": values} if values else {}
         if self.known_cwd != context.cwd:
             changes["cwd"] = context.cwd
         return {**changes, **self.fields()}
 
+    def _shared_variable(self, name: str, shared: Shared) -> str:
+        """A shared value for an environment variable: the path of a CSV file for a table, else the value's text."""
+        text = as_csv(shared.content["table"]) if "table" in shared.content else as_text(shared.content["value"])
+        is_short = len(text.encode("utf-8", "replace")) <= LONGEST_VARIABLE
+        if "table" not in shared.content and is_short:
+            return text
+        file = f"{name}.{'csv' if 'table' in shared.content else 'json'}"
+        folder = self.start().folder
+        with Folder(folder) as files:
+            files.write_bytes(file, text.encode("utf-8", "replace"), 0o600)
+        return str(folder / file)
+
+    def _take_shared(self, name: str, text: str) -> Iterator[Chunk]:
+        try:
+            content = check(name, text, self.context.max_shared)
+        except ValueError as error:
+            yield notice(f"{name[:100]!r} was not shared: {error}.\n")
+            return
+        self.context.shared[name] = Shared(next(numbers), text, content)
+
     def chunks(self, event: Frame) -> Iterator[Chunk]:
         match event["event"]:
+            case "share":
+                yield from self._take_shared(event["name"], event["data"])
             case "call_asks":
                 call: CallRequest = event["request"]
                 try:
@@ -309,6 +346,7 @@ class LiveLanguage(BaseLanguage):
         if event.get("env"):
             self.context.exported.update(event["env"])
         self.known_env = dict(self.context.exported)
+        self.known_shared = {name: each.number for name, each in self.context.shared.items()}
 
     def _detached(self, run: Run) -> Iterator[Chunk]:
         job = Job(self.name, run.runtime, run.block)
@@ -381,7 +419,9 @@ class LiveLanguage(BaseLanguage):
     def _note_place(self) -> None:
         kept = {*self._known_states(), self.present}
         self._places = {state: place for state, place in self._places.items() if state in kept}
-        self._places[self.present] = Place(self.context.cwd, dict(self.context.exported), dict(self.known_env))
+        self._places[self.present] = Place(
+            self.context.cwd, dict(self.context.exported), dict(self.known_env), dict(self.known_shared)
+        )
 
     def _known_states(self) -> Iterable[int]:
         """Those that may still be returned to."""
@@ -393,7 +433,7 @@ class LiveLanguage(BaseLanguage):
         place = self._places.get(state)
         if place is not None:
             self.context.return_to(place.cwd, place.exported)
-            self.known_env = dict(place.own_env)
+            self.known_env, self.known_shared = dict(place.own_env), dict(place.own_shared)
         self.known_cwd = None  # the folder it is in may be gone, and another may have its name
 
     def check_idle(self, refusal: str) -> None:
@@ -416,6 +456,7 @@ class LiveLanguage(BaseLanguage):
         self._note_place()
         other._number, other._places = self.present, {self.present: self._places[self.present]}
         other.known_cwd, other.known_env = self.known_cwd, dict(self.known_env)
+        other.known_shared = dict(self.known_shared)
         return other, restored
 
     @property

@@ -97,6 +97,7 @@ FRAMES: dict[str, dict[str, Check]] = {
         "args": optional(free(list, 10_000)),
         "kwargs": optional(free(dict, 10_000)),
     },
+    "share": {"block": COUNT, "name": NAME, "data": TEXT},
     "call_off": {"block": optional(COUNT), "call": COUNT},
     "done": {
         "block": COUNT,

@@ -135,6 +135,7 @@ class Place:
     cwd: str  # shared by all languages
     exported: dict[str, str | None]
     own_env: dict[str, str | None]  # what the runtime knew of them
+    own_shared: dict[str, int]  # the shared values that it knew, by their numbers
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 _FOLDER = Path(__file__).parent / "tables"
-_BUILTINS = frozenset(dir(builtins)) | {"get_ipython", "display", "In", "Out", "quit", "exit", "_"}
+_BUILTINS = frozenset(dir(builtins)) | {"get_ipython", "display", "share", "In", "Out", "quit", "exit", "_"}
 
 
 def _rows(name: str) -> Iterator[tuple[str, str]]:

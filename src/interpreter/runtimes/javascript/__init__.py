@@ -33,6 +33,7 @@ class JavaScript(LiveLanguage):
     comment = "//"
     definitions = r"^(?:const|let|var|(?:async\s+)?function\*?|class)\s+([A-Za-z_$][\w$]*)"
     quotes_paths = True
+    shared_form = "json"
     analysis: str | None = "interpreter.policy.analysis.javascript:analyze"
     scanners: Sequence[str] = ("interpreter.policy.scanners.scanner:SEMGREP",)
     cell_magic: str | None = "%%script node"

@@ -43,6 +43,7 @@ class Python(LiveLanguage):
     definitions = r"^(?:(?:async\s+)?def\s+|class\s+)([A-Za-z_]\w*)|^([A-Za-z_]\w*)\s*(?::[^=\n]+)?=(?!=)"
     quotes_paths = True
     uses_environment = True
+    shared_form = "json"
     analysis = "interpreter.policy.analysis.python:analyze"
     scanners = ("interpreter.policy.scanners.scanner:BANDIT", "interpreter.policy.scanners.scanner:SEMGREP")
     scan_parts = "interpreter.policy.scanners.scanner:python_parts"

@@ -17,6 +17,7 @@ class R(ProgramLanguage):
     file_extension = "R"
     definitions = r"^([A-Za-z.][\w.]*)\s*(?:<-|=(?!=))"
     quotes_paths = True
+    shared_form = "r"
     lexer = "r"
     cell_magic = "%%script Rscript -"
     programs = ("Rscript",)

@@ -17,6 +17,7 @@ class Ruby(ProgramLanguage):
     file_extension = "rb"
     definitions = r"^(?:def|class|module)\s+([A-Za-z_]\w*[?!]?)|^([A-Za-z_$@]\w*)\s*=(?![=~])"
     quotes_paths = True
+    shared_form = "json"
     cell_magic = "%%script ruby"
     programs = ("ruby",)
     arguments = (str(Path(__file__).with_name("driver.rb")), "{commands}", "{replies}")

@@ -1,5 +1,8 @@
 # The driver of a Ruby session: `ruby driver.rb COMMANDS REPLIES`. Blocks run in the top-level binding.
 
+require "date"
+require "json"
+
 module InterpreterDriver
   SILENT = %i[assign opassign massign def defs class module sclass].freeze # their value says nothing new
 
@@ -68,10 +71,80 @@ module InterpreterDriver
         name, file = rest.split(" ", 2)
         ENV[name] = File.read(file, encoding: "UTF-8")
       when "unset" then ENV.delete(rest)
-      when "run" then run(File.read(rest, encoding: "UTF-8"))
+      when "share" then take(*rest.split(" ", 2))
+      when "run"
+        @folder = File.dirname(rest)
+        run(File.read(rest, encoding: "UTF-8"))
       end
     rescue SystemCallError => error
       warn error.message
+    end
+
+    # -- values shared with other languages
+
+    def share(names, values)
+      names.each { |name| values[name.to_sym] = TOPLEVEL_BINDING.local_variable_get(name) }
+      values.each do |name, value|
+        rows = value.is_a?(Array) && value.any? && value.all? { |row| row.is_a?(Hash) && row.any? }
+        columns = columns_of(value) if rows
+        path = File.join(@folder, "shared-#{name}")
+        File.write(path, JSON.generate(columns ? { table: columns } : { value: checked(value, name) }))
+        $stdout.flush
+        @replies.puts "share #{name} #{path}"
+      end
+    end
+
+    def checked(value, name)
+      case value
+      when nil, true, false, String, Integer then value
+      when Symbol then value.to_s
+      when Float then value.finite? ? value : not_shareable(name, value)
+      when Array then value.map { |each| checked(each, name) }
+      when Hash then value.to_h { |key, each| [key.to_s, checked(each, name)] }
+      else %w[Time Date DateTime].include?(value.class.name) ? moment(value) : not_shareable(name, value)
+      end
+    end
+
+    def not_shareable(name, value)
+      raise TypeError, "#{name} can't be shared: it has a #{value.class} (#{value.inspect[0, 100]}). Texts, numbers, " \
+                       "booleans, nil, times, and arrays and hashes of these can be shared; an array of flat hashes is a table."
+    end
+
+    def moment(value)
+      value.strftime(value.instance_of?(Date) ? "%Y-%m-%d" : "%Y-%m-%dT%H:%M:%S.%6N%:z")
+    end
+
+    TYPES = { Integer => "integer", Float => "number", String => "string", TrueClass => "boolean",
+              FalseClass => "boolean", Symbol => "string" }.freeze
+
+    # The columns of an array of hashes; nil if one has values of different types.
+    def columns_of(rows)
+      rows.flat_map(&:keys).uniq.map do |name|
+        values = rows.map { |row| row[name] }
+        types = values.compact.map { |value| TYPES[value.class] || { "Time" => "datetime", "DateTime" => "datetime", "Date" => "date" }[value.class.name] }.uniq
+        types -= ["integer"] if types.include?("number")
+        return nil if types.size > 1 || types.include?(nil)
+
+        values = values.map { |value| %w[datetime date].include?(types[0]) && value ? moment(value) : value }
+        { name: name.to_s, type: types[0] || "string", values: values }
+      end
+    end
+
+    def take(name, file)
+      content = JSON.parse(File.read(file, encoding: "UTF-8"))
+      TOPLEVEL_BINDING.local_variable_set(name, content["table"] ? rows_of(content["table"]) : content["value"])
+    rescue NameError => error
+      warn "#{name}, which another language shares, could not be set: #{error.message}"
+    end
+
+    def rows_of(table)
+      columns = table.map do |column|
+        times = %w[datetime date].include?(column["type"])
+        require "time" if times
+        values = times ? column["values"].map { |value| value && (column["type"] == "date" ? Date.parse(value) : Time.parse(value)) } : column["values"]
+        [column["name"], values]
+      end
+      table[0]["values"].each_index.map { |at| columns.to_h { |name, values| [name, values[at]] } }
     end
 
     def run(code)
@@ -113,6 +186,11 @@ module InterpreterDriver
       command == "input" ? File.read(file, encoding: "UTF-8") + "\n" : nil
     end
   end
+end
+
+# Makes variables available in the other languages: `share :rows`, or `share rows: value`.
+def share(*names, **values)
+  InterpreterDriver.share(names, values)
 end
 
 InterpreterDriver.serve(*ARGV)

@@ -15,6 +15,7 @@ const { linger } = require('./lingering.cjs');
 const link = require('./link.cjs');
 const questions = require('./questions.cjs');
 const { causes, uncaught } = require('./report.cjs');
+const sharing = require('./sharing.cjs');
 const streams = require('./streams.cjs');
 const timers = require('./timers.cjs');
 const { withoutTypes } = require('./types.cjs');
@@ -56,13 +57,14 @@ async function execute(block, frame) {
   finish(block, block.failed ? 'error' : 'ok');
 }
 
-function prepare({ cwd, env = {} }) {
+function prepare({ cwd, env = {}, shared = [], max_shared: most = 0 }) {
   for (const [name, value] of Object.entries(env)) {
     if (value === null) delete process.env[name];
     else process.env[name] = value;
   }
   if (cwd) process.chdir(cwd);
   globals.settleIn(whereWeAre() ?? '/');
+  sharing.take(shared, most);
 }
 
 function whereWeAre() {
@@ -145,5 +147,6 @@ children.install();
 input.install();
 globals.install();
 computer.install();
+sharing.install();
 questions.install();
 link.open(descriptor, { event: 'ready', language: 'javascript', version: process.versions.node }, receive);

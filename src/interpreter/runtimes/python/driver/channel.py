@@ -320,6 +320,12 @@ class Report:
             if frame.get("block") == self.number:  # else the answer to a question that was interrupted
                 return None if frame.get("eof") else str(frame.get("text", ""))
 
+    def share(self, name: str, data: str) -> None:
+        """Give a value to the other languages; from a thread of the running block."""
+        if self.forked or not self._pipes:
+            raise RuntimeError("Only a running block can share values.")
+        self._send(encoded({"event": "share", "block": self.number, "name": name, "data": data}))
+
     def call(self, what: Frame) -> Any:
         """Call one of the computer's tools, from any thread of a running block, and return its result."""
         from . import parcels

@@ -18,6 +18,7 @@ from .execution import ActiveLines, EventLoop, formatted, missing_module, outcom
 from .hints import Any, Frame, Origin
 from .imports import ImportWatch, avoid_unix_sockets, name_environment, use_packages
 from .interrupts import Interrupts
+from .sharing import Share
 from .snapshots import Snapshots
 from .streams import Input, Output, make_input, plain_output
 
@@ -98,6 +99,8 @@ class Worker:
         watch.on_import("getpass", lambda module: setattr(module, "getpass", getpass))
         avoid_unix_sockets(watch)
         install(self.report.call)
+        self._share = Share(self._main.__dict__, self.report.share)
+        builtins.share = self._share  # type: ignore[attr-defined]
         os.register_at_fork(before=self._flush, after_in_child=self._leave)
 
     def wait_for_copies(self) -> None:
@@ -177,6 +180,9 @@ class Worker:
                 os.chdir(frame["cwd"])
             except OSError as error:
                 self.report.stream("stderr", "The working directory did not change: %s\n" % error)
+        self._share.most = int(frame.get("max_shared", 0))
+        if frame.get("shared"):
+            self._share.take(frame["shared"])
         if frame.get("skills"):
             define_skills(self.report.call, frame["skills"])
 

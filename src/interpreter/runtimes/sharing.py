@@ -1,0 +1,157 @@
+"""Values that code shares with the other languages of a session: checked here, and put into each language's form.
+
+A value travels as JSON, either `{"value": ...}` or `{"table": [{"name": ..., "type": ..., "values": [...]}, ...]}`,
+where a type is one of `TYPES`, missing values are null, and times are ISO 8601 texts. It comes from code that may be
+hostile, so nothing else passes.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import math
+import re
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from typing import Any
+
+NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
+TYPES: dict[str, type | tuple[type, ...]] = {
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "string": str,
+    "datetime": str,
+    "date": str,
+}
+DEEPEST = 100  # lists and objects inside each other
+LONGEST_VARIABLE = 100_000  # bytes of an environment variable
+
+
+@dataclass(frozen=True)
+class Shared:
+    """A value that has been checked."""
+
+    number: int  # later ones have higher numbers
+    text: str
+    content: dict[str, Any]
+
+
+def check(name: str, text: str, most: int) -> dict[str, Any]:
+    """The content of a shared value; ValueError if it cannot be shared."""
+    if not NAME.fullmatch(name):
+        raise ValueError(
+            "a name has letters, digits and underscores, begins with a letter, and has at most 100 of them"
+        )
+    if len(text) > most:
+        raise ValueError(
+            f"{len(text):,} characters are more than the limit of {most:,} (setting `computer.max_shared`)"
+        )
+    try:
+        content = json.loads(text, parse_constant=_reject)
+        if not isinstance(content, dict) or content.keys() not in ({"value"}, {"table"}):
+            raise ValueError("neither a value nor a table")
+        _check_table(content["table"]) if "table" in content else _check_depth(content["value"], DEEPEST)
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
+        raise ValueError(f"it is not in the form in which values are shared ({error})") from None
+    return content
+
+
+def _reject(constant: str) -> None:
+    raise ValueError(f"{constant} is not JSON")
+
+
+def _check_depth(value: Any, left: int) -> None:
+    if left == 0:
+        raise ValueError("too deeply nested")
+    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        _check_depth(each, left - 1)
+
+
+def _check_table(columns: Any) -> None:
+    lengths = set()
+    for column in columns:
+        kind, values = TYPES[column["type"]], column["values"]
+        if not isinstance(column["name"], str) or not isinstance(values, list) or len(column) != 3:
+            raise ValueError("a column has a name, a type and values")
+        lengths.add(len(values))
+        for value in values:
+            is_right = isinstance(value, kind) and (kind is bool or not isinstance(value, bool))
+            if value is not None and not is_right:
+                raise ValueError(f"the column {column['name']} has something that is not a {column['type']}")
+            if value is not None and column["type"] in ("datetime", "date"):
+                datetime.fromisoformat(value)
+    if len(lengths) != 1:
+        raise ValueError("the columns of a table have the same length, and there is one at least")
+
+
+# -- forms -------------------------------------------------------------------------------------------------------------
+
+
+def as_csv(columns: list[dict[str, Any]]) -> str:
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    writer.writerow(column["name"] for column in columns)
+    writer.writerows(zip(*(column["values"] for column in columns), strict=True))
+    return file.getvalue()
+
+
+def as_text(value: Any) -> str:
+    """For an environment variable: a text as it is, anything else as JSON."""
+    return value.replace("\0", "") if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def as_r(content: dict[str, Any]) -> str:
+    """An R expression that makes the value."""
+    if "value" in content:
+        return _r_value(content["value"])
+    columns = content["table"]
+    made = ", ".join(f"{_r_name(column['name'])} = {_r_column(column['type'], column['values'])}" for column in columns)
+    return f'structure(list({made}), class = "data.frame", row.names = c(NA, -{len(columns[0]["values"])}L))'
+
+
+def _r_column(kind: str, values: list[Any]) -> str:
+    missing, attributes = {"string": "NA_character_", "boolean": "NA"}.get(kind, "NA_real_"), ""
+    if kind == "date":
+        values = [value and (date.fromisoformat(value[:10]) - date(1970, 1, 1)).days for value in values]
+        attributes = ', class = "Date"'
+    elif kind == "datetime":
+        values = [value and _seconds(value) for value in values]
+        attributes = ', class = c("POSIXct", "POSIXt"), tzone = "UTC"'
+    elif kind == "integer" and all(value is None or abs(value) < 1 << 31 for value in values):
+        missing = "NA_integer_"
+    if missing == "NA_real_":
+        values = [value if value is None else float(value) for value in values]
+    cells = ", ".join(missing if value is None else _r_scalar(value) for value in values)
+    vector = f"c({cells})" if cells else f"{missing}[0]"
+    return f"structure({vector}{attributes})" if attributes else vector
+
+
+def _seconds(text: str) -> float:
+    moment = datetime.fromisoformat(text)
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def _r_value(value: Any) -> str:
+    if isinstance(value, dict):
+        return f"list({', '.join(f'{_r_name(name)} = {_r_value(each)}' for name, each in value.items())})"
+    if isinstance(value, list):
+        kinds = {type(each) for each in value} - {int, float} or {float}
+        together = "c" if value and len(kinds) == 1 and not kinds & {list, dict, type(None)} else "list"
+        return f"{together}({', '.join(map(_r_value, value))})"
+    return "NULL" if value is None else _r_scalar(value)
+
+
+def _r_scalar(value: Any) -> str:
+    if isinstance(value, bool):
+        return "TRUE" if value else "FALSE"
+    if isinstance(value, int):
+        return f"{value}L" if abs(value) < 1 << 31 else f"{value}"
+    if isinstance(value, float):
+        return repr(value) if math.isfinite(value) else "NA_real_"
+    return json.dumps(value.replace("\0", "").encode("utf-8", "replace").decode(), ensure_ascii=False)
+
+
+def _r_name(name: str) -> str:
+    return _r_scalar(name.replace("\0", "") or "V")  # no name in R is empty
