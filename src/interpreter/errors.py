@@ -253,3 +253,7 @@ class PolicyError(InterpreterError):
     def __init__(self, file: str, line: int, what: str, advice: str) -> None:
         super().__init__(f"{file}{f':{line}' if line else ''}: {what}. {advice}")
         self.file, self.line = file, line
+
+
+class RemoteError(InterpreterError):
+    """Another machine can't be reached, or what ran there is gone."""

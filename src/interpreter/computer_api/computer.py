@@ -17,7 +17,7 @@ from interpreter.computer_api.tool import TOOLS, Picture, Tool, help_on, info, k
 from interpreter.config.settings import ComputerSettings
 from interpreter.errors import NotRestorableError, UnknownSettingError, UsageError
 from interpreter.messages import UNFLAGGED, Chunk, Framer, fold, only_original
-from interpreter.runtimes import Registry
+from interpreter.runtimes import Registry, resolve
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.session import Actor, Block, Session
 from interpreter.sigint import Guarded, call_user_code
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 CALL: ContextVar[Call | None] = ContextVar("call", default=None)
 """The call from a block's code that this thread is answering."""
 
+MACHINES_OF, LANGUAGES_FOR = "interpreter.remote.machines:machines_of", "interpreter.remote.machines:languages_for"
 _MOST_OUTPUT = 10_000_000  # characters that `run` gives; of more, the beginning and the end
 
 
@@ -54,6 +55,7 @@ class Computer(ComputerSettings):
     interpreter: OpenInterpreter | None  # whose computer it is
     registry: Registry  # finds its languages by name, for parts that describe code without running it
     runtimes: RuntimePool
+    _machines: dict[str, Any]
     code_calls: Tools  # answers the calls that code makes to the tools of this computer
 
     if TYPE_CHECKING:  # in the order of TOOLS
@@ -78,6 +80,8 @@ class Computer(ComputerSettings):
         self._lock = threading.RLock()
         self._languages: list[Language] | None = None
         self._known: tuple[Language, ...] = ()  # the list as it was when it was last read
+        self._machines, self._machines_for = {}, (None, ())
+        self._languages_for: tuple[Any, ...] = (None, ())
         self.registry = Registry(lambda: self.languages)
         self.runtimes = RuntimePool(self)
         self._session: Session | None = None
@@ -103,10 +107,15 @@ class Computer(ComputerSettings):
     @property
     def languages(self) -> list[Language]:
         """The classes of the languages that blocks may use; assign or append your own."""
-        if self._languages is None:
+        machines = self.machines
+        if self._languages is None or self._languages_for != self._machines_for:
             from interpreter.runtimes import built_in_languages
 
-            self._languages = built_in_languages()
+            built_in = built_in_languages()
+            added = [each for each in self._languages or () if each not in built_in and not each.runs_on]
+            self._languages = resolve(LANGUAGES_FOR)(machines, built_in) if machines else built_in
+            self._languages += added
+            self._languages_for = self._machines_for
         if (found := tuple(self._languages)) != self._known:
             self._languages[:] = map(_completed, found)
             self._known = tuple(self._languages)
@@ -116,6 +125,23 @@ class Computer(ComputerSettings):
     def languages(self, classes: list[Language]) -> None:
         self._languages = list(map(_completed, classes))
         self.runtimes.keep_only(self._languages)
+
+    @property
+    def machines(self) -> dict[str, Any]:
+        """The other machines that the settings name; the session's own has no name."""
+        wanted = (self.remote, tuple((self.remotes or {}).items()))
+        if wanted != self._machines_for:
+            with self._lock:
+                old, self._machines = self._machines, resolve(MACHINES_OF)(self) if any(wanted) else {}
+                self._machines_for = wanted
+            for machine in old.values():
+                machine.close()
+        return self._machines
+
+    @property
+    def machine(self) -> Any:
+        """The other machine that the whole session works on; None if it works on this one."""
+        return self.machines.get("")
 
     @property
     def terminal(self) -> Computer:
@@ -209,6 +235,8 @@ class Computer(ComputerSettings):
     def terminate(self) -> None:
         """End all runtimes and everything they started, and what the tools have open."""
         with ExitStack() as ending:  # a failure does not keep the rest from ending
+            for machine in self._machines.values():
+                ending.callback(machine.close)
             ending.callback(self.runtimes.terminate)
             for tool in list(self._tools.values()):
                 ending.callback(tool.terminate)

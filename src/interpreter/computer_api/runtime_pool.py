@@ -101,6 +101,8 @@ class RuntimePool:
             if owner is not None:
                 self._context.cwd = self._context.workspace = owner.workspace
                 self._context.cancelled = lambda: owner.cancelled
+            if computer.machine is not None:
+                self._context.cwd, self._context.elsewhere = computer.machine.workspace, True
         shared = self._context
         shared.python, shared.shell, shared.shell_rc = computer.python, computer.shell, computer.shell_rc
         shared.active_lines, shared.table_rows = computer.active_line_detection, computer.table_rows

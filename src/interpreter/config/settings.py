@@ -514,6 +514,23 @@ class ComputerSettings(SettingsGroup):
         "docs/sharing-values.md.",
         RUNNING, default=10_000_000, minimum=0,
     )
+    remote: str | None = setting(
+        "Another machine to work on, such as `ssh://user@host/folder`. Code runs there and files are there; approval, "
+        "rules, journal and costs stay here. None: this machine.",
+        RUNNING, default=None, flag="--remote", env="INTERPRETER_REMOTE", secret=True,
+    )
+    remotes: dict[str, Any] | None = setting(
+        "More machines, by name, for blocks in languages such as `python@gpu`: `{gpu: ssh://host/folder}`.",
+        RUNNING, default=None, secret=True,
+    )
+    remote_keep: int = setting(
+        "How many seconds the other machine keeps the runtimes after the connection is lost.",
+        RUNNING, default=3600, minimum=1,
+    )
+    remote_ssh: str = setting(
+        "The ssh command for `remote`, with its options: `ssh -J jump.example.org`.",
+        RUNNING, default="ssh",
+    )
     undo_snapshots: int = setting(
         "How many earlier states of the variables to keep, fewer when memory is low. 0: none, so a crash loses all "
         "variables.",

@@ -348,16 +348,24 @@ class BlockApproval:
         if pending.scanned is not None:
             chunk["findings"] = pending.scanned.as_data()["findings"]
         if pending.effects is not None:
-            undo = reversibility(pending.effects, self._context.timeline.left_out)
+            left_out = self._left_out(pending.language)
+            undo = reversibility(pending.effects, left_out)
             chunk["undo"] = {"kind": undo.kind, "reasons": list(undo.reasons)}
             pending.shown = _comparable(pending.effects)
-            chunk["effects"] = pending.effects.lines(self._context.timeline.left_out)
+            chunk["effects"] = pending.effects.lines(left_out)
         if pending.reason:
             chunk["reason"] = pending.reason
         if pending.asks_for_more and pending.sandbox_request is not None:
             chunk["widening"] = pending.sandbox_request.lines
         choices = (APPROVE, REFUSE, EDIT, *(["grant"] if pending.asks_for_more else []))
         return Question("block", pending, chunk, choices, continuing_is_consent=not pending.requires_approval)
+
+    def _left_out(self, language: str) -> Callable[[str], str | None]:
+        """Says of a path why an undo would not bring it back, if that is so."""
+        found = self._context.runtimes.registry.describe(language)
+        if found.covered_by_undo:
+            return self._context.timeline.left_out
+        return lambda path: f"on {found.runs_on}, not covered by undo"
 
     def _decline(self, pending: PendingBlock) -> Iterator[Chunk]:
         request = pending.sandbox_request
@@ -446,7 +454,10 @@ def analyze_block(context: ApprovalContext, language: str, code: str) -> Effects
     from interpreter.policy.analysis import analyze
 
     cwd, registry = context.runtimes.context.cwd, context.runtimes.registry
-    return analyze(language, code, context.workspace, cwd=cwd, known=context.known_functions, registry=registry)
+    workspace, machine = context.workspace, getattr(registry.find(language), "machine", None)
+    if machine is not None:  # its files are elsewhere, and so is the session there
+        workspace, cwd = machine.workspace, machine.place or machine.workspace
+    return analyze(language, code, workspace, cwd=cwd, known=context.known_functions, registry=registry)
 
 
 def _comparable(effects: Effects) -> list[str]:

@@ -83,6 +83,10 @@ class BaseLanguage:
     """How to get the program that runs it, as commands to type."""
     order: int = 100
     """Its position among the built-in languages, most used first."""
+    runs_on: str = ""
+    """The machine that its code runs on, if that is not this one."""
+    covered_by_undo: bool = True
+    """Whether what its blocks do to files of the workspace can be undone."""
     is_common: bool = True
     """Whether small models are offered it too: a longer list makes them choose badly."""
 

@@ -183,6 +183,7 @@ class Call:
         self.number: int = frame["call"]
         self.language, self.containment, self.action = language, containment, action
         self.interrupt = Interrupt()
+        self.machine = ""  # where the code runs, if not here
         self.over = False  # its reply is not expected any more
         self.about: Frame = {}  # what the record says of it, once that is known
         self.on_end: Callable[[], object] | None = None  # gives up what the tool waits for, from any thread

@@ -323,6 +323,7 @@ class SessionContext:
     ask: Callable[[Request, Chunk], Chunk] | None = None  # gets an answer now; returns the chunk that was shown
     emit_images: bool = True  # whether the model gets the images that code shows
     containment: Containment | None = None  # the sandbox of new runtimes
+    elsewhere: bool = False  # the runtimes and their files are on another machine
     _chosen: tuple[tuple[object, ...], Environment] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -385,11 +386,13 @@ class SessionContext:
     def return_to(self, cwd: str, exported: dict[str, str | None]) -> None:
         """Return to an earlier directory and exported variables; what was exported since gets its outside value."""
         self.cwd = cwd
+        if self.elsewhere:  # the exported variables are kept there
+            return
         self.leave_lost_folder()
         outside = self._variables({}) if self.exported else {}
         self.exported = {**{name: outside.get(name) for name in self.exported}, **exported}
 
     def leave_lost_folder(self) -> None:
         """If the directory was deleted, go to what is left above it; a sandbox cannot be checked from outside."""
-        if self.containment is None:
+        if self.containment is None and not self.elsewhere:
             self.cwd = nearest_folder(self.cwd)

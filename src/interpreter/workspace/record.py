@@ -40,6 +40,7 @@ _FIRST_COPY = 2.0  # seconds for which a block waits for a first copy of the wor
 _SLICE, _PAUSE = 0.05, 0.002  # seconds for which a copy in the background keeps others waiting, and then not
 _UNSEEN = "the workspace is still being read for the first time, so file changes by this block can't be undone."
 _UNKNOWN = "There is no record of file changes for block {}."
+NOT_READ_YET = "can't tell yet which files undo covers here"
 UNTRIMMED = "untrimmed"
 """There as long as a session is open, and after it was killed."""
 
@@ -101,6 +102,21 @@ class FileRecord:
     def is_prepared(self) -> bool:
         """Whether the workspace has been scanned, so that the next scan is cheap."""
         return (self.snapshot.is_taken and not self.snapshot.waiting) or self.off is not None
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the workspace has been read for the first time, so that undo covers it."""
+        return self.snapshot.is_taken
+
+    def left_out(self, path: str) -> str | None:
+        """Why an undo would not bring back a file of the workspace, if that is so."""
+        with contextlib.suppress(OSError):  # it went just now
+            if os.path.isfile(path) and os.path.getsize(path) > self.limits.file_bytes:
+                return "too large for undo"
+        name = os.path.relpath(os.path.realpath(path), self.snapshot.root)
+        if name in self.snapshot.waiting:
+            return NOT_READ_YET
+        return None if self.snapshot.covers(name) else "not covered by undo"
 
     # -- a block -------------------------------------------------------------------------------------------------
 

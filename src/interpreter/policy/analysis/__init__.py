@@ -47,7 +47,7 @@ def analyze(
         notes.not_known(name, f"{FAILED} ({type(error).__name__}: {error})", 1, "unparsed")
     steps = tuple(doing.done() for doing in notes.steps if not doing.dropped)
     keeps = described.run is not BaseLanguage.run and described.restore is BaseLanguage.restore
-    return Effects(name, places.workspace, steps, defines, described.name if keeps else "")
+    return Effects(name, places.workspace, steps, defines, described.name if keeps else "", described.runs_on)
 
 
 look = analyze  # its name in earlier versions

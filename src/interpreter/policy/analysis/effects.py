@@ -87,6 +87,8 @@ class Effects:
     """What the functions that the block defines would do when a later block calls them."""
     lasting: str = ""
     """The language, if its variables cannot be rewound."""
+    machine: str = ""
+    """Where it runs, if on another machine, whose files can't be looked at here."""
 
     @cached_property
     def all(self) -> tuple[Effect, ...]:
@@ -125,7 +127,8 @@ class Effects:
                     is_named = target is not None and target.known and "*" not in target.what
                     renames[f"{_path(effect)} to {_path(target)}" if target and is_named else _path(effect)] = None
                 elif effect.kind in ("write", "delete"):
-                    verb, words = _forecast(effect, look(effect.full) if effect.is_exact else None)
+                    is_here = effect.is_exact and not self.machine
+                    verb, words = _forecast(effect, look(effect.full) if is_here else None, is_here)
                     if verb:
                         key = effect.kind, effect.full or effect.what
                         found[key] = min(found.get(key, (9, "")), (_FILE_VERBS.index(verb), words))
@@ -155,7 +158,7 @@ class Effects:
             at = list(changes).index("Renames")
             lines[at] = f"Renames {len(renames)} files: {_listed(renames)}"
         undo = reversibility(self, left_out).lines(bool(changes or installs or self.of("database")))
-        return lines + undo or ["Changes no files"]
+        return [*([f"Runs on {self.machine}"] if self.machine else []), *(lines + undo or ["Changes no files"])]
 
 
 _FILE_VERBS = ("Deletes", "Overwrites", "Renames", "Changes", "Creates", "Writes")
@@ -198,14 +201,14 @@ def _rows(folder: Folder, name: str) -> str:
     return f"{more}{rows:,} row{'' if rows == 1 else 's'}"
 
 
-def _forecast(effect: Effect, there: Existing | None) -> tuple[str, str]:
+def _forecast(effect: Effect, there: Existing | None, is_here: bool) -> tuple[str, str]:
     """The verb for a path that is written or deleted, and the path; no verb if nothing changes there."""
     path = _path(effect)
     is_folder = there is not None and there.is_folder
     if effect.kind == "delete":
         return "Deletes", f"{path} (whole folder)" if is_folder and effect.how == "tree" else path
     if there is None:
-        verb = "Creates" if effect.is_exact else "Writes"
+        verb = "Creates" if is_here else "Writes"
         return "" if effect.operation == "rename" else verb, path
     if is_folder:
         return {"": "Writes", "edit": "Changes"}.get(effect.operation, ""), f"{path.rstrip('/')}/"

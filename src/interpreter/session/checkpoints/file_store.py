@@ -59,6 +59,9 @@ class FileStore:
                 self._finalizer.detach()
             self._pid, self._record, self.root, self._finalizer, self._preparing = os.getpid(), None, None, None, None
         limits = (owner.undo_max_file_bytes, owner.undo_max_bytes, owner.undo_max_files)
+        if (machine := owner.computer.machine) is not None:
+            self.root = f"{machine.workspace} on {machine.name}"
+            return machine.record(limits)  # type: ignore[no-any-return]
         wanted = (str(owner.workspace), owner.journal.path, *limits)
         if self._record is None or wanted != self._opened_for:
             try:
@@ -87,11 +90,11 @@ class FileStore:
     def is_read(self) -> bool:
         """Whether the workspace has been read for the first time, so that undo covers it; waits a moment for that."""
         record = self.record()
-        if record is not None and not record.snapshot.is_taken:
+        if record is not None and not record.is_read:
             self.prepare()
             if self._preparing is not None:
                 self._preparing.join(_FIRST_READ)
-        return record is not None and record.snapshot.is_taken
+        return record is not None and record.is_read
 
     def branch(self, session: Path) -> None:
         """Continue in the store of a new session, which gets a copy; the old session can be resumed with its own."""

@@ -39,7 +39,6 @@ if TYPE_CHECKING:
 
 MOST = 2_000  # checkpoints that can be returned to; the journal has them all
 _SHOW_COST_FROM = 1.0  # seconds: the cost of a first copy of the workspace that took longer is shown
-NOT_READ_YET = "can't tell yet which files undo covers here"
 OUT_OF_DATE = "This plan is out of date. Make a new one."
 _EARLIER_RUN = "Variables from an earlier run of the session can't be restored, but you can run its blocks again."
 _ELSEWHERE = (
@@ -280,6 +279,8 @@ class Timeline:
         """The tables in the contents of an Excel or Parquet file, read where the session is."""
         from interpreter.computer_api.at_session import read_tables
 
+        if self._owner.computer.machine is not None:
+            raise ValueError("the file is on another machine")
         return read_tables(self._owner.computer, kind, contents, seconds)
 
     def drift_diff(self, plan: UndoPlan, path: str) -> str:
@@ -297,15 +298,9 @@ class Timeline:
         record = self.files.record()
         if record is None or record.off is not None:
             return "file undo is off"
-        if not self.files.is_read():
-            return NOT_READ_YET
-        with suppress(OSError):  # it went just now
-            if os.path.isfile(path) and os.path.getsize(path) > record.limits.file_bytes:
-                return "too large for undo"
-        name = os.path.relpath(os.path.realpath(path), record.snapshot.root)
-        if name in record.snapshot.waiting:
-            return NOT_READ_YET
-        return None if record.snapshot.covers(name) else "not covered by undo"
+        from interpreter.workspace.record import NOT_READ_YET
+
+        return record.left_out(path) if self.files.is_read() else NOT_READ_YET
 
     def _find_files(self) -> None:
         """Learn from the record where the files are: an undo of them may have been cut off and finished since."""

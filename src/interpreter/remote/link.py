@@ -1,0 +1,249 @@
+"""Messages between this machine and a keeper: numbered, so that a new connection continues where the last one broke.
+
+Both sides use this file. A side keeps each message until the other has seen it, and sends it again over the next
+connection. Values are plain JSON with the types that their class declares; nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import dataclasses
+import json
+import socket
+import threading
+import types
+import typing
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
+
+from interpreter.runtimes.protocol import READ_SIZE, BadFrame, Frame, Lines, encode
+
+ACKNOWLEDGE = 64  # messages after which the other side is told that they arrived, if there is nothing else to say
+GREETING = 20.0  # seconds in which a new connection has to say which messages it has
+
+
+class Link:
+    """One side of a conversation that outlives its connections."""
+
+    def __init__(self, received: Callable[[Frame], None], instance: str = "") -> None:
+        self._received = received
+        self.instance = instance
+        """Which keeper this is; a client learns it from the first one that it meets."""
+        self._changed = threading.Condition()
+        self._outbox: deque[tuple[int, bytes]] = deque()
+        self._sent = self._seen = self._told = 0  # our last number, their last, and what they know of that
+        self._socket: socket.socket | None = None
+        self.closed = False
+
+    def send(self, frame: Frame) -> None:
+        """Send a message now, or as soon as there is a connection; from any thread."""
+        with self._changed:
+            self._sent += 1
+            self._outbox.append((self._sent, encode({"n": self._sent, **frame})))
+            self._changed.notify_all()
+
+    @property
+    def connected(self) -> bool:
+        return self._socket is not None
+
+    def wait_until_sent(self, seconds: float) -> bool:
+        """Whether the other side has seen everything, within so many seconds; False if the connection ends first."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._outbox or self._socket is None, seconds)
+            return not self._outbox
+
+    def serve(self, connection: socket.socket, greeted: Callable[[], None] = lambda: None) -> None:
+        """Use a connection until it ends; it takes the place of one that may be dead without knowing it.
+
+        BadFrame if the other side sends what it must not, or is another keeper than before.
+        """
+        lines, ready = Lines(), deque[bytes]()
+
+        def read() -> bytes | None:
+            while not ready:
+                data = connection.recv(READ_SIZE)
+                if not data:
+                    return None
+                ready.extend(lines.feed(data))
+            return ready.popleft()
+
+        with contextlib.suppress(OSError):
+            connection.settimeout(GREETING)
+            connection.sendall(encode({"seen": self._seen, "instance": self.instance}))
+            if (line := read()) is None:
+                return
+            greeting = _object(line)
+            seen, instance = greeting.get("seen"), greeting.get("instance")
+            if not isinstance(seen, int) or not isinstance(instance, str) or not 0 <= seen <= self._sent:
+                raise BadFrame("a greeting that makes no sense")
+            if self.instance and instance and instance != self.instance:
+                raise BadFrame("a greeting of another session")
+            self.instance = self.instance or instance
+            connection.settimeout(None)
+            with self._changed:
+                old, self._socket = self._socket, connection
+                self._drop(seen)
+                self._changed.notify_all()
+            if old is not None:
+                with contextlib.suppress(OSError):
+                    old.shutdown(socket.SHUT_RDWR)
+            writer = threading.Thread(target=self._write, args=(connection, seen), name="link writer", daemon=True)
+            writer.start()
+            greeted()
+            try:
+                while (line := read()) is not None:
+                    self._take(_object(line))
+            finally:
+                with self._changed:
+                    if self._socket is connection:
+                        self._socket = None
+                    self._changed.notify_all()
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
+                writer.join()
+
+    def _take(self, frame: Frame) -> None:
+        number, seen = frame.pop("n", None), frame.pop("seen", None)
+        with self._changed:
+            if isinstance(seen, int):
+                self._drop(seen)
+            if number is None:
+                return
+            if not isinstance(number, int) or number > self._seen + 1:
+                raise BadFrame("messages out of order")
+            if number <= self._seen:
+                return  # it came over the last connection, too
+        self._received(frame)
+        with self._changed:
+            self._seen = number
+            if self._seen - self._told >= ACKNOWLEDGE:
+                self._changed.notify_all()
+
+    def _drop(self, seen: int) -> None:
+        while self._outbox and self._outbox[0][0] <= seen:
+            self._outbox.popleft()
+        self._changed.notify_all()
+
+    def _write(self, connection: socket.socket, at: int) -> None:
+        """Send what the other side has not got, in order; a thread for each connection, so that no reader waits."""
+        with contextlib.suppress(OSError):
+            while True:
+                with self._changed:
+                    self._changed.wait_for(lambda: self._socket is not connection or self._sent > at or self._is_due)
+                    if self._socket is not connection:
+                        return
+                    pending = [data for number, data in self._outbox if number > at]
+                    at, self._told = self._sent, self._seen
+                    pending.append(encode({"seen": self._told}))
+                connection.sendall(b"".join(pending))
+
+    @property
+    def _is_due(self) -> bool:
+        return self._seen - self._told >= ACKNOWLEDGE
+
+    def close(self) -> None:
+        """Give up everything that was not sent."""
+        with self._changed:
+            self.closed = True
+            connection, self._socket = self._socket, None
+            self._changed.notify_all()
+        if connection is not None:
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+
+def _object(line: bytes) -> Frame:
+    try:
+        frame = json.loads(line)
+    except (ValueError, RecursionError):
+        raise BadFrame("a message that is not JSON") from None
+    if not isinstance(frame, dict):
+        raise BadFrame("a message that is not an object")
+    return frame
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+
+
+def packed(value: Any) -> Any:
+    """A value as JSON: dataclasses by the names of their fields, tuples as lists, bytes as base64."""
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        named = {field.name: packed(getattr(value, field.name)) for field in dataclasses.fields(value)}
+        return {"$": type(value).__name__, **named}
+    if isinstance(value, bytes):
+        return base64.b64encode(value).decode()
+    if isinstance(value, dict):
+        return {name: packed(each) for name, each in value.items()}
+    if value is None or isinstance(value, str | int | float):
+        return value
+    if isinstance(value, Iterable):
+        return [packed(each) for each in value]
+    raise TypeError(f"{type(value).__name__} can't be sent")
+
+
+def unpacked(kind: Any, value: Any) -> Any:
+    """The value that was packed, of the type that was declared; BadFrame if it is not of that type."""
+    origin, args = typing.get_origin(kind), typing.get_args(kind)
+    if kind is Any:
+        return value
+    if origin in (typing.Union, types.UnionType):
+        return _unpacked_union(args, value)
+    if origin is typing.Literal:
+        return _checked(value in args and not isinstance(value, bool), value, kind)
+    if dataclasses.is_dataclass(kind) and isinstance(kind, type):
+        hints = typing.get_type_hints(kind)
+        _checked(isinstance(value, dict) and value.keys() <= {"$", *hints}, value, kind)
+        given = {name: unpacked(hints[name], each) for name, each in value.items() if name != "$"}
+        return _made(kind, given)
+    if isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"):
+        hints = typing.get_type_hints(kind)
+        _checked(isinstance(value, list) and len(value) <= len(hints), value, kind)
+        pairs = zip(hints, value, strict=False)
+        return _made(kind, {name: unpacked(hints[name], each) for name, each in pairs})
+    if kind is bytes:
+        _checked(isinstance(value, str), value, kind)
+        try:
+            return base64.b64decode(value, validate=True)
+        except ValueError:
+            raise BadFrame("bytes that are not base64") from None
+    if origin is dict:
+        _checked(isinstance(value, dict), value, kind)
+        return {unpacked(args[0], name): unpacked(args[1], each) for name, each in value.items()}
+    if origin is tuple and not (len(args) == 2 and args[1] is Ellipsis):
+        _checked(isinstance(value, list) and len(value) == len(args), value, kind)
+        return tuple(unpacked(each, item) for each, item in zip(args, value, strict=True))
+    if origin in (list, tuple, set, Collection, Sequence, Iterable):
+        _checked(isinstance(value, list), value, kind)
+        items = [unpacked(args[0], item) for item in value]
+        return set(items) if origin is set else tuple(items) if origin is tuple else items
+    if kind is float:
+        return float(_checked(type(value) in (int, float), value, kind))
+    return _checked(type(value) is (type(None) if kind is None else kind), value, kind)
+
+
+def _unpacked_union(kinds: tuple[Any, ...], value: Any) -> Any:
+    if value is None and type(None) in kinds:
+        return None
+    classes = [each for each in kinds if dataclasses.is_dataclass(each)]
+    if classes and isinstance(value, dict):
+        named = [each for each in classes if len(classes) == 1 or each.__name__ == value.get("$")]
+        return unpacked(named[0], value) if named else _checked(False, value, kinds)
+    for kind in kinds:
+        with contextlib.suppress(BadFrame):
+            return unpacked(kind, value)
+    return _checked(False, value, kinds)
+
+
+def _made(kind: Any, given: dict[str, Any]) -> Any:
+    try:
+        return kind(**given)
+    except TypeError:
+        raise BadFrame(f"an incomplete {kind.__name__}") from None
+
+
+def _checked(fits: bool, value: Any, kind: Any) -> Any:
+    if not fits:
+        raise BadFrame(f"{type(value).__name__} in the place of {getattr(kind, '__name__', kind)}")
+    return value

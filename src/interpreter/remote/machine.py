@@ -1,0 +1,595 @@
+"""Another machine, as a session uses it: its runtimes and its files, which a keeper there holds."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import itertools
+import os
+import queue
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from typing import Any, Protocol
+
+from interpreter.errors import BusyError, InterpreterError, NotRestorableError, RemoteError, UndoError, UsageError
+from interpreter.messages import Chunk
+from interpreter.remote.keeper import OFFERED, SETTINGS, About, types_of
+from interpreter.remote.link import Link, packed, unpacked
+from interpreter.runtimes.base import BaseLanguage
+from interpreter.runtimes.block import Block, Spool, closing_chunk, event_chunks, notice, outputs_folder
+from interpreter.runtimes.calls import Call, CallRequest, Request, failure
+from interpreter.runtimes.launch import SessionContext
+from interpreter.runtimes.live import CONTROL, LONGEST_PROMPT
+from interpreter.runtimes.protocol import (
+    COUNT,
+    LINE,
+    NAME,
+    TEXT,
+    BadFrame,
+    Check,
+    Frame,
+    flag,
+    free,
+    number,
+    object_of,
+    one_of,
+    optional,
+)
+
+DESCRIBED = (
+    "file_extension comment lexer definitions quotes_paths explains_failures analysis scanners scan_parts takes_keys "
+    "order is_common install"
+)
+"""What is the same for a language wherever it runs."""
+TRY_AGAIN = (0.5, 1, 2, 4, 8)  # seconds between attempts to connect again; the last one repeats
+SHOWN = 256 * 1024  # characters after which the other side is told that they were shown
+ERRORS: dict[str, type[Exception]] = {
+    each.__name__: each for each in (BusyError, NotRestorableError, UndoError, UsageError)
+}
+CHUNK = object_of(
+    type=one_of("console", "image", "code", "input_request"),
+    format=optional(NAME),
+    content=lambda value: value is None or number()(value) or TEXT(value),
+    stream=optional(one_of("stdout", "stderr")),
+    ours=optional(flag),
+    recipient=optional(NAME),
+    mime=optional(NAME),
+    also=optional(NAME),
+    password=optional(flag),
+    exit_code=optional(number(-(1 << 31))),
+    ended=optional(one_of("done", "error", "interrupted", "timed_out", "died", "background")),
+    truncated=optional(LINE),
+)
+EXPORTED: Check = lambda value: (  # noqa: E731 - a check like those of `object_of`
+    isinstance(value, dict)
+    and len(value) < 10_000
+    and all(LINE(name) and (text is None or LINE(text)) for name, text in value.items())
+)
+PLACE: dict[str, Check] = {"cwd": LINE, "exported": EXPORTED}
+EVENTS: dict[str, dict[str, Check]] = {
+    "chunk": {"run": COUNT, "chunk": CHUNK, "asks": flag, "size": COUNT},
+    "over": {"run": COUNT},
+    "ran": {"run": COUNT, "failed": optional(TEXT), **PLACE},
+    "reply": {"call": COUNT, "value": lambda value: True, "error": optional(NAME), "words": optional(TEXT), **PLACE},
+    "call": {
+        "call": COUNT,
+        "run": COUNT,
+        "path": NAME,
+        "how": one_of("call", "get", "set", "names"),
+        "args": free(list, 10_000),
+        "kwargs": free(dict, 10_000),
+    },
+    "call_off": {"call": COUNT},
+}
+"""What a keeper may say. Code there can take its place: nothing that it says is more than a claim."""
+
+
+class Transport(Protocol):
+    """How a keeper is reached."""
+
+    def connect(self, ask: Callable[[str, bool], str | None]) -> None:
+        """Make a connection if there is none; RemoteError if that is not possible."""
+
+    def open(self, what: str, name: str, seconds: float) -> socket.socket | None:
+        """The keeper of that name: `start` it, or `resume`, and None if it is gone."""
+
+    def close(self) -> None: ...
+
+
+class Machine:
+    """The connection to a keeper, which comes back by itself when it is lost."""
+
+    def __init__(self, name: str, transport: Transport, workspace: str, keep: float, computer: Any = None) -> None:
+        self.name, self.keep, self.computer = name, keep, computer
+        self.workspace = workspace or "~"
+        """The folder that the session works in there, as far as it is known."""
+        self.place: str | None = None  # where the session is there
+        self.exported: dict[str, str | None] = {}
+        self.about: About | None = None
+        """Its system, its user and its languages, once it is connected."""
+        self._transport, self._identity = transport, secrets.token_hex(8)
+        self._link = Link(self._received)
+        self._begun = self._closed = False
+        self._lost = ""  # why what ran there is gone, if it is
+        self._lock = threading.RLock()
+        self._connected, self._wake = threading.Event(), threading.Event()
+        self._numbers = itertools.count(1)
+        self._runs: dict[int, tuple[Block, Any]] = {}
+        self._waiting: dict[int, queue.SimpleQueue[Frame]] = {}
+        self._calls: dict[int, Call] = {}
+
+    # -- connecting ------------------------------------------------------------------------------------------------
+
+    @property
+    def connected(self) -> bool:
+        return self._link.connected
+
+    def connecting(self) -> Iterator[Chunk]:
+        """Connect if that is necessary; a chunk with a `request` is a question of ssh, such as for a password."""
+        if self._connected.is_set() or self._link.connected:
+            return
+        questions: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        given_up = threading.Event()
+
+        def ask(prompt: str, secret: bool) -> str | None:
+            if given_up.is_set():
+                return None
+            request = Request("password" if secret else "text", prompt[-LONGEST_PROMPT:])
+            answered: queue.SimpleQueue[None] = queue.SimpleQueue()
+            questions.put((request, answered))
+            answered.get()
+            return request.text
+
+        def connect() -> None:
+            try:
+                self._connect(ask)
+                questions.put(None)
+            except Exception as error:  # noqa: BLE001 - raised in the thread that waits
+                questions.put(error)
+
+        threading.Thread(target=connect, name=f"connect to {self.name}", daemon=True).start()
+        try:
+            while (said := questions.get()) is not None:
+                if isinstance(said, Exception):
+                    raise said
+                request, answered = said
+                try:
+                    yield {**request.chunk, "request": request}  # type: ignore[typeddict-unknown-key]
+                    context = self.computer.context if self.computer is not None else None
+                    if not request.is_answered and context is not None and context.on_input is not None:
+                        request.text = context.on_input(request.prompt, request.kind == "password")
+                finally:
+                    answered.put(None)
+        finally:
+            given_up.set()
+
+    def connect(self) -> None:
+        """The same for a caller that can't pass questions on: the session asks them."""
+        if not self.connected:
+            if self.computer is None:
+                for _ in self.connecting():
+                    pass
+            else:
+                from interpreter.remote.machines import Connect
+
+                self.computer.session.perform(Connect(self), self.computer.user).result()
+
+    def _connect(self, ask: Callable[[str, bool], str | None]) -> None:
+        with self._lock:
+            if self._link.connected:
+                return
+            self._transport.connect(ask)
+            connection = self._transport.open("resume" if self._begun else "start", self._identity, self.keep)
+            if connection is None:
+                self._fail(f"The session on {self.name} has ended, and its variables are lost.")
+                self._forget()
+                connection = self._transport.open("start", self._identity, self.keep)
+                assert connection is not None
+            self._begun, self._closed, self._lost = True, False, ""
+            greeted = threading.Event()
+            args = (connection, self._link, greeted)
+            threading.Thread(target=self._serve, args=args, name=self.name, daemon=True).start()
+            greeted.wait()
+        if self.about is None:
+            self.about = unpacked(About, self._ask_keeper("keeper", "about"))
+            context = self.computer.context if self.computer is not None and self.computer.machine is self else None
+            if context is not None and self.place is not None and not os.path.isabs(context.cwd):
+                self.workspace = context.cwd = self.place
+
+    def _serve(self, connection: socket.socket, link: Link, greeted: threading.Event) -> None:
+        def begin() -> None:
+            self._connected.set()
+            greeted.set()
+
+        problem = ""
+        with connection:
+            try:
+                link.serve(connection, begin)
+            except BadFrame as error:
+                problem = f"The session on {self.name} was ended, because it sent {error}."
+        self._connected.clear()
+        greeted.set()
+        if self._closed or link is not self._link:
+            return
+        if problem:
+            self._fail(problem)
+            self._forget()
+            return
+        self._tell(f"Lost the connection to {self.name}. Trying to connect again; what runs there goes on.")
+        self._connect_again()
+
+    def _connect_again(self) -> None:
+        """Connect again, as long as the keeper waits for it; without questions, unless a block runs that can ask."""
+        until = time.monotonic() + self.keep
+        for seconds in itertools.chain(TRY_AGAIN, itertools.repeat(TRY_AGAIN[-1])):
+            if self._closed or self._connected.is_set():
+                return
+            try:
+                self._connect(self._ask_in_block)
+                self._tell(f"Connected to {self.name} again.")
+                return
+            except InterpreterError as error:
+                reason = str(error)
+            if time.monotonic() > until:
+                self._fail(f"There was no connection to {self.name} for {self.keep:.0f} seconds. {reason}")
+                return
+            self._wake.wait(seconds)
+
+    def _ask_in_block(self, prompt: str, secret: bool) -> str | None:
+        with self._lock:
+            block = next((block for block, _ in self._runs.values() if block.attached), None)
+        if block is None:
+            return None
+        request, answered = Request("password" if secret else "text", prompt), queue.SimpleQueue[None]()
+        block.nudge({"event": "asks", "request": request, "answered": answered})
+        answered.get()
+        return request.text
+
+    def _tell(self, words: str) -> None:
+        for block, _ in list(self._runs.values()):
+            block.nudge({"event": "chunk", "chunk": notice(words + "\n"), "asks": False, "size": 0})
+
+    def _fail(self, words: str) -> None:
+        """What ran there is gone: end what waits for it."""
+        self._lost = words
+        self.place, self.exported = None, {}
+        for call in list(self._calls.values()):
+            call.end()
+        for block, _ in list(self._runs.values()):
+            block.end({"event": "lost", "words": words})
+        for waiting in list(self._waiting.values()):
+            waiting.put({"error": "RemoteError", "words": words})
+        self._runs.clear()
+        self._waiting.clear()
+
+    def _forget(self) -> None:
+        """The next connection is to a new keeper."""
+        self._link, self._begun, self._identity = Link(self._received), False, secrets.token_hex(8)
+
+    def close(self) -> None:
+        """End the keeper and everything it keeps; the next block starts a new one."""
+        self._closed = True
+        self._wake.set()
+        if self._begun and self._link.connected:
+            self._link.send({"op": "end"})
+            self._link.wait_until_sent(2)
+        self._link.close()
+        self._fail(f"The session on {self.name} has ended.")
+        self._forget()
+        self._transport.close()
+
+    # -- what the keeper says --------------------------------------------------------------------------------------
+
+    def _received(self, frame: Frame) -> None:
+        event = frame.get("event")
+        checks = EVENTS.get(event) if isinstance(event, str) else None
+        if checks is None:
+            raise BadFrame("a message of an unknown kind")
+        for name, check in checks.items():
+            if not check(frame.get(name)):
+                raise BadFrame(f"`{event}` with a wrong or missing `{name}`")
+        if "cwd" in frame:
+            is_path = os.path.isabs(frame["cwd"]) and not CONTROL.search(frame["cwd"])
+            self.place, self.exported = frame["cwd"] if is_path else self.place, frame["exported"]
+        block, language = self._runs.get(frame.get("run", -1), (None, None))
+        match event:
+            case "chunk" if block is not None:
+                block.nudge(frame)
+            case "over" if language is not None and language.on_end is not None:
+                language.on_end()
+            case "ran" if block is not None:
+                del self._runs[frame["run"]]
+                for call in [each for each in self._calls.values() if each.block == frame["run"]]:
+                    call.end()
+                block.finished = True
+                block.end(frame)
+            case "reply":
+                waiting = self._waiting.pop(frame["call"], None)
+                if waiting is None:
+                    raise BadFrame("an answer to nothing")
+                waiting.put(frame)
+            case "call":
+                self._answer(frame, block, language)
+            case "call_off":
+                call = self._calls.pop(frame["call"], None)
+                if call is not None:
+                    call.end()
+
+    def _answer(self, frame: Frame, block: Block | None, language: Any) -> None:
+        """Code there calls a tool of this computer: answer it in a thread of its own."""
+        tools = self.computer.context.tools if self.computer is not None else None
+        if tools is None or (block is None and frame["how"] != "names"):
+            words = "There is no computer to call." if tools is None else "The block that calls has ended."
+            self._link.send({"op": "called", "call": frame["call"], **failure(words)})
+            return
+        action = self.computer.context.action
+        call = Call(frame, block, f"{language.name} on {self.name}" if language else "", action=action)
+        call.machine = self.name
+        self._calls[call.number] = call
+
+        def answer() -> None:
+            try:
+                reply = tools.answer(call)
+            except (KeyboardInterrupt, Exception) as error:  # noqa: BLE001 - the code must not wait for ever
+                reply = failure(f"{type(error).__name__}: {error}")
+            if self._calls.pop(call.number, None) is not None:
+                self._link.send({"op": "called", "call": call.number, **reply})
+
+        threading.Thread(target=answer, name=f"{self.name} calls {call.path}", daemon=True).start()
+
+    def record(self, limits: tuple[int, int, int]) -> RemoteRecord:
+        """The file record of its workspace."""
+        return RemoteRecord(self, limits)
+
+    def languages(self, here: list[type[BaseLanguage]], is_own: bool) -> list[type[BaseLanguage]]:
+        """Its languages: by the names that they have here, or with `@` and the machine's name."""
+        made: list[type[BaseLanguage]] = []
+        end = "" if is_own else f"@{self.name}"
+        for language in here:
+            base = RemoteLanguage if language.restore is BaseLanguage.restore else RestorableLanguage
+            about = {name: getattr(language, name) for name in DESCRIBED.split()}
+            about |= {"name": language.name + end, "aliases": tuple(each + end for each in language.aliases)}
+            about |= {"machine": self, "there": language.name, "runs_on": self.name, "covered_by_undo": is_own}
+            made.append(type(language.__name__, (base,), about))
+        return made
+
+    # -- asking the keeper -----------------------------------------------------------------------------------------
+
+    def ask(self, on: str, name: str, *args: Any, **more: Any) -> Any:
+        """Call something of a language there, or of the files; the result has the type that its class declares."""
+        self.connect()
+        kind = "files" if on == "files" else "language"
+        return unpacked(types_of(kind, name)[1], self._ask_keeper(on, name, *args, **more))
+
+    def _ask_keeper(self, on: str, name: str, *args: Any, **more: Any) -> Any:
+        if self._lost:
+            raise RemoteError(self._lost)
+        number = next(self._numbers)
+        waiting = self._waiting[number] = queue.SimpleQueue()
+        self._link.send({"op": "call", "call": number, "on": on, "name": name, "args": packed(args), **more})
+        reply = waiting.get()
+        if reply.get("error") is not None:
+            kind = ERRORS.get(reply["error"], RemoteError)
+            raise kind(reply["words"] or reply["error"])
+        return reply.get("value")
+
+    def begin(self, language: Any, code: str, settings: Frame) -> tuple[int, Block]:
+        """Start a block there."""
+        number = next(self._numbers)
+        block = Block(number, code, Spool(outputs_folder))
+        with self._lock:
+            self._runs[number] = block, language
+        frame = {"op": "run", "run": number, "language": language.there, "code": code, "context": settings}
+        self._link.send(frame)
+        return number, block
+
+    def say(self, op: str, **more: Any) -> None:
+        self._link.send({"op": op, **more})
+
+
+class RemoteRecord:
+    """The file record that the keeper has of its workspace, with the methods of FileRecord that undo uses."""
+
+    def __init__(self, machine: Machine, limits: tuple[int, int, int]) -> None:
+        self._machine, self._limits = machine, limits
+
+    def __getattr__(self, name: str) -> Any:
+        kind, offered = OFFERED["files"]
+        if name not in offered:
+            raise AttributeError(name)
+        ask = functools.partial(self._machine.ask, "files", name, limits=self._limits)
+        found = getattr(kind, name, None)
+        return ask if callable(found) else ask()
+
+    def diff(self, block: str | int, data: bool = False, parse: object = None) -> Any:
+        return self._machine.ask("files", "diff", block, data, limits=self._limits)
+
+
+class RemoteLanguage(BaseLanguage):
+    """A language of another machine; `languages_of` makes a class for each."""
+
+    machine: Machine
+    there = ""
+    """What it is called there."""
+    handles_interrupts = True
+
+    def __init__(self, computer: Any = None) -> None:
+        self._context: SessionContext = computer.context if computer is not None else SessionContext()
+        self._run: tuple[int, Block] | None = None
+        self._stopped = self._told = False
+
+    @property
+    def context(self) -> SessionContext:
+        return self._context
+
+    def version(self) -> str | None:
+        if self.machine.about is None:
+            self.machine.connect()
+        return self.machine.about.languages.get(self.there) if self.machine.about is not None else None
+
+    def installed(self) -> str | None:
+        version = self.version()
+        return None if version is None else f"{version} on {self.machine.name}".strip()
+
+    # -- running ---------------------------------------------------------------------------------------------------
+
+    def run(self, code: str) -> Iterator[Chunk]:
+        machine, context = self.machine, self.context
+        if context.containment is not None:
+            raise RemoteError(
+                f"A sandbox here can't contain code on {machine.name}, so nothing ran there. Turn it off for work on "
+                "that machine: `--sandbox off`, and no plan mode."
+            )
+        self._stopped = False
+        yield from machine.connecting()
+        if not self.covered_by_undo and not self._told:
+            self._told = True
+            yield notice(f"Files on {machine.name} are not covered by undo; its variables are.\n")
+        run, block = self._run = machine.begin(self, code, self._settings())
+        if self._stopped or context.cancelled():
+            self.stop()
+        struck, handled = False, None
+        try:
+            while True:
+                try:
+                    if handled is not None:
+                        block.advance(handled)
+                    event = block.peek()
+                    if event is block.last:
+                        break
+                    yield from self._chunks(run, event)
+                    handled = event
+                except KeyboardInterrupt:
+                    struck = True
+                    self.stop()
+            yield from self._ending(event)
+        finally:
+            if block.last is None:  # the consumer leaves
+                self.stop()
+                block.detach()
+                if machine.connected:
+                    block.ended.wait()
+            block.forget_events()
+            block.spool.close()
+            self._take_place()
+            self._run = None
+        if struck:
+            raise KeyboardInterrupt
+
+    def _settings(self) -> Frame:
+        """What the runtimes there have to know: what changed here since they last said where they are."""
+        context, machine = self.context, self.machine
+        settings = {name: getattr(context, name) for name in SETTINGS if name != "cwd"}
+        settings["python"] = None if context.python == "in-process" else context.python
+        if self.covered_by_undo:
+            if context.cwd != machine.place and os.path.isabs(context.cwd):
+                settings["cwd"] = context.cwd
+            known = machine.exported
+            settings["exported"] = {
+                name: text for name, text in context.exported.items() if known.get(name, "\0") != text
+            }
+        return settings
+
+    def _take_place(self) -> None:
+        if self.covered_by_undo and self.machine.place is not None:
+            self.context.cwd, self.context.exported = self.machine.place, dict(self.machine.exported)
+
+    def _chunks(self, run: int, event: Frame) -> Iterator[Chunk]:
+        match event["event"]:
+            case "chunk" if event["asks"]:
+                chunk = event["chunk"]
+                request = Request("password" if chunk.get("password") else "text", chunk["content"][-LONGEST_PROMPT:])
+                yield {**request.chunk, "request": request}  # type: ignore[typeddict-unknown-key]
+                text = request.text
+                if not request.is_answered and self.context.on_input is not None:
+                    text = self.context.on_input(request.prompt, request.kind == "password")
+                if text is not None or not self._stopped:
+                    self.machine.say("answer", run=run, text=text)
+            case "asks":  # the connection that was lost needs a password again
+                try:
+                    yield {**event["request"].chunk, "request": event["request"]}
+                finally:
+                    event["answered"].put(None)
+            case "call_asks":
+                asked: CallRequest = event["request"]
+                try:
+                    yield {**asked.chunk, "request": asked}  # type: ignore[typeddict-unknown-key]
+                finally:
+                    asked.give_up()
+            case "chunk":
+                chunk: Chunk = {name: each for name, each in event["chunk"].items() if each is not None or name == "content"}
+                if (path := chunk.pop("truncated", None)) is not None:
+                    yield notice(f"The whole output is on {self.machine.name}, in {path}\n")
+                if "ended" in chunk:
+                    self._take_place()
+                yield chunk
+                if event["size"]:
+                    self.machine.say("shown", run=run, size=event["size"])
+            case _:
+                yield from event_chunks(event, self.context.emit_images)
+
+    def _ending(self, event: Frame) -> Iterator[Chunk]:
+        if event["event"] == "lost":
+            yield notice(f"{event['words']}\n")
+            yield closing_chunk(None, "died")
+        elif event.get("failed"):
+            yield notice(f"{event['failed']}\n")
+            yield closing_chunk(1, "error")
+
+    def stop(self) -> None:
+        self._stopped = True
+        if self._run is not None:
+            self.machine.say("stop", run=self._run[0])
+
+    def send_keys(self, keys: bytes) -> None:
+        """Pass what the user typed to the block that runs."""
+        if self._run is not None:
+            self.machine.say("keys", run=self._run[0], keys=packed(keys))
+
+    def detach(self) -> None:
+        """Move the running block to the background there."""
+        if self._run is not None:
+            self.machine.ask(self.there, "detach")
+
+    def terminate(self) -> None:
+        if self.machine.connected:
+            with contextlib.suppress(RemoteError):
+                self.machine.ask(self.there, "terminate")
+
+    # -- state -----------------------------------------------------------------------------------------------------
+
+    def _ask(self, name: str, *args: Any) -> Any:
+        return self.machine.ask(self.there, name, *args)
+
+    def variables(self) -> list[Any]:
+        return self._ask("variables") if self.machine.connected else []
+
+    def look(self, name: str, rows: Any = (0, 50), columns: Any = (0, 50), view: Any = None, again: bool = False) -> Any:
+        return self._ask("look", name, rows, columns, view, again)
+
+    def stop_looking(self) -> None:
+        self._ask("stop_looking")
+
+    def complete(self, code: str, cursor: int) -> Any:
+        return self._ask("complete", code, cursor) if self.machine.connected else super().complete(code, cursor)
+
+
+class RestorableLanguage(RemoteLanguage):
+    """One whose variables can be undone."""
+
+    @property
+    def state(self) -> int | None:
+        if not self.covered_by_undo and not self.machine.connected:
+            return None  # a machine that is not used yet
+        return self._ask("state")  # type: ignore[no-any-return]
+
+    def points(self) -> list[int]:
+        return self._ask("points")  # type: ignore[no-any-return]
+
+    def restore(self, state: int) -> Any:
+        restored = self._ask("restore", state)
+        self._take_place()
+        return restored

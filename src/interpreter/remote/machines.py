@@ -1,0 +1,69 @@
+"""The other machines of a session, from its settings, and the languages that blocks can be written in then.
+
+A machine is reached over ssh, with a keeper there, or it is a Jupyter server with kernels.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Generator
+from typing import TYPE_CHECKING, Any
+
+from interpreter.errors import SettingError
+from interpreter.messages import Chunk
+from interpreter.runtimes.base import BaseLanguage
+from interpreter.session import Action
+
+if TYPE_CHECKING:
+    from interpreter.remote.machine import Machine
+
+__all__ = ["Connect", "languages_for", "machine_at", "machines_of"]
+
+OWN = ""
+"""The name of the machine that the whole session works on."""
+
+
+class Connect(Action):
+    """Connect to another machine; what ssh asks is asked as questions."""
+
+    kind = "connect"
+
+    def __init__(self, machine: Any) -> None:
+        super().__init__()
+        self._machine = machine
+
+    def describe(self) -> str:
+        return f"connecting to {self._machine.name}"
+
+    def run(self) -> Generator[Chunk]:
+        yield from self._machine.connecting()
+        self.outcome = "done"
+
+
+def machine_at(address: str, name: str = "", computer: Any = None) -> Machine:
+    """The machine with an address; SettingError if it is none. Nothing is contacted yet."""
+    keep, ssh = (computer.remote_keep, computer.remote_ssh) if computer is not None else (3600, "ssh")
+    if address.startswith("ssh://"):
+        from interpreter.remote.machine import Machine
+        from interpreter.remote.ssh import Ssh, SshAddress
+
+        found = SshAddress.parse(address)
+        return Machine(name or str(found), Ssh(found, ssh), found.path, keep, computer)
+    raise SettingError(f"{address.partition('?')[0]} is not the address of a machine, such as ssh://user@host/folder.")
+
+
+def machines_of(computer: Any) -> dict[str, Machine]:
+    """The machines that the settings `remote` and `remotes` name; the first one is the session's own."""
+    named = {OWN: computer.remote} if computer.remote else {}
+    for name, address in (computer.remotes or {}).items():
+        if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+", name) or not isinstance(address, str):
+            raise SettingError("`remotes` takes names and addresses, such as `gpu: ssh://user@host/folder`.")
+        named[name] = address
+    return {name: machine_at(address, name, computer) for name, address in named.items()}
+
+
+def languages_for(machines: dict[str, Machine], here: list[type[BaseLanguage]]) -> list[type[BaseLanguage]]:
+    """The languages of a session: those of its own machine, and those of each named one, such as `python@gpu`."""
+    own = machines.get(OWN)
+    found = own.languages(here, True) if own is not None else list(here)
+    return found + [each for name, machine in machines.items() if name for each in machine.languages(here, False)]

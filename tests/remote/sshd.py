@@ -1,0 +1,112 @@
+"""A real sshd with its own keys and configuration, on a free port of this machine or behind a cable of its own."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from ports import free_ports
+
+SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
+CONFIG = """
+Port {port}
+ListenAddress {address}
+HostKey {folder}/host_key
+AuthorizedKeysFile {folder}/authorized_keys
+PidFile none
+StrictModes no
+UsePAM no
+PermitRootLogin yes
+PasswordAuthentication {passwords}
+KbdInteractiveAuthentication no
+PubkeyAuthentication {keys}
+SetEnv XDG_CACHE_HOME={folder}/cache
+LogLevel ERROR
+"""
+
+
+class Sshd:
+    """A running server; `command` is the ssh that can log in there, and knows its key unless it is told to forget."""
+
+    def __init__(self, folder: Path, address: str, port: int) -> None:
+        self.folder, self.address, self.port = folder, address, port
+        self.workspace = folder / "there"
+        self.known_hosts = folder / "known_hosts"
+
+    @property
+    def command(self) -> str:
+        options = {
+            "UserKnownHostsFile": self.known_hosts,
+            "GlobalKnownHostsFile": "/dev/null",
+            "IdentityFile": self.folder / "key",
+            "IdentitiesOnly": "yes",
+        }
+        return "ssh -F none " + " ".join(f"-o {name}={value}" for name, value in options.items())
+
+    def url(self, user: str = "root") -> str:
+        return f"ssh://{user}@{self.address}:{self.port}{self.workspace}"
+
+    def know_host(self) -> None:
+        key = (self.folder / "host_key.pub").read_text().split()[:2]
+        self.known_hosts.write_text(f"[{self.address}]:{self.port} {' '.join(key)}\n")
+
+
+@contextmanager
+def sshd(folder: Path, passwords: bool = False, address: str = "127.0.0.1", within: list[str] | None = None) -> Iterator[Sshd]:
+    """A server for as long as this is entered; `within` is what its command begins with."""
+    for name in ("host_key", "key"):
+        subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], check=True)
+    shutil.copyfile(folder / "key.pub", folder / "authorized_keys")
+    port = free_ports(1)[0]
+    fields = {"passwords": "yes" if passwords else "no", "keys": "no" if passwords else "yes"}
+    (folder / "config").write_text(CONFIG.format(port=port, address=address, folder=folder, **fields))
+    os.makedirs("/run/sshd", exist_ok=True)
+    server = Sshd(folder, address, port)
+    server.workspace.mkdir()
+    server.know_host()
+    log = (folder / "log").open("wb")
+    process = subprocess.Popen([*(within or []), SSHD, "-D", "-e", "-f", str(folder / "config")], stderr=log)
+    try:
+        for _ in range(200):
+            with socket.socket() as probe:
+                if probe.connect_ex((address, port)) == 0:
+                    break
+            try:
+                process.wait(0.05)
+                raise AssertionError((folder / "log").read_text())
+            except subprocess.TimeoutExpired:
+                pass
+        yield server
+    finally:
+        process.kill()
+        process.wait()
+        log.close()
+
+
+@contextmanager
+def cable() -> Iterator[tuple[list[str], str, str]]:
+    """A network of its own behind a virtual cable: how to run something there, its address, our end of the cable."""
+    tag, number = secrets.token_hex(3), secrets.randbelow(250) + 1
+    space, ours, theirs = f"oi-{tag}", f"oi{tag}a", f"oi{tag}b"
+    subnet = f"10.213.{number}"
+
+    def ip(*words: str) -> None:
+        subprocess.run(["ip", *words], check=True, capture_output=True)
+
+    ip("netns", "add", space)
+    try:
+        ip("link", "add", ours, "type", "veth", "peer", "name", theirs, "netns", space)
+        ip("addr", "add", f"{subnet}.1/24", "dev", ours)
+        ip("link", "set", ours, "up")
+        ip("-n", space, "addr", "add", f"{subnet}.2/24", "dev", theirs)
+        ip("-n", space, "link", "set", theirs, "up")
+        ip("-n", space, "link", "set", "lo", "up")
+        yield ["ip", "netns", "exec", space], f"{subnet}.2", ours
+    finally:
+        subprocess.run(["ip", "netns", "del", space], check=False)
