@@ -46,6 +46,7 @@ class Sshd:
             "GlobalKnownHostsFile": "/dev/null",
             "IdentityFile": self.folder / "key",
             "IdentitiesOnly": "yes",
+            "ControlPersist": "1",
         }
         return "ssh -F none " + " ".join(f"-o {name}={value}" for name, value in options.items())
 

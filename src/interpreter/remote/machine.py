@@ -460,7 +460,7 @@ class RemoteLanguage(BaseLanguage):
                     event = block.peek()
                     if event is block.last:
                         break
-                    yield from self._chunks(run, event)
+                    yield from self._chunks(run, block, event)
                     handled = event
                 except KeyboardInterrupt:
                     struck = True
@@ -497,7 +497,7 @@ class RemoteLanguage(BaseLanguage):
         if self.covered_by_undo and self.machine.place is not None:
             self.context.cwd, self.context.exported = self.machine.place, dict(self.machine.exported)
 
-    def _chunks(self, run: int, event: Frame) -> Iterator[Chunk]:
+    def _chunks(self, run: int, block: Block, event: Frame) -> Iterator[Chunk]:
         match event["event"]:
             case "chunk" if event["asks"]:
                 chunk = event["chunk"]
@@ -521,10 +521,13 @@ class RemoteLanguage(BaseLanguage):
                     asked.give_up()
             case "chunk":
                 chunk: Chunk = {name: each for name, each in event["chunk"].items() if each is not None or name == "content"}
-                if (path := chunk.pop("truncated", None)) is not None:
-                    yield notice(f"The whole output is on {self.machine.name}, in {path}\n")
+                chunk.pop("truncated", None)  # a path there; the whole output is kept here
+                if chunk.get("format") == "output":
+                    block.spool.write(chunk["content"])
                 if "ended" in chunk:
                     self._take_place()
+                    if block.spool.length > self.context.max_output:
+                        chunk["truncated"] = block.spool.keep()
                 yield chunk
                 if event["size"]:
                     self.machine.say("shown", run=run, size=event["size"])
