@@ -20,7 +20,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("session.journal", "config.profiles", "workspace", "policy", "sandbox"),
     (
         *("api", "agent", "session.checkpoints", "session.preview", "policy.approval", "policy.call_approval"),
-        *("computer_api.os_mode", "frontend", "__init__"),
+        *("computer_api.os_mode", "frontend", "remote", "__init__"),
     ),
     ("export",),
     ("app",),
@@ -46,6 +46,8 @@ PROGRAMS = (
     "runtimes/snapshot_store.py",
     "runtimes/python/driver/*.py",
     "llm/local/engine_program.py",
+    "remote/askpass.py",
+    "remote/keeper.py",
     "sandbox/enter.py",
 )
 # Not imported but run, with an interpreter of their own.

@@ -57,9 +57,10 @@ class Local:
         wanted = f"INTERPRETER_KEEPER={self.folder / self.names[-1]}".encode()
         for place in Path("/proc").glob("[0-9]*"):
             try:
-                if wanted in (place / "cmdline").read_bytes().split(b"\0") or self.names[-1].encode() in (
-                    place / "cmdline"
-                ).read_bytes():
+                if (
+                    wanted in (place / "cmdline").read_bytes().split(b"\0")
+                    or self.names[-1].encode() in (place / "cmdline").read_bytes()
+                ):
                     status = (place / "status").read_text()
                     if "PPid:\t1\n" in status:
                         return int(place.name)

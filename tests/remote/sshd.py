@@ -59,7 +59,9 @@ class Sshd:
 
 
 @contextmanager
-def sshd(folder: Path, passwords: bool = False, address: str = "127.0.0.1", within: list[str] | None = None) -> Iterator[Sshd]:
+def sshd(
+    folder: Path, passwords: bool = False, address: str = "127.0.0.1", within: list[str] | None = None
+) -> Iterator[Sshd]:
     """A server for as long as this is entered; `within` is what its command begins with."""
     for name in ("host_key", "key"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], check=True)

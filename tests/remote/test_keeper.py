@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
 from collections.abc import Callable
@@ -33,7 +34,9 @@ def test_a_folder_and_exported_variables_are_shared_between_its_languages(elsewh
 
 def test_a_figure_and_a_table_come_back(elsewhere: Elsewhere) -> None:
     pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
-    code = f"class P:\n    def _repr_png_(self):\n        import base64\n        return base64.b64decode('{pixel}')\nP()"
+    code = (
+        f"class P:\n    def _repr_png_(self):\n        import base64\n        return base64.b64decode('{pixel}')\nP()"
+    )
     images = [chunk for chunk in elsewhere.run(code) if chunk["type"] == "image"]
     assert [(each["format"], each["content"][:8]) for each in images] == [("base64.png", "iVBORw0K")]
 
@@ -170,8 +173,6 @@ def test_closing_ends_the_keeper_and_what_it_keeps(elsewhere: Elsewhere) -> None
     elsewhere.machine.close()
     until(lambda: not folder.exists(), "the keeper to end")
     with pytest.raises(ProcessLookupError):
-        import os
-
         os.kill(pid, 0)
     assert elsewhere.output("print('new')") == "new\n"
 

@@ -229,7 +229,7 @@ def test_a_keeper_whose_client_was_killed_ends_by_itself(server: Sshd) -> None:
         assert client.stdout is not None
         assert client.stdout.readline() == b"connected\n"
         keepers = server.folder / "cache" / "open-interpreter" / "keepers"
-        (keeper,) = [each for each in keepers.iterdir()]
+        (keeper,) = list(keepers.iterdir())
         client.kill()
     until(lambda: not keeper.exists(), "the keeper to end")
 
@@ -258,7 +258,9 @@ def test_an_address_has_a_user_a_port_and_a_folder() -> None:
     assert SshAddress.parse("ssh://host/~/work").path == "~/work"
 
 
-@pytest.mark.parametrize(("line", "words"), [(b"Python 3.9.2", "has Python 3.9.2"), (b"sh: not found", "has no Python")])
+@pytest.mark.parametrize(
+    ("line", "words"), [(b"Python 3.9.2", "has Python 3.9.2"), (b"sh: not found", "has no Python")]
+)
 def test_a_machine_with_an_old_python_says_what_to_do(line: bytes, words: str) -> None:
     ours, theirs = socket.socketpair()
     theirs.sendall(b"Welcome!\n" + OLD + line + b"\n")
@@ -268,6 +270,6 @@ def test_a_machine_with_an_old_python_says_what_to_do(line: bytes, words: str) -
 
 def test_a_machine_that_cannot_be_reached_says_so() -> None:
     machine = Machine("nowhere", Ssh(SshAddress("127.0.0.1", port=1)), "", 1)
-    with pytest.raises(RemoteError, match="Can't connect to 127.0.0.1: .*refused"):
+    with pytest.raises(RemoteError, match=r"Can't connect to 127\.0\.0\.1: .*refused"):
         list(machine.connecting())
     machine.close()

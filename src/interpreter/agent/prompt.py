@@ -115,13 +115,20 @@ class SystemPrompt:
                 user = getpass.getuser()
             except (KeyError, OSError, ImportError):  # a number without a name, as in containers
                 user = "an unnamed user"
+            languages = self._interpreter.computer.runtimes.describe_languages(
+                only_common=self._interpreter.llm.profile.name != "full"
+            )
+            system, machine = f"{platform.system()} {platform.release()}", self._interpreter.computer.machine
+            if machine is not None and machine.about is not None:
+                system, user = (
+                    f"{machine.about.system} ({machine.name}, not the user's own machine)",
+                    machine.about.user,
+                )
             self.rendered[SITUATION] = SITUATION.format(
-                system=f"{platform.system()} {platform.release()}",
+                system=system,
                 user=user,
                 cwd=self._interpreter.computer.context.cwd,
-                languages=self._interpreter.computer.runtimes.describe_languages(
-                    only_common=self._interpreter.llm.profile.name != "full"
-                ),
+                languages=languages,
             )
         return self.rendered[SITUATION]
 

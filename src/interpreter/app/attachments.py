@@ -45,15 +45,17 @@ def prepare(interpreter: OpenInterpreter, text: str, data: str = "") -> Outgoing
 
     A model that can see gets the images. Of other files it gets the path: code can read what is in them.
     """
-    folder = interpreter.computer.context.cwd
+    folder, is_elsewhere = interpreter.computer.context.folder_here, interpreter.computer.context.elsewhere
     found, sees = attachments(text, folder), interpreter.llm.vision
+    if is_elsewhere:  # code there can't read files of this machine, but a model can see an image
+        found = [each for each in found if each.is_image and sees]
     said: Message = {"role": "user", "type": "message", "content": f"{text}\n\n{data}" if data else text}
     others: list[Message] = [
         {"role": "user", "type": "image" if each.is_image and sees else "file", "format": "path", "content": each.path}
         for each in found
     ]
     hidden = not sees and any(each.is_image for each in found)
-    return Outgoing((said, *others), tuple(found), tuple(missing(text, folder)), hidden)
+    return Outgoing((said, *others), tuple(found), () if is_elsewhere else tuple(missing(text, folder)), hidden)
 
 
 def send(interpreter: OpenInterpreter, outgoing: Outgoing) -> Generator[Event]:

@@ -53,7 +53,7 @@ def run_own_block(
 
 def run_file(interpreter: OpenInterpreter, path: str) -> Generator[Event, None, str]:
     """Run a file in the runtime of its language; a relative path is relative to where the runtimes are."""
-    path = os.path.join(interpreter.computer.context.cwd, os.path.expanduser(path))
+    path = os.path.join(interpreter.computer.context.folder_here, os.path.expanduser(path))
     ending = os.path.splitext(path)[1].lstrip(".").lower()
     known = interpreter.computer.languages if ending else []
     names = [each.name.lower() for each in known if ending in (each.file_extension, *each.aliases)]

@@ -80,7 +80,8 @@ class Computer(ComputerSettings):
         self._lock = threading.RLock()
         self._languages: list[Language] | None = None
         self._known: tuple[Language, ...] = ()  # the list as it was when it was last read
-        self._machines, self._machines_for = {}, (None, ())
+        self._machines = {}
+        self._machines_for: tuple[Any, ...] = (None, ())
         self._languages_for: tuple[Any, ...] = (None, ())
         self.registry = Registry(lambda: self.languages)
         self.runtimes = RuntimePool(self)

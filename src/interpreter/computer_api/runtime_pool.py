@@ -197,6 +197,8 @@ class RuntimePool:
 
     def has_python_package(self, name: str) -> bool:
         """Whether Python blocks can import a package, found out without starting a runtime."""
+        if self.context.elsewhere:
+            return False
         try:
             return self.context.has_python_package(name)
         except InterpreterError:

@@ -68,6 +68,7 @@ def start(parsed: Parsed) -> int:
         message = _message(parsed, terminal, "--output_schema" if schema else None)
         if not _model_ready(parsed, terminal, interpreter):
             return 1
+        chat.connect(terminal, interpreter)
         if message is not None:
             if session is not None:
                 from interpreter.frontends.terminal import sessions

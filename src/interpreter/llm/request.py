@@ -139,7 +139,7 @@ def _with_preview(
     said = (m for m in reversed(messages) if m.get("role") == "user" and m.get("type") == "message")
     words = next((str(message.get("content", "")) for message in said), "")
     folder = runtimes.context.cwd
-    files = peek(words, folder)
+    files = "" if runtimes.context.elsewhere else peek(words, folder)
     if secrets is not None:
         files = memory.redactor.redact(files, secrets)
     languages = languages_for(words, folder, runtimes.has_python_package)

@@ -83,6 +83,8 @@ class CallApproval:
         if asks and not _was_approved(use.name):
             return verdict.reason
         is_free = use.tool in FREE_IN_SANDBOX or (use.tool in SEES_THE_SCREEN and self._context.os)
+        if use.machine:
+            return f"The code runs on {use.machine}, and this call acts on this machine."
         if use.contained and (use.acts or not is_free):
             return "The code runs in a sandbox, and this call acts outside it."
         return ""

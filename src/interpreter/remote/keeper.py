@@ -141,9 +141,8 @@ class Keeper:
                 threading.Thread(target=self._serve, args=(connection,), name="client", daemon=True).start()
 
     def _serve(self, connection: socket.socket) -> None:
-        with connection:
-            with contextlib.suppress(BadFrame):
-                self.link.serve(connection, self.stop_waiting)
+        with connection, contextlib.suppress(BadFrame):
+            self.link.serve(connection, self.stop_waiting)
         with self._lock:
             if not self.link.connected and not self.over.is_set():
                 self.wait_for_client()
@@ -210,7 +209,7 @@ class Keeper:
             language.on_end = lambda: self.link.send({"event": "over", "run": number})
             for chunk in language.run(frame["code"]):
                 running.wait_for_room()
-                request: Request | None = chunk.pop("request", None)  # type: ignore[typeddict-item]
+                request: Request | None = chunk.pop("request", None)
                 size = len(chunk["content"]) if isinstance(chunk.get("content"), str) else 0
                 running.add(size)
                 asks = request is not None
@@ -283,17 +282,21 @@ class Keeper:
             self._call_number += 1
             number = self._call_number
             waiting = self._calls[number] = queue.SimpleQueue()
-        running = [each for each, about in self._running.items() if about.language and about.language.name == call.language]
+        running = [
+            each for each, about in self._running.items() if about.language and about.language.name == call.language
+        ]
         call.on_end = lambda: self._call_off(number)
-        self.link.send({
-            "event": "call",
-            "call": number,
-            "run": running[-1] if running else 0,
-            "path": call.path,
-            "how": call.how,
-            "args": call.args,
-            "kwargs": call.kwargs,
-        })
+        self.link.send(
+            {
+                "event": "call",
+                "call": number,
+                "run": running[-1] if running else 0,
+                "path": call.path,
+                "how": call.how,
+                "args": call.args,
+                "kwargs": call.kwargs,
+            }
+        )
         return waiting.get()
 
     def _call_off(self, number: int) -> None:

@@ -131,7 +131,8 @@ class Link:
         with contextlib.suppress(OSError):
             while True:
                 with self._changed:
-                    self._changed.wait_for(lambda: self._socket is not connection or self._sent > at or self._is_due)
+                    while self._socket is connection and self._sent <= at and not self._is_due:
+                        self._changed.wait()
                     if self._socket is not connection:
                         return
                     pending = [data for number, data in self._outbox if number > at]
@@ -226,7 +227,7 @@ def unpacked(kind: Any, value: Any) -> Any:
 def _unpacked_union(kinds: tuple[Any, ...], value: Any) -> Any:
     if value is None and type(None) in kinds:
         return None
-    classes = [each for each in kinds if dataclasses.is_dataclass(each)]
+    classes: list[Any] = [each for each in kinds if dataclasses.is_dataclass(each)]
     if classes and isinstance(value, dict):
         named = [each for each in classes if len(classes) == 1 or each.__name__ == value.get("$")]
         return unpacked(named[0], value) if named else _checked(False, value, kinds)

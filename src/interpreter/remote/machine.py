@@ -138,9 +138,9 @@ class Machine:
             if given_up.is_set():
                 return None
             request = Request("password" if secret else "text", prompt[-LONGEST_PROMPT:])
-            answered: queue.SimpleQueue[None] = queue.SimpleQueue()
-            questions.put((request, answered))
-            answered.get()
+            is_answered: queue.SimpleQueue[None] = queue.SimpleQueue()
+            questions.put((request, is_answered))
+            is_answered.get()
             return request.text
 
         def connect() -> None:
@@ -155,9 +155,10 @@ class Machine:
             while (said := questions.get()) is not None:
                 if isinstance(said, Exception):
                     raise said
-                request, answered = said
+                request: Request = said[0]
+                answered: queue.SimpleQueue[None] = said[1]
                 try:
-                    yield {**request.chunk, "request": request}  # type: ignore[typeddict-unknown-key]
+                    yield {**request.chunk, "request": request}
                     context = self.computer.context if self.computer is not None else None
                     if not request.is_answered and context is not None and context.on_input is not None:
                         request.text = context.on_input(request.prompt, request.kind == "password")
@@ -314,9 +315,8 @@ class Machine:
             case "call":
                 self._answer(frame, block, language)
             case "call_off":
-                call = self._calls.pop(frame["call"], None)
-                if call is not None:
-                    call.end()
+                if (gone := self._calls.pop(frame["call"], None)) is not None:
+                    gone.end()
 
     def _answer(self, frame: Frame, block: Block | None, language: Any) -> None:
         """Code there calls a tool of this computer: answer it in a thread of its own."""
@@ -326,7 +326,7 @@ class Machine:
             self._link.send({"op": "called", "call": frame["call"], **failure(words)})
             return
         action = self.computer.context.action
-        call = Call(frame, block, f"{language.name} on {self.name}" if language else "", action=action)
+        call = Call(frame, block, language.name if language is not None else "", action=action)
         call.machine = self.name
         self._calls[call.number] = call
 
@@ -500,27 +500,30 @@ class RemoteLanguage(BaseLanguage):
     def _chunks(self, run: int, block: Block, event: Frame) -> Iterator[Chunk]:
         match event["event"]:
             case "chunk" if event["asks"]:
-                chunk = event["chunk"]
-                request = Request("password" if chunk.get("password") else "text", chunk["content"][-LONGEST_PROMPT:])
-                yield {**request.chunk, "request": request}  # type: ignore[typeddict-unknown-key]
+                kind: Any = "password" if event["chunk"].get("password") else "text"
+                request = Request(kind, str(event["chunk"].get("content") or "")[-LONGEST_PROMPT:])
+                yield {**request.chunk, "request": request}
                 text = request.text
                 if not request.is_answered and self.context.on_input is not None:
                     text = self.context.on_input(request.prompt, request.kind == "password")
                 if text is not None or not self._stopped:
                     self.machine.say("answer", run=run, text=text)
             case "asks":  # the connection that was lost needs a password again
+                wanted: Request = event["request"]
                 try:
-                    yield {**event["request"].chunk, "request": event["request"]}
+                    yield {**wanted.chunk, "request": wanted}
                 finally:
                     event["answered"].put(None)
             case "call_asks":
                 asked: CallRequest = event["request"]
                 try:
-                    yield {**asked.chunk, "request": asked}  # type: ignore[typeddict-unknown-key]
+                    yield {**asked.chunk, "request": asked}
                 finally:
                     asked.give_up()
             case "chunk":
-                chunk: Chunk = {name: each for name, each in event["chunk"].items() if each is not None or name == "content"}
+                chunk: Any = {
+                    name: each for name, each in event["chunk"].items() if each is not None or name == "content"
+                }
                 chunk.pop("truncated", None)  # a path there; the whole output is kept here
                 if chunk.get("format") == "output":
                     block.spool.write(chunk["content"])
@@ -570,7 +573,9 @@ class RemoteLanguage(BaseLanguage):
     def variables(self) -> list[Any]:
         return self._ask("variables") if self.machine.connected else []
 
-    def look(self, name: str, rows: Any = (0, 50), columns: Any = (0, 50), view: Any = None, again: bool = False) -> Any:
+    def look(
+        self, name: str, rows: Any = (0, 50), columns: Any = (0, 50), view: Any = None, again: bool = False
+    ) -> Any:
         return self._ask("look", name, rows, columns, view, again)
 
     def stop_looking(self) -> None:

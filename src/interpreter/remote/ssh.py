@@ -1,4 +1,4 @@
-"""One multiplexed connection of the system's OpenSSH: it asks through questions, copies our code, and starts a keeper."""
+"""One multiplexed connection of the system's OpenSSH: it asks through questions, copies our code, starts a keeper."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ PYTHONS = "python3 python3.14 python3.13 python3.12 python3.11 python"
 FIND = (
     "for p in {pythons}; do "
     'if "$p" -c "import sys; sys.exit(sys.version_info < (3, 11))" 2>/dev/null; then '
-    "exec \"$p\" -I -c \"import base64; exec(base64.b64decode(b'{boot}'))\" {arguments}; fi; done; "
+    'exec "$p" -I -c "import base64; exec(base64.b64decode(b\'{boot}\'))" {arguments}; fi; done; '
     'echo "{old}$(python3 --version 2>&1)"'
 )
 BOOT = """
@@ -158,7 +158,7 @@ class Ssh:
     def _asking(self, ask: Ask):  # type: ignore[no-untyped-def]
         """The environment in which ssh asks us what it would ask at a terminal."""
         program, place = self._folder / "askpass", self._folder / "questions"
-        program.write_text(f"#!/bin/sh\nexec {shlex.quote(sys.executable)} -I -S {shlex.quote(str(ASKPASS))} \"$@\"\n")
+        program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -I -S {shlex.quote(str(ASKPASS))} "$@"\n')
         program.chmod(0o700)
         listener = socket.socket(socket.AF_UNIX)
         place.unlink(missing_ok=True)
@@ -238,7 +238,7 @@ def _greeted(ours: socket.socket, code: bytes, address: SshAddress) -> bool:
             found = line.removeprefix(OLD).decode("utf-8", "replace")
             words = f"{address} has {found}" if "Python" in found else f"{address} has no Python"
             raise RemoteError(
-                f"{words}, and Open Interpreter needs Python 3.11 or later there to run any language. Install it there, "
+                f"{words}, and Open Interpreter needs Python 3.11 or later there, for any language. Install it there, "
                 "for instance with `uv python install 3.12` or your package manager, so that `python3` or `python3.12` "
                 "is found over ssh."
             )

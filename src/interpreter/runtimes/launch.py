@@ -383,6 +383,11 @@ class SessionContext:
         after = self.python_environment().variables({**env, "PATH": os.pathsep.join(path)})
         self.exported.update({name: after.get(name) for name in (*PLACES, "PATH")})
 
+    @property
+    def folder_here(self) -> str:
+        """The folder of this machine that relative paths in what the user types mean."""
+        return os.getcwd() if self.elsewhere else self.cwd
+
     def return_to(self, cwd: str, exported: dict[str, str | None]) -> None:
         """Return to an earlier directory and exported variables; what was exported since gets its outside value."""
         self.cwd = cwd

@@ -177,7 +177,7 @@ def send(terminal: Terminal, interpreter: OpenInterpreter, text: str, data: str 
     for name in outgoing.missing:
         terminal.tell(f"There is no file {name}.")
     if found := outgoing.attached:
-        folder = interpreter.computer.context.cwd
+        folder = interpreter.computer.context.folder_here
         terminal.tell(f"Attached: {', '.join(os.path.relpath(each.path, folder) for each in found)}.")
         pictures = [each.path for each in found if each.is_image]
         if pictures and not terminal.plain:  # plain text would only repeat their names
@@ -266,6 +266,18 @@ def _total_per_column(path: str) -> str:
         if re.fullmatch(r"[\w ]{1,20}", name) and (is_text or (is_number and not name.lower().endswith("id"))):
             found.setdefault(is_number, name)
     return f"total {found[True]} per {found[False]} in {{}}" if len(found) == 2 else ""
+
+
+def connect(terminal: Terminal, interpreter: OpenInterpreter) -> None:
+    """Connect to the machine that the session works on, if that is another one; its questions are asked here."""
+    machine = interpreter.computer.machine if "computer" in vars(interpreter) else None
+    if machine is not None:
+        from interpreter.app import perform
+        from interpreter.remote.machines import Connect
+
+        terminal.tell(f"Connecting to {visible(machine.name)} ...")
+        for _ in show_block(terminal, interpreter, perform(interpreter, Connect(machine))):
+            pass
 
 
 def check_rules(interpreter: OpenInterpreter) -> None:

@@ -333,7 +333,7 @@ class Suggestions(Completer):
 
     def _listed(self, path: str, only_folders: bool) -> list[str]:
         head, part = os.path.split(path)
-        place = os.path.join(self._interpreter.computer.context.cwd, os.path.expanduser(head))
+        place = os.path.join(self._interpreter.computer.context.folder_here, os.path.expanduser(head))
         try:
             with os.scandir(place) as entries:
                 found = [(entry.name, entry.is_dir()) for entry in entries if entry.name.startswith(part)]
@@ -375,6 +375,8 @@ def status_facts(interpreter: OpenInterpreter) -> list[str]:
     home = os.path.expanduser("~")
     if path == home or path.startswith(home + os.sep):
         path = "~" + path[len(home) :]
+    if computer is not None and computer.context.elsewhere:
+        path = f"{computer.machine.name}:{path}"
     return [visible_line(fact) for fact in [*facts, path] if fact]
 
 

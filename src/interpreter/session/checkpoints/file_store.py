@@ -80,7 +80,9 @@ class FileStore:
         return record
 
     def prepare(self) -> None:
-        """Make the first copy of the workspace in the background."""
+        """Make the first copy of the workspace in the background; on another machine, once it is connected."""
+        if (machine := self._owner.computer.machine) is not None and not machine.connected:
+            return
         record = self.record()
         if record is None or record.is_prepared or (self._preparing is not None and self._preparing.is_alive()):
             return

@@ -59,6 +59,8 @@ def fork(parent: OpenInterpreter, workspace: str | Path | None = None) -> OpenIn
     """A second interpreter that continues from here, in a copy of the workspace."""
     from interpreter.api import OpenInterpreter
 
+    if parent.computer.machine is not None:
+        raise UndoError(f"A session on {parent.computer.machine.name} can't be forked: its files are not here.")
     source = Path(parent.workspace).resolve()
     record = parent.timeline.files.required_record()
     if why := record.prepare(0).off or record.snapshot.too_large():

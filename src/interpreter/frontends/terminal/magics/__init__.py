@@ -98,7 +98,7 @@ def _exit(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
 
 def _open(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     written = None if argument or saved.shown else _last_written(interpreter)
-    path = saved.shown_path(written or argument, interpreter.computer.context.cwd)
+    path = saved.shown_path(written or argument, interpreter.computer.context.folder_here)
     if interpreter.sandbox_now() is not None and not terminal.confirm(_OUTSIDE.format(path)):
         terminal.display.line("Nothing was opened.")
         return

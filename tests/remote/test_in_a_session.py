@@ -1,0 +1,167 @@
+"""A session on another machine: approval, journal and undo stay here, code and files are there."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conversation import Chatting, chatting
+from interpreter import OpenInterpreter
+from interpreter.errors import SettingError, UndoError
+from model_server import text, tool_call
+from remote.sshd import SSHD, Sshd, sshd
+
+__all__ = ["chatting"]
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root can start an sshd that logs in others"),
+    pytest.mark.skipif(not os.path.exists(SSHD), reason="sshd is not installed"),
+]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Sshd]:
+    with sshd(tmp_path_factory.mktemp("sshd")) as server:
+        yield server
+
+
+@pytest.fixture
+def there(server: Sshd) -> Path:
+    """The folder on the other machine, empty."""
+    for each in server.workspace.iterdir():
+        each.unlink()
+    return server.workspace
+
+
+def away(interpreter: OpenInterpreter, server: Sshd) -> OpenInterpreter:
+    interpreter.computer.remote_ssh = server.command
+    interpreter.computer.remote = server.url()
+    return interpreter
+
+
+@pytest.fixture
+def interpreter(server: Sshd) -> Iterator[OpenInterpreter]:
+    made = away(OpenInterpreter(), server)
+    yield made
+    made.computer.terminate()
+    made.timeline.reset()
+
+
+def output(interpreter: OpenInterpreter, code: str, language: str = "python") -> str:
+    shown = interpreter.computer.run(language, code)
+    return "".join(each["content"] for each in shown if each["type"] == "console" and each["format"] == "output")
+
+
+def test_code_runs_there_and_its_variables_are_listed_here(
+    interpreter: OpenInterpreter, there: Path, home: Path
+) -> None:
+    assert output(interpreter, "import os; x = 41; print(os.getcwd())") == f"{there}\n"
+    assert interpreter.computer.context.cwd == str(there)
+    assert [each.name for each in interpreter.computer.variables()["Python"]] == ["x"]
+    assert output(interpreter, "echo $((x + 1)); pwd", "shell") == f"1\n{there}\n"
+
+
+def test_files_and_variables_are_undone_there(interpreter: OpenInterpreter, there: Path) -> None:
+    (there / "data.csv").write_text("a\n1\n")
+    output(interpreter, "x = 1")
+    output(interpreter, "x = 2; open('data.csv', 'w').write('gone'); open('new.txt', 'w').write('n')")
+    assert (there / "new.txt").exists()
+    result = interpreter.undo(blocks=True)
+    assert result.files is not None
+    assert sorted(result.files.restored) == ["data.csv", "new.txt"]
+    assert (there / "data.csv").read_text() == "a\n1\n"
+    assert not (there / "new.txt").exists()
+    assert output(interpreter, "print(x)") == "1\n"
+
+
+def test_a_redo_brings_both_back(interpreter: OpenInterpreter, there: Path) -> None:
+    output(interpreter, "x = 1")
+    output(interpreter, "x = 2; open('new.txt', 'w').write('n')")
+    interpreter.undo(blocks=True)
+    interpreter.redo(blocks=True)
+    assert (there / "new.txt").read_text() == "n"
+    assert output(interpreter, "print(x)") == "2\n"
+
+
+def test_the_card_names_the_machine_and_the_model_knows_it(chatting: Chatting, server: Sshd, there: Path) -> None:
+    code = tool_call("execute", {"language": "python", "code": "open('a.txt', 'w').write('1'); print('done')"})
+    interpreter, model = chatting(code, text("Done."))
+    away(interpreter, server)
+    chunks = list(interpreter.chat("go", display=False, stream=True))
+    (card,) = [chunk for chunk in chunks if chunk["type"] == "confirmation"]
+    assert card["effects"][:2] == ["Runs on root@127.0.0.1", "Writes a.txt"]
+    assert card["undo"]["kind"] == "reversible"
+    assert (there / "a.txt").read_text() == "1"
+    (files,) = [chunk for chunk in chunks if chunk.get("format") == "files"]
+    assert [each["path"] for each in files["content"]["changed"]] == ["a.txt"]
+    said = model.requests[0].body["messages"][0]["content"]
+    assert f"(root@127.0.0.1, not the user's own machine) as root, in {there}" in said
+
+
+def test_a_call_to_this_computer_is_asked_about_and_names_both_machines(
+    chatting: Chatting, server: Sshd, there: Path
+) -> None:
+    code = "print(computer.clipboard.view())\ntry:\n    computer.files.search('x')\nexcept Exception as e: print(e)"
+    interpreter, _ = chatting(tool_call("execute", {"language": "python", "code": code}), text("Done."), auto_run=True)
+    away(interpreter, server)
+    asked: list[str] = []
+    for chunk in interpreter.chat("go", display=False, stream=True):
+        if chunk["type"] == "confirmation" and (pending := interpreter.pending) is not None:
+            asked.append(getattr(pending, "words", "") or "")
+    assert len(asked) == 1
+    assert "Code on root@127.0.0.1 calls a tool of this machine" in asked[0]
+    printed = "".join(str(each["content"]) for each in interpreter.messages if each["type"] == "console")
+    assert "was not called" in printed or "PermissionError" in printed
+
+
+def test_a_sandbox_here_does_not_pretend_to_contain_code_there(interpreter: OpenInterpreter, there: Path) -> None:
+    interpreter.sandbox = "workspace"
+    shown = output(interpreter, "open('a.txt', 'w')")
+    assert "can't contain code on root@127.0.0.1" in shown
+    assert not (there / "a.txt").exists()
+
+
+def test_a_fork_and_a_preview_say_that_they_are_not_possible(interpreter: OpenInterpreter, there: Path) -> None:
+    output(interpreter, "x = 1")
+    with pytest.raises(UndoError, match="can't be forked"):
+        interpreter.fork()
+    assert not interpreter.computer.runtimes.can_dry_run("python")
+
+
+def test_a_reset_ends_what_runs_there(interpreter: OpenInterpreter, there: Path) -> None:
+    output(interpreter, "x = 1")
+    interpreter.reset()
+    assert "NameError" in output(interpreter, "print(x)")
+
+
+def test_a_named_machine_has_its_own_languages_and_folder(server: Sshd, there: Path, tmp_path: Path) -> None:
+    made = OpenInterpreter(workspace=str(tmp_path))
+    made.computer.remote_ssh, made.computer.remotes = server.command, {"gpu": server.url()}
+    try:
+        assert output(made, "x = 'here'; import os; print(os.getcwd())") == f"{tmp_path}\n"
+        shown = output(made, "x = 'there'; import os; print(os.getcwd()); open('r.txt', 'w').close()", "python@gpu")
+        assert f"{there}\n" in shown
+        assert "Files on gpu are not covered by undo" in shown
+        assert output(made, "print(x)") == "here\n"
+        assert output(made, "print(x)", "python@gpu") == "there\n"
+        assert made.computer.context.cwd == str(tmp_path)
+        from interpreter.policy.approval import analyze_block
+
+        assert analyze_block(made, "python@gpu", "open('r.txt', 'w')").lines()[0] == "Runs on gpu"
+        output(made, "x = 'changed'", "python@gpu")
+        made.undo(blocks=True)
+        assert output(made, "print(x)", "python@gpu") == "there\n"
+    finally:
+        made.computer.terminate()
+        made.timeline.reset()
+
+
+@pytest.mark.parametrize("remotes", [{"a b": "ssh://host"}, {"gpu": 3}, {"gpu": "ftp://host"}])
+def test_a_wrong_address_in_the_settings_says_what_is_wrong(remotes: dict[str, Any]) -> None:
+    interpreter = OpenInterpreter()
+    interpreter.computer.remotes = remotes
+    with pytest.raises(SettingError, match="ssh://user@host/folder"):
+        _ = interpreter.computer.languages
