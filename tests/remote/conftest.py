@@ -51,7 +51,8 @@ def text(chunks: list[dict[str, Any]]) -> str:
 
 def told(chunks: list[dict[str, Any]]) -> str:
     """What we said."""
-    return "".join(each["content"] for each in chunks if each.get("ours"))
+    notices = (each["content"]["text"] for each in chunks if each.get("format") == "notice")
+    return "".join([*notices, *(each["content"] for each in chunks if each.get("ours"))])
 
 
 @pytest.fixture

@@ -45,7 +45,7 @@ DESCRIBED = (
 )
 """What is the same for a language wherever it runs."""
 TRY_AGAIN = (0.5, 1, 2, 4, 8)  # seconds between attempts to connect again; the last one repeats
-SHOWN = 256 * 1024  # characters after which the other side is told that they were shown
+LEAVING = 10.0  # seconds that a consumer who leaves waits for the end of its block
 ERRORS: dict[str, type[Exception]] = {
     each.__name__: each for each in (BusyError, NotRestorableError, UndoError, UsageError)
 }
@@ -169,14 +169,7 @@ class Machine:
 
     def connect(self) -> None:
         """The same for a caller that can't pass questions on: the session asks them."""
-        if not self.connected:
-            if self.computer is None:
-                for _ in self.connecting():
-                    pass
-            else:
-                from interpreter.remote.machines import Connect
-
-                self.computer.session.perform(Connect(self), self.computer.user).result()
+        connect_in_session(self)
 
     def _connect(self, ask: Callable[[str, bool], str | None]) -> None:
         with self._lock:
@@ -390,6 +383,19 @@ class Machine:
         self._link.send({"op": op, **more})
 
 
+def connect_in_session(machine: Any) -> None:
+    """Connect if that is necessary; the session of its computer asks what has to be asked."""
+    if machine.connected:
+        return
+    if machine.computer is None:
+        for _ in machine.connecting():
+            pass
+    else:
+        from interpreter.remote.machines import Connect
+
+        machine.computer.session.perform(Connect(machine), machine.computer.user).result()
+
+
 class RemoteRecord:
     """The file record that the keeper has of its workspace, with the methods of FileRecord that undo uses."""
 
@@ -418,7 +424,7 @@ class RemoteLanguage(BaseLanguage):
 
     def __init__(self, computer: Any = None) -> None:
         self._context: SessionContext = computer.context if computer is not None else SessionContext()
-        self._run: tuple[int, Block] | None = None
+        self._run: tuple[Any, Block] | None = None
         self._stopped = self._told = False
 
     @property
@@ -447,8 +453,8 @@ class RemoteLanguage(BaseLanguage):
         yield from machine.connecting()
         if not self.covered_by_undo and not self._told:
             self._told = True
-            yield notice(f"Files on {machine.name} are not covered by undo; its variables are.\n")
-        run, block = self._run = machine.begin(self, code, self._settings())
+            yield {"type": "status", "format": "notice", "content": {"text": self.undo_notice()}}
+        run, block = self._run = self.begin(code)
         if self._stopped or context.cancelled():
             self.stop()
         struck, handled = False, None
@@ -471,13 +477,21 @@ class RemoteLanguage(BaseLanguage):
                 self.stop()
                 block.detach()
                 if machine.connected:
-                    block.ended.wait()
+                    block.ended.wait(LEAVING)
             block.forget_events()
             block.spool.close()
             self._take_place()
             self._run = None
         if struck:
             raise KeyboardInterrupt
+
+    def undo_notice(self) -> str:
+        """What undo does not cover, told once before the first block."""
+        return f"Files on {self.machine.name} are not covered by undo; its variables are."
+
+    def begin(self, code: str) -> tuple[Any, Block]:
+        """Start a block there; its number, and where its events arrive."""
+        return self.machine.begin(self, code, self._settings())
 
     def _settings(self) -> Frame:
         """What the runtimes there have to know: what changed here since they last said where they are."""

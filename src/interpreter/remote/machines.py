@@ -15,6 +15,7 @@ from interpreter.runtimes.base import BaseLanguage
 from interpreter.session import Action
 
 if TYPE_CHECKING:
+    from interpreter.remote.jupyter import JupyterServer
     from interpreter.remote.machine import Machine
 
 __all__ = ["Connect", "languages_for", "machine_at", "machines_of"]
@@ -40,7 +41,7 @@ class Connect(Action):
         self.outcome = "done"
 
 
-def machine_at(address: str, name: str = "", computer: Any = None) -> Machine:
+def machine_at(address: str, name: str = "", computer: Any = None) -> Machine | JupyterServer:
     """The machine with an address; SettingError if it is none. Nothing is contacted yet."""
     keep, ssh = (computer.remote_keep, computer.remote_ssh) if computer is not None else (3600, "ssh")
     if address.startswith("ssh://"):
@@ -49,10 +50,17 @@ def machine_at(address: str, name: str = "", computer: Any = None) -> Machine:
 
         found = SshAddress.parse(address)
         return Machine(name or str(found), Ssh(found, ssh), found.path, keep, computer)
-    raise SettingError(f"{address.partition('?')[0]} is not the address of a machine, such as ssh://user@host/folder.")
+    if address.startswith(("jupyter+http://", "jupyter+https://")):
+        from interpreter.remote.jupyter import JupyterServer
+
+        return JupyterServer(address, name, keep, computer)
+    raise SettingError(
+        f"{address.partition('?')[0]} is not the address of a machine, such as ssh://user@host/folder or "
+        "jupyter+https://host/?token=..."
+    )
 
 
-def machines_of(computer: Any) -> dict[str, Machine]:
+def machines_of(computer: Any) -> dict[str, Machine | JupyterServer]:
     """The machines that the settings `remote` and `remotes` name; the first one is the session's own."""
     named = {OWN: computer.remote} if computer.remote else {}
     for name, address in (computer.remotes or {}).items():
@@ -62,7 +70,9 @@ def machines_of(computer: Any) -> dict[str, Machine]:
     return {name: machine_at(address, name, computer) for name, address in named.items()}
 
 
-def languages_for(machines: dict[str, Machine], here: list[type[BaseLanguage]]) -> list[type[BaseLanguage]]:
+def languages_for(
+    machines: dict[str, Machine | JupyterServer], here: list[type[BaseLanguage]]
+) -> list[type[BaseLanguage]]:
     """The languages of a session: those of its own machine, and those of each named one, such as `python@gpu`."""
     own = machines.get(OWN)
     found = own.languages(here, True) if own is not None else list(here)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 FOLDER = "files"
 OFF = "File undo is off (setting `undo_files`)."
+ELSEWHERE = "File undo is not available on the machine that this session works on."  # its blocks say so once
 OFF_ON_WINDOWS = "File undo needs Linux or macOS."
 _TEMPORARY = "interpreter-undo-"
 _TRIMMED_AT_ONCE = 20  # stores of killed sessions; the others come next time
@@ -61,7 +62,9 @@ class FileStore:
         limits = (owner.undo_max_file_bytes, owner.undo_max_bytes, owner.undo_max_files)
         if (machine := owner.computer.machine) is not None:
             self.root = f"{machine.workspace} on {machine.name}"
-            return machine.record(limits)  # type: ignore[no-any-return]
+            record = machine.record(limits)
+            self.off = "" if record is not None else ELSEWHERE
+            return record  # type: ignore[no-any-return]
         wanted = (str(owner.workspace), owner.journal.path, *limits)
         if self._record is None or wanted != self._opened_for:
             try:

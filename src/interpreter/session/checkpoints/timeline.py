@@ -25,7 +25,7 @@ from interpreter.session.checkpoints.checkpoint import (
     last_request,
     undone_in_words,
 )
-from interpreter.session.checkpoints.file_store import OFF_ON_WINDOWS, FileStore
+from interpreter.session.checkpoints.file_store import ELSEWHERE, OFF_ON_WINDOWS, FileStore
 from interpreter.session.checkpoints.variables import SavedVariables
 from interpreter.sigint import Hold
 
@@ -134,7 +134,9 @@ class Timeline:
         checkpoint.workspace = self.files.root if record is not None else None
         self._owner.journal.write("point", **checkpoint.fields)
         self._running = checkpoint
-        notices = [self.files.off] if self._owner.undo_files and self.files.off not in ("", OFF_ON_WINDOWS) else []
+        notices = (
+            [self.files.off] if self._owner.undo_files and self.files.off not in ("", OFF_ON_WINDOWS, ELSEWHERE) else []
+        )
         if record is not None:
             coverage = record.before(checkpoint.id)
             notices = coverage.sentences

@@ -1,0 +1,380 @@
+"""Kernels of a Jupyter server, a JupyterHub or an Enterprise Gateway, over their REST and WebSocket interface."""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import itertools
+import json
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from importlib.util import find_spec
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+from interpreter.errors import RemoteError, SettingError
+from interpreter.messages import Chunk
+from interpreter.remote.keeper import About
+from interpreter.remote.machine import DESCRIBED, TRY_AGAIN, RemoteLanguage, connect_in_session
+from interpreter.runtimes.base import BaseLanguage
+from interpreter.runtimes.block import Block, Spool, closing_chunk, console, display_chunks, notice, outputs_folder
+from interpreter.runtimes.calls import Request
+from interpreter.runtimes.live import LONGEST_PROMPT
+from interpreter.runtimes.protocol import LONGEST, Frame, free
+from interpreter.runtimes.state import Completions, Variable
+
+ANSWERING = 60.0  # seconds for the server to answer a request; a cluster may take longer to start a kernel
+STARTING = 300.0
+LISTING = 5.0
+QUIET = 5.0  # seconds without a message, after which we look whether the kernel is still there
+NO_CLIENT = "For a Jupyter server, install websockets: pip install 'open-interpreter[jupyter]'"
+NO_UNDO = (
+    "Files on {name} are not covered by undo, and neither are variables: the kernels of a Jupyter server have none."
+)
+LIST = (
+    "[(n, type(v).__name__, repr(v)[:80]) for n, v in list(globals().items()) if n[:1] != '_' and n not in "
+    "('In', 'Out', 'exit', 'quit', 'open', 'get_ipython') and type(v).__name__ not in ('module', 'function', 'type')]"
+)
+Message = dict[str, Any]
+
+
+class JupyterServer:
+    """A server with kernels, as a machine of a session; each language has a kernel there."""
+
+    place: str | None = None
+
+    def __init__(self, address: str, name: str = "", keep: float = 3600, computer: Any = None) -> None:
+        parts = urlsplit(address.removeprefix("jupyter+"))
+        given = parse_qs(parts.query)
+        if parts.scheme not in ("http", "https") or not parts.hostname or given.keys() - {"token", "kernel"}:
+            shown = address.partition("?")[0]
+            raise SettingError(f"{shown} is not an address such as jupyter+https://host/?token=... (and kernel=...).")
+        port = f":{parts.port}" if parts.port else ""
+        self._base = f"{parts.scheme}://{parts.hostname}{port}{parts.path.rstrip('/')}"
+        self._headers = {"Authorization": f"token {given['token'][0]}"} if "token" in given else {}
+        self._kernel = given.get("kernel", [""])[0]
+        self.name, self.keep, self.computer = name or f"{parts.hostname}{port}", keep, computer
+        self.workspace = "~"
+        self.about: About | None = None
+        self.kernels: dict[str, str] = {}  # the kernel of each language, by its name in lower case
+
+    @property
+    def connected(self) -> bool:
+        return self.about is not None
+
+    def connecting(self) -> Iterator[Chunk]:
+        """Find out which kernels there are; a server asks no questions."""
+        if self.about is None:
+            if find_spec("websockets") is None:
+                raise RemoteError(NO_CLIENT)
+            found = self.ask("GET", "/api/kernelspecs")
+            specs = found.get("kernelspecs")
+            specs = specs if isinstance(specs, dict) else {}
+            chosen = [self._kernel] if self._kernel else [found.get("default"), *specs]
+            if self._kernel and self._kernel not in specs:
+                raise RemoteError(f"{self.name} has no kernel {self._kernel}. It has: {', '.join(specs) or 'none'}.")
+            for each in [name for name in chosen if name in specs]:
+                language = specs[each].get("spec", {}).get("language")
+                if isinstance(language, str):
+                    self.kernels.setdefault(language.lower(), each)
+            self.about = About(f"a Jupyter server at {self.name}", "its user", dict(self.kernels))
+        yield from ()
+
+    def connect(self) -> None:
+        connect_in_session(self)
+
+    def ask(self, method: str, path: str, body: Any = None, timeout: float = ANSWERING) -> dict[str, Any]:
+        """Call the server; RemoteError if it can't be reached or refuses."""
+        import httpx
+
+        try:
+            reply = httpx.request(method, self._base + path, json=body, headers=self._headers, timeout=timeout)
+            if reply.status_code in (401, 403):
+                raise RemoteError(f"{self.name} refuses the token. Check the address: jupyter+https://host/?token=...")
+            if reply.status_code >= 400:
+                raise RemoteError(f"{self.name} answered {reply.status_code} to {method} {path}: {reply.text[:300]}")
+            found = reply.json() if reply.content else {}
+        except httpx.HTTPError as error:
+            raise RemoteError(f"Can't reach {self.name}: {error or type(error).__name__}") from error
+        except ValueError as error:
+            raise RemoteError(f"{self.name} is not a Jupyter server: its answer is not JSON.") from error
+        return found if isinstance(found, dict) else {}
+
+    def open(self, kernel: str, session: str) -> Any:
+        """A connection to a kernel; what it said while there was none comes first."""
+        from websockets.exceptions import WebSocketException
+        from websockets.sync.client import connect
+
+        address = f"ws{self._base.removeprefix('http')}/api/kernels/{kernel}/channels?session_id={session}"
+        try:
+            made = connect(address, additional_headers=self._headers, max_size=LONGEST, open_timeout=ANSWERING)
+            return made.__enter__()  # it is left in `terminate`
+        except (OSError, TimeoutError, WebSocketException) as error:
+            raise RemoteError(f"Can't reach the kernel on {self.name}: {error}") from error
+
+    def languages(self, here: list[type[BaseLanguage]], is_own: bool) -> list[type[BaseLanguage]]:
+        """The languages that Open Interpreter knows; those without a kernel there say that they are missing."""
+        end = "" if is_own else f"@{self.name}"
+        made: list[type[BaseLanguage]] = []
+        for language in here:
+            about = {name: getattr(language, name) for name in DESCRIBED.split() if name != "takes_keys"}
+            about |= {"name": language.name + end, "aliases": tuple(each + end for each in language.aliases)}
+            about |= {"machine": self, "there": language.name.lower(), "runs_on": self.name, "covered_by_undo": False}
+            made.append(type(language.__name__, (JupyterLanguage,), about))
+        return made
+
+    def record(self, limits: tuple[int, int, int]) -> None:
+        """There is no file record: the server gives no access to the files of its kernels."""
+
+    def close(self) -> None:
+        """The kernels end with their languages."""
+        self.about = None
+        self.kernels.clear()
+
+
+class Asked(Block):
+    """A request to a kernel, which has ended when the kernel has replied and is idle again."""
+
+    def __init__(self) -> None:
+        super().__init__(0, "", Spool(outputs_folder))
+        self.reply: Message | None = None
+        self.is_idle = False
+
+
+class JupyterLanguage(RemoteLanguage):
+    """A language whose blocks a kernel of a Jupyter server runs."""
+
+    machine: Any
+
+    def __init__(self, computer: Any = None) -> None:
+        super().__init__(computer)
+        self._id = ""  # of the kernel
+        self._session = secrets.token_hex(8)
+        self._socket: Any = None
+        self._waiting: dict[str, Asked] = {}  # by the id of the request
+        self._probe = ""  # the request whose answer comes after everything that was buffered
+        self._lock = threading.Lock()
+        self._request = ""
+        self._numbers = itertools.count(1)
+
+    def undo_notice(self) -> str:
+        return NO_UNDO.format(name=self.machine.name)
+
+    # -- the kernel --------------------------------------------------------------------------------------------------
+
+    def _started(self) -> Any:
+        """The connection to the kernel, which is started if there is none."""
+        if self._socket is None:
+            if not self._id:
+                kernel = self.machine.kernels.get(self.there)
+                if kernel is None:
+                    raise RemoteError(f"{self.machine.name} has no kernel for {self.there}.")
+                started = self.machine.ask("POST", "/api/kernels", {"name": kernel}, STARTING)
+                self._id = str(started.get("id", ""))
+            self._socket = self.machine.open(self._id, self._session)
+            threading.Thread(target=self._read, args=(self._socket,), name=self.name, daemon=True).start()
+        return self._socket
+
+    def _read(self, connection: Any) -> None:
+        """Hand over what the kernel says, and connect again when the connection is lost."""
+        from websockets.exceptions import WebSocketException
+
+        until = time.monotonic() + self.machine.keep
+        tries = iter(itertools.chain(TRY_AGAIN, itertools.repeat(TRY_AGAIN[-1])))
+        while self._socket is connection:
+            try:
+                while True:
+                    try:
+                        data = connection.recv(QUIET)
+                    except TimeoutError:
+                        if self._waiting:  # the server does not say that a kernel was deleted
+                            self.machine.ask("GET", f"/api/kernels/{self._id}")
+                        continue
+                    until = time.monotonic() + self.machine.keep
+                    if hasattr(socket, "TCP_QUICKACK"):  # the server holds small messages back until we confirm the last
+                        connection.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+                    self._take(data)
+            except (OSError, WebSocketException, RemoteError):
+                pass
+            while self._socket is connection:
+                self._tell(f"Lost the connection to {self.machine.name}. Trying to connect again.")
+                try:
+                    state = self.machine.ask("GET", f"/api/kernels/{self._id}").get("execution_state")
+                    connection = self._socket = self.machine.open(self._id, self._session)
+                    self._tell(f"Connected to {self.machine.name} again.")
+                    if state == "idle" and self._waiting:
+                        self._probe, _ = self.request("kernel_info_request", {})
+                    break
+                except RemoteError as error:
+                    if "404" in str(error) or time.monotonic() > until:
+                        self._fail(f"The kernel on {self.machine.name} is gone, and its variables are lost. {error}")
+                        return
+                threading.Event().wait(next(tries))
+
+    def _take(self, data: Any) -> None:
+        """A message of the kernel, for the block that it belongs to."""
+        try:
+            message = json.loads(data)
+            kind, content = message["header"]["msg_type"], message["content"]
+            parent = (message.get("parent_header") or {}).get("msg_id", "")
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return  # no kernel says that
+        if not isinstance(kind, str) or not isinstance(content, dict):
+            return
+        if kind == "status" and content.get("execution_state") in ("dead", "restarting", "autorestarting"):
+            self._fail(f"The kernel on {self.machine.name} died. Its variables are lost.", keep=True)
+            return
+        block = self._waiting.get(parent) if isinstance(parent, str) else None
+        if block is None:
+            return
+        if kind.endswith("_reply"):
+            block.reply = content
+        elif kind != "status":
+            block.nudge({"event": "message", "kind": kind, "content": content})
+        elif content.get("execution_state") == "idle":
+            block.is_idle = True
+        if block.reply is not None and block.is_idle:
+            del self._waiting[parent]
+            block.finished = True
+            block.end({"event": "ran", "reply": block.reply})
+            if parent == self._probe:
+                self._fail("The rest of its output was lost with the connection.", keep=True)
+            elif parent == self._request and self.on_end is not None:
+                self.on_end()
+
+    def _tell(self, words: str) -> None:
+        for block in list(self._waiting.values()):
+            block.nudge({"event": "told", "words": words})
+
+    def _fail(self, words: str, keep: bool = False) -> None:
+        waiting, self._waiting = self._waiting, {}
+        for block in waiting.values():
+            block.end({"event": "lost", "words": words})
+        if not keep:
+            self._id, self._socket = "", None
+
+    def request(self, kind: str, content: Message, channel: str = "shell") -> tuple[str, Asked]:
+        """Send a message to the kernel; its id, and where its answers arrive."""
+        number = f"{self._session}-{next(self._numbers)}"
+        header = {"msg_id": number, "msg_type": kind, "username": "", "session": self._session, "version": "5.3"}
+        header["date"] = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        sent = {"header": header, "parent_header": {}, "metadata": {}, "content": content, "channel": channel}
+        block = Asked()
+        if channel == "shell":
+            self._waiting[number] = block
+        with self._lock:
+            self._started().send(json.dumps({**sent, "buffers": []}))
+        return number, block
+
+    # -- a block -------------------------------------------------------------------------------------------------
+
+    def begin(self, code: str) -> tuple[Any, Block]:
+        self._started()
+        content = {"code": code, "silent": False, "store_history": True, "allow_stdin": True, "stop_on_error": False}
+        self._request, block = self.request("execute_request", content)
+        return self._request, block
+
+    def _chunks(self, run: Any, block: Block, event: Frame) -> Iterator[Chunk]:
+        if event["event"] == "told":
+            yield notice(event["words"] + "\n")
+            return
+        content, kind = event["content"], event["kind"]
+        match kind:
+            case "stream":
+                text, name = str(content.get("text", "")), str(content.get("name", ""))
+                block.spool.write(text)
+                yield console(text, name)
+            case "display_data" | "execute_result":
+                data = content.get("data")
+                if free(dict, 100)(data):
+                    yield from display_chunks(data, self.context.emit_images)
+            case "error":
+                lines = content.get("traceback")
+                shown = "\n".join(map(str, lines)) if isinstance(lines, list) and lines else ""
+                shown = shown or f"{content.get('ename')}: {content.get('evalue')}"
+                yield console(plain(shown) + "\n", "stderr")
+            case "input_request":
+                secret, prompt = bool(content.get("password")), str(content.get("prompt", ""))[-LONGEST_PROMPT:]
+                request = Request("password" if secret else "text", prompt)
+                yield {**request.chunk, "request": request}
+                answer = request.text
+                if not request.is_answered and self.context.on_input is not None:
+                    answer = self.context.on_input(prompt, secret)
+                if answer is not None or not self._stopped:
+                    value = "\x04" if answer is None else answer  # what kernels take for the end of input
+                    self.request("input_reply", {"value": value, "status": "ok"}, "stdin")
+
+    def _ending(self, event: Frame) -> Iterator[Chunk]:
+        if event["event"] == "lost":
+            yield from super()._ending(event)
+            return
+        failed = event["reply"].get("status") != "ok"
+        ended = "interrupted" if failed and self._stopped else "error" if failed else "done"
+        yield closing_chunk(130 if ended == "interrupted" else int(failed), ended)
+
+    def stop(self) -> None:
+        self._stopped = True
+        if self._run is not None and self._id:
+            with contextlib.suppress(RemoteError):
+                self.machine.ask("POST", f"/api/kernels/{self._id}/interrupt")
+
+    def detach(self) -> None:
+        """A kernel runs one block at a time, so none of them can go to the background."""
+
+    def terminate(self) -> None:
+        connection, self._socket = self._socket, None
+        if connection is not None:
+            with contextlib.suppress(OSError):
+                connection.close()
+        if self._id:
+            with contextlib.suppress(RemoteError):
+                self.machine.ask("DELETE", f"/api/kernels/{self._id}")
+            self._id = ""
+
+    # -- between blocks ------------------------------------------------------------------------------------------
+
+    def _query(self, kind: str, content: Message) -> Message:
+        """What the kernel answers; nothing if it is busy or there is none."""
+        if self._socket is None or self._run is not None:
+            return {}
+        _, block = self.request(kind, content)
+        block.ended.wait(LISTING)
+        reply = block.last.get("reply") if block.last is not None else None
+        return reply if isinstance(reply, dict) else {}
+
+    def variables(self) -> list[Variable]:
+        if self.there != "python":
+            return []
+        asked = {"code": "", "silent": True, "store_history": False, "user_expressions": {"listed": LIST}}
+        try:
+            found = ast.literal_eval(
+                self._query("execute_request", asked)["user_expressions"]["listed"]["data"]["text/plain"]
+            )
+            return [Variable(str(name), str(kind), str(shown)) for name, kind, shown in found]
+        except (KeyError, TypeError, ValueError, SyntaxError, RecursionError, MemoryError):
+            return []
+
+    def look(
+        self, name: str, rows: Any = (0, 50), columns: Any = (0, 50), view: Any = None, again: bool = False
+    ) -> Any:
+        return BaseLanguage.look(self, name)
+
+    def stop_looking(self) -> None:
+        """There is no look that takes long."""
+
+    def complete(self, code: str, cursor: int) -> Completions:
+        reply = self._query("complete_request", {"code": code, "cursor_pos": cursor})
+        matches, start = reply.get("matches"), reply.get("cursor_start")
+        if not isinstance(matches, list) or not isinstance(start, int):
+            return Completions(cursor)
+        return Completions(max(0, min(start, cursor)), [(str(each), "") for each in matches[:1000]])
+
+
+def plain(text: str) -> str:
+    """A traceback without the colours that kernels put into it."""
+    import re
+
+    return re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text)
