@@ -7,7 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bench.subject import ProbeFailure, Subject, once, probe
+from bench.subject import OURS, ProbeFailure, Subject, once, probe
 from bench.table import Measurement
 
 LANGUAGES = {"python": "Python", "shell": "shell", "javascript": "JavaScript"}
@@ -62,6 +62,16 @@ def sandbox(subject: Subject) -> dict[str, Any]:
 
 
 @once
+def remote(subject: Subject) -> dict[str, Any]:
+    if subject.is_original:
+        raise ProbeFailure("has none")
+    measured = probe(subject.python, "over_ssh")
+    if "failure" in measured:
+        raise ProbeFailure(str(measured["failure"]))
+    return measured
+
+
+@once
 def preview(subject: Subject) -> dict[str, Any]:
     if subject.is_original:
         raise ProbeFailure("has none")
@@ -106,6 +116,12 @@ MEASUREMENTS = [
             budget=BUDGETS[language],
         )
         for language, label in LANGUAGES.items()
+    ),
+    Measurement(
+        "warm Python block over ssh on loopback, beside the same here",
+        "s",
+        lambda it: remote(it)["there"],
+        lambda: blocks(OURS, "python")["warm"],
     ),
     Measurement("what the session kernel adds to a block", "s", lambda it: kernel(it)["added"], budget=0.0003),
     Measurement("warm Python block without a snapshot", "s", lambda it: snapshots(it)["without"], budget=0.002),

@@ -18,9 +18,10 @@ for pair in $pairs; do
     program="${pair%%:*}"
     command -v "$program" >/dev/null 2>&1 || [ -e "$program" ] || missing="$missing ${pair##*:}"
 done
-# Where systemd is, the package of a mail server would start it: there it is installed by hand or not at all.
+# Where systemd is, the package of a mail or ssh server would start it: there it is installed by hand or not at all.
 if [ ! -d /run/systemd/system ]; then
     [ -x /usr/sbin/dovecot ] || missing="$missing dovecot-imapd"
+    [ -x /usr/sbin/sshd ] || missing="$missing openssh-server"
 fi
 [ -n "$missing" ] || exit 0
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import secrets
 import shutil
-import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from ports import free_ports
+from waiting import until
 
 SSHD = shutil.which("sshd") or "/usr/sbin/sshd"
 CONFIG = """
@@ -76,15 +76,9 @@ def sshd(
     log = (folder / "log").open("wb")
     process = subprocess.Popen([*(within or []), SSHD, "-D", "-e", "-f", str(folder / "config")], stderr=log)
     try:
-        for _ in range(200):
-            with socket.socket() as probe:
-                if probe.connect_ex((address, port)) == 0:
-                    break
-            try:
-                process.wait(0.05)
-                raise AssertionError((folder / "log").read_text())
-            except subprocess.TimeoutExpired:
-                pass
+        scan = ["ssh-keyscan", "-T", "1", "-p", str(port), address]
+        until(lambda: process.poll() is not None or subprocess.run(scan, capture_output=True).stdout, "the server")
+        assert process.poll() is None, (folder / "log").read_text()
         yield server
     finally:
         process.kill()

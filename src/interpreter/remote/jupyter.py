@@ -194,7 +194,9 @@ class JupyterLanguage(RemoteLanguage):
                             self.machine.ask("GET", f"/api/kernels/{self._id}")
                         continue
                     until = time.monotonic() + self.machine.keep
-                    if hasattr(socket, "TCP_QUICKACK"):  # the server holds small messages back until we confirm the last
+                    if hasattr(
+                        socket, "TCP_QUICKACK"
+                    ):  # the server holds small messages back until we confirm the last
                         connection.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
                     self._take(data)
             except (OSError, WebSocketException, RemoteError):
