@@ -9,8 +9,10 @@ import socket
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
+from interpreter.errors import RemoteError
 from interpreter.remote.keeper import GONE
 from interpreter.remote.machine import Machine
 
@@ -28,8 +30,6 @@ class Local:
         self.is_down = False
 
     def connect(self, ask: Callable[[str, bool], str | None]) -> None:
-        from interpreter.errors import RemoteError
-
         if self.is_down:
             raise RemoteError("The cable is out.")
 
@@ -43,7 +43,8 @@ class Local:
             self.processes.append(self.process)
         if not ours.recv(1, socket.MSG_PEEK):
             ours.close()
-            assert self.process.wait() == GONE
+            if self.process.wait() != GONE:
+                raise RemoteError("It was cut before it was connected.")
             return None
         return ours
 
@@ -54,18 +55,12 @@ class Local:
 
     def keeper_pid(self) -> int:
         """The process that keeps the runtimes."""
-        wanted = f"INTERPRETER_KEEPER={self.folder / self.names[-1]}".encode()
+        wanted = self.names[-1].encode()
         for place in Path("/proc").glob("[0-9]*"):
-            try:
-                if (
-                    wanted in (place / "cmdline").read_bytes().split(b"\0")
-                    or self.names[-1].encode() in (place / "cmdline").read_bytes()
-                ):
-                    status = (place / "status").read_text()
-                    if "PPid:\t1\n" in status:
-                        return int(place.name)
-            except OSError:
-                continue
+            with suppress(OSError):
+                is_it = wanted in (place / "cmdline").read_bytes()
+                if is_it and "PPid:\t1\n" in (place / "status").read_text():
+                    return int(place.name)
         raise AssertionError("there is no keeper")
 
     def kill_keeper(self) -> None:

@@ -167,3 +167,27 @@ def test_a_wrong_address_in_the_settings_says_what_is_wrong(remotes: dict[str, A
     interpreter.computer.remotes = remotes
     with pytest.raises(SettingError, match="ssh://user@host/folder"):
         _ = interpreter.computer.languages
+
+
+def test_a_named_machine_is_not_contacted_before_its_first_block() -> None:
+    interpreter = OpenInterpreter()
+    interpreter.computer.remotes = {"gpu": "ssh://nowhere.invalid/"}
+    described = interpreter.computer.runtimes.describe_languages()
+    assert "python@gpu, shell@gpu" in described
+    assert "ruby@gpu" not in described
+    shown = output(interpreter, "1", "python@gpu")
+    assert "Can't connect to nowhere.invalid" in shown
+    interpreter.computer.terminate()
+    interpreter.timeline.reset()
+
+
+def test_files_of_a_keeper_that_is_gone_are_not_claimed_to_be_undone(
+    interpreter: OpenInterpreter, server: Sshd, there: Path
+) -> None:
+    output(interpreter, "open('a.txt', 'w').write('1')")
+    interpreter.computer.machine.close()
+    output(interpreter, "x = 1")
+    plan = interpreter.timeline.plan(interpreter.timeline.back(2, blocks=True))
+    assert any("stay as they are: the workspace was" in note for note in plan.notes)
+    interpreter.undo(2, blocks=True)
+    assert (there / "a.txt").exists()

@@ -57,7 +57,7 @@ class JupyterServer:
         self._headers = {"Authorization": f"token {given['token'][0]}"} if "token" in given else {}
         self._kernel = given.get("kernel", [""])[0]
         self.name, self.keep, self.computer = name or f"{parts.hostname}{port}", keep, computer
-        self.workspace = "~"
+        self.workspace, self.label = "~", f"the folder of the kernels on {self.name}"
         self.about: About | None = None
         self.kernels: dict[str, str] = {}  # the kernel of each language, by its name in lower case
 
@@ -122,7 +122,8 @@ class JupyterServer:
         for language in here:
             about = {name: getattr(language, name) for name in DESCRIBED.split() if name != "takes_keys"}
             about |= {"name": language.name + end, "aliases": tuple(each + end for each in language.aliases)}
-            about |= {"machine": self, "there": language.name.lower(), "runs_on": self.name, "covered_by_undo": False}
+            about |= {"machine": self, "there": language.name.lower(), "runs_on": self.name}
+            about |= {"is_own": is_own, "covered_by_undo": False}
             made.append(type(language.__name__, (JupyterLanguage,), about))
         return made
 

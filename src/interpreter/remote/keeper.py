@@ -314,7 +314,6 @@ class Keeper:
 
 def keep(listener: socket.socket, folder: Path, workspace: str, seconds: float) -> None:
     """Be the keeper, until it is over."""
-    os.environ["INTERPRETER_KEEPER"] = str(folder)
     keeper = Keeper(folder, workspace, seconds)
     keeper.wait_for_client()
     threading.Thread(target=keeper.accept, args=(listener,), name="clients", daemon=True).start()

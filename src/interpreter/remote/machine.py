@@ -45,6 +45,7 @@ DESCRIBED = (
 )
 """What is the same for a language wherever it runs."""
 TRY_AGAIN = (0.5, 1, 2, 4, 8)  # seconds between attempts to connect again; the last one repeats
+USUAL = ("python", "shell")  # what a machine has, as far as is known before the first block there
 LEAVING = 10.0  # seconds that a consumer who leaves waits for the end of its block
 ERRORS: dict[str, type[Exception]] = {
     each.__name__: each for each in (BusyError, NotRestorableError, UndoError, UsageError)
@@ -113,6 +114,7 @@ class Machine:
         self._transport, self._identity = transport, secrets.token_hex(8)
         self._link = Link(self._received)
         self._begun = self._closed = False
+        self._must_ask = False  # it can't be connected again without an answer
         self._lost = ""  # why what ran there is gone, if it is
         self._lock = threading.RLock()
         self._connected, self._wake = threading.Event(), threading.Event()
@@ -182,7 +184,8 @@ class Machine:
                 self._forget()
                 connection = self._transport.open("start", self._identity, self.keep)
                 assert connection is not None
-            self._begun, self._closed, self._lost = True, False, ""
+            self._begun, self._closed, self._must_ask, self._lost = True, False, False, ""
+            self._wake.clear()
             greeted = threading.Event()
             args = (connection, self._link, greeted)
             threading.Thread(target=self._serve, args=args, name=self.name, daemon=True).start()
@@ -225,17 +228,19 @@ class Machine:
                 self._connect(self._ask_in_block)
                 self._tell(f"Connected to {self.name} again.")
                 return
-            except InterpreterError as error:
+            except (InterpreterError, OSError) as error:
                 reason = str(error)
+            if self._must_ask:  # the next block asks; trying on would look like an attack
+                return
             if time.monotonic() > until:
                 self._fail(f"There was no connection to {self.name} for {self.keep:.0f} seconds. {reason}")
                 return
             self._wake.wait(seconds)
 
     def _ask_in_block(self, prompt: str, secret: bool) -> str | None:
-        with self._lock:
-            block = next((block for block, _ in self._runs.values() if block.attached), None)
+        block = next((block for block, _ in list(self._runs.values()) if block.attached), None)
         if block is None:
+            self._must_ask = True
             return None
         request, answered = Request("password" if secret else "text", prompt), queue.SimpleQueue[None]()
         block.nudge({"event": "asks", "request": request, "answered": answered})
@@ -333,6 +338,11 @@ class Machine:
 
         threading.Thread(target=answer, name=f"{self.name} calls {call.path}", daemon=True).start()
 
+    @property
+    def label(self) -> str:
+        """Its workspace, as long as one keeper has the copies of its files."""
+        return f"{self.workspace} on {self.name} ({self._identity[:4]})"
+
     def record(self, limits: tuple[int, int, int]) -> RemoteRecord:
         """The file record of its workspace."""
         return RemoteRecord(self, limits)
@@ -345,7 +355,8 @@ class Machine:
             base = RemoteLanguage if language.restore is BaseLanguage.restore else RestorableLanguage
             about = {name: getattr(language, name) for name in DESCRIBED.split()}
             about |= {"name": language.name + end, "aliases": tuple(each + end for each in language.aliases)}
-            about |= {"machine": self, "there": language.name, "runs_on": self.name, "covered_by_undo": is_own}
+            about |= {"machine": self, "there": language.name, "runs_on": self.name}
+            about |= {"is_own": is_own, "covered_by_undo": is_own}
             made.append(type(language.__name__, (base,), about))
         return made
 
@@ -373,8 +384,7 @@ class Machine:
         """Start a block there."""
         number = next(self._numbers)
         block = Block(number, code, Spool(outputs_folder))
-        with self._lock:
-            self._runs[number] = block, language
+        self._runs[number] = block, language
         frame = {"op": "run", "run": number, "language": language.there, "code": code, "context": settings}
         self._link.send(frame)
         return number, block
@@ -415,11 +425,13 @@ class RemoteRecord:
 
 
 class RemoteLanguage(BaseLanguage):
-    """A language of another machine; `languages_of` makes a class for each."""
+    """A language of another machine; `Machine.languages` makes a class for each."""
 
     machine: Machine
     there = ""
     """What it is called there."""
+    is_own = True
+    """Whether the whole session works on that machine, and not only some of its blocks."""
     handles_interrupts = True
 
     def __init__(self, computer: Any = None) -> None:
@@ -433,6 +445,8 @@ class RemoteLanguage(BaseLanguage):
 
     def version(self) -> str | None:
         if self.machine.about is None:
+            if not self.is_own:  # nothing is contacted before the first block there
+                return "" if self.there.lower() in USUAL else None
             self.machine.connect()
         return self.machine.about.languages.get(self.there) if self.machine.about is not None else None
 

@@ -132,6 +132,10 @@ class Ssh:
 
     def connect(self, ask: Ask) -> None:
         """Make the connection if there is none; RemoteError if that is not possible."""
+        if not hasattr(socket, "AF_UNIX"):
+            raise RemoteError(
+                "Sessions over ssh need Linux or macOS here. On Windows, run Open Interpreter inside WSL."
+            )
         with self._lock:
             if not self._folder.name.startswith(PREFIX):
                 self._folder = Path(tempfile.mkdtemp(prefix=PREFIX))

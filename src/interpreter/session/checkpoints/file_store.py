@@ -61,7 +61,7 @@ class FileStore:
             self._pid, self._record, self.root, self._finalizer, self._preparing = os.getpid(), None, None, None, None
         limits = (owner.undo_max_file_bytes, owner.undo_max_bytes, owner.undo_max_files)
         if (machine := owner.computer.machine) is not None:
-            self.root = f"{machine.workspace} on {machine.name}"
+            self.root = machine.label
             record = machine.record(limits)
             self.off = "" if record is not None else ELSEWHERE
             return record  # type: ignore[no-any-return]
