@@ -173,7 +173,7 @@ def test_a_named_machine_is_not_contacted_before_its_first_block() -> None:
     interpreter = OpenInterpreter()
     interpreter.computer.remotes = {"gpu": "ssh://nowhere.invalid/"}
     described = interpreter.computer.runtimes.describe_languages()
-    assert "python@gpu, shell@gpu" in described
+    assert "python@gpu, shell@gpu, javascript@gpu" in described
     assert "ruby@gpu" not in described
     shown = output(interpreter, "1", "python@gpu")
     assert "Can't connect to nowhere.invalid" in shown

@@ -233,9 +233,9 @@ def difference() -> str:
 
 
 def status_line() -> str:
-    context = SimpleNamespace(cwd=HOSTILE)
+    context, machine = SimpleNamespace(cwd=HOSTILE, elsewhere=True), SimpleNamespace(name=HOSTILE)
     settings = {"mode": None, "auto_run": False, "sandbox": HOSTILE, "safe_mode": "off", "offline": False}
-    llm, computer = SimpleNamespace(model=HOSTILE), SimpleNamespace(context=context)
+    llm, computer = SimpleNamespace(model=HOSTILE), SimpleNamespace(context=context, machine=machine)
     return "".join(status_facts(SimpleNamespace(**settings, messages=[], llm=llm, computer=computer)))  # type: ignore[arg-type]
 
 
@@ -245,7 +245,9 @@ def completions(folder: Path) -> str:
 
     (folder / HOSTILE.replace("/", "")).write_text("")
     found = SimpleNamespace(matches=[(HOSTILE, HOSTILE)], start=0)
-    computer = SimpleNamespace(context=SimpleNamespace(cwd=str(folder)), complete=lambda *_: found, languages=[])
+    computer = SimpleNamespace(
+        context=SimpleNamespace(folder_here=str(folder)), complete=lambda *_: found, languages=[]
+    )
     offered = Suggestions(SimpleNamespace(computer=computer))  # type: ignore[arg-type]
     typed = ["./", ">>> a", "!a"]
     shown = [each for text in typed for each in offered.get_completions(Document(text), CompleteEvent())]

@@ -69,6 +69,9 @@ def run_file(interpreter: OpenInterpreter, path: str) -> Generator[Event, None, 
 def change_folder(interpreter: OpenInterpreter, folder: str) -> Generator[Event, None, str]:
     """Make all runtimes continue in another folder and return its path."""
     shared = interpreter.computer.context
+    if shared.elsewhere:
+        name = interpreter.computer.machine.name
+        raise UsageError(f"This session works on {name}. To change the folder there: !cd FOLDER")
     path = os.path.normpath(os.path.join(shared.cwd, os.path.expanduser(folder)))
     if not os.path.isdir(path):
         raise UsageError(f"There is no folder {path}.")

@@ -24,7 +24,7 @@ import sys
 import threading
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -40,10 +40,8 @@ from interpreter.workspace import FileRecord, Limits
 SOCKET = "socket"
 GONE = 3  # the exit code of `resume` if there is no keeper
 MOST_AHEAD = 4 * 1024 * 1024  # characters that may be on their way to a client before the program has to wait
-SETTINGS = (
-    *("cwd", "timeout", "max_output", "python", "shell", "shell_rc", "sql", "active_lines", "table_rows", "snapshots"),
-    *("colors", "emit_images"),
-)
+STAYS = "exported on_input cancelled keyboard size tools skills action ask containment elsewhere".split()
+SETTINGS = tuple(each.name for each in fields(SessionContext) if each.name not in STAYS)
 """What a client decides about the runtimes, by the names of SessionContext."""
 OFFERED: dict[str, tuple[type, frozenset[str]]] = {
     "language": (

@@ -45,7 +45,6 @@ DESCRIBED = (
 )
 """What is the same for a language wherever it runs."""
 TRY_AGAIN = (0.5, 1, 2, 4, 8)  # seconds between attempts to connect again; the last one repeats
-USUAL = ("python", "shell")  # what a machine has, as far as is known before the first block there
 LEAVING = 10.0  # seconds that a consumer who leaves waits for the end of its block
 ERRORS: dict[str, type[Exception]] = {
     each.__name__: each for each in (BusyError, NotRestorableError, UndoError, UsageError)
@@ -446,7 +445,7 @@ class RemoteLanguage(BaseLanguage):
     def version(self) -> str | None:
         if self.machine.about is None:
             if not self.is_own:  # nothing is contacted before the first block there
-                return "" if self.there.lower() in USUAL else None
+                return "" if self.is_common else None
             self.machine.connect()
         return self.machine.about.languages.get(self.there) if self.machine.about is not None else None
 
