@@ -25,7 +25,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("export",),
     ("app",),
     ("frontends.interrupts", "frontends.exit_codes"),
-    ("frontends.terminal", "frontends.headless", "frontends.notebook"),  # which do not know each other
+    ("frontends.terminal", "frontends.headless", "frontends.notebook", "frontends.server"),  # which do not know each other
     ("frontends",),
     ("__main__", "old_paths"),
     ("core", "terminal_interface"),

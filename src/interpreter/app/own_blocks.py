@@ -14,6 +14,7 @@ from interpreter.session import Block, Do, Event, Ids, Publisher
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
+    from interpreter.session import Actor
 
 
 class OwnBlock(Block):
@@ -32,18 +33,18 @@ class OwnBlock(Block):
 
 
 def run_own_block(
-    interpreter: OpenInterpreter, language: str, code: str, shared: bool | None = None
+    interpreter: OpenInterpreter, language: str, code: str, shared: bool | None = None, actor: Actor | None = None
 ) -> Generator[Event, None, str]:
     """Run the user's code without asking; `shared` shows it to the model, None does as `share_commands` says.
 
-    Returns how it ended: done, error, interrupted, ...
+    `actor` is a client that runs it for the user. Returns how it ended: done, error, interrupted, ...
     """
     shared = interpreter.share_commands if shared is None else shared
     session, block = interpreter.session, OwnBlock(interpreter, language, code, shared)
     fold = Fold(lambda: interpreter.messages, interpreter.max_output) if shared else None
-    publisher = Publisher(session.log, Ids(actor=interpreter.user.id), fold)
+    publisher = Publisher(session.log, Ids(actor=(actor or interpreter.user).id), fold)
     try:
-        yield from session.perform(block, interpreter.user, publisher=publisher)
+        yield from session.perform(block, actor or interpreter.user, publisher=publisher)
         yield from publisher.close()
     finally:
         if fold is not None:

@@ -34,10 +34,11 @@ LOOPING = "Loop mode"
 SHOWING = "Terminal"
 KEEPING = "Conversations"
 COMPUTER = "The computer API"
+SERVING = "Server"
 IGNORED = "Ignored (accepted so that old scripts still run)"
 
 # In the order of the docs and of `--help`.
-SECTIONS = (ASKING, APPROVAL, RUNNING, PROMPTS, LOOPING, SHOWING, KEEPING, COMPUTER, IGNORED)
+SECTIONS = (ASKING, APPROVAL, RUNNING, PROMPTS, LOOPING, SHOWING, KEEPING, COMPUTER, SERVING, IGNORED)
 
 _NOTHING_SENT = "nothing is sent anywhere except to the model you chose"
 
@@ -373,6 +374,53 @@ class InterpreterSettings(SettingsGroup):
     contribute_conversation: bool = setting(
         "Conversations are never sent anywhere.",
         IGNORED, default=False, flag="--contribute_conversation", inert=_NOTHING_SENT,
+    )
+
+    server_host: str = setting(
+        "The address that `--serve` listens on. Anything but this machine's own address needs TLS, see docs/server.md.",
+        SERVING, default="127.0.0.1", flag="--host", env="INTERPRETER_HOST",
+    )
+    server_port: int = setting(
+        "The port that `--serve` listens on; 0 picks a free one.",
+        SERVING, default=8000, minimum=0, flag="--port", env="INTERPRETER_PORT",
+    )
+    server_names: list[str] = setting(
+        "Other names under which clients reach the server, such as `interpreter.example.com`. Requests with any other "
+        "Host header are refused.",
+        SERVING, default=Default(list, "none"), flag="--server_names",
+    )
+    server_cert: PathSetting[str | None] = setting(
+        "The file with the TLS certificate of the server.", SERVING, default=None, flag="--server_cert",
+    )
+    server_key: PathSetting[str | None] = setting(
+        "The file with the private key of that certificate.", SERVING, default=None, flag="--server_key",
+    )
+    server_without_tls: bool = setting(
+        "Listen beyond this machine without TLS, for example behind a proxy that has it.",
+        SERVING, default=False, flag="--server_without_tls",
+    )
+    server_rate: int = setting(
+        "How many requests a user of the server can make per minute.", SERVING, default=1200, minimum=1,
+    )
+    server_max_body: int = setting(
+        "How many bytes a request to the server can have, except for uploads.",
+        SERVING, default=10_000_000, minimum=1000,
+    )
+    server_max_upload: int = setting(
+        "How many bytes a file can have that is uploaded to the server.",
+        SERVING, default=1_000_000_000, minimum=1000,
+    )
+    server_max_sessions: int = setting(
+        "How many sessions can be live on the server at once.", SERVING, default=200, minimum=1,
+    )
+    server_free_memory: int = setting(
+        "How many megabytes of memory must stay free when the server starts a session.",
+        SERVING, default=300, minimum=0,
+    )
+    server_idle_minutes: float = setting(
+        "After how many idle minutes the server ends the runtimes of a session. Its variables are saved, and the next "
+        "use brings them back.",
+        SERVING, default=30, minimum=0.01,
     )
 
 

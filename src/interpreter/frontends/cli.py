@@ -67,12 +67,15 @@ def _run(arguments: list[str]) -> int:
             return run_command(parsed)
     for notice in parsed.notices:
         print(notice, file=sys.stderr)
-    if "server" in parsed.actions:
-        return 1
+    if "server_token" in parsed.actions:
+        from interpreter.frontends.start import make_server_token
+
+        return make_server_token(parsed.actions["server_token"])
     signal.signal(signal.SIGTERM, _leave)
     if sys.platform != "win32":
         signal.signal(signal.SIGHUP, _leave)
-    if parsed.message is None and "stdin" not in parsed.actions and not parsed.settings.get("plain_text_display"):
+    is_chat = not {"stdin", "serve", "server"} & parsed.actions.keys() and not parsed.settings.get("plain_text_display")
+    if parsed.message is None and is_chat:
         from interpreter.frontends.terminal.tty import hide_early_keys
 
         hide_early_keys()  # the next line takes most of the start

@@ -54,7 +54,11 @@ COMMANDS = (
     Command("conversations", "Pick an earlier conversation and continue it."),
     Command("resume", "Continue the conversation whose id starts with ID. Without ID, pick one.", value="[ID]"),
     Command("continue", "Continue the last conversation in this folder."),
-    Command("server", "Serve over HTTP and WebSocket.", later="the server is not available yet"),
+    Command("serve", "Serve sessions over HTTP and WebSocket. See docs/server.md."),
+    Command("server", "The same as --serve, as it was called in 0.4.3."),
+    Command(
+        "server_token", "Make a token for a user of the server and print it. NAME:viewer can only read.", value="NAME"
+    ),
     Command("stdin", "Read one message from standard input, answer in plain text, and exit.", "-s"),
     Command("json", "Print one JSON event per line instead of text. See docs/headless.md."),
     Command("output_schema", "Make the final answer JSON that matches this JSON Schema.", value="FILE"),

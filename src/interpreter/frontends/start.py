@@ -48,6 +48,8 @@ _LOCAL_VISION = "--vision has no effect with --local: images are not described f
 
 def start(parsed: Parsed) -> int:
     """Run what the command line asks for and return the exit code."""
+    if {"serve", "server"} & parsed.actions.keys():
+        return _serve(parsed)
     schema_file = parsed.actions.get("output_schema")
     if "json" in parsed.actions:
         return _start_events(parsed, schema_file)
@@ -95,6 +97,35 @@ def start(parsed: Parsed) -> int:
         return 0
     finally:
         end(interpreter)
+
+
+def _serve(parsed: Parsed) -> int:
+    """`--serve`: sessions over HTTP, until the user stops it."""
+    check_server_extra()
+    from interpreter.frontends.server import serve
+
+    interpreter, _ = configured(parsed)
+    terminal = Terminal(plain=True, tty=Tty(stdout=sys.stderr))
+    if not (models.is_model_named(interpreter) or _find_model(terminal, interpreter)):
+        raise UsageError("There is no model yet. Name one with --model, or pick one with `interpreter --setup`.")
+    return serve(interpreter)
+
+
+def make_server_token(user: str) -> int:
+    """`--server_token`: make a token and print it."""
+    check_server_extra()
+    from interpreter.config.homes import our_folder
+    from interpreter.frontends.server.gate import Users
+
+    print(Users(our_folder("data") / "server").add(user))
+    return 0
+
+
+def check_server_extra() -> None:
+    from importlib.util import find_spec
+
+    if any(find_spec(name) is None for name in ("starlette", "uvicorn", "websockets")):
+        raise InterpreterError('The server needs extra packages: pip install "open-interpreter[server]"')
 
 
 def _start_events(parsed: Parsed, schema_file: str | None) -> int:

@@ -8,11 +8,11 @@ comes in between, the rest of the text is a new event that `continues` the first
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from bisect import bisect_left
 from collections.abc import Callable, Generator, Iterable, Iterator
-from itertools import groupby
 from typing import Any, Literal, NamedTuple, Protocol
 
 from interpreter.messages import UNFLAGGED, Chunk, Fold, Framer, Message
@@ -166,6 +166,21 @@ class LogEntry:
         return Event(self.number, offset, self.kind, data, self.ids, self.time)
 
 
+def events_after(
+    entries: Iterable[LogEntry], after: int, offset: int | None = None, most: int | None = None
+) -> list[Event]:
+    """What a reader at this place has not had yet, about `most` events of it."""
+    found: list[Event] = []
+    for entry in entries:
+        if entry.number > after:
+            found += entry.events()
+        elif entry.number == after and offset is not None:
+            found += entry.events(offset)
+        if most is not None and len(found) >= most:
+            break
+    return found
+
+
 class EventLog:
     """All events of a session in one total order.
 
@@ -234,19 +249,15 @@ class EventLog:
 
     # -- reading -------------------------------------------------------------------------------------------------
 
-    def read(self, after: int = 0, offset: int | None = None) -> list[Event]:
-        """The events after event `after`; with an `offset`, first the rest of its own text."""
+    def read(self, after: int = 0, offset: int | None = None, most: int | None = None) -> list[Event]:
+        """The events after event `after`; with an `offset`, first the rest of its own text. About `most` at once."""
         with self.writing:
             start = bisect_left(self._entries, after, key=lambda entry: entry.number)
             first = self._entries[0].number if self._entries else self._next
             older = self.history() if after + 1 < first else ()
-            found: list[Event] = []
-            for entry in [*(each for each in older if after <= each.number < first), *self._entries[start:]]:
-                if entry.number > after:
-                    found += entry.events()
-                elif offset is not None:
-                    found += entry.events(offset)
-            return found
+            recent = itertools.islice(self._entries, start, None)
+            before = (each for each in older if after <= each.number < first)
+            return events_after(itertools.chain(before, recent), after, offset, most)
 
     def follow(self, after: int = 0, offset: int | None = None) -> Generator[Event]:
         """The same, then what comes, until the log is closed."""
@@ -350,10 +361,11 @@ class Publisher:
 _KEY_BEGINS, _KEY_ENDS = "-----BEGIN ", "-----END "  # a secret of several lines; all others stand in one
 
 
-def redacted(events: Iterable[Event], clean: Callable[[str], str]) -> Generator[Event]:
+def redacted(events: Iterable[Event], clean: Callable[[str], str], rest: bool = True) -> Generator[Event]:
     """The same events without secrets, for readers on other machines; `clean` takes them out of a text.
 
-    A secret may come in pieces, so what code prints is held back until its line is whole.
+    A secret may come in pieces, so what code prints is held back until its line is whole. At the end, `rest` gives out
+    what was held back; without it, a reader gets that when it reads on from where it is.
     """
     waiting: list[Event] = []  # pieces of one line
     stream: tuple[int, str | None] = 0, None  # that they belong to
@@ -366,7 +378,7 @@ def redacted(events: Iterable[Event], clean: Callable[[str], str]) -> Generator[
             yield _cleaned(waiting, clean)
             waiting = []
         if event.kind == "status":
-            yield event._replace(data=_without_secrets(event.data, clean))
+            yield event._replace(data=without_secrets(event.data, clean))
         elif event.kind not in TEXTS or not printed:
             yield event
         else:
@@ -376,7 +388,7 @@ def redacted(events: Iterable[Event], clean: Callable[[str], str]) -> Generator[
             if text[-1:] in ("\n", "\r") and text.count(_KEY_BEGINS) <= text.count(_KEY_ENDS):
                 yield _cleaned(waiting, clean)
                 waiting = []
-    if waiting:
+    if waiting and rest:
         yield _cleaned(waiting, clean)
 
 
@@ -386,12 +398,13 @@ def _cleaned(pieces: list[Event], clean: Callable[[str], str]) -> Event:
     return first._replace(data={**first.data, "content": text}, end=end)
 
 
-def _without_secrets(value: Any, clean: Callable[[str], str]) -> Any:
+def without_secrets(value: Any, clean: Callable[[str], str]) -> Any:
+    """The same data, with every text in it cleaned."""
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, dict):
-        return {key: _without_secrets(each, clean) for key, each in value.items()}
-    return [_without_secrets(each, clean) for each in value] if isinstance(value, list) else value
+        return {key: without_secrets(each, clean) for key, each in value.items()}
+    return [without_secrets(each, clean) for each in value] if isinstance(value, list) else value
 
 
 def _size(data: Any) -> int:
@@ -407,7 +420,7 @@ def _joined(pieces: list[Chunk]) -> Iterator[Chunk]:
         is_text = isinstance(piece.get("content"), str) and piece["type"] in TEXTS
         return {**piece, "content": ""} if is_text else object()
 
-    for _, group in groupby(pieces, kind):
+    for _, group in itertools.groupby(pieces, kind):
         same = list(group)
         yield {**same[0], "content": "".join([piece["content"] for piece in same])} if len(same) > 1 else same[0]
 

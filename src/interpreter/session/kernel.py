@@ -167,6 +167,10 @@ class Session:
         events = self.log.follow(after, offset)
         return redacted(events, self.clean) if redact else events
 
+    def read(self, after: int = 0, offset: int | None = None, most: int | None = None) -> list[Event]:
+        """What a reader on another machine has not had yet, about `most` events of it, without waiting for more."""
+        return list(redacted(self.log.read(after, offset, most), self.clean, rest=self.log.closed))
+
     def answer(self, question_id: str, answer: Answer | str, text: str | None = None, by: str = "user") -> bool:
         """Answer a question, from any thread; False if it was answered before, or withdrawn."""
         question = self.questions.find(question_id, closed=True)

@@ -150,6 +150,12 @@ class Recorder:
         self.sync()
         return SavedSession.open(self._writer.folder) if self._writer else None
 
+    def begin(self) -> str:
+        """Begin the journal now and not with the first message; its id."""
+        with self._lock, writing(self.root):
+            self._writer = self._writer or self._begin()
+            return self._writer.folder.name
+
     # -- a turn --------------------------------------------------------------------------------------------------
 
     def begin_turn(self, fold: Fold, ids: Ids = NO_IDS) -> None:
@@ -172,6 +178,8 @@ class Recorder:
                 self._note = None
             writer = self._writer or self._begin()
             self._writer, self._broken = writer, False
+            if not writer.facts.title and self._owner.messages:  # it began before the first message
+                writer.write("renamed", title=title_of(self._owner.messages))
             writer.fold = fold
             self.announce(ids, fold.made)
             if self._resumed:
@@ -356,7 +364,8 @@ class Recorder:
     def _begin(self) -> JournalWriter:
         folder = new_folder(self.root)
         writer = self._new_writer(JournalFile(folder), folder, Facts())
-        self._facts.title = self._facts.title or title_of(self._owner.messages)
+        said = self._owner.messages
+        self._facts.title = self._facts.title or (title_of(said) if said else "")
         facts = {"id": folder.name, "title": self._facts.title, "folder": self._folder, "model": self._owner.llm.model}
         if self._facts.imported_from:
             facts["imported_from"] = self._facts.imported_from

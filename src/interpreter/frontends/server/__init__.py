@@ -1,0 +1,139 @@
+"""The server: sessions over HTTP and WebSocket, behind one gate. `serve` is what `interpreter --serve` starts."""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import os
+import socket
+import sys
+import threading
+import traceback
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import uvicorn
+from starlette.routing import Router as StarletteRouter
+
+from interpreter.errors import UsageError
+from interpreter.frontends.server.gate import LOCAL, Audit, Gate, Limits, Users
+from interpreter.frontends.server.routes import ROUTES, Router, Server
+from interpreter.frontends.server.sessions import Hub
+
+if TYPE_CHECKING:
+    from interpreter.api import OpenInterpreter
+
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+KEY_VARIABLE = "INTERPRETER_API_KEY"
+
+
+class Application:
+    """A hub of sessions with its gate, ready to be served."""
+
+    def __init__(self, template: OpenInterpreter, folder: Path | None = None, token: str | None = None) -> None:
+        self.settings = template
+        self.hub = Hub(template, folder)
+        self.hub.failed = _print_failure
+        self.users = Users(self.hub.folder, token or os.environ.get(KEY_VARIABLE) or None)
+        audit = Audit(self.hub.folder / "audit.jsonl")
+        self.server = Server(self.hub, self.users, audit)
+        router = Router(self.server, ROUTES)
+        limits = Limits(template.server_rate, template.server_max_body, template.server_max_upload)
+        self.secure = template.server_cert is not None
+        inner = StarletteRouter(router.routes, redirect_slashes=False)
+        self.gate = Gate(inner, self.users, audit, limits, router.known, self.secure)
+        self.port = 0
+        self._uvicorn: uvicorn.Server | None = None
+        self.started = threading.Event()
+
+    def bind(self, host: str | None = None, port: int | None = None) -> socket.socket:
+        """Open the port. Beyond this machine, there must be TLS, or the user must have said that there is none."""
+        settings = self.settings
+        host, port = host or settings.server_host, settings.server_port if port is None else port
+        if (settings.server_cert is None) != (settings.server_key is None):
+            raise UsageError("TLS needs both --server_cert and --server_key.")
+        if not _is_loopback(host) and not self.secure and not settings.server_without_tls:
+            raise UsageError(
+                f"{host} can be reached from other machines. Use --server_cert and --server_key, or, behind a proxy "
+                "that has TLS, --server_without_tls."
+            )
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        try:
+            bound = socket.create_server((host, port), family=family)
+        except OSError as error:
+            raise UsageError(f"Can't listen on {host}:{port}: {error.strerror}. Choose another --port.") from error
+        self.port = bound.getsockname()[1]
+        own = [] if host in ("0.0.0.0", "::") else [host]
+        self.gate.answer_to([*_LOOPBACK, *own, *settings.server_names], self.port)
+        # A name with its own port, as a proxy forwards it.
+        self.gate.hosts |= {name.lower() for name in settings.server_names}
+        return bound
+
+    @property
+    def url(self) -> str:
+        return f"{'https' if self.secure else 'http'}://127.0.0.1:{self.port}"
+
+    @property
+    def start_link(self) -> str:
+        """Signs the local user in, once."""
+        return f"{self.url}/start?token={self.users.link(LOCAL)}"
+
+    def run(self, bound: socket.socket) -> None:
+        """Serve until `stop` or a signal, then end all sessions."""
+        settings = self.settings
+        config = uvicorn.Config(
+            self.gate,
+            log_level="warning",
+            access_log=False,  # addresses can have tokens in them
+            server_header=False,
+            proxy_headers=False,
+            ws_max_size=settings.server_max_body,
+            lifespan="off",
+            timeout_graceful_shutdown=3,
+            ssl_certfile=settings.server_cert,
+            ssl_keyfile=settings.server_key,
+        )
+        self._uvicorn = server = uvicorn.Server(config)
+
+        async def main() -> None:
+            self.started.set()
+            await server.serve(sockets=[bound])
+
+        try:
+            asyncio.run(main())
+        finally:
+            bound.close()
+            self.hub.close()
+            self.server.close()
+
+    def stop(self) -> None:
+        """End `run`, from any thread."""
+        if self._uvicorn is not None:
+            self._uvicorn.should_exit = True
+
+
+def serve(template: OpenInterpreter) -> int:
+    """Serve sessions with these settings until the user stops it."""
+    application = Application(template)
+    bound = application.bind()
+    print(f"Listening on {application.url}. Press Ctrl-C to stop.", file=sys.stderr)
+    print(f"Open this link once: {application.start_link}", file=sys.stderr)
+    given = KEY_VARIABLE in os.environ
+    where = f"in {KEY_VARIABLE}" if given else f"in {application.hub.folder / 'token'}"
+    print(f"For scripts, the token is {where}. See docs/server.md.", file=sys.stderr, flush=True)
+    with suppress(KeyboardInterrupt):
+        application.run(bound)
+    return 0
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _print_failure(error: BaseException) -> None:
+    lines: list[Any] = traceback.format_exception(error)
+    print("".join(lines), file=sys.stderr, flush=True)

@@ -1,0 +1,539 @@
+"""The gate in front of the server: every request and every WebSocket passes it, or nothing behind it runs.
+
+It is one ASGI middleware and refuses by default. In order: the Host header, the Origin, the token, the route, the rate,
+the role, the type and the size of the body. Tokens come in a header, or as a cookie that a browser got for the one-time
+link of the start. They are kept as digests and compared in constant time. Roles are looked up for every request and
+every frame, so that a token that was replaced ends at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+import os
+import re
+import secrets
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, MutableMapping
+from contextlib import suppress
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+from pathlib import Path
+from typing import Any, Literal
+from urllib.parse import parse_qs
+
+from interpreter.config.homes import make_folder
+from interpreter.errors import UsageError
+from interpreter.host import files
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Any]
+Send = Callable[[MutableMapping[str, Any]], Any]
+Role = Literal["owner", "viewer"]
+
+LOCAL = "local"
+"""The user who started the server."""
+START, LOGIN = "/start", "/login"
+_NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
+_COOKIE_DAYS = 30
+_LINK_SECONDS = 3600.0
+_AUTH_FRAMES, _AUTH_SECONDS = 3, 20.0  # of the first frame of 0.4.3's WebSocket
+_FAILURES = 30  # wrong tokens per minute and address
+_JSON, _BYTES, _FORM = "application/json", "application/octet-stream", "multipart/form-data"
+_HEADERS = {
+    b"x-content-type-options": b"nosniff",
+    b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'; sandbox",
+    b"referrer-policy": b"no-referrer",
+    b"cache-control": b"no-store",
+    b"x-frame-options": b"DENY",
+    b"cross-origin-resource-policy": b"same-origin",
+}
+
+
+@dataclass(frozen=True)
+class User:
+    """Who a token belongs to."""
+
+    name: str
+    role: Role
+    digest: str
+    """Of the token."""
+
+
+class Refused(Exception):
+    """The gate says no, or a handler does: a status, what is wrong, and what to do."""
+
+    def __init__(self, status: int, kind: str, words: str, headers: dict[str, str] | None = None) -> None:
+        super().__init__(words)
+        self.status, self.kind, self.headers = status, kind, headers or {}
+
+    @property
+    def body(self) -> bytes:
+        return json.dumps({"error": {"type": self.kind, "message": str(self)}}).encode()
+
+
+def digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class Users:
+    """The users of the server and their tokens, of which the folder has only the digests; the local one's is a file."""
+
+    def __init__(self, folder: Path, token: str | None = None) -> None:
+        make_folder(folder)
+        self._file, self._named = folder / "tokens.json", dict[str, User]()
+        self._stamp: tuple[int, int] | None = None
+        self.token = token or _kept(folder / "token", lambda: secrets.token_urlsafe(32))
+        """Of the local user."""
+        self._local = User(LOCAL, "owner", digest(self.token))
+        self._key = _kept(folder / "cookie_key", lambda: secrets.token_hex(32)).encode()
+        self._links: dict[str, tuple[str, float]] = {}
+        self._lock = threading.Lock()
+
+    def add(self, wanted: str) -> str:
+        """Make a token for `NAME` or `NAME:viewer`, in place of an earlier one; the token."""
+        name, _, role = wanted.partition(":")
+        if not _NAME.fullmatch(name) or name == LOCAL or role not in ("", "owner", "viewer"):
+            raise UsageError(
+                "Name a user like `anna` or `anna:viewer`: lower-case letters, digits, - and _, and not `local`."
+            )
+        token = secrets.token_urlsafe(32)
+        rows = {each.name: {"role": each.role, "sha256": each.digest} for each in self.named()}
+        rows[name] = {"role": role or "owner", "sha256": digest(token)}
+        _write_private(self._file, json.dumps(rows, indent=1).encode())
+        return token
+
+    def named(self) -> list[User]:
+        """All but the local one, as the file has them now."""
+        try:
+            stamp = self._file.stat()
+        except OSError:
+            self._stamp, self._named = None, {}
+            return []
+        if (stamp.st_mtime_ns, stamp.st_ino) != self._stamp:
+            try:
+                rows = json.loads(self._file.read_bytes())
+                self._named = {name: User(name, row["role"], row["sha256"]) for name, row in rows.items()}
+            except (OSError, ValueError, KeyError, TypeError, AttributeError):
+                self._named = {}  # a damaged file lets no one in
+            self._stamp = (stamp.st_mtime_ns, stamp.st_ino)
+        return list(self._named.values())
+
+    def find(self, name: str) -> User | None:
+        return next((user for user in (self._local, *self.named()) if user.name == name), None)
+
+    def by_token(self, token: str) -> User | None:
+        given, found = digest(token), None
+        for user in (self._local, *self.named()):
+            if hmac.compare_digest(user.digest, given):
+                found = user
+        return found
+
+    def link(self, user: str = LOCAL) -> str:
+        """A token for one sign-in by link."""
+        token = secrets.token_urlsafe(24)
+        with self._lock:
+            self._links[digest(token)] = user, time.monotonic() + _LINK_SECONDS
+        return token
+
+    def use_link(self, token: str) -> User | None:
+        with self._lock:
+            name, until = self._links.pop(digest(token), ("", 0.0))
+        return self.find(name) if time.monotonic() < until else None
+
+    def cookie(self, user: User) -> str:
+        until = str(int(time.time()) + _COOKIE_DAYS * 86400)
+        return f"{user.name}.{until}.{self._signature(user, until)}"
+
+    def by_cookie(self, cookie: str) -> User | None:
+        name, _, rest = cookie.partition(".")
+        until, _, signature = rest.partition(".")
+        user = self.find(name)
+        if user is None or not until.isdigit() or int(until) < time.time():
+            return None
+        return user if hmac.compare_digest(self._signature(user, until), signature) else None
+
+    def _signature(self, user: User, until: str) -> str:
+        # It covers the digest of the token: a new token ends the cookies of the old one.
+        words = f"{user.name}.{until}.{user.digest}".encode()
+        return base64.urlsafe_b64encode(hmac.digest(self._key, words, "sha256")).decode().rstrip("=")
+
+
+def _kept(path: Path, make: Callable[[], str]) -> str:
+    """A secret in a file that only this account can read, made on first use."""
+    with suppress(OSError):
+        found = path.read_text("utf-8").strip()
+        if found:
+            return found
+    _write_private(path, (made := make()).encode())
+    return made
+
+
+def _write_private(path: Path, data: bytes) -> None:
+    folder, name = files.confined(path)
+    with folder:
+        folder.write_bytes(name, data, 0o600)
+
+
+class Audit:
+    """Who did what and when: one JSON line for each change and each refusal. No query, no body, no token."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._lock = threading.Lock()
+
+    def write(self, user: str, method: str, path: str, status: int, address: str) -> None:
+        row = {"time": time.time(), "user": user, "method": method, "path": path[:500], "status": status}
+        with suppress(OSError), self._lock:
+            folder, name = files.confined(self.path)
+            with folder, folder.open(name, "ab", 0o600) as file:
+                file.write(json.dumps({**row, "address": address}).encode() + b"\n")
+
+    def read(self, user: str, most: int) -> list[dict[str, Any]]:
+        """The newest lines about a user, the oldest first."""
+        with suppress(OSError), self.path.open("rb") as file:
+            file.seek(max(0, os.fstat(file.fileno()).st_size - 500 * most - 100_000))
+            rows = []
+            for line in file.readlines():
+                with suppress(ValueError):
+                    rows.append(json.loads(line))
+            return [row for row in rows if row.get("user") == user][-most:]
+        return []
+
+
+class Rates:
+    """How often something may happen per minute, by key; the least recently seen keys are forgotten."""
+
+    def __init__(self, per_minute: int) -> None:
+        self._most = float(per_minute)
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def allows(self, key: str, cost: float = 1.0) -> bool:
+        now = time.monotonic()
+        left, then = self._left.pop(key, (self._most, now))
+        left = min(self._most, left + (now - then) * self._most / 60)
+        allowed = left >= max(cost, 1.0)
+        self._left[key] = (left - cost if allowed else left, now)
+        if len(self._left) > 10_000:
+            self._left.popitem(last=False)
+        return allowed
+
+
+@dataclass(frozen=True)
+class Limits:
+    rate: int
+    body: int
+    upload: int
+
+
+class Gate:
+    """The middleware. `known(method, path)` says what a route does: `read`, `write` or `upload`; None if it is none."""
+
+    def __init__(
+        self,
+        app: Callable[[Scope, Receive, Send], Any],
+        users: Users,
+        audit: Audit,
+        limits: Limits,
+        known: Callable[[str, str], str | None],
+        secure: bool = False,
+    ) -> None:
+        self._app, self._users, self._audit, self._limits, self._known = app, users, audit, limits, known
+        self._secure = secure
+        self._rates, self._failures = Rates(limits.rate), Rates(_FAILURES)
+        self.hosts: frozenset[str] = frozenset()
+        """What a Host header may be; empty lets no one in."""
+        self.cookie_name = "interpreter"
+
+    def answer_to(self, names: Iterable[str], port: int) -> None:
+        """Accept these host names, with the port or, where it is the usual one, without."""
+        usual = 443 if self._secure else 80
+        shown = [f"[{name}]" if ":" in name else name.lower() for name in names]
+        self.hosts = frozenset(f"{name}:{port}" for name in shown) | frozenset(shown if port == usual else ())
+        self.cookie_name = f"interpreter_{port}"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+            return
+        if scope["type"] not in ("http", "websocket"):
+            return
+        visit = _Visit(scope)
+        try:
+            await (self._http if scope["type"] == "http" else self._websocket)(visit, receive, send)
+        except Refused as refused:
+            self._note(visit, refused.status)
+            if scope["type"] == "http":
+                headers = [(name.encode(), value.encode()) for name, value in refused.headers.items()]
+                await _respond(send, refused.status, refused.body, visit.started, headers)
+            elif not visit.started:
+                await send(
+                    {"type": "websocket.http.response.start", "status": refused.status, "headers": _json_headers()}
+                )
+                await send({"type": "websocket.http.response.body", "body": refused.body})
+            else:
+                with suppress(Exception):
+                    await send({"type": "websocket.close", "code": 4000 + refused.status, "reason": refused.kind})
+
+    # -- http ------------------------------------------------------------------------------------------------------
+
+    async def _http(self, visit: _Visit, receive: Receive, send: Send) -> None:
+        self._check_place(visit)
+        method, path = visit.method, visit.path
+        if path == START and method in ("GET", "HEAD"):
+            token = parse_qs(visit.scope.get("query_string", b"").decode("latin-1")).get("token", [""])[0]
+            await self._sign_in(visit, send, self._users.use_link(token) if method == "GET" else None, 303)
+            return
+        if path == LOGIN and method == "POST":
+            body = await self._whole(visit, receive)
+            token = body.get("token") if isinstance(body, dict) else None
+            await self._sign_in(visit, send, self._users.by_token(token) if isinstance(token, str) else None, 204)
+            return
+        user = visit.user = self._user(visit)
+        kind = self._known(method, path)
+        if kind is None:
+            raise Refused(404, "not_found", "There is nothing here. GET /openapi.json lists what there is.")
+        self._admit(visit, user, kind)
+        self._check_body(visit, upload=kind == "upload")
+        most = self._limits.upload if kind == "upload" else self._limits.body
+        if (visit.length or 0) > most:
+            raise Refused(413, "too_large", f"The body has more than {most:,} bytes.")
+        visit.scope["user"] = user
+
+        async def counted() -> Any:
+            message = await receive()
+            visit.read += len(message.get("body", b""))
+            if visit.read > most:
+                raise Refused(413, "too_large", f"The body has more than {most:,} bytes.")
+            return message
+
+        async def guarded(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "http.response.start":
+                visit.started, visit.status = True, message["status"]
+                present = {name.lower() for name, _ in message.get("headers", ())}
+                extra = [(name, value) for name, value in _HEADERS.items() if name not in present]
+                message = {**message, "headers": [*message.get("headers", ()), *extra]}
+            await send(message)
+
+        try:
+            await self._app(visit.scope, counted, guarded)
+        except Refused:
+            raise
+        except Exception as error:  # an error page says nothing about the inside
+            if visit.started:
+                raise
+            raise Refused(500, "internal", "The server failed at this request. Its terminal says more.") from error
+        if kind != "read":
+            self._note(visit, visit.status)
+
+    async def _sign_in(self, visit: _Visit, send: Send, user: User | None, status: int) -> None:
+        if not self._failures.allows(visit.address, 0):
+            raise Refused(429, "rate", "Too many wrong tokens. Wait a minute.")
+        if user is None:
+            self._failures.allows(visit.address)
+            words = "This link was used before, or is too old. Restart the server for a new one, or send your token."
+            raise Refused(403, "token", words)
+        visit.user = user
+        cookie = f"{self.cookie_name}={self._users.cookie(user)}; HttpOnly; SameSite=Strict; Path=/; Max-Age="
+        cookie += f"{_COOKIE_DAYS * 86400}{'; Secure' if self._secure else ''}"
+        headers = [(b"set-cookie", cookie.encode()), *([(b"location", b"/")] if status == 303 else [])]
+        self._note(visit, status)
+        await _respond(send, status, b"", headers=headers)
+
+    async def _whole(self, visit: _Visit, receive: Receive) -> Any:
+        self._check_body(visit, upload=False)
+        body = b""
+        while True:
+            message = await receive()
+            body += message.get("body", b"")
+            if len(body) > 10_000:
+                raise Refused(413, "too_large", "The body is too large.")
+            if not message.get("more_body"):
+                break
+        try:
+            return json.loads(body)
+        except (ValueError, RecursionError):
+            raise Refused(400, "json", "The body is not JSON.") from None
+
+    # -- websocket ---------------------------------------------------------------------------------------------------
+
+    async def _websocket(self, visit: _Visit, receive: Receive, send: Send) -> None:
+        self._check_place(visit)
+        kind = self._known("WEBSOCKET", visit.path)
+        if kind == "frames" and not visit.has_credentials(self.cookie_name):
+            await self._authenticated_by_frame(visit, receive, send)
+        else:
+            visit.user = self._user(visit)
+        if kind is None:
+            raise Refused(404, "not_found", "There is no WebSocket here.")
+        assert visit.user is not None
+        self._admit(visit, visit.user, "read")
+        name, known = visit.user.name, visit.user.digest
+        self._note(visit, 101)
+
+        def present() -> User:
+            """The user as they are now: a token that was replaced or taken away ends the connection."""
+            user = self._users.find(name)
+            if user is None or user.digest != known:
+                raise Refused(401, "token", "This token is no longer valid.")
+            return user
+
+        async def checked() -> Any:
+            message = await receive()
+            if message["type"] == "websocket.receive":
+                present()
+                if len(message.get("text") or message.get("bytes") or "") > self._limits.body:
+                    raise Refused(413, "too_large", "This frame is too large.")
+                if not self._rates.allows(name):
+                    raise Refused(429, "rate", "Too many frames. Wait a moment.")
+            return message
+
+        async def guarded(message: MutableMapping[str, Any]) -> None:
+            if message["type"] == "websocket.send":
+                present()
+            elif message["type"] == "websocket.accept":
+                if visit.started:
+                    return
+                visit.started = True
+            await send(message)
+
+        visit.scope["user"], visit.scope["user_now"] = visit.user, present
+        await self._app(visit.scope, checked, guarded)
+
+    async def _authenticated_by_frame(self, visit: _Visit, receive: Receive, send: Send) -> None:
+        """0.4.3's clients send their key as the first frame. Nothing behind the gate sees the socket before that."""
+        message = await receive()
+        await send({"type": "websocket.accept"})
+        visit.started = True
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_AUTH_SECONDS):
+                for _ in range(_AUTH_FRAMES):
+                    message = await receive()
+                    if message["type"] != "websocket.receive" or not self._failures.allows(visit.address, 0):
+                        break
+                    try:
+                        key = json.loads(message.get("text") or "null")["auth"]
+                    except (ValueError, KeyError, TypeError, RecursionError):
+                        key = None
+                    visit.user = self._users.by_token(key) if isinstance(key, str) else None
+                    await send({"type": "websocket.send", "text": json.dumps({"auth": visit.user is not None})})
+                    if visit.user is not None:
+                        return
+                    self._failures.allows(visit.address)
+        raise Refused(401, "token", "Send your token first.")
+
+    # -- checks --------------------------------------------------------------------------------------------------------
+
+    def _check_place(self, visit: _Visit) -> None:
+        """That the request was meant for this server, and that no other web page made it."""
+        if visit.hosts[1:] or not visit.hosts or visit.hosts[0].lower() not in self.hosts:
+            words = "This server does not answer to that name. Add it with --server_names if it is yours."
+            raise Refused(421, "host", words)
+        scheme = "https" if self._secure else "http"
+        if visit.origins and (visit.origins[1:] or visit.origins[0] != f"{scheme}://{visit.hosts[0].lower()}"):
+            raise Refused(403, "origin", "Requests from other web pages are refused.")
+        if visit.header("sec-fetch-site", "none") not in ("same-origin", "none"):
+            raise Refused(403, "origin", "Requests from other web pages are refused.")
+
+    def _user(self, visit: _Visit) -> User:
+        if not self._failures.allows(visit.address, 0):
+            raise Refused(429, "rate", "Too many wrong tokens. Wait a minute.")
+        token, user = visit.token, None
+        if token is not None:
+            user = self._users.by_token(token)
+        elif (cookie := visit.cookie(self.cookie_name)) is not None:
+            user, visit.by_cookie = self._users.by_cookie(cookie), True
+            if user is not None and not visit.origins and visit.method not in ("GET", "HEAD"):
+                raise Refused(403, "origin", "With a cookie, a request needs an Origin header.")
+        if user is None:
+            self._failures.allows(visit.address)
+            words = "Send your token in the header `Authorization: Bearer TOKEN`, or open the link of the start."
+            raise Refused(401, "token", words)
+        return user
+
+    def _admit(self, visit: _Visit, user: User, kind: str) -> None:
+        if not self._rates.allows(user.name):
+            raise Refused(429, "rate", f"More than {self._limits.rate} requests in a minute. Wait a moment.")
+        if kind != "read" and user.role != "owner":
+            raise Refused(403, "role", "A viewer can only read.")
+
+    def _check_body(self, visit: _Visit, upload: bool) -> None:
+        """A page elsewhere can send plain text and forms without asking first, so neither is taken."""
+        if not visit.length and not visit.header("transfer-encoding") and not visit.header("content-type"):
+            return
+        kind = visit.header("content-type").partition(";")[0].strip().lower()
+        allowed = [_JSON, *([_BYTES] if upload else []), *([_FORM] if upload and not visit.by_cookie else [])]
+        if kind not in allowed:
+            raise Refused(415, "content_type", f"The body must be {' or '.join(allowed)}.")
+
+    def _note(self, visit: _Visit, status: int) -> None:
+        name = visit.user.name if visit.user is not None else ""
+        self._audit.write(name, visit.method, visit.path, status, visit.address)
+
+
+class _Visit:
+    """One request or one WebSocket, as the gate sees it."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+        self.method = scope.get("method", "WEBSOCKET")
+        self.path: str = scope["path"]
+        self.address = (scope.get("client") or ("",))[0]
+        self.headers: list[tuple[str, str]] = [
+            (name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope.get("headers", ())
+        ]
+        self.hosts = self.all("host")
+        self.origins = self.all("origin")
+        self.user: User | None = None
+        self.by_cookie = self.started = False
+        self.status, self.read = 0, 0
+
+    def all(self, name: str) -> list[str]:
+        return [value for known, value in self.headers if known == name]
+
+    def header(self, name: str, default: str = "") -> str:
+        return next(iter(self.all(name)), default)
+
+    @property
+    def length(self) -> int | None:
+        text = self.header("content-length")
+        return int(text) if text.isdigit() else None
+
+    @property
+    def token(self) -> str | None:
+        scheme, _, token = self.header("authorization").partition(" ")
+        if scheme.lower() == "bearer":
+            return token.strip()
+        return self.header("x-api-key") or None
+
+    def cookie(self, name: str) -> str | None:
+        try:
+            found = SimpleCookie(self.header("cookie")).get(name)
+        except CookieError:
+            return None
+        return found.value if found is not None else None
+
+    def has_credentials(self, cookie: str) -> bool:
+        return self.token is not None or self.cookie(cookie) is not None
+
+
+def _json_headers() -> list[tuple[bytes, bytes]]:
+    return [(b"content-type", b"application/json"), *_HEADERS.items()]
+
+
+async def _respond(
+    send: Send,
+    status: int,
+    body: bytes,
+    started: bool = False,
+    headers: Iterable[tuple[bytes, bytes]] = (),
+) -> None:
+    if started:
+        return  # the connection ends in the middle, which the client notices
+    await send({"type": "http.response.start", "status": status, "headers": [*_json_headers(), *headers]})
+    await send({"type": "http.response.body", "body": body})

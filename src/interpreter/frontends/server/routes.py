@@ -1,0 +1,1038 @@
+"""The HTTP interface: a table of routes, from which the router, the gate and the OpenAPI document are made."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import binascii
+import hashlib
+import json
+import os
+import re
+import tempfile
+import zipfile
+from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.routing import BaseRoute, WebSocketRoute, compile_path
+from starlette.routing import Route as StarletteRoute
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from interpreter.app import exports, result_of
+from interpreter.app.own_blocks import run_own_block
+from interpreter.errors import (
+    BusyError,
+    ConversationInUseError,
+    ConversationNotFoundError,
+    InterpreterError,
+    UndoError,
+)
+from interpreter.export import EXPORTERS
+from interpreter.frontends.server.gate import LOCAL, Audit, Refused, User, Users
+from interpreter.frontends.server.sessions import CHOOSABLE, Hub, Key, Live, change_settings
+from interpreter.host.files import Folder, remove
+from interpreter.messages import fold
+from interpreter.runtimes.state import File, Picture, Table, Text, View
+from interpreter.session import Answer, Do, Event, Question
+from interpreter.session.events import without_secrets
+from interpreter.version import __version__
+
+Result = TypeVar("Result")
+Schema = dict[str, Any]
+AT_ONCE = 500  # events that a reader gets at once
+_HEARTBEAT = 15.0  # seconds between comments in an idle stream
+_MOST_WAIT = 60.0
+_PIECE = 256 * 1024
+_MOST_FILES = 2000
+_LARGEST_CELLS = 500
+_CONFIRM = "delete all my data"
+
+
+# -- events --------------------------------------------------------------------------------------------------------
+
+
+def digest_of(content: Any) -> str:
+    """What an approval names: the digest of what was shown."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=repr).encode()).hexdigest()
+
+
+def event_data(event: Event) -> dict[str, Any]:
+    """An event as JSON has it. `position` is where a reader that has had it goes on."""
+    number, offset = event.position
+    data = {**event.data}
+    if event.kind == "confirmation":
+        data["digest"] = digest_of(data.get("content"))
+    return {
+        "number": event.number,
+        "position": f"{number}:{offset}",
+        "kind": event.kind,
+        "data": data,
+        **event.ids._asdict(),
+        "time": event.time,
+    }
+
+
+def dumped(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=repr).encode("utf-8", "backslashreplace").decode()
+
+
+def position_of(text: str) -> tuple[int, int | None]:
+    """`12` is after event 12, `12:40` in its text."""
+    match = re.fullmatch(r"(\d{1,15})(?::(\d{1,15}))?", text)
+    if match is None:
+        raise Refused(400, "position", f"A position is a number such as 12, or 12:40, not {text[:40]!r}.")
+    return int(match[1]), int(match[2]) if match[2] is not None else None
+
+
+class Reader:
+    """Reads the events of a session at its own pace. A slow one slows no other, and nothing is kept for it."""
+
+    def __init__(self, call: Call, key: Key, position: tuple[int, int | None]) -> None:
+        self._call, self._key, self.position = call, key, position
+        self._news, self._woken, self._loop = asyncio.Event(), False, asyncio.get_running_loop()
+        self._unwatch = call.server.hub.watch(key, self._wake)
+
+    def _wake(self) -> None:
+        if not self._woken:
+            self._woken = True
+            self._loop.call_soon_threadsafe(self._news.set)
+
+    async def batch(self, wait: float | None = None, most: int = AT_ONCE) -> list[Event] | None:
+        """What is new, after a wait of at most so many seconds; None if the session was deleted."""
+        server = self._call.server
+        while True:
+            self._news.clear()
+            self._woken = False
+            found = await server.reading(server.hub.read, self._key, *self.position, most)
+            if found:
+                self.position = found[-1].position
+                return found
+            if not server.hub.exists(self._key):
+                return None
+            try:
+                await asyncio.wait_for(self._news.wait(), wait)
+            except TimeoutError:
+                return []
+
+    def close(self) -> None:
+        self._unwatch()
+
+
+# -- a request -----------------------------------------------------------------------------------------------------
+
+
+class Server:
+    """What the handlers share."""
+
+    def __init__(self, hub: Hub, users: Users, audit: Audit) -> None:
+        self.hub, self.users, self.audit = hub, users, audit
+        self._workers = ThreadPoolExecutor(32, "request")
+        self._readers = ThreadPoolExecutor(8, "reader")
+        self.closing = asyncio.Event()
+
+    async def working(self, function: Callable[..., Result], *args: Any) -> Result:
+        """Call something that may wait, in another thread."""
+        return await asyncio.get_running_loop().run_in_executor(self._workers, function, *args)
+
+    async def reading(self, function: Callable[..., Result], *args: Any) -> Result:
+        return await asyncio.get_running_loop().run_in_executor(self._readers, function, *args)
+
+    def close(self) -> None:
+        self._workers.shutdown(wait=False, cancel_futures=True)
+        self._readers.shutdown(wait=False, cancel_futures=True)
+
+
+@dataclass
+class Call:
+    """One request, after the gate and the check of its parameters."""
+
+    server: Server
+    user: User
+    request: Any
+    query: dict[str, Any] = field(default_factory=dict)
+    body: dict[str, Any] = field(default_factory=dict)
+
+    def key(self, write: bool = False) -> Key:
+        return self.server.hub.locate(self.user, self.request.path_params["id"], write)
+
+    async def live(self, write: bool = True) -> Live:
+        return await self.server.working(self.server.hub.open, self.key(write))
+
+    async def done(self, future: Future[Result]) -> Result:
+        return await asyncio.wrap_future(future)
+
+    async def do(self, what: str, function: Callable[[Live], Result]) -> Result:
+        """Have something done in the thread of the session."""
+        live = await self.live()
+        return await self.done(live.submit(what, lambda: function(live)))
+
+
+Handler = Callable[[Call], Awaitable[Any]]
+
+
+@dataclass(frozen=True)
+class Route:
+    """One row: what a request does, what it takes and what it answers."""
+
+    method: str
+    path: str
+    handler: Handler
+    summary: str
+    answer: Schema | None = None
+    body: Schema | None = None
+    query: dict[str, Schema] = field(default_factory=dict)
+    status: int = 200
+    media: str = "application/json"
+    kind: str = ""
+    required: bool = True
+    """Whether the body is."""
+
+    @property
+    def effect(self) -> str:
+        return self.kind or ("read" if self.method == "GET" else "write")
+
+
+def _object(required: str = "", **properties: Schema) -> Schema:
+    return {
+        "type": "object",
+        "properties": properties,
+        "required": required.split(),
+        "additionalProperties": False,
+    }
+
+
+TEXT: Schema = {"type": "string"}
+NUMBER: Schema = {"type": "integer"}
+FLAG: Schema = {"type": "boolean"}
+ANY: Schema = {"type": "object"}
+_COUNT: Schema = {"type": "integer", "minimum": 1, "maximum": 1000, "default": 1}
+_PART: Schema = {"type": "string", "enum": ["conversation", "files", "variables"]}
+_POSITION: Schema = {"type": "string", "pattern": "^[0-9]{1,15}(:[0-9]{1,15})?$", "default": "0"}
+
+
+def _list(of: Schema) -> Schema:
+    return {"type": "array", "items": of}
+
+
+SETTINGS = _object(
+    model=TEXT,
+    temperature={"type": "number", "minimum": 0},
+    max_tokens={"type": "integer", "minimum": 1},
+    custom_instructions=TEXT,
+    mode={"type": "string", "enum": ["ask", "plan"]},
+    sandbox={"type": "string", "enum": ["workspace", "read-only"]},
+)
+assert set(SETTINGS["properties"]) == set(CHOOSABLE)
+SESSION: Schema = {
+    "type": "object",
+    "properties": {"id": TEXT, "title": TEXT, "folder": TEXT, "model": TEXT, "live": FLAG, "running": TEXT},
+    "required": ["id", "title", "live"],
+}
+_UNDO = _object(count=_COUNT, parts=_list(_PART), blocks=FLAG, overwrite=_list(TEXT))
+_UNDONE = {"type": "object", "properties": {"restored": _list(TEXT), "notes": _list(TEXT)}, "required": ["restored"]}
+_IMAGE = _object(
+    "format content", format={"type": "string", "enum": ["base64.png", "base64.jpeg"]}, content={**TEXT, "minLength": 4}
+)
+MESSAGE = _object("content", content={**TEXT, "minLength": 1}, images=_list(_IMAGE), wait=FLAG)
+ANSWER = _object("choice", choice=TEXT, text=TEXT, digest=TEXT, scope={"type": "string", "enum": ["block", "session"]})
+
+
+# -- handlers ------------------------------------------------------------------------------------------------------
+
+
+def summary_of(live: Live) -> dict[str, Any]:
+    interpreter = live.interpreter
+    return {
+        "id": live.key.id,
+        "title": interpreter.journal.title,
+        "folder": interpreter.workspace,
+        "model": interpreter.llm.model,
+        "live": True,
+        "running": live.running,
+        "last": interpreter.session.log.last,
+    }
+
+
+async def list_sessions(call: Call) -> Any:
+    hub, query = call.server.hub, call.query
+    rows = await call.server.working(hub.rows, call.user, query["q"], query["limit"], query.get("before"))
+    return {"sessions": rows}
+
+
+async def create_session(call: Call) -> Any:
+    hub, body = call.server.hub, call.body
+    live = await call.server.working(hub.create, call.user.name, body.get("workspace", ""), body.get("settings"))
+    if body.get("title"):
+        live.interpreter.journal.rename(body["title"])
+    return summary_of(live)
+
+
+async def show_session(call: Call) -> Any:
+    key, hub = call.key(), call.server.hub
+    if (live := hub.find(key)) is not None:
+        return {**summary_of(live), "shared_with": hub.shared_with(key)}
+    rows = await call.server.working(hub.rows, call.user, "", 1_000_000, None)
+    row = next((row for row in rows if row["id"] == key.id), None)
+    if row is None:
+        raise Refused(404, "not_found", "You have no such session.")
+    return {**row, "running": "", "shared_with": hub.shared_with(key)}
+
+
+async def change_session(call: Call) -> Any:
+    live = await call.live()
+    if settings := call.body.get("settings"):
+        change_settings(live.interpreter, settings)
+    if title := call.body.get("title"):
+        live.interpreter.journal.rename(title)
+    return summary_of(live)
+
+
+async def delete_session(call: Call) -> Any:
+    await call.server.working(call.server.hub.delete, call.key(write=True))
+    return None
+
+
+async def fork_session(call: Call) -> Any:
+    return summary_of(await call.do("A fork", call.server.hub.fork))
+
+
+async def share_session(call: Call) -> Any:
+    key, users = call.key(write=True), call.body["users"]
+    unknown = [name for name in users if call.server.users.find(name) is None]
+    if unknown:
+        raise Refused(400, "user", f"There is no user {', '.join(unknown)}.")
+    call.server.hub.share(key, users)
+    return {"users": call.server.hub.shared_with(key)}
+
+
+async def export_session(call: Call) -> Any:
+    form = call.query["form"]
+
+    def write(live: Live) -> tuple[bytes, str]:
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, f"session{EXPORTERS[form].suffix}")
+            made = result_of(exports.export(live.interpreter, form, str(path)))
+            if made is None:
+                raise Refused(409, "empty", "Nothing has been said in this session yet.")
+            return made.path.read_bytes(), made.path.name
+
+    content, name = await call.do("An export", write)
+    return attachment(content, name)
+
+
+async def read_events(call: Call) -> Any:
+    reader = Reader(call, call.key(), position_of(call.query["after"]))
+    if "text/event-stream" in call.request.headers.get("accept", ""):
+        return StreamingResponse(_stream(call, reader), media_type="text/event-stream")
+    try:
+        found = await reader.batch(min(call.query["wait"], _MOST_WAIT), call.query["limit"])
+    finally:
+        reader.close()
+    number, offset = reader.position
+    position = str(number) if offset is None else f"{number}:{offset}"
+    return {"events": [event_data(event) for event in found or ()], "position": position}
+
+
+async def _stream(call: Call, reader: Reader) -> AsyncIterator[str]:
+    try:
+        while (found := await reader.batch(_HEARTBEAT)) is not None and not call.server.closing.is_set():
+            for event in found:
+                data = event_data(event)
+                yield f"id: {data['position']}\ndata: {dumped(data)}\n\n"
+            if not found:
+                yield ": still here\n\n"
+    finally:
+        reader.close()
+
+
+async def send_message(call: Call) -> Any:
+    live = await call.live()
+    after, count = live.interpreter.session.log.last, len(live.interpreter.messages)
+    messages: list[Any] = [{"role": "user", "type": "message", "content": call.body["content"]}]
+    messages += [{"role": "user", "type": "image", **image} for image in call.body.get("images", ())]
+    for image in call.body.get("images", ()):
+        try:
+            base64.b64decode(image["content"], validate=True)
+        except (binascii.Error, ValueError):
+            raise Refused(400, "image", "The content of an image is base64.") from None
+    future = live.say(messages)
+    if call.body.get("wait"):
+        await _until_still(call, live, future)
+        said = clean(live, live.interpreter.messages[count:])
+        return {"position": str(after), "messages": said, "questions": open_questions(live), "running": live.running}
+    return {"position": str(after), "messages": [], "questions": [], "running": live.running}
+
+
+async def _until_still(call: Call, live: Live, future: Future[Any]) -> None:
+    """Wait until the turn is over, or asks something."""
+    reader = Reader(call, live.key, (live.interpreter.session.log.last, None))
+    try:
+        while not future.done() and not live.interpreter.session.questions.open:
+            await reader.batch(_HEARTBEAT)
+    finally:
+        reader.close()
+
+
+async def list_messages(call: Call) -> Any:
+    live = await call.live(write=False)
+    return {"messages": clean(live, list(live.interpreter.messages))}
+
+
+def clean(live: Live, value: Any) -> Any:
+    return json.loads(dumped(without_secrets(value, live.interpreter.session.clean)))
+
+
+async def run_code(call: Call) -> Any:
+    body, user = call.body, call.user
+
+    def run(live: Live) -> Any:
+        chunks, interpreter = [], live.interpreter
+        events = run_own_block(interpreter, body["language"], body["code"], body.get("shared"), live.actor(user))
+        for event in events:
+            if (chunk := event.chunk) is not None:
+                chunks.append(chunk)
+        messages = [message for message in fold(chunks, 10_000_000) if message.get("role") == "computer"]
+        return clean(live, messages)
+
+    return {"output": await call.do("A block", run)}
+
+
+def open_questions(live: Live) -> list[dict[str, Any]]:
+    return [question_data(live, question) for question in live.interpreter.session.questions.open]
+
+
+def question_data(live: Live, question: Question) -> dict[str, Any]:
+    chunk: dict[str, Any] = {**question.chunk}
+    content, wanted = chunk.get("content"), ("effects", "undo", "reason", "findings", "widening")
+    data = {"id": question.id, "kind": question.kind, "choices": list(question.choices), "content": content}
+    data |= {name: chunk[name] for name in wanted if name in chunk}
+    return {**clean(live, data), "digest": digest_of(content)}
+
+
+async def list_questions(call: Call) -> Any:
+    live = call.server.hub.find(call.key())
+    return {"questions": open_questions(live) if live is not None else []}
+
+
+async def answer_question(call: Call) -> Any:
+    live = call.server.hub.find(call.key(write=True))
+    answer_to(live, call.request.path_params["question"], call.body, call.user)
+    return {"answered": True}
+
+
+def answer_to(live: Live | None, name: str, body: dict[str, Any], user: User) -> None:
+    """Answer a question. A yes to code or to a call names the digest of what was shown."""
+    question = live.interpreter.session.questions.find(name) if live is not None else None
+    if live is None or question is None:
+        raise Refused(404, "question", "This question is not open. It was answered, or withdrawn.")
+    if body["choice"] not in (*question.choices, "refuse"):
+        raise Refused(400, "choice", f"This question takes {', '.join(question.choices)}.")
+    decides = question.kind in ("block", "call", "sandbox") and body["choice"] not in ("refuse", "edit")
+    if decides and body.get("digest") != digest_of(question.chunk.get("content")):
+        raise Refused(409, "digest", "The digest is not that of what waits for approval. Read the question again.")
+    details = {"scope": body["scope"]} if "scope" in body else {}
+    answer = Answer(body["choice"], body.get("text"), live.actor(user).id, details)
+    if not live.interpreter.session.answer(name, answer):
+        raise Refused(409, "question", "This question was answered before.")
+
+
+async def cancel(call: Call) -> Any:
+    live = call.server.hub.find(call.key(write=True))
+    if live is not None:
+        await call.server.working(live.interpreter.cancel)
+        live.interpreter.session.questions.withdraw()
+    return {"cancelled": live is not None and bool(live.running)}
+
+
+def _going(name: str) -> Handler:
+    async def go(call: Call) -> Any:
+        body = call.body
+
+        def act(live: Live) -> Any:
+            result = getattr(live.interpreter, name)(
+                body.get("count", 1), body.get("parts") or None, body.get("blocks", False), body.get("overwrite", ())
+            )
+            return clean(live, {"restored": list(result.restored), "notes": result.sentences})
+
+        return await call.do(name.capitalize(), act)
+
+    return go
+
+
+async def reset(call: Call) -> Any:
+    return summary_of(await call.do("A reset", call.server.hub.successor))
+
+
+# -- files, variables, figures -------------------------------------------------------------------------------------
+
+
+def attachment(content: bytes, name: str) -> Response:
+    safe = re.sub(r"[^\w.\-]", "_", name, flags=re.ASCII) or "file"
+    headers = {"content-disposition": f'attachment; filename="{safe}"'}
+    return Response(content, media_type="application/octet-stream", headers=headers)
+
+
+async def _folder(call: Call, write: bool = False) -> Folder:
+    return Folder((await call.live(write)).interpreter.workspace)
+
+
+async def list_files(call: Call) -> Any:
+    folder, place = await _folder(call), call.query["path"].strip("/")
+
+    def listing() -> Any:
+        with folder:
+            found = []
+            for name in sorted(folder.listdir(place))[:_MOST_FILES]:
+                with suppress(OSError):
+                    facts = folder.stat(f"{place}/{name}" if place else name)
+                    kind = {0o040000: "folder", 0o100000: "file", 0o120000: "link"}.get(
+                        facts.st_mode & 0o170000, "other"
+                    )
+                    shown = name.encode("utf-8", "replace").decode()
+                    found.append({"name": shown, "kind": kind, "size": facts.st_size, "modified": facts.st_mtime})
+            return {"files": found}
+
+    return await call.server.working(listing)
+
+
+async def read_file(call: Call) -> Any:
+    folder, name = await _folder(call), call.request.path_params["path"]
+    file = await call.server.working(folder.open, name)
+    size = os.fstat(file.fileno()).st_size
+
+    async def pieces() -> AsyncIterator[bytes]:
+        with file, folder:
+            left = size
+            while left > 0 and (piece := await call.server.working(file.read, min(_PIECE, left))):
+                left -= len(piece)
+                yield piece
+
+    response = attachment(b"", name.rpartition("/")[2])
+    headers = {"content-disposition": response.headers["content-disposition"], "content-length": str(size)}
+    return StreamingResponse(pieces(), media_type="application/octet-stream", headers=headers)
+
+
+async def write_file(call: Call) -> Any:
+    size = await save_upload(call, await call.live(), call.request.path_params["path"], call.request.stream())
+    return {"path": call.request.path_params["path"], "size": size}
+
+
+async def save_upload(call: Call, live: Live, name: str, pieces: AsyncIterator[bytes]) -> int:
+    """Write a file of the workspace whole, or not at all; the number of its bytes."""
+    work, temporary, size = call.server.working, f".upload-{os.urandom(8).hex()}", 0
+    with Folder(live.interpreter.workspace) as folder:
+
+        def put() -> None:
+            if above := name.rpartition("/")[0]:
+                folder.mkdir(above, parents=True, exist_ok=True)
+            if folder.is_dir(name):
+                raise IsADirectoryError(21, "it is a folder", name)
+            folder.replace(temporary, name)
+
+        try:
+            with await work(folder.open, temporary, "xb") as file:
+                async for piece in pieces:
+                    size += len(piece)
+                    await work(file.write, piece)
+            performance = live.interpreter.session.perform(Do("upload", put), live.actor(call.user), wait=False)
+            await work(performance.result)
+        finally:
+            folder.unlink(temporary, missing_ok=True)
+    return size
+
+
+async def list_variables(call: Call) -> Any:
+    live = await call.live(write=False)
+    found = await call.server.working(live.interpreter.computer.variables)
+    return {"variables": clean(live, {name: [vars(row) for row in rows] for name, rows in found.items()})}
+
+
+async def show_variable(call: Call) -> Any:
+    live, query, place = await call.live(write=False), call.query, call.request.path_params
+    rows = query["row"], query["row"] + query["rows"]
+    columns = query["column"], query["column"] + query["columns"]
+    view = View(query["sort"], query["descending"], query["filter"], query["find"])
+    computer, asked = live.interpreter.computer, None if view == View() else view
+    if computer.get_language(place["language"]) is None:
+        raise Refused(404, "language", "There is no such language.")
+    value = await call.server.working(computer.look, place["language"], place["name"], rows, columns, asked)
+    match value:
+        case Table():
+            table = {**vars(value), "cells": [_clean_column(live, column) for column in value.cells]}
+            return {"kind": "table", **json.loads(dumped(table))}
+        case Picture():
+            return {"kind": "picture", "type": value.type, "data": json.loads(dumped(value.data))}
+        case Text():
+            return clean(live, {"kind": "text", "type": value.type, "text": value.text})
+        case File():
+            raise Refused(400, "variable", "This value is a file.")
+
+
+def _clean_column(live: Live, column: Any) -> list[str]:
+    cleaned = live.interpreter.session.clean("\x1f".join(column)).split("\x1f")
+    return cleaned if len(cleaned) == len(column) else [live.interpreter.session.clean(cell) for cell in column]
+
+
+def _pictures(live: Live) -> list[tuple[int, str, str]]:
+    return [
+        (number, message["format"].removeprefix("base64.").removeprefix("base64") or "png", message["content"])
+        for number, message in enumerate(live.interpreter.messages)
+        if message.get("type") == "image" and str(message.get("format")).startswith("base64")
+    ]
+
+
+async def list_figures(call: Call) -> Any:
+    live = await call.live(write=False)
+    return {"figures": [{"number": number, "format": form} for number, form, _ in _pictures(live)]}
+
+
+async def show_figure(call: Call) -> Any:
+    live, wanted = await call.live(write=False), call.request.path_params["number"]
+    for number, form, content in _pictures(live):
+        if number == wanted:
+            media = {"png": "image/png", "jpeg": "image/jpeg", "jpg": "image/jpeg"}.get(
+                form, "application/octet-stream"
+            )
+            return Response(base64.b64decode(content), media_type=media)
+    raise Refused(404, "figure", "There is no such figure. GET .../figures lists them.")
+
+
+# -- the user ------------------------------------------------------------------------------------------------------
+
+
+async def show_me(call: Call) -> Any:
+    return {"name": call.user.name, "role": call.user.role, "version": __version__}
+
+
+async def show_audit(call: Call) -> Any:
+    return {"entries": await call.server.working(call.server.audit.read, call.user.name, call.query["limit"])}
+
+
+async def export_data(call: Call) -> Any:
+    hub, name = call.server.hub, call.user.name
+
+    def pack() -> Any:
+        file = tempfile.TemporaryFile()  # noqa: SIM115 - the response closes it
+        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as made:
+            for title, root in (("conversations", hub.root(name)), ("workspaces", hub.workspaces(name))):
+                if title == "workspaces" and name == LOCAL:
+                    continue  # that is the folder of the server
+                for place, _, names in os.walk(root):
+                    for each in sorted(names):
+                        path = os.path.join(place, each)
+                        if os.path.isfile(path) and not os.path.islink(path):
+                            with suppress(OSError):
+                                made.write(path, f"{title}/{os.path.relpath(path, root)}")
+            made.writestr("audit.json", json.dumps(call.server.audit.read(name, 10_000)))
+        file.seek(0)
+        return file
+
+    packed = await call.server.working(pack)
+
+    async def pieces() -> AsyncIterator[bytes]:
+        with packed:
+            while piece := await call.server.working(packed.read, _PIECE):
+                yield piece
+
+    headers = {"content-disposition": 'attachment; filename="my-data.zip"'}
+    return StreamingResponse(pieces(), media_type="application/zip", headers=headers)
+
+
+async def delete_data(call: Call) -> Any:
+    hub, user = call.server.hub, call.user
+
+    def delete() -> int:
+        count = 0
+        for row in hub.rows(user, "", 1_000_000, None):
+            if "shared_by" not in row:
+                hub.delete(Key(user.name, row["id"]))
+                count += 1
+        if user.name != LOCAL:
+            remove(hub.workspaces(user.name))
+        return count
+
+    return {"deleted": await call.server.working(delete)}
+
+
+async def show_page(call: Call) -> Any:
+    page = (
+        "<!doctype html><meta charset=utf-8><title>Open Interpreter</title><p>The server is running. "
+        "<a href=/openapi.json>/openapi.json</a> describes its interface."
+    )
+    return Response(page, media_type="text/html")
+
+
+async def show_openapi(call: Call) -> Any:
+    return openapi(ROUTES)
+
+
+_S = "/api/sessions/{id}"
+_WINDOW: Schema = {"type": "integer", "minimum": 0, "maximum": _LARGEST_CELLS, "default": 50}
+_FROM: Schema = {"type": "integer", "minimum": 0, "maximum": 2**40, "default": 0}
+_WORDS: Schema = {"type": "string", "default": ""}
+_EVENTS = {
+    "after": _POSITION,
+    "limit": {"type": "integer", "minimum": 1, "maximum": 5000, "default": AT_ONCE},
+    "wait": {"type": "number", "minimum": 0, "maximum": _MOST_WAIT, "default": 0},
+}
+_LISTING = {
+    "q": _WORDS,
+    "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100},
+    "before": {"type": "number"},
+}
+_VIEW: dict[str, Schema] = {
+    "row": _FROM,
+    "rows": _WINDOW,
+    "column": _FROM,
+    "columns": _WINDOW,
+    "sort": _WORDS,
+    "descending": {"type": "boolean", "default": False},
+    "filter": _WORDS,
+    "find": _WORDS,
+}
+_MADE = _object(title=TEXT, workspace=TEXT, settings=SETTINGS)
+_CHANGED = _object(title={**TEXT, "minLength": 1}, settings=SETTINGS)
+_BYTES = "application/octet-stream"
+
+ROUTES: list[Route] = [
+    Route("GET", "/", show_page, "A page", media="text/html"),
+    Route("GET", "/openapi.json", show_openapi, "This document", ANY),
+    Route("GET", "/api/me", show_me, "Who you are", _object("name role version", name=TEXT, role=TEXT, version=TEXT)),
+    Route("GET", "/api/audit", show_audit, "What was done in your name", ANY, query={"limit": _LISTING["limit"]}),
+    Route("GET", "/api/data", export_data, "Everything the server has of you, as a ZIP", media="application/zip"),
+    Route(
+        "DELETE",
+        "/api/data",
+        delete_data,
+        "Delete all your sessions",
+        _object("deleted", deleted=NUMBER),
+        _object("confirm", confirm={"type": "string", "enum": [_CONFIRM]}),
+    ),
+    Route(
+        "GET",
+        "/api/sessions",
+        list_sessions,
+        "List or search",
+        _object("sessions", sessions=_list(ANY)),
+        query=_LISTING,
+    ),
+    Route("POST", "/api/sessions", create_session, "Start a session", SESSION, _MADE, status=201, required=False),
+    Route("GET", _S, show_session, "One session", SESSION),
+    Route("PATCH", _S, change_session, "Change title or settings", SESSION, _CHANGED),
+    Route("DELETE", _S, delete_session, "Delete a session and its record", status=204),
+    Route("POST", f"{_S}/fork", fork_session, "Continue in a copy", SESSION, status=201),
+    Route("PUT", f"{_S}/share", share_session, "Let these users read it", ANY, _object("users", users=_list(TEXT))),
+    Route(
+        "GET",
+        f"{_S}/export",
+        export_session,
+        "The conversation as a file",
+        query={"form": {"type": "string", "enum": sorted(EXPORTERS), "default": "notebook"}},
+        media=_BYTES,
+        kind="write",
+    ),
+    Route(
+        "GET",
+        f"{_S}/events",
+        read_events,
+        "What happened after a position; as a stream with `Accept: text/event-stream`",
+        _object("events position", events=_list(ANY), position=TEXT),
+        query=_EVENTS,
+    ),
+    Route("GET", f"{_S}/messages", list_messages, "The conversation", _object("messages", messages=_list(ANY))),
+    Route("POST", f"{_S}/messages", send_message, "Send a message", ANY, MESSAGE, status=202),
+    Route(
+        "POST",
+        f"{_S}/run",
+        run_code,
+        "Run your own code",
+        _object("output", output=_list(ANY)),
+        _object("language code", language={**TEXT, "minLength": 1}, code=TEXT, shared=FLAG),
+    ),
+    Route(
+        "GET", f"{_S}/questions", list_questions, "What waits for an answer", _object("questions", questions=_list(ANY))
+    ),
+    Route("POST", f"{_S}/questions/{{question}}", answer_question, "Answer a question", ANY, ANSWER),
+    Route("POST", f"{_S}/cancel", cancel, "Stop what is running", _object("cancelled", cancelled=FLAG)),
+    Route("POST", f"{_S}/undo", _going("undo"), "Undo turns or blocks", _UNDONE, _UNDO, required=False),
+    Route("POST", f"{_S}/redo", _going("redo"), "Redo what was undone", _UNDONE, _UNDO, required=False),
+    Route("POST", f"{_S}/reset", reset, "Start again in the same workspace, as a new session", SESSION, status=201),
+    Route("GET", f"{_S}/files", list_files, "The files of a folder", ANY, query={"path": _WORDS}),
+    Route("GET", f"{_S}/files/{{path:path}}", read_file, "Download a file", media=_BYTES),
+    Route("PUT", f"{_S}/files/{{path:path}}", write_file, "Upload a file", ANY, {"media": _BYTES}, kind="upload"),
+    Route("GET", f"{_S}/variables", list_variables, "The live variables", _object("variables", variables=ANY)),
+    Route("GET", f"{_S}/variables/{{language}}/{{name}}", show_variable, "A live value", ANY, query=_VIEW),
+    Route("GET", f"{_S}/figures", list_figures, "The figures", _object("figures", figures=_list(ANY))),
+    Route("GET", f"{_S}/figures/{{number:int}}", show_figure, "A figure", media="image/png"),
+]
+
+
+# -- the socket of a session ---------------------------------------------------------------------------------------
+
+
+async def event_socket(server: Server, socket: WebSocket) -> None:
+    """All events from a position on; frames that come in are messages, answers and cancellations."""
+    user: User = socket.scope["user"]
+    call = Call(server, user, socket)
+    key, position = call.key(), position_of(socket.query_params.get("after", "0"))
+    await socket.accept()
+    reader = Reader(call, key, position)
+
+    async def send() -> None:
+        while (found := await reader.batch()) is not None:
+            for event in found:
+                await socket.send_text(dumped(event_data(event)))
+
+    sending = asyncio.ensure_future(send())
+    receiving = asyncio.ensure_future(_frames(call, socket))
+    try:
+        done, _ = await asyncio.wait({sending, receiving}, return_when=asyncio.FIRST_COMPLETED)
+        for each in done:
+            each.result()
+        await socket.close()
+    except (WebSocketDisconnect, RuntimeError):
+        pass
+    finally:
+        reader.close()
+        for task in (sending, receiving):
+            task.cancel()
+        await asyncio.gather(sending, receiving, return_exceptions=True)
+
+
+async def _frames(call: Call, socket: WebSocket) -> None:
+    while True:
+        text = await socket.receive_text()
+        try:
+            await _frame(call, socket, text)
+        except Exception as error:
+            refused = as_refused(error)
+            if refused is None:
+                raise
+            await socket.send_text(refused.body.decode())
+
+
+async def _frame(call: Call, socket: WebSocket, text: str) -> None:
+    """One frame: `{"type": "message" | "answer" | "cancel", ...}`."""
+    try:
+        frame = json.loads(text)
+    except (ValueError, RecursionError):
+        frame = None
+    if not isinstance(frame, dict) or frame.get("type") not in ("message", "answer", "cancel"):
+        raise Refused(400, "frame", "A frame is a JSON object whose type is message, answer or cancel.")
+    call.user = socket.scope["user_now"]()
+    if call.user.role != "owner":
+        raise Refused(403, "role", "A viewer can only read.")
+    call.key(write=True)
+    kind, question = frame.pop("type"), frame.pop("question", "")
+    if kind == "message":
+        call.body = checked(frame, MESSAGE, "the frame")
+        call.body.pop("wait", None)
+        await send_message(call)
+    elif kind == "answer":
+        answer_to(call.server.hub.find(call.key(True)), str(question), checked(frame, ANSWER, "the frame"), call.user)
+    else:
+        await cancel(call)
+
+
+# -- from the table --------------------------------------------------------------------------------------------------
+
+SOCKETS: list[tuple[str, str, Callable[[Server, WebSocket], Awaitable[None]]]] = [
+    (f"{_S}/events", "read", event_socket),
+]
+"""The WebSockets: path, `read` or `frames` (the token may come as the first frame), and handler."""
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,),
+    "integer": (int,),
+    "number": (int, float),
+    "boolean": (bool,),
+    "array": (list,),
+    "object": (dict,),
+}
+
+
+def checked(value: Any, schema: Schema, where: str) -> Any:
+    """The value, if it is as the schema has it."""
+
+    def wrong(words: str) -> Refused:
+        return Refused(400, "parameter", f"{where} {words}.")
+
+    kind = schema.get("type")
+    if kind is not None and (
+        not isinstance(value, _TYPES[kind]) or (isinstance(value, bool) and kind in ("integer", "number"))
+    ):
+        raise wrong(f"must be of type {kind}")
+    if "enum" in schema and value not in schema["enum"]:
+        raise wrong(f"must be one of {', '.join(map(str, schema['enum']))}")
+    if isinstance(value, (int, float)) and not schema.get("minimum", value) <= value <= schema.get("maximum", value):
+        raise wrong(f"must be from {schema.get('minimum')} to {schema.get('maximum')}")
+    if isinstance(value, str):
+        if "\x00" in value or len(value) < schema.get("minLength", 0):
+            raise wrong("must not be empty, or have a null character in it")
+        if "pattern" in schema and not re.search(schema["pattern"], value):
+            raise wrong(f"must match {schema['pattern']}")
+    if kind == "array":
+        for item in value:
+            checked(item, schema["items"], f"an item of {where}")
+    if kind == "object" and "properties" in schema:
+        unknown = value.keys() - schema["properties"].keys()
+        missing = [name for name in schema.get("required", ()) if name not in value]
+        if missing or (unknown and not schema.get("additionalProperties", True)):
+            words = [*(f"lacks {name}" for name in missing), *(f"has an unknown field {name[:40]}" for name in unknown)]
+            raise wrong(" and ".join(sorted(words)))
+        for name, item in value.items():
+            if name in schema["properties"]:
+                checked(item, schema["properties"][name], name)
+    return value
+
+
+def _query(request: Request, declared: dict[str, Schema]) -> dict[str, Any]:
+    found = {name: schema["default"] for name, schema in declared.items() if "default" in schema}
+    for name, text in request.query_params.multi_items():
+        if name not in declared:
+            raise Refused(400, "parameter", f"There is no parameter {name[:40]}.")
+        schema, value = declared[name], text
+        if schema["type"] != "string":
+            try:
+                value = json.loads(text)
+            except ValueError:
+                raise Refused(400, "parameter", f"{name} must be of type {schema['type']}.") from None
+        found[name] = checked(value, schema, name)
+    return found
+
+
+async def _body(request: Request, route: Route) -> dict[str, Any]:
+    if route.body is None or "media" in route.body:
+        return {}
+    text = await request.body()
+    if not text and not route.required:
+        return {}
+    try:
+        body = json.loads(text)
+    except (ValueError, RecursionError):
+        raise Refused(400, "json", "The body is not JSON.") from None
+    checked(body, route.body, "The body")
+    return body  # type: ignore[no-any-return]
+
+
+def as_refused(error: BaseException) -> Refused | None:
+    """An error as the client gets it; None if it is the server's own."""
+    if isinstance(error, Refused):
+        return error
+    if isinstance(error, (BusyError, UndoError, ConversationInUseError)):
+        return Refused(409, "busy" if isinstance(error, BusyError) else "conflict", str(error))
+    if isinstance(error, (ConversationNotFoundError, FileNotFoundError, NotADirectoryError)):
+        return Refused(404, "not_found", "It is not there.")
+    if isinstance(error, OSError):
+        return Refused(400, "file", f"It can't be used: {error.strerror or 'an error of the system'}.")
+    if isinstance(error, (InterpreterError, UnicodeEncodeError)):
+        return Refused(400, type(error).__name__, str(error))
+    return None
+
+
+class Router:
+    """Makes the table into routes for Starlette, and tells the gate what there is."""
+
+    def __init__(self, server: Server, routes: list[Route]) -> None:
+        self._server = server
+        self._known = [(compile_path(route.path)[0], route) for route in routes]
+        self._sockets = [(compile_path(path)[0], kind) for path, kind, _ in SOCKETS]
+        self.routes: list[BaseRoute] = [
+            StarletteRoute(route.path, self._endpoint(route), methods=[route.method]) for route in routes
+        ]
+        for path, _, handler in SOCKETS:
+            self.routes.append(WebSocketRoute(path, self._socket(handler)))
+
+    def known(self, method: str, path: str) -> str | None:
+        if method == "WEBSOCKET":
+            return next((kind for pattern, kind in self._sockets if pattern.match(path)), None)
+        found = [route for pattern, route in self._known if pattern.match(path)]
+        if found and not any(route.method == method for route in found):
+            allowed = ", ".join(sorted({route.method for route in found}))
+            raise Refused(405, "method", f"This address takes {allowed}.", {"allow": allowed})
+        return next((route.effect for route in found if route.method == method), None)
+
+    def _endpoint(self, route: Route) -> Any:
+        async def endpoint(request: Request) -> Response:
+            try:
+                call = Call(self._server, request.scope["user"], request)
+                call.query, call.body = _query(request, route.query), await _body(request, route)
+                result = await route.handler(call)
+            except Exception as error:
+                refused = as_refused(error)
+                if refused is None:
+                    self._server.hub.failed(error)
+                    raise
+                raise refused from None
+            if isinstance(result, Response):
+                return result
+            if route.status == 204:
+                return Response(status_code=204)
+            return JSONResponse(json.loads(dumped(result)), route.status)
+
+        return endpoint
+
+    def _socket(self, handler: Callable[[Server, WebSocket], Awaitable[None]]) -> Any:
+        async def endpoint(socket: WebSocket) -> None:
+            try:
+                await handler(self._server, socket)
+            except Exception as error:
+                refused = as_refused(error)
+                if refused is None:
+                    self._server.hub.failed(error)
+                    raise Refused(500, "internal", "The server failed at this frame.") from error
+                raise refused from None
+
+        return endpoint
+
+
+def openapi(routes: list[Route]) -> dict[str, Any]:
+    """The OpenAPI document of the table."""
+    paths: dict[str, Any] = {}
+    problem = {
+        "description": "Refused",
+        "content": {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}},
+    }
+    for route in routes:
+        names = re.findall(r"{(\w+)(?::(\w+))?}", route.path)
+        parameters: list[Any] = [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "integer" if kind == "int" else "string"}}
+            for name, kind in names
+        ]
+        parameters += [{"name": name, "in": "query", "schema": schema} for name, schema in route.query.items()]
+        answer: dict[str, Any] = {"description": route.summary}
+        if route.status != 204:
+            schema = route.answer or {"type": "string", "format": "binary"}
+            answer["content"] = {route.media: {"schema": schema}}
+            if route.path.endswith("/events"):
+                answer["content"]["text/event-stream"] = {"schema": TEXT}
+        operation: dict[str, Any] = {
+            "operationId": f"{route.handler.__name__}_{route.method.lower()}",
+            "summary": route.summary,
+            "parameters": parameters,
+            "responses": {str(route.status): answer, "4XX": problem, "503": problem},
+        }
+        if route.body is not None:
+            media = route.body.get("media", "application/json")
+            schema = {"type": "string", "format": "binary"} if "media" in route.body else route.body
+            operation["requestBody"] = {"required": route.required, "content": {media: {"schema": schema}}}
+        if route.path == "/openapi.json" and route.method == "GET":
+            operation["operationId"] = "openapi"
+        paths.setdefault(re.sub(r":\w+}", "}", route.path), {})[route.method.lower()] = operation
+    error = _object("error", error={"type": "object", "required": ["type", "message"]})
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "Open Interpreter", "version": __version__},
+        "paths": paths,
+        "components": {
+            "schemas": {"Error": error},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"token": []}],
+    }

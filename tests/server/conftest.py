@@ -1,0 +1,25 @@
+"""Servers for the tests of this folder."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from serving import Serving, serving
+
+
+@pytest.fixture(scope="module")
+def module_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A home and a workspace that last for all tests of a file."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HOME", str(tmp_path_factory.mktemp("home")))
+        patch.chdir(tmp_path_factory.mktemp("workspace"))
+        yield
+
+
+@pytest.fixture(scope="module")
+def shared(module_home: None) -> Iterator[Serving]:
+    """One server for tests that only ask."""
+    with serving(server_rate=1_000_000) as served:
+        yield served

@@ -1,0 +1,242 @@
+"""The gate: whatever comes without the right token, from another page or under another name changes nothing."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+
+from interpreter.errors import UsageError
+from interpreter.frontends.server import Application
+from interpreter.frontends.server.gate import Users
+from interpreter.frontends.server.routes import ROUTES, SOCKETS
+from serving import Serving, serving, stored
+
+
+def filled(path: str, session: str) -> str:
+    path = path.replace("{id}", session).replace("{number:int}", "0").replace("{path:path}", "notes.txt")
+    return re.sub(r"{\w+(:\w+)?}", "x", path)
+
+
+@pytest.fixture(scope="module")
+def victim(shared: Serving) -> str:
+    """A session of the local user, with a file in its workspace."""
+    session = shared.session(title="mine")
+    Path("notes.txt").write_text("mine")
+    return session
+
+
+@pytest.fixture(scope="module")
+def stranger(shared: Serving) -> httpx.Client:
+    return shared.user("stranger")
+
+
+def attempts(served: Serving, stranger: httpx.Client) -> dict[str, tuple[dict[str, str], bool]]:
+    """By name: the headers of an attempt, and whether only addresses of a session are meant."""
+    right = {"Authorization": f"Bearer {served.users.token}"}
+    return {
+        "no token": ({}, False),
+        "wrong token": ({"Authorization": "Bearer wrong"}, False),
+        "a token of another kind": ({"Authorization": "Basic x"}, False),
+        "another origin": ({**right, "Origin": "http://evil.example"}, False),
+        "an origin that begins alike": ({**right, "Origin": f"{served.url}.evil.example"}, False),
+        "a null origin": ({**right, "Origin": "null"}, False),
+        "another host": ({**right, "Host": "evil.example"}, False),
+        "another port": ({**right, "Host": "127.0.0.1:1"}, False),
+        "another site": ({**right, "Sec-Fetch-Site": "cross-site"}, False),
+        "another user": ({"Authorization": stranger.headers["Authorization"]}, True),
+    }
+
+
+@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+def test_every_route_refuses_what_it_should(
+    shared: Serving, victim: str, stranger: httpx.Client, route: Any, home: Path
+) -> None:
+    address, before = filled(route.path, victim), stored(shared.hub.folder.parent)
+    assert before
+    body = {"media": b"x"} if route.method in ("POST", "PUT", "PATCH", "DELETE") else {}
+    for name, (headers, of_session) in attempts(shared, stranger).items():
+        if of_session and "{id}" not in route.path:
+            continue
+        kind = {"Content-Type": "application/octet-stream" if route.effect == "upload" else "application/json"}
+        content = b"{}" if body else None
+        with shared.client() as client:
+            given = {**headers, **(kind if body else {})}
+            answer = client.request(route.method, address, headers=given, content=content)
+        assert 400 <= answer.status_code < 500, (name, answer.status_code, answer.text)
+        assert shared.users.token not in answer.text
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        shared.application.gate._failures._left.clear()  # wrong tokens have their own limit, tested below
+    if body:
+        for kind in ("text/plain", "application/x-www-form-urlencoded", "application/x-json"):
+            answer = shared.http.request(route.method, address, content=b"{}", headers={"Content-Type": kind})
+            assert answer.status_code == 415, kind
+    assert stored(shared.hub.folder.parent) == before
+
+
+@pytest.mark.parametrize("socket_path", [path for path, _, _ in SOCKETS])
+def test_every_websocket_refuses_what_it_should(
+    shared: Serving, victim: str, stranger: httpx.Client, socket_path: str
+) -> None:
+    address = shared.url.replace("http", "ws", 1) + filled(socket_path, victim)
+    for name, (headers, of_session) in attempts(shared, stranger).items():
+        if (of_session and "{id}" not in socket_path) or (
+            name in ("no token", "a token of another kind") and socket_path == "/"
+        ):
+            continue  # there the token may come as the first frame
+        given = {key: value for key, value in headers.items() if key != "Host"}
+        bound = socket.create_connection(("127.0.0.1", shared.application.port))
+        target = address.replace(f"127.0.0.1:{shared.application.port}", headers.get("Host", address.split("/")[2]))
+        with pytest.raises(InvalidStatus) as refused:
+            connect(target, sock=bound, additional_headers=given, proxy=None).close()
+        assert 400 <= refused.value.response.status_code < 500, name
+        shared.application.gate._failures._left.clear()
+
+
+def test_a_name_that_points_here_is_refused(shared: Serving) -> None:
+    """DNS rebinding: the page of another name, whose address has become ours, with everything else right."""
+    name = f"rebound.example:{shared.application.port}"
+    headers = {"Host": name, "Origin": f"http://{name}"}
+    assert shared.http.get("/api/me", headers=headers).status_code == 421
+    cookie = f"{shared.application.gate.cookie_name}={shared.users.cookie(shared.users.find('local'))}"  # type: ignore[arg-type]
+    with shared.client() as client:
+        assert client.get("/api/me", headers={**headers, "Cookie": cookie}).status_code == 421
+        assert client.get("/api/me", headers={"Cookie": cookie}).status_code == 200
+
+
+def test_the_link_works_once_and_leaves_a_strict_cookie(shared: Serving) -> None:
+    link = shared.application.start_link
+    with shared.client() as browser, shared.client() as thief:
+        answer = browser.get(link)
+        cookie = answer.headers["set-cookie"]
+        assert answer.status_code == 303 and answer.headers["location"] == "/"
+        assert "HttpOnly" in cookie and "SameSite=Strict" in cookie
+        assert shared.users.token not in cookie and link.partition("token=")[2] not in answer.text + cookie
+        assert thief.get(link).status_code == 403
+        assert thief.get("/").status_code == 401
+        assert browser.get("/").status_code == 200
+        assert link.partition("token=")[2] not in browser.get("/").text
+        # With a cookie, whatever changes something must come from our own page.
+        assert browser.post("/api/sessions", json={}).status_code == 403
+        assert browser.post("/api/sessions", json={}, headers={"Origin": shared.url}).status_code == 201
+
+
+def test_a_token_signs_a_browser_in(shared: Serving) -> None:
+    with shared.client() as browser:
+        assert browser.post("/login", json={"token": "wrong"}).status_code == 403
+        assert browser.post("/login", content=b"token=x", headers={"Content-Type": "text/plain"}).status_code == 415
+        assert browser.post("/login", json={"token": shared.users.token}).status_code == 204
+        assert browser.get("/api/me").json()["name"] == "local"
+
+
+def test_a_viewer_reads_what_is_shared_and_changes_nothing(shared: Serving, victim: str) -> None:
+    viewer = shared.user("vera:viewer")
+    assert viewer.get(f"/api/sessions/{victim}").status_code == 404
+    assert shared.http.put(f"/api/sessions/{victim}/share", json={"users": ["vera"]}).json() == {"users": ["vera"]}
+    assert viewer.get(f"/api/sessions/{victim}/events").status_code == 200
+    assert [row["id"] for row in viewer.get("/api/sessions").json()["sessions"]] == [victim]
+    for route in ROUTES:
+        if route.effect != "read":
+            kind = "application/octet-stream" if route.effect == "upload" else "application/json"
+            answer = viewer.request(
+                route.method, filled(route.path, victim), content=b"{}", headers={"Content-Type": kind}
+            )
+            assert answer.status_code == 403, route.path
+    shared.http.put(f"/api/sessions/{victim}/share", json={"users": []})
+    assert viewer.get(f"/api/sessions/{victim}/events").status_code == 404
+
+
+def test_a_replaced_token_ends_at_once_also_on_an_open_socket(shared: Serving, victim: str) -> None:
+    token = shared.users.add("peter:viewer")
+    shared.http.put(f"/api/sessions/{victim}/share", json={"users": ["peter"]})
+    address = f"{shared.url.replace('http', 'ws', 1)}/api/sessions/{victim}/events"
+    with connect(address, additional_headers={"Authorization": f"Bearer {token}"}, proxy=None) as open_socket:
+        open_socket.send(json.dumps({"type": "cancel"}))
+        while "error" not in (frame := json.loads(open_socket.recv(60))):
+            pass
+        assert frame["error"]["type"] == "role"
+        shared.users.add("peter:viewer")
+        open_socket.send(json.dumps({"type": "cancel"}))
+        with pytest.raises(Exception, match="4401"):
+            while True:
+                open_socket.recv(60)
+    assert shared.client(token).get("/api/me").status_code == 401
+
+
+def test_the_trail_names_users_and_no_secret(shared: Serving) -> None:
+    name = "trail"
+    client = shared.user(name)
+    client.post("/api/sessions", json={"title": "secret title"})
+    link = shared.application.start_link
+    httpx.get(link, trust_env=False)
+    trail = (shared.hub.folder / "audit.jsonl").read_text()
+    rows = [json.loads(line) for line in trail.splitlines()]
+    assert {"user": name, "method": "POST", "path": "/api/sessions", "status": 201}.items() <= rows[-2].items()
+    assert "secret title" not in trail and link.partition("token=")[2] not in trail
+    assert client.headers["Authorization"].split()[1] not in trail
+    assert (shared.hub.folder / "audit.jsonl").stat().st_mode & 0o077 == 0
+    assert [row["user"] for row in client.get("/api/audit").json()["entries"]] == [name]
+
+
+def test_too_many_requests_and_too_much_at_once(home: Path) -> None:
+    with serving(server_rate=5, server_max_body=2000) as served:
+        large = b"[" + b" " * 5000 + b"]"
+        assert (
+            served.http.post("/api/sessions", content=large, headers={"Content-Type": "application/json"}).status_code
+            == 413
+        )
+
+        def pieces() -> Any:
+            for _ in range(50):
+                yield b" " * 100
+
+        assert (
+            served.http.post(
+                "/api/sessions", content=pieces(), headers={"Content-Type": "application/json"}
+            ).status_code
+            == 413
+        )
+        answers = [served.http.get("/api/me").status_code for _ in range(10)]
+        assert answers[0] == 200 and answers[-1] == 429
+        wrong = [served.client("wrong").get("/api/me").status_code for _ in range(40)]
+        assert wrong[0] == 401 and wrong[-1] == 429
+
+
+def test_an_error_page_says_nothing_of_the_inside(shared: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[BaseException] = []
+    monkeypatch.setattr(shared.hub, "failed", seen.append)
+    monkeypatch.setattr(shared.hub, "rows", lambda *_: 1 / 0)
+    answer = shared.http.get("/api/sessions")
+    assert answer.status_code == 500 and "ZeroDivision" not in answer.text and "routes.py" not in answer.text
+    assert isinstance(seen[0], ZeroDivisionError)
+
+
+def test_beyond_this_machine_it_needs_tls_or_a_clear_word(home: Path) -> None:
+    from interpreter import OpenInterpreter
+
+    with pytest.raises(UsageError, match="--server_cert"):
+        Application(OpenInterpreter(server_host="0.0.0.0")).bind()
+    with pytest.raises(UsageError, match="both"):
+        Application(OpenInterpreter(server_cert="cert.pem")).bind()
+    Application(OpenInterpreter(server_host="0.0.0.0", server_port=0, server_without_tls=True)).bind().close()
+
+
+def test_tokens_are_kept_as_digests(tmp_path: Path) -> None:
+    users = Users(tmp_path)
+    token = users.add("anna")
+    assert token not in (tmp_path / "tokens.json").read_text()
+    assert users.by_token(token).role == "owner"  # type: ignore[union-attr]
+    assert Users(tmp_path).token == users.token, "it stays the same over restarts"
+    assert all((tmp_path / name).stat().st_mode & 0o077 == 0 for name in ("token", "tokens.json", "cookie_key"))
+    for wrong in ("local", "../x", "Anna", "a:admin", ""):
+        with pytest.raises(UsageError):
+            users.add(wrong)
+    (tmp_path / "tokens.json").write_text("{broken")
+    assert users.by_token(token) is None
