@@ -25,7 +25,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("export",),
     ("app",),
     ("frontends.interrupts", "frontends.exit_codes"),
-    ("frontends.terminal", "frontends.headless", "frontends.notebook", "frontends.server"),  # which do not know each other
+    # These do not know each other.
+    ("frontends.terminal", "frontends.headless", "frontends.notebook", "frontends.server"),
     ("frontends",),
     ("__main__", "old_paths"),
     ("core", "terminal_interface"),

@@ -393,7 +393,7 @@ async def run_code(call: Call) -> Any:
 
     def run(live: Live) -> Any:
         chunks, interpreter = [], live.interpreter
-        events = run_own_block(interpreter, body["language"], body["code"], body.get("shared"), live.actor(user))
+        events = run_own_block(interpreter, body["language"], body["code"], body.get("shared", False), live.actor(user))
         for event in events:
             if (chunk := event.chunk) is not None:
                 chunks.append(chunk)
@@ -462,6 +462,7 @@ def _going(name: str) -> Handler:
 
         return await call.do(name.capitalize(), act)
 
+    go.__name__ = name
     return go
 
 

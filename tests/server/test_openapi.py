@@ -1,0 +1,81 @@
+"""The OpenAPI document describes what the server does: schemathesis tries it out."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import schemathesis
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from schemathesis.specs.openapi.checks import (
+    content_type_conformance,
+    ignored_auth,
+    response_schema_conformance,
+    status_code_conformance,
+    unsupported_method,
+)
+
+from interpreter.frontends.server.routes import ROUTES, openapi
+from serving import Serving
+
+CHECKS = [
+    schemathesis.checks.not_a_server_error,
+    status_code_conformance,
+    content_type_conformance,
+    response_schema_conformance,
+    unsupported_method,
+    ignored_auth,
+]
+
+
+def operations() -> list[Any]:
+    document = openapi(ROUTES)
+    return [
+        (path, method)
+        for path, methods in document["paths"].items()
+        for method in methods
+        if (path, method) != ("/api/data", "delete")
+    ]
+
+
+@pytest.fixture(scope="module")
+def session(shared: Serving) -> str:
+    return shared.session()
+
+
+SCHEMA = schemathesis.openapi.from_dict(openapi(ROUTES))
+
+
+def tried(served: Serving, session: str, path: str, method: str, examples: int) -> None:
+    schema = SCHEMA
+    schema.config.base_url = served.url
+    operation = schema[path][method.upper()]
+
+    @settings(max_examples=examples, deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+    @given(case=operation.as_strategy(), known=st.booleans())
+    def check(case: Any, known: bool) -> None:
+        if known and "id" in case.path_parameters:
+            case.path_parameters["id"] = session
+        if "wait" in (case.query or {}):
+            case.query["wait"] = 0
+        served.application.gate._failures._left.clear()
+        case.call_and_validate(headers={"Authorization": f"Bearer {served.users.token}"}, checks=CHECKS)
+
+    check()
+
+
+@pytest.mark.parametrize(("path", "method"), operations())
+def test_an_operation_does_as_it_is_described(shared: Serving, session: str, path: str, method: str) -> None:
+    tried(shared, session, path, method, 3)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("path", "method"), operations())
+def test_an_operation_does_so_for_many_inputs(shared: Serving, session: str, path: str, method: str) -> None:
+    tried(shared, session, path, method, 200)
+
+
+def test_every_operation_has_its_own_name() -> None:
+    names = [each["operationId"] for methods in openapi(ROUTES)["paths"].values() for each in methods.values()]
+    assert len(names) == len(set(names))

@@ -1,0 +1,340 @@
+"""Sessions over HTTP: what a client can do with them, and what it reads."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from websockets.sync.client import ClientConnection, connect
+
+from interpreter.frontends.server.sessions import Index, Key
+from interpreter.session.journal.file import NAME
+from model_replies import Stall, text, tool_call
+from serving import Serving, serving, texts
+from waiting import in_thread, until
+
+BLOCK = tool_call("python", "x = 41\nprint(x + 1)")
+
+
+def socket(served: Serving, session: str, after: str = "0") -> ClientConnection:
+    address = f"{served.url.replace('http', 'ws', 1)}/api/sessions/{session}/events?after={after}"
+    return connect(address, additional_headers={"Authorization": f"Bearer {served.users.token}"}, proxy=None)
+
+
+def until_idle(served: Serving, session: str) -> None:
+    until(lambda: not served.http.get(f"/api/sessions/{session}").json()["running"], "the end of the turn")
+
+
+def test_a_message_is_answered_and_its_block_approved_by_its_digest(home: Path) -> None:
+    with serving(BLOCK, text("It is 42.")) as served:
+        session = served.session()
+        answer = served.say(session, "What is 41 + 1?")
+        question = answer["questions"][0]
+        assert (question["kind"], question["content"]["content"]) == ("block", "x = 41\nprint(x + 1)")
+        path = f"/api/sessions/{session}/questions/{question['id']}"
+        for wrong in ({"choice": "approve"}, {"choice": "approve", "digest": "0" * 64}):
+            assert served.http.post(path, json=wrong).json()["error"]["type"] == "digest"
+        assert served.http.post(path, json={"choice": "maybe"}).status_code == 400
+        assert served.http.post(path, json={"choice": "approve", "digest": question["digest"]}).status_code == 200
+        until_idle(served, session)
+        assert served.http.post(path, json={"choice": "approve", "digest": question["digest"]}).status_code == 404
+        events = served.events(session)
+        assert "42" in texts(events, "console", "computer") and texts(events) == "It is 42."
+        answered = next(event["data"] for event in events if event["kind"] == "answer")
+        assert (answered["choice"], answered["by"]) == ("approve", "client")
+        shown = next(event["data"] for event in events if event["kind"] == "confirmation")
+        assert shown["digest"] == question["digest"]
+        messages = served.http.get(f"/api/sessions/{session}/messages").json()["messages"]
+        assert [message["role"] for message in messages] == ["user", "assistant", "computer", "assistant"]
+
+
+def test_no_reader_misses_or_repeats_anything(home: Path) -> None:
+    long = "".join(f"word{number} " for number in range(300))
+    with serving(text(long, 7), text("Second."), mode="auto") as served:
+        session = served.session()
+        frames: list[Any] = []
+        with socket(served, session) as reader:
+            _, posted = in_thread(served.say, session, "Talk.")
+            while not (frames and frames[-1]["kind"] == "turn" and frames[-1]["data"]["state"] == "ended"):
+                frames.append(json.loads(reader.recv(60)))
+        until(lambda: posted, "the answer")
+        assert texts(frames) == long
+        # A reader that breaks off after every few events, in the middle of texts.
+        broken, position = [], "0"
+        while page := served.events(session, position, limit=3):
+            broken += page
+            position = page[-1]["position"]
+        assert texts(broken) == texts(served.events(session)) == long
+        assert [each["number"] for each in broken] == sorted(each["number"] for each in broken)
+        middle = frames[len(frames) // 2]["position"]
+        with socket(served, session, middle) as reader:
+            late = [json.loads(reader.recv(60))]
+            while late[-1]["kind"] != "turn":
+                late.append(json.loads(reader.recv(60)))
+        until_middle = frames[: frames.index(next(each for each in frames if each["position"] == middle)) + 1]
+        assert texts(until_middle) + texts(late) == long
+
+
+def test_a_stream_of_server_sent_events_resumes_at_its_last_id(home: Path) -> None:
+    with serving(text("One two three.", 3)) as served:
+        session = served.session()
+        served.say(session, "Count.")
+        lines = []
+        path, accept = f"/api/sessions/{session}/events?after=0", {"Accept": "text/event-stream"}
+        with served.http.stream("GET", path, headers=accept) as answer:
+            assert answer.headers["content-type"].startswith("text/event-stream")
+            for line in answer.iter_lines():
+                lines.append(line)
+                if '"ended"' in line:
+                    break
+        data = [json.loads(line[6:]) for line in lines if line.startswith("data: ")]
+        ids = [line[4:] for line in lines if line.startswith("id: ")]
+        assert texts(data) == "One two three." and ids == [each["position"] for each in data]
+
+
+def test_what_code_prints_is_read_without_secrets(home: Path) -> None:
+    with serving() as served:
+        session = served.session()
+        secret = "sk-" + "a1B2" * 12
+        assert secret not in served.run(
+            session,
+            f"import sys\nfor part in ('sk-', 'a1B2' * 12, '\\n'): print(part, end='', flush=True)\nkey = 'sk-' + 'a1B2' * 12",
+        )
+        everything = json.dumps(served.events(session)) + served.http.get(f"/api/sessions/{session}/variables").text
+        assert secret not in everything and "redacted" in everything
+
+
+def test_a_running_turn_is_cancelled_and_a_second_one_refused(home: Path) -> None:
+    endless = tool_call("python", "import time\nprint('on', flush=True)\ntime.sleep(600)")
+    with serving(text("Hello."), endless, mode="auto") as served:
+        session = served.session()
+        served.say(session, "Hello.")
+        path = f"/api/sessions/{session}"
+        assert served.http.post(f"{path}/messages", json={"content": "Sleep."}).status_code == 202
+        until(lambda: "on" in texts(served.events(session), "console", "computer"), "the block")
+        for name, body in (("messages", {"content": "x"}), ("undo", {}), ("run", {"language": "python", "code": "1"})):
+            busy = served.http.post(f"{path}/{name}", json=body)
+            assert busy.status_code == 409 and "Wait for it, or cancel it" in busy.text
+        assert served.http.post(f"{path}/cancel").json() == {"cancelled": True}
+        until_idle(served, session)
+        assert served.run(session, "print('after')") == "after\n"
+
+
+def test_undo_and_redo(home: Path) -> None:
+    code = "open('made.txt', 'w').write('x'); y = 1"
+    with serving(tool_call("python", code), text("Done."), mode="auto") as served:
+        session = served.session()
+        served.say(session, "Make it.")
+        assert Path("made.txt").exists()
+        path = f"/api/sessions/{session}"
+        assert served.http.post(f"{path}/undo").json()["restored"] == ["made.txt"]
+        assert not Path("made.txt").exists()
+        assert served.http.get(f"{path}/messages").json()["messages"] == []
+        served.http.post(f"{path}/redo", json={"count": 1})
+        assert Path("made.txt").exists() and served.run(session, "print(y)") == "1\n"
+        assert served.http.post(f"{path}/redo").status_code in (400, 409)
+
+
+def test_files_are_listed_read_and_written_inside_the_workspace_alone(home: Path, tmp_path: Path) -> None:
+    outside = tmp_path / "secret.txt"
+    outside.write_text("secret")
+    with serving() as served:
+        session = served.session(workspace="work")
+        path = f"/api/sessions/{session}/files"
+        content, kind = b"a,b\n1,2\n" * 1000, {"Content-Type": "application/octet-stream"}
+        assert served.http.put(f"{path}/data/table.csv", content=content, headers=kind).json()["size"] == len(content)
+        assert served.http.get(f"{path}/data/table.csv").content == content
+        assert "attachment" in served.http.get(f"{path}/data/table.csv").headers["content-disposition"]
+        Path("work/link").symlink_to(outside)
+        Path("work/up").symlink_to(tmp_path)
+        assert {(each["name"], each["kind"]) for each in served.http.get(path).json()["files"]} == {
+            ("data", "folder"), ("link", "link"), ("up", "link"),
+        }  # fmt: skip
+        assert served.http.get(path, params={"path": "data"}).json()["files"][0]["size"] == len(content)
+        for name in ("link", "up/secret.txt", "..%2Fnotes.txt", "%2Fetc%2Fpasswd", "data/../../x", "missing", "data"):
+            answer = served.http.get(f"{path}/{name}")
+            assert answer.status_code in (400, 404) and b"secret" not in answer.content, name
+            if name != "missing":
+                written = served.http.put(f"{path}/{name}", content=b"x", headers=kind)
+                assert written.status_code in (200, 400, 404, 405)
+        assert outside.read_text() == "secret" and not (tmp_path / "x").exists()
+        assert served.http.get(path, params={"path": "../.."}).status_code == 400
+        assert not list(Path("work").glob(".upload*"))
+
+
+def test_live_values_tables_and_figures(home: Path) -> None:
+    with serving() as served:
+        session = served.session()
+        served.run(
+            session, "import pandas as pd\ndf = pd.DataFrame({'n': range(100), 'm': range(100, 0, -1)})\nword = 'hi'"
+        )
+        path = f"/api/sessions/{session}"
+        rows = served.http.get(f"{path}/variables").json()["variables"]["Python"]
+        assert {"df", "word"} <= {row["name"] for row in rows}
+        query = {"row": 1, "rows": 2, "sort": "m", "filter": "n < 50"}
+        table = served.http.get(f"{path}/variables/python/df", params=query).json()
+        assert (table["kind"], table["rows"], table["total"], table["header"]) == ("table", 50, 100, ["n", "m"])
+        assert table["cells"] == [["48", "47"], ["52", "53"]]
+        assert served.http.get(f"{path}/variables/python/word").json()["text"] == "hi"
+        assert served.http.get(f"{path}/variables/python/nothing").status_code == 400
+        assert served.http.get(f"{path}/variables/klingon/df").status_code == 404
+        served.http.post(f"{path}/run", json={"language": "python", "shared": True, "code": "import matplotlib.pyplot as plt\nplt.plot([1, 2]); plt.show()"})  # fmt: skip
+        figures = served.http.get(f"{path}/figures").json()["figures"]
+        picture = served.http.get(f"{path}/figures/{figures[0]['number']}")
+        assert picture.headers["content-type"] == "image/png" and picture.content.startswith(b"\x89PNG")
+        assert served.http.get(f"{path}/figures/999").status_code == 404
+
+
+def test_sessions_are_separate_listed_searched_forked_exported_and_deleted(home: Path) -> None:
+    with serving(text("First."), text("Second.")) as served:
+        one, two = served.session(workspace="one"), served.session(workspace="two", title="About whales")
+        served.run(one, "a = 1\nopen('f.txt', 'w').write('one')")
+        assert "NameError" in served.run(two, "a")
+        served.say(one, "Tell me about sharks.")
+        listed = served.http.get("/api/sessions").json()["sessions"]
+        assert {row["id"] for row in listed} == {one, two}
+        assert [row["id"] for row in served.http.get("/api/sessions", params={"q": "WHALES"}).json()["sessions"]] == [
+            two
+        ]
+        assert [
+            row["id"] for row in served.http.get("/api/sessions", params={"q": "sharks one"}).json()["sessions"]
+        ] == [one]
+        assert served.http.get("/api/sessions", params={"q": "100%"}).json()["sessions"] == []
+        fork = served.http.post(f"/api/sessions/{one}/fork").json()
+        assert fork["id"] != one and served.run(fork["id"], "print(a, open('f.txt').read())") == "1 one\n"
+        served.run(fork["id"], "a = 2")
+        assert served.run(one, "print(a)") == "1\n"
+        notebook = served.http.get(f"/api/sessions/{one}/export", params={"form": "notebook"})
+        assert "sharks" in json.dumps(notebook.json())
+        assert served.http.get(f"/api/sessions/{served.session()}/export").status_code == 409
+        assert served.http.patch(f"/api/sessions/{two}", json={"title": "Whales"}).json()["title"] == "Whales"
+        assert served.http.delete(f"/api/sessions/{one}").status_code == 204
+        assert served.http.get(f"/api/sessions/{one}").status_code == 404
+        left = {row["id"] for row in served.http.get("/api/sessions").json()["sessions"]}
+        assert one not in left and {two, fork["id"]} < left
+
+
+def test_permissions_can_be_made_tighter_never_looser(home: Path) -> None:
+    with serving(sandbox="workspace") as served:
+        session = served.session(settings={"mode": "plan", "model": "gpt-4o-mini"})
+        for wrong in (
+            {"mode": "auto"}, {"auto_run": True}, {"api_base": "http://evil"}, {"sandbox": "off"}, {"sandbox": "read-only"},
+        ):  # fmt: skip
+            answer = served.http.patch(f"/api/sessions/{session}", json={"settings": wrong})
+            assert answer.status_code in (400, 403), wrong
+        interpreter = served.hub.open(Key("local", session)).interpreter
+        assert (interpreter.mode, interpreter.sandbox, interpreter.llm.model) == ("plan", "workspace", "gpt-4o-mini")
+        for place in ("..", "/etc", "a/../../b"):
+            assert served.http.post("/api/sessions", json={"workspace": place}).status_code == 400
+
+
+def test_all_my_data_is_exported_and_deleted(home: Path) -> None:
+    with serving(text("Hello.")) as served:
+        anna, mine = served.user("anna"), served.session()
+        session = anna.post("/api/sessions", json={"title": "Anna's"}).json()
+        folder = Path(session["folder"])
+        anna.post(
+            f"/api/sessions/{session['id']}/run", json={"language": "python", "code": "open('a.txt', 'w').write('a')"}
+        )
+        packed = zipfile.ZipFile(io.BytesIO(anna.get("/api/data").content))
+        names = packed.namelist()
+        assert f"conversations/{session['id']}/{NAME}" in names and f"workspaces/{folder.name}/a.txt" in names
+        assert anna.request("DELETE", "/api/data", json={"confirm": "yes"}).status_code == 400
+        assert anna.request("DELETE", "/api/data", json={"confirm": "delete all my data"}).json() == {"deleted": 1}
+        assert not folder.exists() and not (served.hub.root("anna") / session["id"]).exists()
+        assert anna.get("/api/sessions").json() == {"sessions": []}
+        assert [row["id"] for row in served.http.get("/api/sessions").json()["sessions"]] == [mine]
+
+
+def test_an_idle_session_sleeps_and_wakes_with_its_variables(home: Path) -> None:
+    with serving(text("Hi."), server_idle_minutes=0.02) as served:
+        session = served.session()
+        served.run(session, "kept = [1, 2, 3]")
+        key, seen = Key("local", session), []
+        with socket(served, session) as reader:
+            until(lambda: served.hub.find(key) is None, "sleep")
+            assert served.events(session), "a sleeping session can be read"
+            assert served.hub.find(key) is None
+            before = served.events(session)[-1]["number"]
+            assert served.run(session, "print(kept)") == "[1, 2, 3]\n"
+            while not texts(seen, "console", "computer"):
+                seen.append(json.loads(reader.recv(60)))  # the same connection reads on
+            numbers = [each["number"] for each in seen]
+            assert numbers == sorted(numbers) and numbers[-1] > before
+
+
+def test_sessions_are_admitted_while_there_is_room(home: Path) -> None:
+    with serving(server_max_sessions=2) as served:
+        first, second = served.session(), served.session()
+        served.session()  # the one that was used least recently goes to sleep
+        assert served.hub.find(Key("local", first)) is None and served.hub.find(Key("local", second)) is not None
+        served.hub.template.server_free_memory = 10**9
+        answer = served.http.post("/api/sessions", json={})
+        assert answer.status_code == 503 and answer.json()["error"]["type"] == "full"
+        threads = [in_thread(served.hub.create, "local") for _ in range(4)]
+        served.hub.template.server_free_memory = 0
+        for thread, _ in threads:
+            thread.join(60)
+        assert len(served.hub._live) <= 2
+
+
+def test_a_reader_that_does_not_read_slows_no_one(home: Path) -> None:
+    with serving(text("Quick.")) as served:
+        session = served.session()
+        code = "for _ in range(100): print('y' * 2000)"
+        with socket(served, session) as slow, socket(served, session) as quick:
+            for _ in range(15):  # more than the buffers of a connection hold
+                served.run(session, code)
+            frames: list[Any] = []
+            for block in range(15):
+                while not frames or frames[-1]["data"].get("outcome") != "done":
+                    frames.append(json.loads(quick.recv(60)))
+                frames.append(json.loads(quick.recv(60)) if block < 14 else frames[0])
+            assert texts(frames, "console", "computer").count("y") == 3_000_000
+            assert served.say(session, "More.")["messages"][-1]["content"] == "Quick."
+            late = [json.loads(slow.recv(60))]
+            while late[-1]["kind"] != "turn" or late[-1]["data"]["state"] != "ended":
+                late.append(json.loads(slow.recv(60)))
+            assert texts(late, "console", "computer").count("y") == 3_000_000 and texts(late) == "Quick."
+
+
+def test_two_sessions_answer_at_the_same_time(home: Path) -> None:
+    import threading
+
+    gate = threading.Event()
+    stalled = text("Slow ").then(text("end"))
+    stalled = type(stalled)((stalled.deltas[0], Stall(gate), *stalled.deltas[1:]))
+    with serving(stalled, text("Fast.")) as served:
+        one, two = served.session(workspace="a"), served.session(workspace="b")
+        served.http.post(f"/api/sessions/{one}/messages", json={"content": "Slowly."})
+        assert served.model.stalled.wait(60)
+        assert served.say(two, "Quickly.")["messages"][-1]["content"] == "Fast."
+        gate.set()
+        until_idle(served, one)
+        assert texts(served.events(one)) == "Slow end"
+
+
+@pytest.mark.full
+def test_ten_thousand_stored_sessions_cost_next_to_nothing(tmp_path: Path) -> None:
+    import resource
+    import time
+
+    for number in range(10_000):
+        folder = tmp_path / f"{number:08x}"
+        folder.mkdir()
+        entry = {"event": "session", "time": number, "version": 1, "id": folder.name, "title": f"Number {number}"}
+        (folder / NAME).write_text(json.dumps(entry) + "\n")
+    index = Index(tmp_path)
+    index.rows("", 100, None)
+    before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
+    for _ in range(5):
+        assert [row["title"] for row in index.rows("number 998", 2, 9990.0)] == ["Number 9989", "Number 9988"]
+    print(
+        f"{(time.monotonic() - began) / 5:.2f} s a list, {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before} kB"
+    )
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000
+    index.close()
