@@ -8,6 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from interpreter.api import OpenInterpreter
     from interpreter.computer_api import Computer
     from interpreter.runtimes.base import BaseLanguage
@@ -16,8 +18,9 @@ if TYPE_CHECKING:
     interpreter: OpenInterpreter
     computer: Computer
     AsyncInterpreter: type[OpenInterpreter]
+    connect: Callable[..., Any]
 
-__all__ = ["BaseLanguage", "OpenInterpreter", "__version__", "computer", "interpreter"]
+__all__ = ["BaseLanguage", "OpenInterpreter", "__version__", "computer", "connect", "interpreter"]
 
 
 def __getattr__(name: str) -> Any:
@@ -46,6 +49,10 @@ def _make(name: str) -> Any:
             return OpenInterpreter()
         case "computer":
             return (globals().get("interpreter") or __getattr__("interpreter")).computer
+        case "connect":
+            from interpreter.frontend import client
+
+            return client().connect
         case "AsyncInterpreter":
             raise ImportError("AsyncInterpreter and the server are not available yet. Use OpenInterpreter.")
     raise AttributeError(f"module 'interpreter' has no attribute {name!r}")

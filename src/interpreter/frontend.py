@@ -1,4 +1,4 @@
-"""The one lazy way up: loads a front end by name when something is to be shown."""
+"""The one lazy way up: loads a front end by name when something is to be shown, served, or asked of a server."""
 
 from __future__ import annotations
 
@@ -17,3 +17,13 @@ def display() -> Any:
 def terminal() -> Any:
     """The terminal, even where another front end is in use."""
     return import_module("interpreter.frontends.terminal.chat")
+
+
+def client() -> Any:
+    """The client of a server."""
+    return import_module("interpreter.frontends.client")
+
+
+def server() -> Any:
+    """The server, with the packages that it needs."""
+    return import_module("interpreter.frontends.server")

@@ -102,7 +102,7 @@ def test_what_code_prints_is_read_without_secrets(home: Path) -> None:
         secret = "sk-" + "a1B2" * 12
         assert secret not in served.run(
             session,
-            f"import sys\nfor part in ('sk-', 'a1B2' * 12, '\\n'): print(part, end='', flush=True)\nkey = 'sk-' + 'a1B2' * 12",
+            "import sys\nfor part in ('sk-', 'a1B2' * 12, '\\n'): print(part, end='', flush=True)\nkey = 'sk-' + 'a1B2' * 12",
         )
         everything = json.dumps(served.events(session)) + served.http.get(f"/api/sessions/{session}/variables").text
         assert secret not in everything and "redacted" in everything

@@ -39,6 +39,8 @@ from interpreter.session.journal.reader import past_events
 
 Result = TypeVar("Result")
 KINDS: tuple[QuestionKind, ...] = get_args(QuestionKind)
+IDLE = {"role": "computer", "type": "status", "format": "idle", "content": {}}
+"""The last event of a turn: the session can do something else."""
 _ID = re.compile(r"[0-9a-f]{8,32}")
 _SAVE_AFTER = 1.0  # seconds without work, before the variables are saved
 _GAP = 1000  # numbers that a new run of a session leaves out: the last run may have given some that no journal has
@@ -82,18 +84,20 @@ class Live:
                 )
             return self._actors[user.name]
 
-    def submit(self, what: str, function: Callable[[], Result]) -> Future[Result]:
-        """Have something done in the session's thread; BusyError if it is doing something."""
+    def submit(
+        self, what: str, function: Callable[[], Result], after: Callable[[], object] = lambda: None
+    ) -> Future[Result]:
+        """Have something done in the session's thread, then `after`; BusyError if it is doing something."""
         done: Future[Result] = Future()
 
         def job() -> None:
             try:
                 result = function()
             except BaseException as error:  # noqa: BLE001 - for who waits for it
-                self._over()
+                self._over(after)
                 done.set_exception(error)
             else:
-                self._over()
+                self._over(after)
                 done.set_result(result)
 
         with self._lock:
@@ -105,12 +109,13 @@ class Live:
         self._jobs.put(job)
         return done
 
-    def _over(self) -> None:
+    def _over(self, after: Callable[[], object]) -> None:
         self.running, self.used = "", time.monotonic()
+        after()
         self._hub.wake(self.key)
 
     def say(self, messages: list[Any]) -> Future[None]:
-        """Answer a message. An error is an event of the session, and not raised."""
+        """Answer a message. An error is an event of the session, and not raised; the last event says `idle`."""
         interpreter = self.interpreter
 
         def turn() -> None:
@@ -122,7 +127,7 @@ class Live:
             except Exception as error:  # noqa: BLE001 - whatever it is, the readers should know
                 self.report(error)
 
-        return self.submit("A turn", turn)
+        return self.submit("A turn", turn, lambda: interpreter.session.log.publish("status", IDLE))
 
     def report(self, error: BaseException) -> None:
         """Publish an error of a turn."""
