@@ -54,7 +54,9 @@ def _make(name: str) -> Any:
 
             return client().connect
         case "AsyncInterpreter":
-            raise ImportError("AsyncInterpreter and the server are not available yet. Use OpenInterpreter.")
+            from interpreter.frontend import async_interpreter
+
+            return async_interpreter().AsyncInterpreter
     raise AttributeError(f"module 'interpreter' has no attribute {name!r}")
 
 

@@ -24,6 +24,6 @@ def client() -> Any:
     return import_module("interpreter.frontends.client")
 
 
-def server() -> Any:
-    """The server, with the packages that it needs."""
-    return import_module("interpreter.frontends.server")
+def async_interpreter() -> Any:
+    """0.4.3's class that serves itself."""
+    return import_module("interpreter.frontends.async_interpreter")

@@ -118,9 +118,10 @@ class RemoteInterpreter:
         try:
             for event in self.events(said["position"]):
                 data, kind = event["data"], event["kind"]
-                mine = mine or (kind == "turn" and data["state"] == "begun")
+                last = (data.get("messages") or [data])[-1]
+                mine = mine or kind == "error" or (last.get("role") == "user" and last.get("content") == content)
                 if not mine:
-                    continue
+                    continue  # what came before the message is no answer to it
                 if kind == "error":
                     over = True
                     raise InterpreterError(data["content"])

@@ -17,6 +17,7 @@ import uvicorn
 from starlette.routing import Router as StarletteRouter
 
 from interpreter.errors import UsageError
+from interpreter.frontends.server import openai, original
 from interpreter.frontends.server.gate import LOCAL, Audit, Gate, Limits, Users
 from interpreter.frontends.server.routes import ROUTES, Router, Server
 from interpreter.frontends.server.sessions import Hub
@@ -38,7 +39,8 @@ class Application:
         self.users = Users(self.hub.folder, token or os.environ.get(KEY_VARIABLE) or None)
         audit = Audit(self.hub.folder / "audit.jsonl")
         self.server = Server(self.hub, self.users, audit)
-        router = Router(self.server, ROUTES)
+        self.server.routes = [*ROUTES, *original.ROUTES, *openai.ROUTES]
+        router = Router(self.server, self.server.routes)
         limits = Limits(template.server_rate, template.server_max_body, template.server_max_upload)
         self.secure = template.server_cert is not None
         inner = StarletteRouter(router.routes, redirect_slashes=False)
@@ -117,14 +119,19 @@ def serve(template: OpenInterpreter) -> int:
     """Serve sessions with these settings until the user stops it."""
     application = Application(template)
     bound = application.bind()
+    announce(application)
+    with suppress(KeyboardInterrupt):
+        application.run(bound)
+    return 0
+
+
+def announce(application: Application) -> None:
+    """Say where it listens, and how to sign in."""
     print(f"Listening on {application.url}. Press Ctrl-C to stop.", file=sys.stderr)
     print(f"Open this link once: {application.start_link}", file=sys.stderr)
     given = KEY_VARIABLE in os.environ
     where = f"in {KEY_VARIABLE}" if given else f"in {application.hub.folder / 'token'}"
     print(f"For scripts, the token is {where}. See docs/server.md.", file=sys.stderr, flush=True)
-    with suppress(KeyboardInterrupt):
-        application.run(bound)
-    return 0
 
 
 def _is_loopback(host: str) -> bool:

@@ -383,8 +383,10 @@ class Gate:
                 raise Refused(401, "token", "This token is no longer valid.")
             return user
 
+        connecting = [{"type": "websocket.connect"}] if visit.started else []  # which the gate has received already
+
         async def checked() -> Any:
-            message = await receive()
+            message = connecting.pop() if connecting else await receive()
             if message["type"] == "websocket.receive":
                 present()
                 if len(message.get("text") or message.get("bytes") or "") > self._limits.body:

@@ -51,6 +51,7 @@ _MOST_WAIT = 60.0
 _PIECE = 256 * 1024
 _MOST_FILES = 2000
 _LARGEST_CELLS = 500
+_MOST_OUTPUT = 10_000_000  # characters
 _CONFIRM = "delete all my data"
 
 
@@ -135,6 +136,14 @@ class Server:
         self._workers = ThreadPoolExecutor(32, "request")
         self._readers = ThreadPoolExecutor(8, "reader")
         self.closing = asyncio.Event()
+        self.routes: list[Route] = []
+        self.naming = asyncio.Lock()
+        self.named: dict[tuple[str, str], Key] = {}
+        """Sessions that clients of other protocols know by a name of their own, by user and name."""
+        self.shown: dict[Key, str] = {}
+        """The digest of the block that a chat client was asked about last."""
+        self.original: dict[Key, tuple[int, int | None]] = {}
+        """Up to where clients of 0.4.3's protocol have had the events of their session."""
 
     async def working(self, function: Callable[..., Result], *args: Any) -> Result:
         """Call something that may wait, in another thread."""
@@ -389,18 +398,19 @@ def clean(live: Live, value: Any) -> Any:
 
 
 async def run_code(call: Call) -> Any:
-    body, user = call.body, call.user
+    body = call.body
 
     def run(live: Live) -> Any:
-        chunks, interpreter = [], live.interpreter
-        events = run_own_block(interpreter, body["language"], body["code"], body.get("shared", False), live.actor(user))
-        for event in events:
-            if (chunk := event.chunk) is not None:
-                chunks.append(chunk)
-        messages = [message for message in fold(chunks, 10_000_000) if message.get("role") == "computer"]
-        return clean(live, messages)
+        return run_in(live, call.user, body["language"], body["code"], body.get("shared", False))
 
     return {"output": await call.do("A block", run)}
+
+
+def run_in(live: Live, user: User, language: str, code: str, shared: bool = False) -> Any:
+    """Run code of the user's; the messages that it made. Call it in the thread of the session."""
+    events = run_own_block(live.interpreter, language, code, shared, live.actor(user))
+    chunks = [event.chunk for event in events if event.chunk is not None]
+    return clean(live, [each for each in fold(chunks, _MOST_OUTPUT) if each.get("role") == "computer"])
 
 
 def open_questions(live: Live) -> list[dict[str, Any]]:
@@ -479,12 +489,8 @@ def attachment(content: bytes, name: str) -> Response:
     return Response(content, media_type="application/octet-stream", headers=headers)
 
 
-async def _folder(call: Call, write: bool = False) -> Folder:
-    return Folder((await call.live(write)).interpreter.workspace)
-
-
 async def list_files(call: Call) -> Any:
-    folder, place = await _folder(call), call.query["path"].strip("/")
+    folder, place = Folder((await call.live(write=False)).interpreter.workspace), call.query["path"].strip("/")
 
     def listing() -> Any:
         with folder:
@@ -503,7 +509,12 @@ async def list_files(call: Call) -> Any:
 
 
 async def read_file(call: Call) -> Any:
-    folder, name = await _folder(call), call.request.path_params["path"]
+    return await open_file(call, await call.live(write=False), call.request.path_params["path"])
+
+
+async def open_file(call: Call, live: Live, name: str) -> Response:
+    """A file of the workspace, piece by piece."""
+    folder = Folder(live.interpreter.workspace)
     file = await call.server.working(folder.open, name)
     size = os.fstat(file.fileno()).st_size
 
@@ -670,7 +681,7 @@ async def show_page(call: Call) -> Any:
 
 
 async def show_openapi(call: Call) -> Any:
-    return openapi(ROUTES)
+    return openapi(call.server.routes)
 
 
 _S = "/api/sessions/{id}"

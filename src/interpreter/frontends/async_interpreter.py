@@ -1,0 +1,144 @@
+"""`AsyncInterpreter` and its `Server`, as 0.4.3 has them: one interpreter, served to those who have the token."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import threading
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from interpreter.api import OpenInterpreter
+from interpreter.errors import InterpreterError, UsageError
+from interpreter.messages import as_original
+
+if TYPE_CHECKING:
+    from interpreter.frontends.server import Application
+
+_SENT = ("role", "type", "format", "content")
+
+
+class AsyncInterpreter(OpenInterpreter):
+    """An interpreter that takes its messages in chunks, with `input`, and gives its answer with `output`.
+
+    `server.run()` serves it over HTTP and WebSocket.
+    """
+
+    if not TYPE_CHECKING:
+
+        def __init__(self, *args, **settings):
+            super().__init__(*args, **settings)
+            parts = vars(self)  # these are no settings
+            parts["respond_thread"] = None
+            parts["stop_event"] = threading.Event()
+            parts["output_queue"] = asyncio.Queue()
+            parts["unsent_messages"] = deque()
+            parts["acknowledged_outputs"] = []
+            parts["require_acknowledge"] = os.environ.get("INTERPRETER_REQUIRE_ACKNOWLEDGE") == "True"
+            parts["server"] = Server(self)
+            parts["_said"] = []
+
+    server: Server
+    output_queue: asyncio.Queue[Any]
+    respond_thread: threading.Thread | None
+    _said: list[Any]
+
+    async def input(self, chunk: dict[str, Any]) -> None:
+        """A chunk of the user's message; the one that ends it starts the answer."""
+        if chunk.get("start"):
+            self._said.clear()
+            if self.respond_thread is not None and self.respond_thread.is_alive():
+                self.cancel()
+                await asyncio.to_thread(self.respond_thread.join)
+        if chunk.get("content") is not None:
+            self.accumulate(chunk)
+        if chunk.get("end") and self._said:
+            said = [{name: each[name] for name in _SENT if name in each} for each in self._said]
+            self._said.clear()
+            if said[-1].get("type") == "command":
+                if said[-1]["content"] == "stop":
+                    self.cancel()
+                elif self.pending is not None:
+                    self.pending.approve()
+                return
+            loop = asyncio.get_running_loop()
+            thread = threading.Thread(target=self._answer, args=[said, loop], daemon=True)
+            vars(self)["respond_thread"] = thread
+            thread.start()
+
+    def accumulate(self, chunk: dict[str, Any]) -> None:
+        """Add a piece to the message that is coming in."""
+        piece = {"role": "user", "type": "message", **{name: chunk[name] for name in _SENT if name in chunk}}
+        last = self._said[-1] if self._said else {}
+        if last and all(last.get(name) == piece.get(name) for name in ("type", "format")):
+            last["content"] += piece["content"]
+        else:
+            self._said.append(piece)
+
+    def _answer(self, said: list[Any], loop: asyncio.AbstractEventLoop) -> None:
+        def put(chunk: Any) -> None:
+            loop.call_soon_threadsafe(self.output_queue.put_nowait, chunk)
+
+        complete = {"role": "server", "type": "status", "content": "complete"}
+        try:
+            self.messages.extend(said[:-1])
+            with self.session.questions.answerable(["block"]):
+                for event in self.respond(said[-1]):
+                    if event.kind == "confirmation":
+                        put(complete)
+                    elif (chunk := event.chunk) is not None and (original := as_original(chunk)) is not None:
+                        put(original)
+        except InterpreterError as error:
+            put({"role": "server", "type": "error", "content": str(error)})
+        put(complete)
+
+    async def output(self) -> Any:
+        """The next chunk of the answer."""
+        return await self.output_queue.get()
+
+
+class Server:
+    """Serves one interpreter. The token is INTERPRETER_API_KEY, or the one that it prints the place of."""
+
+    DEFAULT_HOST = "127.0.0.1"
+    DEFAULT_PORT = 8000
+
+    def __init__(self, async_interpreter: OpenInterpreter, host: str | None = None, port: int | None = None) -> None:
+        self._interpreter = async_interpreter
+        self.host = host or os.environ.get("INTERPRETER_HOST") or self.DEFAULT_HOST
+        self.port = port or int(os.environ.get("INTERPRETER_PORT") or self.DEFAULT_PORT)
+        self._application: Application | None = None
+
+    @property
+    def application(self) -> Application:
+        if self._application is None:
+            from interpreter.frontends.start import check_server_extra
+
+            check_server_extra()
+            from interpreter.frontends.server import Application
+            from interpreter.frontends.server.gate import LOCAL
+
+            made = self._application = Application(self._interpreter)
+            made.server.named[LOCAL, ""] = made.hub.adopt(LOCAL, self._interpreter).key
+        return self._application
+
+    @property
+    def app(self) -> Any:
+        """The ASGI application, behind its gate."""
+        return self.application.gate
+
+    def run(self, host: str | None = None, port: int | None = None, retries: int = 5) -> None:
+        """Serve until it is stopped."""
+        from interpreter.frontends.server import announce
+
+        bound = self.application.bind(host or self.host, self.port if port is None else port)
+        announce(self.application)
+        self.application.run(bound)
+
+    __call__ = run
+
+    @property
+    def authenticate(self) -> Any:
+        raise UsageError(
+            "The server always checks its token. Make tokens for others with `interpreter --server_token`."
+        )

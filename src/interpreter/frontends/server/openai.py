@@ -1,0 +1,263 @@
+"""The OpenAI-compatible endpoint: a chat client talks to a session as if it were a model.
+
+A session is named by the header `X-Session-Id`, by its id, or by the field `user`, by a name of the client's. Then the
+server keeps the conversation, and only the last message counts. Without either, the request has the whole conversation,
+and the session ends with it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from collections.abc import AsyncIterator
+from typing import Any
+
+from starlette.responses import JSONResponse, StreamingResponse
+
+from interpreter.frontends.server.gate import Refused
+from interpreter.frontends.server.routes import (
+    ANY,
+    FLAG,
+    TEXT,
+    Call,
+    Reader,
+    Route,
+    Schema,
+    answer_to,
+    as_refused,
+    digest_of,
+)
+from interpreter.frontends.server.sessions import Live
+from interpreter.session import Event
+
+MODEL = "open-interpreter"
+ASKS = "\n\nDo you want to run this code? (Answer yes.)"
+_DATA = re.compile(r"data:image/(png|jpeg);base64,([A-Za-z0-9+/=]+)")
+_REQUEST: Schema = {
+    "type": "object",
+    "properties": {
+        "model": TEXT,
+        "messages": {"type": "array", "items": {"type": "object"}},
+        "stream": FLAG,
+        "stream_options": {"type": "object"},
+        "user": TEXT,
+    },
+    "required": ["messages"],
+}
+
+
+async def complete(call: Call) -> Any:
+    """Answer the last message."""
+    try:
+        return await _complete(call)
+    except Exception as error:
+        refused = as_refused(error)
+        if refused is None:
+            raise
+        return _error(refused)
+
+
+def _error(refused: Refused) -> JSONResponse:
+    kind = "invalid_request_error" if refused.status < 500 else "server_error"
+    body = {"message": str(refused), "type": kind, "param": None, "code": refused.kind}
+    return JSONResponse({"error": body}, refused.status)
+
+
+async def _complete(call: Call) -> Any:
+    body = call.body
+    said: list[Any] = [message for each in body["messages"][:-1] for message in _messages(each)]
+    newest = _messages(body["messages"][-1]) if body["messages"] else []
+    if not newest or newest[-1]["role"] != "user":
+        raise Refused(400, "messages", "The last message must be the user's.")
+    live, keeps = await _session(call)
+    answer = _Answer(call, live, keeps)
+    if not keeps:
+        live.interpreter.messages = [message for message in said if message["role"] != "system"]
+        system = "\n".join(str(message["content"]) for message in said if message["role"] == "system")
+        live.interpreter.custom_instructions += system
+    pieces = answer.pieces(newest)
+    if body.get("stream"):
+        first = await anext(pieces, None)  # an error comes before the stream begins
+        wants_usage = bool((body.get("stream_options") or {}).get("include_usage"))
+        return StreamingResponse(_stream(answer, first, pieces, wants_usage), media_type="text/event-stream")
+    text = "".join([piece async for piece in pieces])
+    message = {"role": "assistant", "content": text, "refusal": None}
+    choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
+    return {**answer.head("chat.completion"), "choices": [choice], "usage": answer.usage}
+
+
+def _messages(given: dict[str, Any]) -> list[dict[str, Any]]:
+    """A message in OpenAI's form as ours."""
+    role, content = given.get("role"), given.get("content")
+    role = {"developer": "system"}.get(str(role), role)
+    if role not in ("user", "assistant", "system"):
+        raise Refused(400, "messages", "The role of a message is user, assistant or system.")
+    if isinstance(content, str):
+        return [{"role": role, "type": "message", "content": content}]
+    made = []
+    for part in content if isinstance(content, list) else [None]:
+        if isinstance(part, dict) and part.get("type") == "text" and isinstance(part.get("text"), str):
+            made.append({"role": role, "type": "message", "content": part["text"]})
+            continue
+        url = (part.get("image_url") or {}).get("url") if isinstance(part, dict) else None
+        match = _DATA.fullmatch(url) if isinstance(url, str) else None
+        if match is None:
+            words = "The content of a message is a text, or parts that are text, or images as data addresses."
+            raise Refused(400, "messages", words)
+        made.append({"role": role, "type": "image", "format": f"base64.{match[1]}", "content": match[2]})
+    return made
+
+
+async def _session(call: Call) -> tuple[Live, bool]:
+    """The session of the request, and whether it stays."""
+    hub, server = call.server.hub, call.server
+    if named := call.request.headers.get("x-session-id"):
+        return await server.working(hub.open, hub.locate(call.user, named, write=True)), True
+    name = call.body.get("user")
+    if not name:
+        return await server.working(hub.create, call.user.name), False
+    async with server.naming:
+        key = server.named.get((call.user.name, f"openai {name}"))
+        if key is None:  # after a restart, by its title
+            rows = await server.working(hub.rows, call.user, "", 1_000_000, None)
+            known = [row["id"] for row in rows if row["title"] == _title(name)]
+            key = hub.locate(call.user, known[0], write=True) if known else None
+        if key is None or not hub.exists(key):
+            live = await server.working(hub.create, call.user.name)
+            live.interpreter.journal.rename(_title(name))
+            key = live.key
+        server.named[call.user.name, f"openai {name}"] = key
+    return await server.working(hub.open, key), True
+
+
+def _title(name: str) -> str:
+    return f"OpenAI client {name}"[:100]
+
+
+class _Answer:
+    """The answer of a session to a message, as text."""
+
+    def __init__(self, call: Call, live: Live, keeps: bool) -> None:
+        self.call, self.live, self._keeps = call, live, keeps
+        self.usage = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
+        self._id, self._created = f"chatcmpl-{os.urandom(8).hex()}", int(time.time())
+        self._over = False
+        self._said: Any = None  # the message whose answer follows it; None if it has come
+
+    def is_over(self) -> bool:
+        return self._over
+
+    def head(self, kind: str) -> dict[str, Any]:
+        return {"id": self._id, "object": kind, "created": self._created, "model": MODEL, "session": self.live.key.id}
+
+    async def pieces(self, said: list[dict[str, Any]]) -> AsyncIterator[str]:
+        """Say it, and yield the text of the answer as it comes: prose, and code in fences."""
+        live, server = self.live, self.call.server
+        reader = Reader(self.call, live.key, (live.interpreter.session.log.last, None))
+        try:
+            if not await self._approved(said[-1], reader):
+                self._said = said[-1]["content"]
+                live.say(said)
+            while (found := await reader.batch()) is not None:
+                for event in found:
+                    if (piece := self._text(event)) is not None:
+                        yield piece
+                    if self.is_over():
+                        return
+        finally:
+            reader.close()
+            if not self._over:  # the client has left
+                live.interpreter.cancel()
+                live.interpreter.session.questions.withdraw()
+            if not self._keeps:
+                await server.working(server.hub.delete, live.key)
+
+    async def _approved(self, message: dict[str, Any], reader: Reader) -> bool:
+        """Whether this answers the question about a block: yes runs it. Anything else ends that turn."""
+        live = self.live
+        asked = [each for each in live.interpreter.session.questions.open if each.kind == "block"]
+        if not asked:
+            return False
+        if re.sub(r"\W", "", str(message["content"])).lower() == "yes":
+            shown = self.call.server.shown.get(live.key)  # what the last answer ended with
+            answer_to(live, asked[0].id, {"choice": "approve", "digest": shown}, self.call.user)
+            return True
+        answer_to(live, asked[0].id, {"choice": "refuse"}, self.call.user)
+        live.interpreter.cancel()
+        while live.running:
+            await reader.batch(1.0)
+        return False
+
+    def _text(self, event: Event) -> str | None:
+        data, role = event.data, event.data.get("role")
+        if self._said is not None and event.kind != "error":  # what came before it is no answer to it
+            last = (data.get("messages") or [data])[-1]
+            if last.get("role") == "user" and last.get("content") == self._said:
+                self._said = None
+            return None
+        match event.kind:
+            case "error":
+                self._over = True
+                raise Refused(502, "model", str(data["content"]))
+            case "status" if data.get("format") == "idle":
+                self._over = True
+            case "status" if data.get("format") == "usage":
+                used = data["content"]
+                self.usage["prompt_tokens"] += used.get("input_tokens", 0)
+                self.usage["completion_tokens"] += used.get("output_tokens", 0)
+                self.usage["total_tokens"] = self.usage["prompt_tokens"] + self.usage["completion_tokens"]
+            case "confirmation" | "input_request" if "question" in data:
+                question = self.live.interpreter.session.questions.find(data["question"])
+                if question is None:
+                    return None
+                if self._keeps and question.kind == "block":
+                    self.call.server.shown[self.live.key] = digest_of(data.get("content"))
+                    self._over = True
+                    return ASKS
+                answer_to(self.live, question.id, {"choice": "refuse"}, self.call.user)
+            case "message" if role == "assistant" and "content" in data:
+                return str(data["content"])
+            case "code" if role == "assistant":
+                if data.get("start"):
+                    return f"\n```{data.get('format', '')}\n"
+                return "\n```\n" if data.get("end") else str(data.get("content", ""))
+        return None
+
+
+async def _stream(
+    answer: _Answer, first: str | None, pieces: AsyncIterator[str], wants_usage: bool
+) -> AsyncIterator[str]:
+    head = answer.head("chat.completion.chunk")
+
+    def line(delta: dict[str, Any], reason: str | None = None) -> str:
+        choice = {"index": 0, "delta": delta, "finish_reason": reason, "logprobs": None}
+        return f"data: {json.dumps({**head, 'choices': [choice]})}\n\n"
+
+    try:
+        yield line({"role": "assistant", "content": first or ""})
+        if first is not None:
+            async for piece in pieces:
+                yield line({"content": piece})
+        yield line({}, "stop")
+        if wants_usage:
+            yield f"data: {json.dumps({**head, 'choices': [], 'usage': answer.usage})}\n\n"
+    except Refused as refused:
+        body = {"message": str(refused), "type": "server_error", "param": None, "code": refused.kind}
+        yield f"data: {json.dumps({'error': body})}\n\n"
+    finally:
+        await pieces.aclose()  # type: ignore[attr-defined]
+    yield "data: [DONE]\n\n"
+
+
+async def models(call: Call) -> Any:
+    row = {"id": MODEL, "object": "model", "created": 0, "owned_by": "open-interpreter"}
+    return {"object": "list", "data": [row]}
+
+
+ROUTES = [
+    Route("POST", "/v1/chat/completions", complete, "OpenAI: answer a conversation", ANY, _REQUEST),
+    Route("POST", "/openai/chat/completions", complete, "0.4.3: the same", ANY, _REQUEST),
+    Route("GET", "/v1/models", models, "OpenAI: the models", ANY),
+]

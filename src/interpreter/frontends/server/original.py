@@ -1,0 +1,306 @@
+"""The protocol of 0.4.3's server: the WebSocket `/` with LMC chunks, and its addresses for HTTP.
+
+Each user has one session for it. Nothing here widens what a client may do: settings go through the same list, files
+stay in the workspace, and `go` approves the block that this connection was shown, and no other.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncIterator
+from email.parser import BytesParser
+from email.policy import HTTP
+from typing import Any
+
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from interpreter.config.setting import setting_named
+from interpreter.frontends.server.gate import Refused
+from interpreter.frontends.server.routes import (
+    ANY,
+    SOCKETS,
+    TEXT,
+    Call,
+    Reader,
+    Route,
+    Server,
+    _object,
+    answer_to,
+    as_refused,
+    clean,
+    digest_of,
+    dumped,
+    open_file,
+    run_in,
+    save_upload,
+)
+from interpreter.frontends.server.sessions import CHOOSABLE, Live, change_settings
+from interpreter.messages import as_original
+from interpreter.session import Event
+
+COMPLETE = {"role": "server", "type": "status", "content": "complete"}
+_ACK_SECONDS, _ACK_ATTEMPTS = 1.0, 20
+_MERGED = ("message", "code", "console")  # types whose chunks are put together
+
+
+class Connection:
+    """One client of the WebSocket: what it says in pieces, and which block it was shown."""
+
+    def __init__(self, call: Call, live: Live) -> None:
+        self.call, self.live = call, live
+        self._said: list[dict[str, Any]] = []
+        self._shown: tuple[str, str] | None = None  # the question and the digest of the code
+        self.acknowledges = os.environ.get("INTERPRETER_REQUIRE_ACKNOWLEDGE") == "True"
+        self._acks: dict[str, asyncio.Event] = {}
+
+    async def input(self, chunk: Any) -> None:
+        """A frame of the client: the start of a message, a piece of it, or its end."""
+        if isinstance(chunk, dict) and "ack" in chunk:
+            if (waiting := self._acks.get(str(chunk["ack"]))) is not None:
+                waiting.set()
+            return
+        if not isinstance(chunk, dict) or chunk.get("role") != "user":
+            raise Refused(
+                400, "chunk", 'A frame is a chunk such as {"role": "user", "type": "message", "content": "Hi"}.'
+            )
+        if chunk.get("start"):
+            self._said = []
+            await self._stop()
+        if chunk.get("content") is not None:
+            self._add(
+                {"type": "message", **{key: value for key, value in chunk.items() if key not in ("start", "end")}}
+            )
+        if chunk.get("end") and self._said:
+            said, self._said = self._said, []
+            await self._end(said)
+
+    def _add(self, chunk: dict[str, Any]) -> None:
+        last = self._said[-1] if self._said else {}
+        same = all(last.get(name) == chunk.get(name) for name in ("type", "format"))
+        if not isinstance(chunk["content"], str) or len(str(chunk)) > self.call.server.hub.template.server_max_body:
+            raise Refused(400, "chunk", "The content of a chunk is a text.")
+        if last and same and chunk["type"] in _MERGED:
+            last["content"] += chunk["content"]
+        else:
+            self._said.append(chunk)
+
+    async def _end(self, said: list[dict[str, Any]]) -> None:
+        if said[-1]["type"] == "command":
+            command = said[-1]["content"].strip()
+            if command == "go":
+                self._go()
+            elif command == "stop":
+                await self._stop()
+            else:
+                raise Refused(400, "command", "The commands are go and stop.")
+            return
+        messages = [{key: each[key] for key in ("role", "type", "format", "content") if key in each} for each in said]
+        self.live.say(messages)
+
+    def _go(self) -> None:
+        shown, self._shown = self._shown, None
+        if shown is None:
+            raise Refused(409, "question", "No code that was shown to you waits for approval.")
+        answer_to(self.live, shown[0], {"choice": "approve", "digest": shown[1]}, self.call.user)
+
+    async def _stop(self) -> None:
+        """End what is running, and wait for that."""
+        live, server = self.live, self.call.server
+        if live.running:
+            reader = Reader(self.call, live.key, (live.interpreter.session.log.last, None))
+            try:
+                await server.working(live.interpreter.cancel)
+                live.interpreter.session.questions.withdraw()
+                while live.running:
+                    await reader.batch(1.0)
+            finally:
+                reader.close()
+
+    async def output(self, reader: Reader) -> AsyncIterator[dict[str, Any]]:
+        """What the client gets: the chunks of 0.4.3, and `complete` whenever it is the client's turn."""
+        while (found := await reader.batch()) is not None:
+            for event in found:
+                for frame in self._frames(event):
+                    yield frame
+                self.call.server.original[self.live.key] = event.position
+
+    def _frames(self, event: Event) -> list[dict[str, Any]]:
+        data, questions = event.data, self.live.interpreter.session.questions
+        if event.kind == "error":
+            return [{"role": "server", "type": "error", "content": data["content"]}]
+        if event.kind == "status" and data.get("format") == "idle":
+            return [COMPLETE]
+        if event.kind in ("confirmation", "input_request") and "question" in data:
+            question = questions.find(data["question"])
+            if question is not None and question.kind != "block":  # this protocol can't ask it
+                answer_to(self.live, question.id, {"choice": "refuse"}, self.call.user)
+                return []
+            self._shown = (data["question"], digest_of(data.get("content")))
+            return [COMPLETE]
+        chunk = as_original(event.chunk) if event.chunk is not None and data.get("role") != "user" else None
+        return [dict(chunk)] if chunk is not None and "type" in chunk else []
+
+    async def send(self, socket: WebSocket, frame: dict[str, Any]) -> None:
+        """Send a frame; if the client acknowledges frames, until it has."""
+        if not self.acknowledges:
+            await socket.send_text(dumped(frame))
+            return
+        name = os.urandom(8).hex()
+        received = self._acks[name] = asyncio.Event()
+        try:
+            for _ in range(_ACK_ATTEMPTS):
+                await socket.send_text(dumped({**frame, "id": name}))
+                try:
+                    await asyncio.wait_for(received.wait(), _ACK_SECONDS)
+                    return
+                except TimeoutError:
+                    continue
+            raise Refused(408, "ack", "No acknowledgement came.")
+        finally:
+            del self._acks[name]
+
+
+async def original_session(call: Call) -> Live:
+    """The user's session for this protocol."""
+    hub, server = call.server.hub, call.server
+    if call.user.role != "owner":
+        raise Refused(403, "role", "A viewer has no session of their own.")
+    async with server.naming:
+        key = server.named.get((call.user.name, ""))
+        if key is None or not hub.exists(key):
+            live = await server.working(hub.create, call.user.name)
+            server.named[call.user.name, ""] = live.key
+            return live
+    return await server.working(hub.open, key)
+
+
+async def chunk_socket(server: Server, socket: WebSocket) -> None:
+    call = Call(server, socket.scope["user"], socket)
+    live = await original_session(call)
+    connection = Connection(call, live)
+    await socket.accept()
+    position = server.original.setdefault(live.key, (live.interpreter.session.log.last, None))
+    reader = Reader(call, live.key, position)
+
+    async def send() -> None:
+        async for frame in connection.output(reader):
+            await connection.send(socket, frame)
+
+    async def receive() -> None:
+        while True:
+            message = await socket.receive()
+            if message["type"] == "websocket.disconnect":
+                raise WebSocketDisconnect(message.get("code", 1000))
+            try:
+                chunk = json.loads(message.get("text") or "null")
+                if isinstance(chunk, dict) and "auth" in chunk:  # the gate has seen the token
+                    await socket.send_text(json.dumps({"auth": True}))
+                    continue
+                call.user = socket.scope["user_now"]()
+                connection.live = await server.working(server.hub.open, live.key)
+                await connection.input(chunk)
+            except (ValueError, RecursionError):
+                await socket.send_text(dumped({"role": "server", "type": "error", "content": "A frame must be JSON."}))
+            except Exception as error:
+                refused = as_refused(error)
+                if refused is None or refused.status == 401:
+                    raise
+                await socket.send_text(dumped({"role": "server", "type": "error", "content": str(refused)}))
+                await socket.send_text(dumped(COMPLETE))
+
+    tasks = {asyncio.ensure_future(send()), asyncio.ensure_future(receive())}
+    try:
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for each in done:
+            each.result()
+    except (WebSocketDisconnect, RuntimeError):
+        pass
+    finally:
+        reader.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+# -- http ----------------------------------------------------------------------------------------------------------
+
+
+async def heartbeat(call: Call) -> Any:
+    return {"status": "alive"}
+
+
+async def change(call: Call) -> Any:
+    interpreter = (await original_session(call)).interpreter
+    flat = {name: value for name, value in call.body.items() if name not in ("llm", "auto_run")}
+    llm = call.body.get("llm", {})
+    if not isinstance(llm, dict) or not set(llm) <= {"model", "temperature", "max_tokens"}:
+        raise Refused(403, "setting", "Of llm, only model, temperature and max_tokens can be set over the network.")
+    if call.body.get("auto_run") not in (None, interpreter.auto_run):
+        words = "auto_run can't be set over the network. Start the server with -y, or send `go` for each block."
+        raise Refused(403, "setting", words)
+    change_settings(interpreter, {**flat, **llm})
+    return {"status": "success"}
+
+
+async def show(call: Call) -> Any:
+    name, live = call.request.path_params["name"], await original_session(call)
+    if name == "messages":
+        value: Any = clean(live, list(live.interpreter.messages))
+    elif name in (*CHOOSABLE, "auto_run", "safe_mode", "max_output", "verbose", "loop"):
+        row = setting_named(CHOOSABLE.get(name, name))
+        value = getattr(live.interpreter.llm if row.group else live.interpreter, row.leaf)
+    else:
+        raise Refused(404, "setting", "This setting can't be read over the network.")
+    return json.dumps({name: value})  # as in 0.4.3, a text that is JSON
+
+
+async def run(call: Call) -> Any:
+    live, body = await original_session(call), call.body
+    output = await call.done(live.submit("A block", lambda: run_in(live, call.user, body["language"], body["code"])))
+    return {"output": [{key: value for key, value in each.items() if key != "role"} for each in output]}
+
+
+async def upload(call: Call) -> Any:
+    """A form with a `file` and the `path` to save it at."""
+    request, most = call.request, call.server.hub.template.server_max_body
+    kind = request.headers.get("content-type", "")
+    if not kind.startswith("multipart/form-data"):
+        raise Refused(415, "content_type", "Send a form with file and path, or use PUT /api/sessions/ID/files/PATH.")
+    body = b""
+    async for piece in request.stream():
+        body += piece
+        if len(body) > most:
+            words = f"Forms can have {most:,} bytes. For larger files, use PUT /api/sessions/ID/files/PATH."
+            raise Refused(413, "too_large", words)
+    parts = BytesParser(policy=HTTP).parsebytes(b"Content-Type: " + kind.encode("latin-1") + b"\r\n\r\n" + body)
+    fields = {str(part.get_param("name", header="content-disposition")): part for part in parts.iter_parts()}
+    if "file" not in fields:
+        raise Refused(400, "form", "The form has no file.")
+    content: Any = fields["file"].get_payload(decode=True)
+    path: Any = fields["path"].get_payload(decode=True) if "path" in fields else b""
+    name = path.decode("utf-8", "replace").strip() or fields["file"].get_filename() or ""
+    if not name or not isinstance(content, bytes):
+        raise Refused(400, "form", "The form has no path.")
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield content
+
+    await save_upload(call, await original_session(call), name, pieces())
+    return {"status": "success"}
+
+
+async def download(call: Call) -> Any:
+    return await open_file(call, await original_session(call), call.request.path_params["filename"])
+
+
+SOCKETS.append(("/", "frames", chunk_socket))
+ROUTES = [
+    Route("GET", "/heartbeat", heartbeat, "Whether the server is alive", _object("status", status=TEXT)),
+    Route("POST", "/settings", change, "0.4.3: change settings", ANY, {"type": "object"}),
+    Route("GET", "/settings/{name}", show, "0.4.3: a setting, as JSON in a text", TEXT),
+    Route("POST", "/run", run, "0.4.3: run code", ANY, _object("language code", language=TEXT, code=TEXT)),
+    Route("POST", "/upload", upload, "0.4.3: upload a file", ANY, {"media": "multipart/form-data"}, kind="upload"),
+    Route("GET", "/download/{filename:path}", download, "0.4.3: download a file", media="application/octet-stream"),
+]
