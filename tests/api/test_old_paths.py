@@ -14,7 +14,7 @@ import interpreter as package
 from interpreter.old_paths import _TARGETS
 
 
-@pytest.mark.parametrize("old", [name for name in _TARGETS if not name.endswith("AsyncInterpreter")])
+@pytest.mark.parametrize("old", _TARGETS)
 def test_an_old_path_leads_to_the_object_of_today(old: str) -> None:
     module_name, _, name = old.rpartition(".")
     module = importlib.import_module(f"interpreter.{module_name}")
@@ -43,8 +43,6 @@ def test_the_classes_are_the_same() -> None:
         "import interpreter.core.nothing",
         "from interpreter.core.core import Nothing",
         "from interpreter.core import nothing",
-        "from interpreter.core.async_core import AsyncInterpreter",
-        "from interpreter import AsyncInterpreter",
         "import interpreter.terminal_interface.components",
     ],
 )

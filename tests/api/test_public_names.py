@@ -31,16 +31,11 @@ def test_importing_touches_no_file_no_network_and_nothing_heavy() -> None:
 
 def test_the_public_names_are_the_documented_ones() -> None:
     assert set(package.__all__) - {"__version__"} == {
-        "BaseLanguage", "OpenInterpreter", "computer", "interpreter",
+        "BaseLanguage", "OpenInterpreter", "computer", "connect", "interpreter",
     }  # fmt: skip
     for name in package.__all__:
         assert getattr(package, name) is not None
     assert package.computer is package.interpreter.computer
-
-
-def test_what_is_not_there_yet_says_so() -> None:
-    with pytest.raises(ImportError, match="not available yet"):
-        from interpreter import AsyncInterpreter  # noqa: F401
 
 
 def test_an_unknown_name_is_an_attribute_error() -> None:

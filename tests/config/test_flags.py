@@ -121,7 +121,6 @@ def test_a_mistake_is_named(line: str, words: str) -> None:
         ("--disable_telemetry", "--disable_telemetry does nothing: "),
         ("--contribute_conversation", "--contribute_conversation does nothing: "),
         ("--debug_mode", "--debug_mode is now --verbose."),
-        ("--server", "--server: the server is not available yet."),
         ("-sp -sp", "-sp: messages are not spoken yet"),
     ],
 )

@@ -14,9 +14,9 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from interpreter.errors import UsageError
-from interpreter.frontends.server import Application
+from interpreter.frontends.server import ALL_ROUTES, Application
 from interpreter.frontends.server.gate import Users
-from interpreter.frontends.server.routes import ROUTES, SOCKETS
+from interpreter.frontends.server.routes import SOCKETS
 from serving import Serving, serving, stored
 
 
@@ -55,7 +55,7 @@ def attempts(served: Serving, stranger: httpx.Client) -> dict[str, tuple[dict[st
     }
 
 
-@pytest.mark.parametrize("route", ROUTES, ids=lambda route: f"{route.method} {route.path}")
+@pytest.mark.parametrize("route", ALL_ROUTES, ids=lambda route: f"{route.method} {route.path}")
 def test_every_route_refuses_what_it_should(
     shared: Serving, victim: str, stranger: httpx.Client, route: Any, home: Path
 ) -> None:
@@ -142,7 +142,7 @@ def test_a_viewer_reads_what_is_shared_and_changes_nothing(shared: Serving, vict
     assert shared.http.put(f"/api/sessions/{victim}/share", json={"users": ["vera"]}).json() == {"users": ["vera"]}
     assert viewer.get(f"/api/sessions/{victim}/events").status_code == 200
     assert [row["id"] for row in viewer.get("/api/sessions").json()["sessions"]] == [victim]
-    for route in ROUTES:
+    for route in ALL_ROUTES:
         if route.effect != "read":
             kind = "application/octet-stream" if route.effect == "upload" else "application/json"
             answer = viewer.request(

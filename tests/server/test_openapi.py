@@ -16,7 +16,8 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
-from interpreter.frontends.server.routes import ROUTES, openapi
+from interpreter.frontends.server import ALL_ROUTES
+from interpreter.frontends.server.routes import openapi
 from serving import Serving
 
 CHECKS = [
@@ -30,7 +31,7 @@ CHECKS = [
 
 
 def operations() -> list[Any]:
-    document = openapi(ROUTES)
+    document = openapi(ALL_ROUTES)
     return [
         (path, method)
         for path, methods in document["paths"].items()
@@ -44,7 +45,7 @@ def session(shared: Serving) -> str:
     return shared.session()
 
 
-SCHEMA = schemathesis.openapi.from_dict(openapi(ROUTES))
+SCHEMA = schemathesis.openapi.from_dict(openapi(ALL_ROUTES))
 
 
 def tried(served: Serving, session: str, path: str, method: str, examples: int) -> None:
@@ -77,5 +78,5 @@ def test_an_operation_does_so_for_many_inputs(shared: Serving, session: str, pat
 
 
 def test_every_operation_has_its_own_name() -> None:
-    names = [each["operationId"] for methods in openapi(ROUTES)["paths"].values() for each in methods.values()]
+    names = [each["operationId"] for methods in openapi(ALL_ROUTES)["paths"].values() for each in methods.values()]
     assert len(names) == len(set(names))

@@ -94,7 +94,7 @@ def test_words_first_are_a_sentence_and_the_model_is_to_be_quick(
     [
         (["--modle", "x"], 2, "--model"),
         ([], 2, "standard input is empty"),
-        (["--server"], 1, "not available yet"),
+        (["--serve", "--host", "0.0.0.0", "--model", "gpt-4o"], 2, "--server_cert"),
         (["hello"], 3, "OPENAI_API_KEY"),
         (["hello", "--model", "nobody/knows"], 3, "nobody"),
     ],

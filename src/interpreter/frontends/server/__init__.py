@@ -25,6 +25,7 @@ from interpreter.frontends.server.sessions import Hub
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
 
+ALL_ROUTES = [*ROUTES, *original.ROUTES, *openai.ROUTES]
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 KEY_VARIABLE = "INTERPRETER_API_KEY"
 
@@ -39,8 +40,8 @@ class Application:
         self.users = Users(self.hub.folder, token or os.environ.get(KEY_VARIABLE) or None)
         audit = Audit(self.hub.folder / "audit.jsonl")
         self.server = Server(self.hub, self.users, audit)
-        self.server.routes = [*ROUTES, *original.ROUTES, *openai.ROUTES]
-        router = Router(self.server, self.server.routes)
+        self.server.routes = ALL_ROUTES
+        router = Router(self.server, ALL_ROUTES)
         limits = Limits(template.server_rate, template.server_max_body, template.server_max_upload)
         self.secure = template.server_cert is not None
         inner = StarletteRouter(router.routes, redirect_slashes=False)
