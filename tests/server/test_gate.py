@@ -17,6 +17,7 @@ from interpreter.errors import UsageError
 from interpreter.frontends.server import ALL_ROUTES, Application
 from interpreter.frontends.server.gate import Users
 from interpreter.frontends.server.routes import SOCKETS
+from interpreter.frontends.server.sessions import Key
 from serving import Serving, serving, stored
 
 
@@ -167,6 +168,27 @@ def test_a_replaced_token_ends_at_once_also_on_an_open_socket(shared: Serving, v
         with pytest.raises(ConnectionClosed, match="4401"):
             list(iter(open_socket.recv, None))
     assert shared.client(token).get("/api/me").status_code == 401
+
+
+def test_a_replaced_token_ends_a_stream(shared: Serving, victim: str) -> None:
+    reader = shared.user("stan")
+    session = reader.post("/api/sessions", json={}).json()["id"]
+    path, accept = f"/api/sessions/{session}/events", {"Accept": "text/event-stream"}
+    with reader.stream("GET", path, headers=accept) as stream:
+        shared.users.add("stan")
+        live = shared.hub.find(Key("stan", session))
+        assert live is not None
+        live.report(UsageError("something new"))
+        with pytest.raises(httpx.TransportError):
+            stream.read()
+
+
+def test_a_proxy_with_tls_may_be_in_front_of_a_name(home: Path) -> None:
+    with serving(server_names=["interpreter.example.com"]) as served:
+        name = {"Host": "interpreter.example.com"}
+        for origin, status in (("https://interpreter.example.com", 200), ("https://example.com", 403)):
+            assert served.http.get("/api/me", headers={**name, "Origin": origin}).status_code == status
+        assert served.http.get("/api/me", headers={"Origin": served.url.replace("http", "https")}).status_code == 403
 
 
 def test_the_trail_names_users_and_no_secret(shared: Serving) -> None:

@@ -45,7 +45,7 @@ def test_a_message_is_answered_and_its_block_approved_by_its_digest(home: Path) 
         events = served.events(session)
         assert "42" in texts(events, "console", "computer") and texts(events) == "It is 42."
         answered = next(event["data"] for event in events if event["kind"] == "answer")
-        assert (answered["choice"], answered["by"]) == ("approve", "client")
+        assert (answered["choice"], answered["by"]) == ("approve", "client:local")
         shown = next(event["data"] for event in events if event["kind"] == "confirmation")
         assert shown["digest"] == question["digest"]
         messages = served.http.get(f"/api/sessions/{session}/messages").json()["messages"]

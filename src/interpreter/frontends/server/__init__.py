@@ -7,13 +7,11 @@ import ipaddress
 import os
 import socket
 import sys
-import threading
 import traceback
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import uvicorn
 from starlette.routing import Router as StarletteRouter
 
 from interpreter.errors import UsageError
@@ -23,6 +21,8 @@ from interpreter.frontends.server.routes import ROUTES, Router, Server
 from interpreter.frontends.server.sessions import Hub
 
 if TYPE_CHECKING:
+    import uvicorn
+
     from interpreter.api import OpenInterpreter
 
 ALL_ROUTES = [*ROUTES, *original.ROUTES, *openai.ROUTES]
@@ -48,7 +48,6 @@ class Application:
         self.gate = Gate(inner, self.users, audit, limits, router.known, self.secure)
         self.port = 0
         self._uvicorn: uvicorn.Server | None = None
-        self.started = threading.Event()
 
     def bind(self, host: str | None = None, port: int | None = None) -> socket.socket:
         """Open the port. Beyond this machine, there must be TLS, or the user must have said that there is none."""
@@ -70,7 +69,8 @@ class Application:
         own = [] if host in ("0.0.0.0", "::") else [host]
         self.gate.answer_to([*_LOOPBACK, *own, *settings.server_names], self.port)
         # A name with its own port, as a proxy forwards it.
-        self.gate.hosts |= {name.lower() for name in settings.server_names}
+        self.gate.proxied = frozenset(name.lower() for name in settings.server_names)
+        self.gate.hosts |= self.gate.proxied
         return bound
 
     @property
@@ -84,6 +84,8 @@ class Application:
 
     def run(self, bound: socket.socket) -> None:
         """Serve until `stop` or a signal, then end all sessions."""
+        import uvicorn
+
         settings = self.settings
         config = uvicorn.Config(
             self.gate,
@@ -98,13 +100,8 @@ class Application:
             ssl_keyfile=settings.server_key,
         )
         self._uvicorn = server = uvicorn.Server(config)
-
-        async def main() -> None:
-            self.started.set()
-            await server.serve(sockets=[bound])
-
         try:
-            asyncio.run(main())
+            asyncio.run(server.serve(sockets=[bound]))
         finally:
             bound.close()
             self.hub.close()

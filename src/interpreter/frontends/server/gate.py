@@ -22,6 +22,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from http.cookies import CookieError, SimpleCookie
 from pathlib import Path
 from typing import Any, Literal
@@ -44,6 +45,7 @@ _COOKIE_DAYS = 30
 _LINK_SECONDS = 3600.0
 _AUTH_FRAMES, _AUTH_SECONDS = 3, 20.0  # of the first frame of 0.4.3's WebSocket
 _FAILURES = 30  # wrong tokens per minute and address
+_NOTED = 60  # lines per minute about those who have no token
 _JSON, _BYTES, _FORM = "application/json", "application/octet-stream", "multipart/form-data"
 _HEADERS = {
     b"x-content-type-options": b"nosniff",
@@ -245,7 +247,10 @@ class Gate:
     ) -> None:
         self._app, self._users, self._audit, self._limits, self._known = app, users, audit, limits, known
         self._secure = secure
-        self._rates, self._failures = Rates(limits.rate), Rates(_FAILURES)
+        self._rates, self._frames = Rates(limits.rate), Rates(limits.rate * 10)
+        self._failures, self._strangers = Rates(_FAILURES), Rates(_NOTED)
+        self.proxied: frozenset[str] = frozenset()
+        """Names under which a proxy with TLS may be in front."""
         self.hosts: frozenset[str] = frozenset()
         """What a Host header may be; empty lets no one in."""
         self.cookie_name = "interpreter"
@@ -318,6 +323,8 @@ class Gate:
                 present = {name.lower() for name, _ in message.get("headers", ())}
                 extra = [(name, value) for name, value in _HEADERS.items() if name not in present]
                 message = {**message, "headers": [*message.get("headers", ()), *extra]}
+            elif message.get("more_body"):
+                self._present(user)
             await send(message)
 
         try:
@@ -373,16 +380,8 @@ class Gate:
             raise Refused(404, "not_found", "There is no WebSocket here.")
         assert visit.user is not None
         self._admit(visit, visit.user, "read")
-        name, known = visit.user.name, visit.user.digest
+        name, present = visit.user.name, partial(self._present, visit.user)
         self._note(visit, 101)
-
-        def present() -> User:
-            """The user as they are now: a token that was replaced or taken away ends the connection."""
-            user = self._users.find(name)
-            if user is None or user.digest != known:
-                raise Refused(401, "token", "This token is no longer valid.")
-            return user
-
         connecting = [{"type": "websocket.connect"}] if visit.started else []  # which the gate has received already
 
         async def checked() -> Any:
@@ -391,7 +390,7 @@ class Gate:
                 present()
                 if len(message.get("text") or message.get("bytes") or "") > self._limits.body:
                     raise Refused(413, "too_large", "This frame is too large.")
-                if not self._rates.allows(name):
+                if not self._frames.allows(name):
                     raise Refused(429, "rate", "Too many frames. Wait a moment.")
             return message
 
@@ -429,6 +428,13 @@ class Gate:
                     self._failures.allows(visit.address)
         raise Refused(401, "token", "Send your token first.")
 
+    def _present(self, user: User) -> User:
+        """The user as they are now: a token that was replaced or taken away ends what is open."""
+        now = self._users.find(user.name)
+        if now is None or now.digest != user.digest:
+            raise Refused(401, "token", "This token is no longer valid.")
+        return now
+
     # -- checks --------------------------------------------------------------------------------------------------------
 
     def _check_place(self, visit: _Visit) -> None:
@@ -436,8 +442,9 @@ class Gate:
         if visit.hosts[1:] or not visit.hosts or visit.hosts[0].lower() not in self.hosts:
             words = "This server does not answer to that name. Add it with --server_names if it is yours."
             raise Refused(421, "host", words)
-        scheme = "https" if self._secure else "http"
-        if visit.origins and (visit.origins[1:] or visit.origins[0] != f"{scheme}://{visit.hosts[0].lower()}"):
+        host = visit.hosts[0].lower()
+        schemes = ("https",) if self._secure else ("http", "https") if host in self.proxied else ("http",)
+        if visit.origins and (visit.origins[1:] or visit.origins[0] not in [f"{each}://{host}" for each in schemes]):
             raise Refused(403, "origin", "Requests from other web pages are refused.")
         if visit.header("sec-fetch-site", "none") not in ("same-origin", "none"):
             raise Refused(403, "origin", "Requests from other web pages are refused.")
@@ -475,6 +482,8 @@ class Gate:
 
     def _note(self, visit: _Visit, status: int) -> None:
         name = visit.user.name if visit.user is not None else ""
+        if status == 429 or (not name and not self._strangers.allows("")):
+            return  # else they could fill the disk
         self._audit.write(name, visit.method, visit.path, status, visit.address)
 
 

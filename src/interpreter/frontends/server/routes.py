@@ -284,13 +284,14 @@ async def create_session(call: Call) -> Any:
 
 async def show_session(call: Call) -> Any:
     key, hub = call.key(), call.server.hub
+    shared = hub.shared_with(key) if key.owner == call.user.name else []
     if (live := hub.find(key)) is not None:
-        return {**summary_of(live), "shared_with": hub.shared_with(key)}
+        return {**summary_of(live), "shared_with": shared}
     rows = await call.server.working(hub.rows, call.user, "", 1_000_000, None)
     row = next((row for row in rows if row["id"] == key.id), None)
     if row is None:
         raise Refused(404, "not_found", "You have no such session.")
-    return {**row, "running": "", "shared_with": hub.shared_with(key)}
+    return {**row, "running": "", "shared_with": shared}
 
 
 async def change_session(call: Call) -> Any:
@@ -370,19 +371,19 @@ async def send_message(call: Call) -> Any:
             base64.b64decode(image["content"], validate=True)
         except (binascii.Error, ValueError):
             raise Refused(400, "image", "The content of an image is base64.") from None
-    future = live.say(messages)
+    live.say(messages)
     if call.body.get("wait"):
-        await _until_still(call, live, future)
+        await _until_still(call, live)
         said = clean(live, live.interpreter.messages[count:])
         return {"position": str(after), "messages": said, "questions": open_questions(live), "running": live.running}
     return {"position": str(after), "messages": [], "questions": [], "running": live.running}
 
 
-async def _until_still(call: Call, live: Live, future: Future[Any]) -> None:
+async def _until_still(call: Call, live: Live) -> None:
     """Wait until the turn is over, or asks something."""
     reader = Reader(call, live.key, (live.interpreter.session.log.last, None))
     try:
-        while not future.done() and not live.interpreter.session.questions.open:
+        while live.running and not live.interpreter.session.questions.open:
             await reader.batch(_HEARTBEAT)
     finally:
         reader.close()
@@ -447,7 +448,7 @@ def answer_to(live: Live | None, name: str, body: dict[str, Any], user: User) ->
     if decides and body.get("digest") != digest_of(question.chunk.get("content")):
         raise Refused(409, "digest", "The digest is not that of what waits for approval. Read the question again.")
     details = {"scope": body["scope"]} if "scope" in body else {}
-    answer = Answer(body["choice"], body.get("text"), live.actor(user).id, details)
+    answer = Answer(body["choice"], body.get("text"), f"client:{user.name}", details)
     if not live.interpreter.session.answer(name, answer):
         raise Refused(409, "question", "This question was answered before.")
 
@@ -472,7 +473,6 @@ def _going(name: str) -> Handler:
 
         return await call.do(name.capitalize(), act)
 
-    go.__name__ = name
     return go
 
 
@@ -1025,7 +1025,7 @@ def openapi(routes: list[Route]) -> dict[str, Any]:
             if route.path.endswith("/events"):
                 answer["content"]["text/event-stream"] = {"schema": TEXT}
         operation: dict[str, Any] = {
-            "operationId": f"{route.handler.__name__}_{route.method.lower()}",
+            "operationId": re.sub(r"\W+", "_", f"{route.method.lower()}{route.path}").strip("_"),
             "summary": route.summary,
             "parameters": parameters,
             "responses": {str(route.status): answer, "4XX": problem, "503": problem},
@@ -1034,8 +1034,6 @@ def openapi(routes: list[Route]) -> dict[str, Any]:
             media = route.body.get("media", "application/json")
             schema = {"type": "string", "format": "binary"} if "media" in route.body else route.body
             operation["requestBody"] = {"required": route.required, "content": {media: {"schema": schema}}}
-        if route.path == "/openapi.json" and route.method == "GET":
-            operation["operationId"] = "openapi"
         paths.setdefault(re.sub(r":\w+}", "}", route.path), {})[route.method.lower()] = operation
     error = _object("error", error={"type": "object", "required": ["type", "message"]})
     return {
