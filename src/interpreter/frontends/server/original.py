@@ -35,6 +35,7 @@ from interpreter.frontends.server.routes import (
     open_file,
     run_in,
     save_upload,
+    until_either,
 )
 from interpreter.frontends.server.sessions import CHOOSABLE, Live, change_settings
 from interpreter.messages import as_original
@@ -210,18 +211,7 @@ async def chunk_socket(server: Server, socket: WebSocket) -> None:
                 await socket.send_text(dumped({"role": "server", "type": "error", "content": str(refused)}))
                 await socket.send_text(dumped(COMPLETE))
 
-    tasks = {asyncio.ensure_future(send()), asyncio.ensure_future(receive())}
-    try:
-        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-        for each in done:
-            each.result()
-    except (WebSocketDisconnect, RuntimeError):
-        pass
-    finally:
-        reader.close()
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+    await until_either(send(), receive(), reader)
 
 
 # -- http ----------------------------------------------------------------------------------------------------------

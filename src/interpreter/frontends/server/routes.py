@@ -11,12 +11,12 @@ import os
 import re
 import tempfile
 import zipfile
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, BinaryIO, TypeVar
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
@@ -52,6 +52,7 @@ _PIECE = 256 * 1024
 _MOST_FILES = 2000
 _LARGEST_CELLS = 500
 _MOST_OUTPUT = 10_000_000  # characters
+_BYTES = "application/octet-stream"
 _CONFIRM = "delete all my data"
 
 
@@ -135,7 +136,6 @@ class Server:
         self.hub, self.users, self.audit = hub, users, audit
         self._workers = ThreadPoolExecutor(32, "request")
         self._readers = ThreadPoolExecutor(8, "reader")
-        self.closing = asyncio.Event()
         self.routes: list[Route] = []
         self.naming = asyncio.Lock()
         self.named: dict[tuple[str, str], Key] = {}
@@ -333,7 +333,7 @@ async def export_session(call: Call) -> Any:
             return made.path.read_bytes(), made.path.name
 
     content, name = await call.do("An export", write)
-    return attachment(content, name)
+    return Response(content, media_type=_BYTES, headers=_as_attachment(name))
 
 
 async def read_events(call: Call) -> Any:
@@ -351,7 +351,7 @@ async def read_events(call: Call) -> Any:
 
 async def _stream(call: Call, reader: Reader) -> AsyncIterator[str]:
     try:
-        while (found := await reader.batch(_HEARTBEAT)) is not None and not call.server.closing.is_set():
+        while (found := await reader.batch(_HEARTBEAT)) is not None:
             for event in found:
                 data = event_data(event)
                 yield f"id: {data['position']}\ndata: {dumped(data)}\n\n"
@@ -483,10 +483,9 @@ async def reset(call: Call) -> Any:
 # -- files, variables, figures -------------------------------------------------------------------------------------
 
 
-def attachment(content: bytes, name: str) -> Response:
+def _as_attachment(name: str) -> dict[str, str]:
     safe = re.sub(r"[^\w.\-]", "_", name, flags=re.ASCII) or "file"
-    headers = {"content-disposition": f'attachment; filename="{safe}"'}
-    return Response(content, media_type="application/octet-stream", headers=headers)
+    return {"content-disposition": f'attachment; filename="{safe}"'}
 
 
 async def list_files(call: Call) -> Any:
@@ -515,19 +514,21 @@ async def read_file(call: Call) -> Any:
 async def open_file(call: Call, live: Live, name: str) -> Response:
     """A file of the workspace, piece by piece."""
     folder = Folder(live.interpreter.workspace)
-    file = await call.server.working(folder.open, name)
-    size = os.fstat(file.fileno()).st_size
+    with folder:
+        file = await call.server.working(folder.open, name)
+    return sent_in_pieces(call, file, os.fstat(file.fileno()).st_size, name.rpartition("/")[2], _BYTES)
 
+
+def sent_in_pieces(call: Call, file: BinaryIO, size: int, name: str, media: str) -> Response:
     async def pieces() -> AsyncIterator[bytes]:
-        with file, folder:
-            left = size
+        left = size  # a file that grows meanwhile ends where it ended
+        with file:
             while left > 0 and (piece := await call.server.working(file.read, min(_PIECE, left))):
                 left -= len(piece)
                 yield piece
 
-    response = attachment(b"", name.rpartition("/")[2])
-    headers = {"content-disposition": response.headers["content-disposition"], "content-length": str(size)}
-    return StreamingResponse(pieces(), media_type="application/octet-stream", headers=headers)
+    headers = {**_as_attachment(name), "content-length": str(size)}
+    return StreamingResponse(pieces(), media_type=media, headers=headers)
 
 
 async def write_file(call: Call) -> Any:
@@ -642,18 +643,10 @@ async def export_data(call: Call) -> Any:
                             with suppress(OSError):
                                 made.write(path, f"{title}/{os.path.relpath(path, root)}")
             made.writestr("audit.json", json.dumps(call.server.audit.read(name, 10_000)))
-        file.seek(0)
-        return file
+        return file, file.tell(), file.seek(0)
 
-    packed = await call.server.working(pack)
-
-    async def pieces() -> AsyncIterator[bytes]:
-        with packed:
-            while piece := await call.server.working(packed.read, _PIECE):
-                yield piece
-
-    headers = {"content-disposition": 'attachment; filename="my-data.zip"'}
-    return StreamingResponse(pieces(), media_type="application/zip", headers=headers)
+    file, size, _ = await call.server.working(pack)
+    return sent_in_pieces(call, file, size, "my-data.zip", "application/zip")
 
 
 async def delete_data(call: Call) -> Any:
@@ -710,7 +703,6 @@ _VIEW: dict[str, Schema] = {
 }
 _MADE = _object(title=TEXT, workspace=TEXT, settings=SETTINGS)
 _CHANGED = _object(title={**TEXT, "minLength": 1}, settings=SETTINGS)
-_BYTES = "application/octet-stream"
 
 ROUTES: list[Route] = [
     Route("GET", "/", show_page, "A page", media="text/html"),
@@ -801,20 +793,25 @@ async def event_socket(server: Server, socket: WebSocket) -> None:
             for event in found:
                 await socket.send_text(dumped(event_data(event)))
 
-    sending = asyncio.ensure_future(send())
-    receiving = asyncio.ensure_future(_frames(call, socket))
+    await until_either(send(), _frames(call, socket), reader)
+
+
+async def until_either(
+    sending: Coroutine[Any, Any, None], receiving: Coroutine[Any, Any, None], reader: Reader
+) -> None:
+    """Send and receive on a WebSocket until one of them ends."""
+    tasks = [asyncio.ensure_future(sending), asyncio.ensure_future(receiving)]
     try:
-        done, _ = await asyncio.wait({sending, receiving}, return_when=asyncio.FIRST_COMPLETED)
+        done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for each in done:
             each.result()
-        await socket.close()
     except (WebSocketDisconnect, RuntimeError):
         pass
     finally:
         reader.close()
-        for task in (sending, receiving):
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(sending, receiving, return_exceptions=True)
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _frames(call: Call, socket: WebSocket) -> None:
