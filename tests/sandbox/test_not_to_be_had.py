@@ -122,7 +122,7 @@ def test_programs_of_the_host_are_the_images_own() -> None:
 def test_the_profile_for_seatbelt(workspace: Path, home: Path, tmp_path: Path) -> None:
     (home / ".ssh").mkdir()
     seen = places(Sandbox("workspace", str(workspace)), [], [])
-    lines = profile(seen, [tmp_path], 8080, [workspace / "separate"]).splitlines()
+    lines = profile(seen, {tmp_path: True}, 8080, [workspace / "separate"]).splitlines()
     by_name = next(line for line in lines if line.startswith("(deny file-write* (regex"))
     order = [
         "(deny default)",
@@ -135,14 +135,25 @@ def test_the_profile_for_seatbelt(workspace: Path, home: Path, tmp_path: Path) -
         '(allow network-outbound (remote ip "localhost:8080"))',
     ]
     assert [line for line in lines if line in order] == order
-    assert not any("allow network" in line for line in profile(seen, [], None).splitlines())
+    assert not any("allow network" in line for line in profile(seen, {}, None).splitlines())
+
+
+def test_seatbelt_shows_the_session_environment_in_our_hidden_state(workspace: Path, home: Path) -> None:
+    state = home / "state"
+    layer = state / "environments" / "work" / "sandboxed"
+    layer.mkdir(parents=True)
+    seen = places(Sandbox("workspace", str(workspace), paths=(str(home),)), [], [state])
+    for can_write, allowed in ((True, "file-read* file-write*"), (False, "file-read*")):
+        lines = profile(seen, {layer: can_write}, None).splitlines()
+        hidden = lines.index(f'(deny file-read* file-write* (subpath "{state}"))')
+        assert lines.index(f'(allow {allowed} (subpath "{layer}"))') > hidden
 
 
 def test_a_path_cannot_break_out_of_the_profile(tmp_path: Path) -> None:
     folder = tmp_path / 'a")(allow default)("'
     folder.mkdir()
     seen = places(Sandbox("workspace", str(folder)), [], [])
-    assert r"a\")(allow default)(\"" in profile(seen, [], None)
+    assert r"a\")(allow default)(\"" in profile(seen, {}, None)
 
 
 @pytest.mark.skipif(sys.platform != "darwin", reason="sandbox-exec is on macOS alone")
@@ -208,7 +219,7 @@ def test_where_the_engine_ends_early_nobody_waits_for_its_container(tmp_path: Pa
 def test_seatbelt_denies_trusted_names_at_any_depth(workspace: Path, path: str) -> None:
     """Whether or not they exist: the profile goes by their names."""
     seen = places(Sandbox("workspace", str(workspace)), [], [])
-    rules = [line for line in profile(seen, [], None).splitlines() if "(regex" in line and "deny" in line]
+    rules = [line for line in profile(seen, {}, None).splitlines() if "(regex" in line and "deny" in line]
     (pattern,) = re.findall(r'\(regex "(.*)"\)\)', rules[0])
     pattern = pattern.replace("\\\\", "\\")
     assert re.match(pattern, f"{workspace}{path}") and not re.match(pattern, f"{workspace}/a/.gitignore")
@@ -216,7 +227,7 @@ def test_seatbelt_denies_trusted_names_at_any_depth(workspace: Path, path: str) 
 
 
 def test_no_socket_of_the_host_is_reached_by_seatbelt(workspace: Path) -> None:
-    lines = profile(places(Sandbox("workspace", str(workspace)), [], []), [], 8080).splitlines()
+    lines = profile(places(Sandbox("workspace", str(workspace)), [], []), {}, 8080).splitlines()
     assert "(deny network*)" in lines and not any("unix-socket" in line or "system-socket" in line for line in lines)
 
 
@@ -259,7 +270,7 @@ def test_seatbelt_keeps_folders_above_our_installation_in_place(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "prefix", str(workspace / "tools/a/venv"))
-    lines = profile(places(Sandbox("workspace", str(workspace)), [], []), [], None).splitlines()
+    lines = profile(places(Sandbox("workspace", str(workspace)), [], []), {}, None).splitlines()
     assert f'(deny file-write* (subpath "{workspace}/tools/a/venv"))' in lines
     assert f'(deny file-write-unlink (literal "{workspace}/tools"))' in lines
     assert f'(deny file-write-unlink (literal "{workspace.parent}"))' not in lines

@@ -104,8 +104,9 @@ class Environment:
         else:
             changed["VIRTUAL_ENV"] = self.folder
         changed.pop("PYTHONHOME", None)
-        if self.is_layer:  # it would tell code to upgrade a pip that is not in this environment
-            changed.setdefault("PIP_DISABLE_PIP_VERSION_CHECK", "1")
+        if self.is_layer:
+            changed.setdefault("PIP_DISABLE_PIP_VERSION_CHECK", "1")  # the pip to upgrade is not in this environment
+            changed.setdefault("UV_LINK_MODE", "copy")  # else its files may be ours as well, by hard links
         programs = os.path.join(self.folder, "bin")
         path = env.get("PATH", os.defpath)
         if programs not in path.split(os.pathsep):

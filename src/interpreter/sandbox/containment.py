@@ -80,7 +80,8 @@ class Containment:
         self._refused_by_rules = refused_by_rules
         self.granted: list[Access] = []  # since then, by the user
         self.within: Containment | None = None  # the narrower one that this was made of
-        self._layer: tuple[Path, bool] | None = None  # the session environment, and whether code may install into it
+        self._layer: Path | None = None  # the session environment
+        self._may_install = False  # into it
         self.proxy = proxy or Proxy(sandbox.hosts)
         self._door: int | None = None
         self.state = own_state() if state is None else state  # of ours: kept from all code
@@ -143,7 +144,7 @@ class Containment:
 
     def environment(self, env: dict[str, str]) -> dict[str, str]:
         kept = {**let_through(env, self.sandbox.env), "TMPDIR": "/tmp", **through_proxy(PORT)}
-        if self._layer is not None and self._installs_into(self._layer[0]):
+        if self._installs_into_layer():
             return kept
         packages = os.path.join(os.path.realpath(os.path.expanduser("~")), PACKAGES)
         kept["PYTHONPATH"] = os.pathsep.join([packages, *filter(None, [kept.get("PYTHONPATH")])])
@@ -152,13 +153,12 @@ class Containment:
         return kept
 
     def admit(self, layer: str, writable: bool = True) -> None:
-        self._layer = Path(layer), writable
+        self._layer, self._may_install = Path(layer), writable
         processes.distrust(layer)
 
-    def _installs_into(self, layer: Path) -> bool:
-        """Whether code can write to this session environment."""
-        is_there = self._layer == (layer, True) and not self.sandbox.image
-        return is_there and self.sandbox.writes_workspace
+    def _installs_into_layer(self) -> bool:
+        """Whether code can write to the session environment, which is not there in a container."""
+        return self._may_install and self.sandbox.writes_workspace and not self.sandbox.image
 
     @contextlib.contextmanager
     def wrap(self, start: Start, folder: Path | None = None) -> Iterator[Start]:
@@ -172,6 +172,8 @@ class Containment:
     def _wrapped(self, start: Start, folder: Path | None, stack: contextlib.ExitStack) -> Start:
         if folder is not None:
             start = replace(start, env=for_first_process(start.env))
+            if self._layer is not None and is_inside(start.argv[0], [self._layer]):
+                start = replace(start, argv=[sys.executable, *start.argv])  # the first process loads nothing of it
         if not self.sandbox.image and sys.platform == "linux":
             return self._in_bubblewrap(start, folder, stack)
         protected = [each.root / name for each in self._watch_trusted() for name in each.protected()]
@@ -181,8 +183,8 @@ class Containment:
                 self.sandbox, self.proxy, self.scratch, self.outputs, protected, start, folder, stack
             )
         seen, port = self.places(programs_in(start.argv)), self.proxy.listen()
-        own = [self._layer[0]] if self._layer is not None and self._installs_into(self._layer[0]) else []
-        return seatbelt.wrapped(self.sandbox.limits, seen, protected, [self.scratch, *own], port, start, folder)
+        own = {self.scratch: True} | ({self._layer: self._installs_into_layer()} if self._layer is not None else {})
+        return seatbelt.wrapped(self.sandbox.limits, seen, protected, own, port, start, folder)
 
     def denials(self, code: str, done: dict[str, Any]) -> list[str]:
         block = EndedBlock(
@@ -254,10 +256,7 @@ class Containment:
         argv, fds = start.argv, list(start.fds)
         own = {self.outputs: "--ro-bind"} | ({folder: "--bind"} if folder else {})
         if self._layer is not None:
-            layer = self._layer[0]
-            own[layer] = "--bind" if self._installs_into(layer) else "--ro-bind"
-            if folder is not None and is_inside(argv[0], [layer]):  # code can write there: it is not the first process
-                argv = [sys.executable, *argv]
+            own[self._layer] = "--bind" if self._installs_into_layer() else "--ro-bind"
         seen = self.places(programs_in(argv))
         protected: dict[Path, int] = {}
         pinned: dict[Path, int] = {}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from interpreter.errors import SandboxUnavailableError
@@ -34,12 +34,20 @@ def available() -> None:
         raise SandboxUnavailableError(f"The sandbox needs {PROGRAM}, which is not on this system.")
 
 
-def profile(places: Places, folders: list[Path], port: int | None, repositories: Iterable[Path] = ()) -> str:
-    """The rules; the last one that fits a path counts. `repositories` are those that `.git` files name."""
+def profile(
+    places: Places,
+    folders: Mapping[Path, bool],
+    port: int | None,
+    repositories: Iterable[Path] = (),
+) -> str:
+    """The rules; the last one that fits a path counts. `repositories` are those that `.git` files name.
+
+    `folders` are those of the sandbox itself, and whether code can write to them.
+    """
     lines = [BEGIN]
     lines += [f"(deny file-read* file-write* (subpath {quoted(path)}))" for path in places.hidden]
     lines += [f"(allow file-read* (subpath {quoted(path)}))" for path in places.readable]
-    lines += [f"(allow file-read* file-write* (subpath {quoted(path)}))" for path in (*places.writable, *folders)]
+    lines += [f"(allow file-read* file-write* (subpath {quoted(path)}))" for path in places.writable]
     # In either case: file systems of macOS do not tell `.Git` from `.git`.
     trusted = "|".join(
         re.sub("[a-z]", lambda match: f"[{match[0]}{match[0].upper()}]", re.escape(name)) for name in TRUSTED
@@ -51,6 +59,8 @@ def profile(places: Places, folders: list[Path], port: int | None, repositories:
     above = {folder for path in places.protected for folder in path.parents if is_inside(folder, places.writable)}
     lines += [f"(deny file-write-unlink (literal {quoted(folder)}))" for folder in sorted(above)]  # nor renamed
     lines += [f"(deny file-read* file-write* (subpath {quoted(path)}))" for path in places.masked]
+    for path, can_write in folders.items():
+        lines.append(f"(allow file-read*{' file-write*' if can_write else ''} (subpath {quoted(path)}))")
     lines.append("(deny network*)")
     if port is not None:
         lines.append(f'(allow network-outbound (remote ip "localhost:{port}"))')
@@ -61,19 +71,19 @@ def wrapped(
     limits: Limits,
     places: Places,
     repositories: list[Path],
-    own: list[Path],
+    own: dict[Path, bool],
     port: int,
     start: Start,
     folder: Path | None,
 ) -> Start:
     """The start behind a profile; the proxy listens on this machine, since there are no networks apart.
 
-    `own` are the folders of this sandbox: the one for its home and temporary files, and perhaps one for packages.
+    `own` are its folders: the first has its home and temporary files.
     """
-    argv, scratch = start.argv, own[0]
+    argv, scratch = start.argv, next(iter(own))
     if folder is not None:
         argv = [argv[0], str(ENTER), "0", limits.as_argument(), "-", "-", *argv[1:]]
-    rules = profile(places, [*([folder] if folder else []), *own], port, repositories)
+    rules = profile(places, {**({folder: True} if folder else {}), **own}, port, repositories)
     address = f"http://127.0.0.1:{port}"
     env = {
         name: address if name.lower() in ("http_proxy", "https_proxy") else value for name, value in start.env.items()

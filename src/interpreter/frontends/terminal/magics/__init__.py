@@ -147,19 +147,6 @@ GROUPS: dict[str, tuple[Command, ...]] = {
                 "Change the folder of all sessions. Without an argument, go to your home folder.",
                 runtimes.change_folder, ("%cd data", "%cd ..")),
     ),
-    "Python": (
-        Command("python", "[path, conda:NAME, session or auto]", "switch it",
-                "Continue in another Python: a program, the folder of a virtual environment, conda:NAME, session for "
-                "a session environment, or auto for what would be chosen without it. Variables that can be pickled "
-                "move there. Without an argument, show the current one.",
-                runtimes.switch_python, ("%python", "%python .venv", "%python conda:science", "%python session")),
-        Command("env", "[remove package, or reset]", "its packages",
-                "List the environment that code runs and installs packages in. remove uninstalls a package, reset "
-                "removes all packages of a session environment. Both ask first.",
-                runtimes.environment, ("%env", "%env remove scipy", "%env reset")),
-        Command("pip", "arguments", "install", "Run pip in the environment that code runs in.",
-                runtimes.pip, ("%pip install scipy", "%pip list")),
-    ),
     "Undo": (
         Command("undo", "[N] [--files] ...", "a message",
                 "Undo your last message and everything it caused: conversation, files and variables.",
@@ -185,6 +172,19 @@ GROUPS: dict[str, tuple[Command, ...]] = {
                 workspace.switch, ("%switch", "%switch 2")),
         Command("keep", "", "this copy", "Keep this fork and drop the other one.", workspace.keep),
         Command("drop", "", "this copy", "Drop this fork and go back to the other one.", workspace.drop),
+    ),
+    "Python": (
+        Command("python", "[path, conda:NAME, session or auto]", "switch it",
+                "Continue in another Python: a program, the folder of a virtual environment, conda:NAME, session for "
+                "a session environment, or auto for what would be chosen without it. Variables that can be pickled "
+                "move there. Without an argument, show the current one.",
+                runtimes.switch_python, ("%python", "%python .venv", "%python conda:science", "%python session")),
+        Command("env", "[remove package, or reset]", "its packages",
+                "List the environment that code runs and installs packages in. remove uninstalls a package, reset "
+                "removes all packages of a session environment. Both ask first.",
+                runtimes.environment, ("%env", "%env remove scipy", "%env reset")),
+        Command("pip", "arguments", "install", "Run pip in the environment that code runs in.",
+                runtimes.pip, ("%pip install scipy", "%pip list")),
     ),
     "Sessions": (
         Command("sessions", "[words]", "list", "List saved conversations. Words search in them.",
