@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 from functools import partial
 from pathlib import Path
@@ -10,6 +11,8 @@ from typing import Any
 from bench.subject import OURS, ProbeFailure, Subject, once, probe
 from bench.table import Measurement
 
+OTHERS = {"r": "R", "ruby": "Ruby", "fish": "fish", "sql": "SQL"}
+PROGRAMS = {"r": "Rscript", "ruby": "ruby", "fish": "fish"}
 LANGUAGES = {"python": "Python", "shell": "shell", "javascript": "JavaScript"}
 BUDGETS = {"python": 0.005, "shell": 0.003, "javascript": 0.002}  # Python's with a snapshot
 
@@ -21,7 +24,8 @@ def blocks(subject: Subject, language: str) -> dict[str, Any]:
 
 
 def _blocks_once(subject: Subject, language: str) -> dict[str, Any]:
-    return probe(subject.python, "blocks", language=language, repeats=5 if subject.is_original else 200)
+    repeats = 5 if subject.is_original else 200 if language in LANGUAGES else 30
+    return probe(subject.python, "blocks", language=language, repeats=repeats)
 
 
 @once
@@ -31,6 +35,14 @@ def many_sessions(subject: Subject, warm: bool, with_imports: bool, sessions: in
         raise ProbeFailure("has none")
     code = "import numpy, pandas, matplotlib.pyplot" if with_imports else "1 + 1"
     return probe(subject.python, "many_sessions", timeout=900, warm=warm, code=code, sessions=sessions)
+
+
+def other_blocks(language: str, subject: Subject) -> float:
+    if subject.is_original:
+        raise ProbeFailure("not measured")
+    if language in PROGRAMS and shutil.which(PROGRAMS[language]) is None:
+        raise ProbeFailure("not installed")
+    return float(blocks(subject, language)["warm"])
 
 
 @once
@@ -122,6 +134,15 @@ MEASUREMENTS = [
         "s",
         lambda it: remote(it)["there"],
         lambda: blocks(OURS, "python")["warm"],
+    ),
+    *(
+        Measurement(
+            f"{label} block, median",
+            "s",
+            partial(other_blocks, language),
+            partial(lambda language: bare_blocks()[language], language),
+        )
+        for language, label in OTHERS.items()
     ),
     Measurement("what the session kernel adds to a block", "s", lambda it: kernel(it)["added"], budget=0.0003),
     Measurement("warm Python block without a snapshot", "s", lambda it: snapshots(it)["without"], budget=0.002),

@@ -26,6 +26,14 @@ require("readline").createInterface({input: process.stdin}).on("line", (line) =>
   process.stdout.write(JSON.stringify(vm.runInContext(JSON.parse(line), context)) + "\\n");
 });
 """
+RUBY_CHILD = "STDIN.each_line { |line| puts eval(eval(line)); STDOUT.flush }"
+R_CHILD = """
+lines <- file("stdin", "r")
+while (length(line <- readLines(lines, n = 1))) {
+  cat(eval(parse(text = eval(parse(text = line)))), "\\n")
+  flush(stdout())
+}
+"""
 COLD = "from IPython.core.interactiveshell import InteractiveShell as S; S.instance().run_cell('1+1')"
 
 
@@ -51,6 +59,22 @@ def child(command, code):
     process.stdin.close()
     process.wait()
     return taken
+
+
+def fish():
+    def run():
+        subprocess.run(["fish", "--no-config", "-c", "echo 2"], check=True, stdout=subprocess.DEVNULL)
+
+    return median(run, 30)
+
+
+def sql():
+    try:
+        import duckdb
+    except ImportError:
+        return None
+    connection = duckdb.connect(":memory:")
+    return median(lambda: connection.execute("SELECT 1 + 1").fetchall())
 
 
 def bash():
@@ -96,6 +120,10 @@ tell(
     python=child([sys.executable, "-c", PYTHON_CHILD], "print(1 + 1)"),
     shell=bash(),
     javascript=child([node, "-e", NODE_CHILD], "1 + 1") if node else None,
+    ruby=child(["ruby", "-e", RUBY_CHILD], "1 + 1") if shutil.which("ruby") else None,
+    r=child(["Rscript", "-e", R_CHILD], "1 + 1") if shutil.which("Rscript") else None,
+    fish=fish() if shutil.which("fish") else None,
+    sql=sql(),
     lines=min(lines() for _ in range(3)),
     cold=min(cold() for _ in range(3)),
 )

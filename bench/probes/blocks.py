@@ -7,7 +7,15 @@ from common import ARGUMENTS, tell
 
 from interpreter import interpreter
 
-CODE = {"python": "1 + 1", "shell": "echo 2", "javascript": "console.log(2)"}[ARGUMENTS["language"]]
+CODE = {
+    "python": "1 + 1",
+    "shell": "echo 2",
+    "javascript": "console.log(2)",
+    "r": "cat(2)",
+    "ruby": "puts 2",
+    "fish": "echo 2",
+    "sql": "SELECT 1 + 1 AS n",
+}[ARGUMENTS["language"]]
 
 
 def run():

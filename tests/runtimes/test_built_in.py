@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from interpreter import OpenInterpreter
 from interpreter.runtimes import (
     BUILT_IN,
+    BaseLanguage,
     built_in_languages,
     resolve,
 )
@@ -155,3 +158,13 @@ def test_a_list_would_be_found(source: str) -> None:
 @pytest.mark.parametrize("source", ["SHELLS = ('bash', 'zsh')", "run('python'); run('shell')", "f = x == 'python'"])
 def test_one_language_is_no_list(source: str) -> None:
     assert not problems(source)
+
+
+@pytest.mark.parametrize("language", built_in_languages())
+def test_a_language_says_its_version_or_how_to_get_it(language: type[BaseLanguage]) -> None:
+    runtime = OpenInterpreter().computer.runtimes.runtime(language.name)
+    installed = runtime.installed()
+    if installed is None:
+        assert language.install, f"%languages can't say how to get {language.name}"
+    else:
+        assert re.search(r"\d+\.\d+", installed) or installed.startswith("SQLite"), installed

@@ -50,6 +50,17 @@ class SQL(BaseLanguage):
         engine = "DuckDB" if context.has_python_package("duckdb") else "SQLite"
         return f"{engine}, Python's DataFrames are tables"
 
+    def installed(self) -> str | None:
+        """With the version of DuckDB, from the folder that pip has made for it."""
+        version = self.version()
+        if version is None or not version.startswith("DuckDB"):
+            return version
+        context = self.python.context
+        python = which_python(None if context.python == "in-process" else context.python, context.own_environment())
+        places = Path(python).absolute().parent.parent.glob("lib/python3*/site-packages/duckdb-*.dist-info")
+        number = next((place.name.removesuffix(".dist-info").partition("-")[2] for place in places), "")
+        return f"DuckDB {number}".rstrip()
+
     def run(self, code: str) -> Iterator[Chunk]:
         python = self.python
         python.on_end = self.on_end
