@@ -119,6 +119,13 @@ def test_what_cannot_be_shared_raises(interpreter: OpenInterpreter, code: str, s
     assert interpreter.computer.runtimes.context.shared == {}
 
 
+def test_all_values_together_are_limited(interpreter: OpenInterpreter) -> None:
+    interpreter.computer.max_shared = 1000
+    said = run(interpreter, "python", "for n in range(6):\n    share(**{'v%d' % n: 'a' * 900})")
+    assert "'v5' was not shared: a session shares at most 1000 values" in said and "'v4'" not in said
+    assert run(interpreter, "python", "share(v4='b')\nshare(v5='c')") == ""
+
+
 @pytest.mark.needs("node")
 def test_javascript_says_what_can_be_shared(interpreter: OpenInterpreter) -> None:
     said = run(interpreter, "javascript", "share({f: () => 1})")

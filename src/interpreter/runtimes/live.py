@@ -40,6 +40,7 @@ from interpreter.sigint import Hold, interrupted_here
 
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # not in a path that we show
 LONGEST_PROMPT = 10_000  # characters
+MOST_SHARED, SHARED_TOGETHER = 1000, 5  # values, and how many of the largest size
 NOT_SAVED = "The variables of {name} are not saved; its blocks can be run again."
 
 
@@ -263,6 +264,12 @@ class LiveLanguage(BaseLanguage):
     def _take_shared(self, name: str, text: str) -> Iterator[Chunk]:
         try:
             content = check(name, text, self.context.max_shared)
+            others = [len(each.text) for other, each in self.context.shared.items() if other != name]
+            if sum(others) + len(text) > SHARED_TOGETHER * self.context.max_shared or len(others) >= MOST_SHARED:
+                raise ValueError(
+                    f"a session shares at most {MOST_SHARED} values, and all of them together have at most "
+                    f"{SHARED_TOGETHER} times as many characters as one may have (setting `computer.max_shared`)"
+                )
         except ValueError as error:
             yield notice(f"{name[:100]!r} was not shared: {error}.\n")
             return
