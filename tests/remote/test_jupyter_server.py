@@ -110,7 +110,6 @@ def test_output_state_and_variables(there: Elsewhere) -> None:
     assert chunks[-1]["ended"] == "done"
     assert there.output("x + 1") == "42\n"
     assert [(each.name, each.preview) for each in there.language().variables()] == [("x", "41")]
-    assert "append" in [name for name, _ in there.language().complete("[].app", 6).matches]
 
 
 def test_it_says_once_that_undo_does_not_cover_it(there: Elsewhere) -> None:
