@@ -167,7 +167,7 @@ async def original_session(call: Call) -> Live:
     """The user's session for this protocol."""
     hub, server = call.server.hub, call.server
     if call.user.role != "owner":
-        raise Refused(403, "role", "A viewer has no session of their own.")
+        raise Refused(403, "role", "A viewer can't start a session.")
     async with server.naming:
         key = server.named.get((call.user.name, ""))
         if key is None or not hub.exists(key):

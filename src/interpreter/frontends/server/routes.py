@@ -65,7 +65,7 @@ def digest_of(content: Any) -> str:
 
 
 def event_data(event: Event) -> dict[str, Any]:
-    """An event as JSON has it. `position` is where a reader that has had it goes on."""
+    """An event as JSON has it. `position` is what a reader asks for next."""
     number, offset = event.position
     data = {**event.data}
     if event.kind == "confirmation":
@@ -139,7 +139,7 @@ class Server:
         self.routes: list[Route] = []
         self.naming = asyncio.Lock()
         self.named: dict[tuple[str, str], Key] = {}
-        """Sessions that clients of other protocols know by a name of their own, by user and name."""
+        """Sessions that clients of other protocols named, by user and name."""
         self.shown: dict[Key, str] = {}
         """The digest of the block that a chat client was asked about last."""
         self.original: dict[Key, tuple[int, int | None]] = {}
@@ -521,7 +521,7 @@ async def open_file(call: Call, live: Live, name: str) -> Response:
 
 def sent_in_pieces(call: Call, file: BinaryIO, size: int, name: str, media: str) -> Response:
     async def pieces() -> AsyncIterator[bytes]:
-        left = size  # a file that grows meanwhile ends where it ended
+        left = size  # not more, even if the file grows
         with file:
             while left > 0 and (piece := await call.server.working(file.read, min(_PIECE, left))):
                 left -= len(piece)

@@ -40,7 +40,7 @@ from interpreter.session.journal.reader import past_events
 Result = TypeVar("Result")
 KINDS: tuple[QuestionKind, ...] = get_args(QuestionKind)
 IDLE = {"role": "computer", "type": "status", "format": "idle", "content": {}}
-"""The last event of a turn: the session can do something else."""
+"""The last event of a turn: the session is free."""
 _ID = re.compile(r"[0-9a-f]{8,32}")
 _SAVE_AFTER = 1.0  # seconds without work, before the variables are saved
 _GAP = 1000  # numbers that a new run of a session leaves out: the last run may have given some that no journal has
@@ -124,7 +124,7 @@ class Live:
                 with closing(interpreter.respond(messages[-1])) as events:
                     for _ in events:
                         pass
-            except Exception as error:  # noqa: BLE001 - whatever it is, the readers should know
+            except Exception as error:  # noqa: BLE001 - the readers get it as an event
                 self.report(error)
 
         return self.submit("A turn", turn, lambda: interpreter.session.log.publish("status", IDLE))
@@ -165,7 +165,7 @@ class Live:
             return True
 
     def end(self, wait: bool = True) -> None:
-        """Save the variables, end the runtimes and let go of the journal."""
+        """Save the variables, end the runtimes and close the journal."""
         self._jobs.put(None)
         if wait and threading.current_thread() is not self._thread:
             self._thread.join(60)
