@@ -7,6 +7,7 @@ import os
 import signal
 import sys
 import threading
+from pathlib import Path
 from types import FrameType, SimpleNamespace
 from typing import Any, cast
 
@@ -194,6 +195,32 @@ def test_an_interrupt_of_a_first_block_that_starts(fresh: PythonRuntime) -> None
     threading.Thread(target=press).start()
     ran = fresh.do("import time\nwhile True: time.sleep(0.01)")
     assert ran.ended == "interrupted"
+
+
+def test_a_thread_that_is_late_with_its_interrupt_does_not_hit_the_next_block(
+    session: PythonRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    late, next_begun = threading.Thread(target=session.stop), threading.Event()
+    session.do(f"import os, time\nover = {str(tmp_path / 'over')!r}")
+    assert session.runtime is not None
+    wake = session.runtime.reader.wake
+
+    def slow_wake() -> None:
+        wake()
+        if threading.current_thread() is late:
+            assert next_begun.wait(60)
+
+    monkeypatch.setattr(session.runtime.reader, "wake", slow_wake)
+    for chunk in session.run(READY + "time.sleep(1000)"):
+        if chunk.get("content") == "ready\n":
+            late.start()
+    assert chunk["ended"] == "interrupted"  # by the next step of the runtime itself
+    for chunk in session.run("print('begun', flush=True)\nwhile not os.path.exists(over): time.sleep(0.01)"):
+        if chunk.get("content") == "begun\n":
+            next_begun.set()
+            late.join()
+            (tmp_path / "over").touch()
+    assert chunk["ended"] == "done"
 
 
 def test_many_interrupts_at_once_are_one(session: PythonRuntime) -> None:

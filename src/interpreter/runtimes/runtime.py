@@ -418,7 +418,9 @@ class Runtime:
             now = time.monotonic()
             if now - block.pressed >= PRESS_GAP:
                 block.pressed = now
-                self._signal(block)
+                with self._ending:  # or the next block might begin now, and be the one that the signal ends
+                    if self.block is block:
+                        self._signal(block)
 
     def _signal(self, block: Block) -> None:
         if self.launch.interrupt_frames:
