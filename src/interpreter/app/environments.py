@@ -18,6 +18,8 @@ _NOT_OURS = "{folder} is your own environment. To remove a package from it: %env
 
 def environment_of(interpreter: OpenInterpreter) -> Environment:
     """The Python of the next session, and where its packages go."""
+    if (machine := interpreter.computer.machine) is not None:
+        raise UsageError(f"Code runs on {machine.name}: its Python can't be switched from here. %pip installs there.")
     interpreter.runtimes.apply_sandbox()
     return interpreter.runtimes.context.python_environment()
 

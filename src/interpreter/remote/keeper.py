@@ -24,7 +24,7 @@ import sys
 import threading
 import typing
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +35,16 @@ from interpreter.runtimes.calls import Call, Request, failure
 from interpreter.runtimes.launch import SessionContext
 from interpreter.runtimes.live import LiveLanguage
 from interpreter.runtimes.protocol import READ_SIZE, BadFrame, Frame
+from interpreter.runtimes.sharing import take
 from interpreter.workspace import FileRecord, Limits
 
 SOCKET = "socket"
 GONE = 3  # the exit code of `resume` if there is no keeper
 MOST_AHEAD = 4 * 1024 * 1024  # characters that may be on their way to a client before the program has to wait
-STAYS = "exported on_input cancelled keyboard size tools skills action ask containment elsewhere".split()
-SETTINGS = tuple(each.name for each in fields(SessionContext) if each.name not in STAYS)
+SETTINGS = tuple(
+    "cwd colors timeout max_output python shares_environment offline shell shell_rc sql active_lines table_rows "
+    "snapshots max_shared emit_images".split()
+)
 """What a client decides about the runtimes, by the names of SessionContext."""
 OFFERED: dict[str, tuple[type, frozenset[str]]] = {
     "language": (
@@ -198,10 +201,11 @@ class Keeper:
             return self._languages[name]
 
     def _run(self, frame: Frame) -> None:
-        number, end = frame["run"], Frame()
+        number, end, known = frame["run"], Frame(), dict[str, int]()
         running = self._running[number]
         try:
             self._apply(frame["context"])
+            known = {name: each.number for name, each in self.context.shared.items()}
             running.language = language = self.runtime(frame["language"])
             self.context.cancelled = lambda: running.is_stopped
             language.on_end = lambda: self.link.send({"event": "over", "run": number})
@@ -220,13 +224,16 @@ class Keeper:
             end = {"failed": f"{type(error).__name__}: {error}"}
         finally:
             self._running.pop(number, None)
-            self.link.send({"event": "ran", "run": number, **end, **self._place()})
+            new = [[name, each.text] for name, each in self.context.shared.items() if known.get(name) != each.number]
+            self.link.send({"event": "ran", "run": number, "shared": new, **end, **self._place()})
 
     def _apply(self, settings: Frame) -> None:
         for name in SETTINGS:
             if name in settings:
                 setattr(self.context, name, settings[name])
         self.context.exported.update(settings.get("exported", {}))
+        for name, text in settings.get("shared", []):
+            take(self.context.shared, name, text, self.context.max_shared)
 
     def _place(self) -> Frame:
         return {"cwd": self.context.cwd, "exported": self.context.exported}

@@ -38,6 +38,7 @@ from interpreter.runtimes.protocol import (
     one_of,
     optional,
 )
+from interpreter.runtimes.sharing import take
 
 DESCRIBED = (
     "file_extension comment lexer definitions quotes_paths explains_failures analysis scanners scan_parts takes_keys "
@@ -69,10 +70,14 @@ EXPORTED: Check = lambda value: (  # noqa: E731 - a check like those of `object_
     and all(LINE(name) and (text is None or LINE(text)) for name, text in value.items())
 )
 PLACE: dict[str, Check] = {"cwd": LINE, "exported": EXPORTED}
+SHARED: Check = lambda value: (  # noqa: E731
+    isinstance(value, list)
+    and all(isinstance(each, list) and len(each) == 2 and NAME(each[0]) and TEXT(each[1]) for each in value)
+)
 EVENTS: dict[str, dict[str, Check]] = {
     "chunk": {"run": COUNT, "chunk": CHUNK, "asks": flag, "size": COUNT},
     "over": {"run": COUNT},
-    "ran": {"run": COUNT, "failed": optional(TEXT), **PLACE},
+    "ran": {"run": COUNT, "failed": optional(TEXT), "shared": optional(SHARED), **PLACE},
     "reply": {"call": COUNT, "value": lambda value: True, "error": optional(NAME), "words": optional(TEXT), **PLACE},
     "call": {
         "call": COUNT,
@@ -108,6 +113,7 @@ class Machine:
         """The folder that the session works in there, as far as it is known."""
         self.place: str | None = None  # where the session is there
         self.exported: dict[str, str | None] = {}
+        self.shared: dict[str, int] = {}  # the shared values that it has, by their numbers here
         self.about: About | None = None
         """Its system, its user and its languages, once it is connected."""
         self._transport, self._identity = transport, secrets.token_hex(8)
@@ -253,7 +259,7 @@ class Machine:
     def _fail(self, words: str) -> None:
         """What ran there is gone: end what waits for it."""
         self._lost = words
-        self.place, self.exported = None, {}
+        self.place, self.exported, self.shared = None, {}, {}
         for call in list(self._calls.values()):
             call.end()
         for block, _ in list(self._runs.values()):
@@ -510,6 +516,9 @@ class RemoteLanguage(BaseLanguage):
         """What the runtimes there have to know: what changed here since they last said where they are."""
         context, machine = self.context, self.machine
         settings = {name: getattr(context, name) for name in SETTINGS if name != "cwd"}
+        new = {name: each for name, each in context.shared.items() if machine.shared.get(name) != each.number}
+        settings["shared"] = [[name, each.text] for name, each in new.items()]
+        machine.shared |= {name: each.number for name, each in new.items()}
         settings["python"] = None if context.python == "in-process" else context.python
         if self.covered_by_undo:
             if context.cwd != machine.place and os.path.isabs(context.cwd):
@@ -565,6 +574,13 @@ class RemoteLanguage(BaseLanguage):
                 yield from event_chunks(event, self.context.emit_images)
 
     def _ending(self, event: Frame) -> Iterator[Chunk]:
+        shared = self.context.shared
+        for name, text in event.get("shared") or []:
+            try:
+                take(shared, name, text, self.context.max_shared)
+                self.machine.shared[name] = shared[name].number
+            except ValueError as error:
+                yield notice(f"{name!r} was not shared: {error}.\n")
         if event["event"] == "lost":
             yield notice(f"{event['words']}\n")
             yield closing_chunk(None, "died")

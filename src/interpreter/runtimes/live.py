@@ -18,7 +18,7 @@ from interpreter.runtimes.calls import CallRequest, Request
 from interpreter.runtimes.launch import Containment, Launch, SessionContext
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.runtime import Runtime
-from interpreter.runtimes.sharing import LONGEST_VARIABLE, Shared, as_csv, as_r, as_text, check
+from interpreter.runtimes.sharing import LONGEST_VARIABLE, Shared, as_csv, as_r, as_text, take
 from interpreter.runtimes.state import (
     COMPLETING,
     LISTING,
@@ -40,7 +40,6 @@ from interpreter.sigint import Hold, interrupted_here
 
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # not in a path that we show
 LONGEST_PROMPT = 10_000  # characters
-MOST_SHARED, SHARED_TOGETHER = 1000, 5  # values, and how many of the largest size
 NOT_SAVED = "The variables of {name} are not saved; its blocks can be run again."
 
 
@@ -263,17 +262,9 @@ class LiveLanguage(BaseLanguage):
 
     def _take_shared(self, name: str, text: str) -> Iterator[Chunk]:
         try:
-            content = check(name, text, self.context.max_shared)
-            others = [len(each.text) for other, each in self.context.shared.items() if other != name]
-            if sum(others) + len(text) > SHARED_TOGETHER * self.context.max_shared or len(others) >= MOST_SHARED:
-                raise ValueError(
-                    f"a session shares at most {MOST_SHARED} values, and all of them together have at most "
-                    f"{SHARED_TOGETHER} times as many characters as one may have (setting `computer.max_shared`)"
-                )
+            take(self.context.shared, name, text, self.context.max_shared)
         except ValueError as error:
             yield notice(f"{name[:100]!r} was not shared: {error}.\n")
-            return
-        self.context.shared[name] = Shared(next(numbers), text, content)
 
     def chunks(self, event: Frame) -> Iterator[Chunk]:
         match event["event"]:

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from typing import Any
 
+from interpreter.runtimes.state import numbers
+
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
 TYPES: dict[str, type | tuple[type, ...]] = {
     "integer": int,
@@ -27,6 +29,7 @@ TYPES: dict[str, type | tuple[type, ...]] = {
 }
 DEEPEST = 100  # lists and objects inside each other
 LONGEST_VARIABLE = 100_000  # bytes of an environment variable
+MOST_SHARED, SHARED_TOGETHER = 1000, 5  # values, and how many of the largest size
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,18 @@ class Shared:
     number: int  # later ones have higher numbers
     text: str
     content: dict[str, Any]
+
+
+def take(shared: dict[str, Shared], name: str, text: str, most: int) -> None:
+    """Add a value to those that are shared; ValueError if it cannot be."""
+    content = check(name, text, most)
+    others = [len(each.text) for other, each in shared.items() if other != name]
+    if sum(others) + len(text) > SHARED_TOGETHER * most or len(others) >= MOST_SHARED:
+        raise ValueError(
+            f"a session shares at most {MOST_SHARED} values, and all of them together have at most "
+            f"{SHARED_TOGETHER} times as many characters as one may have (setting `computer.max_shared`)"
+        )
+    shared[name] = Shared(next(numbers), text, content)
 
 
 def check(name: str, text: str, most: int) -> dict[str, Any]:

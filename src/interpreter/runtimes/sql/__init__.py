@@ -55,9 +55,8 @@ class SQL(BaseLanguage):
         version = self.version()
         if version is None or not version.startswith("DuckDB"):
             return version
-        context = self.python.context
-        python = which_python(None if context.python == "in-process" else context.python, context.own_environment())
-        places = Path(python).absolute().parent.parent.glob("lib/python3*/site-packages/duckdb-*.dist-info")
+        folders = self.python.context.python_environment().places
+        places = (place for folder in folders for place in Path(folder).glob("duckdb-*.dist-info"))
         number = next((place.name.removesuffix(".dist-info").partition("-")[2] for place in places), "")
         return f"DuckDB {number}".rstrip()
 
