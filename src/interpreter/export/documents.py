@@ -235,19 +235,48 @@ def page(conversation: Conversation) -> Document:
     )
 
 
-class _Writer:
-    """Turns entries into HTML with one Markdown reader and one highlighter."""
+class Renderer:
+    """Markdown and code as HTML: raw HTML is escaped, pictures from elsewhere become links, code has classes."""
 
     def __init__(self, registry: Registry) -> None:
         from markdown_it import MarkdownIt
         from pygments.formatters import HtmlFormatter
 
         self._registry = registry
-        # Without raw HTML; pictures from elsewhere become links.
-        self._markdown: Any = MarkdownIt("commonmark", {"html": False}).enable("table").enable("strikethrough")
+        options = {"html": False, "highlight": self._fence}
+        self._markdown: Any = MarkdownIt("commonmark", options).enable("table").enable("strikethrough")
         self._markdown.add_render_rule("image", _image)
+        self._markdown.core.ruler.push("alignment", _align_by_class)
         make: Any = HtmlFormatter
         self._formatter = make(nowrap=True)
+
+    def markdown(self, text: str) -> str:
+        return str(self._markdown.render(text))
+
+    def code(self, code: str, language: str) -> str:
+        from pygments import highlight
+        from pygments.lexers import get_lexer_by_name
+        from pygments.util import ClassNotFound
+
+        described = self._registry.describe(language)
+        try:
+            lexer = get_lexer_by_name(described.lexer or described.name.lower() or "text", stripnl=False)
+            return str(highlight(code, lexer, self._formatter)).rstrip("\n")
+        except ClassNotFound:
+            return escape(code)
+
+    def _fence(self, code: str, language: str, attributes: str) -> str:
+        return f'<pre class="code"><code>{self.code(code, language)}</code></pre>'
+
+
+class _Writer:
+    """Turns entries into HTML."""
+
+    def __init__(self, registry: Registry) -> None:
+        from pygments.formatters import HtmlFormatter
+
+        self._registry, self._renderer = registry, Renderer(registry)
+        make: Any = HtmlFormatter
         light, dark = (make(style=name).get_style_defs(".code") for name in (_LIGHT, _DARK))
         plain = ".code { background: none; }"
         self.style = f"{light}\n{plain}\n@media (prefers-color-scheme: dark) {{\n{dark}\n{plain}\n}}\n"
@@ -258,7 +287,7 @@ class _Writer:
             case Said(role="user"):
                 return f'<section class="you">{escape(entry.text)}</section>'
             case Said():
-                return f'<section class="prose">{self._markdown.render(entry.text)}</section>'
+                return f'<section class="prose">{self._renderer.markdown(entry.text)}</section>'
             case Shown(message=message):
                 if (image := picture(message)) is not None:
                     return self._figure(image)
@@ -270,17 +299,9 @@ class _Writer:
                 return f'<section class="block">{code}{self._outputs(entry)}</section>'
 
     def _block(self, block: Block) -> str:
-        from pygments import highlight
-        from pygments.lexers import get_lexer_by_name
-        from pygments.util import ClassNotFound
-
         told = f'<span class="bad">{escape(reason)}</span>' if (reason := why_not(block)) else ""
         language = self._registry.describe(block.language)
-        try:
-            lexer = get_lexer_by_name(language.lexer or language.name.lower() or "text", stripnl=False)
-            code = str(highlight(block.code, lexer, self._formatter)).rstrip("\n")
-        except ClassNotFound:
-            code = escape(block.code)
+        code = self._renderer.code(block.code, block.language)
         return (
             f'<section class="block"><header><span>{escape(language.name.lower())}</span>{told}</header>'
             f'<pre class="code"><code>{code}</code></pre>'
@@ -297,7 +318,7 @@ class _Writer:
             case Page(html=html):
                 return _frame(html)
             case Text(text=text, mime="text/markdown"):
-                return f'<div class="prose">{self._markdown.render(text)}</div>'
+                return f'<div class="prose">{self._renderer.markdown(text)}</div>'
             case Text(text=text):
                 return f"<pre>{escape(text.rstrip())}</pre>"
 
@@ -322,6 +343,13 @@ def _image(self: Any, tokens: Sequence[Any], index: int, options: Any, env: Any)
     if source.startswith("data:image/"):
         return f'<img src="{escape(source)}" alt="{words}">'
     return f'<a href="{escape(source)}">{words}</a>'
+
+
+def _align_by_class(state: Any) -> None:
+    """The alignment of a column as a class: a page with a strict policy has no inline styles."""
+    for token in state.tokens:
+        if token.type in ("th_open", "td_open") and (style := token.attrs.pop("style", "")):
+            token.attrSet("class", str(style).rpartition(":")[2])
 
 
 def _template(name: str) -> str:

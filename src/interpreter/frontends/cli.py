@@ -74,7 +74,8 @@ def _run(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, _leave)
     if sys.platform != "win32":
         signal.signal(signal.SIGHUP, _leave)
-    is_chat = not {"stdin", "serve", "server"} & parsed.actions.keys() and not parsed.settings.get("plain_text_display")
+    is_chat = not {"stdin", "serve", "server", "web"} & parsed.actions.keys()
+    is_chat = is_chat and not parsed.settings.get("plain_text_display")
     if parsed.message is None and is_chat:
         from interpreter.frontends.terminal.tty import hide_early_keys
 

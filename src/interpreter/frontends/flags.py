@@ -55,6 +55,7 @@ COMMANDS = (
     Command("resume", "Continue the conversation whose id starts with ID. Without ID, pick one.", value="[ID]"),
     Command("continue", "Continue the last conversation in this folder."),
     Command("serve", "Serve sessions over HTTP and WebSocket. See docs/server.md."),
+    Command("web", "Serve the web page on this machine and open it in your browser. See docs/web.md."),
     Command("server", "The same as --serve, as it was called in 0.4.3."),
     Command(
         "server_token", "Make a token for a user of the server and print it. NAME:viewer can only read.", value="NAME"

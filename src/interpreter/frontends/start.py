@@ -48,7 +48,7 @@ _LOCAL_VISION = "--vision has no effect with --local: images are not described f
 
 def start(parsed: Parsed) -> int:
     """Run what the command line asks for and return the exit code."""
-    if {"serve", "server"} & parsed.actions.keys():
+    if {"serve", "server", "web"} & parsed.actions.keys():
         return _serve(parsed)
     schema_file = parsed.actions.get("output_schema")
     if "json" in parsed.actions:
@@ -100,7 +100,7 @@ def start(parsed: Parsed) -> int:
 
 
 def _serve(parsed: Parsed) -> int:
-    """`--serve`: sessions over HTTP, until the user stops it."""
+    """`--serve` and `--web`: sessions over HTTP, until the user stops it."""
     check_server_extra()
     from interpreter.frontends.server import serve
 
@@ -108,7 +108,7 @@ def _serve(parsed: Parsed) -> int:
     terminal = Terminal(plain=True, tty=Tty(stdout=sys.stderr))
     if not (models.is_model_named(interpreter) or _find_model(terminal, interpreter)):
         raise UsageError("There is no model yet. Name one with --model, or pick one with `interpreter --setup`.")
-    return serve(interpreter)
+    return serve(interpreter, browser="web" in parsed.actions)
 
 
 def make_server_token(user: str) -> int:

@@ -79,7 +79,8 @@ class File:
 class View:
     """How to look at a table, which stays as it is. `stats` is a column, or empty for all: what it holds, in figures.
 
-    `export` is `csv`, `tsv`, `parquet` or `xlsx`: the whole view as a file of that kind.
+    `export` is `csv`, `tsv`, `parquet` or `xlsx`: the whole view as a file of that kind. With `histograms`, the answer
+    is a table with the range of each column, and how many values are in each part of it.
     """
 
     sort: str = ""
@@ -89,6 +90,7 @@ class View:
     columns: tuple[str, ...] = ()
     stats: str | None = None
     export: str = ""
+    histograms: bool = False
 
 
 Value = Text | Picture | Table | File

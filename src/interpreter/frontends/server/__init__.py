@@ -15,17 +15,18 @@ from typing import TYPE_CHECKING, Any
 from starlette.routing import Router as StarletteRouter
 
 from interpreter.errors import UsageError
-from interpreter.frontends.server import openai, original
+from interpreter.frontends.server import openai, original, page
 from interpreter.frontends.server.gate import LOCAL, Audit, Gate, Limits, Users
 from interpreter.frontends.server.routes import ROUTES, Router, Server
 from interpreter.frontends.server.sessions import Hub
+from interpreter.host import processes
 
 if TYPE_CHECKING:
     import uvicorn
 
     from interpreter.api import OpenInterpreter
 
-ALL_ROUTES = [*ROUTES, *original.ROUTES, *openai.ROUTES]
+ALL_ROUTES = [*ROUTES, *page.ROUTES, *original.ROUTES, *openai.ROUTES]
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
 KEY_VARIABLE = "INTERPRETER_API_KEY"
 
@@ -113,23 +114,28 @@ class Application:
             self._uvicorn.should_exit = True
 
 
-def serve(template: OpenInterpreter) -> int:
-    """Serve sessions with these settings until the user stops it."""
+def serve(template: OpenInterpreter, browser: bool = False) -> int:
+    """Serve sessions with these settings until the user stops it; with `browser`, open the page in one."""
     application = Application(template)
     bound = application.bind()
-    announce(application)
+    link = announce(application)
+    if browser:
+        # Not waited for: some browsers stay in the foreground. Without one, there is the link.
+        processes.start(processes.python("-c", "import sys, webbrowser; webbrowser.open(sys.argv[1])", link))
     with suppress(KeyboardInterrupt):
         application.run(bound)
     return 0
 
 
-def announce(application: Application) -> None:
-    """Say where it listens, and how to sign in."""
+def announce(application: Application) -> str:
+    """Say where it listens, and how to sign in; the link that does so."""
+    link = application.start_link
     print(f"Listening on {application.url}. Press Ctrl-C to stop.", file=sys.stderr)
-    print(f"Open this link once: {application.start_link}", file=sys.stderr)
+    print(f"Open this link once: {link}", file=sys.stderr)
     given = KEY_VARIABLE in os.environ
     where = f"in {KEY_VARIABLE}" if given else f"in {application.hub.folder / 'token'}"
     print(f"For scripts, the token is {where}. See docs/server.md.", file=sys.stderr, flush=True)
+    return link
 
 
 def _is_loopback(host: str) -> bool:

@@ -257,6 +257,7 @@ ANSWER = _object("choice", choice=TEXT, text=TEXT, digest=TEXT, scope={"type": "
 
 def summary_of(live: Live) -> dict[str, Any]:
     interpreter = live.interpreter
+    used, window = interpreter.llm.context_used
     return {
         "id": live.key.id,
         "title": interpreter.journal.title,
@@ -265,6 +266,10 @@ def summary_of(live: Live) -> dict[str, Any]:
         "live": True,
         "running": live.running,
         "last": interpreter.session.log.last,
+        "mode": interpreter.mode or ("auto" if interpreter.auto_run else "ask"),
+        "sandbox": interpreter.sandbox,
+        "cost": interpreter.llm.cost,
+        "context": {"used": used, "window": window},
     }
 
 
@@ -665,14 +670,6 @@ async def delete_data(call: Call) -> Any:
     return {"deleted": await call.server.working(delete)}
 
 
-async def show_page(call: Call) -> Any:
-    page = (
-        "<!doctype html><meta charset=utf-8><title>Open Interpreter</title><p>The server is running. "
-        "<a href=/openapi.json>/openapi.json</a> describes its interface."
-    )
-    return Response(page, media_type="text/html")
-
-
 async def show_openapi(call: Call) -> Any:
     return openapi(call.server.routes)
 
@@ -705,7 +702,6 @@ _MADE = _object(title=TEXT, workspace=TEXT, settings=SETTINGS)
 _CHANGED = _object(title={**TEXT, "minLength": 1}, settings=SETTINGS)
 
 ROUTES: list[Route] = [
-    Route("GET", "/", show_page, "A page", media="text/html"),
     Route("GET", "/openapi.json", show_openapi, "This document", ANY),
     Route("GET", "/api/me", show_me, "Who you are", _object("name role version", name=TEXT, role=TEXT, version=TEXT)),
     Route("GET", "/api/audit", show_audit, "What was done in your name", ANY, query={"limit": _LISTING["limit"]}),

@@ -19,6 +19,7 @@ from .imports import trusted_import
 
 MOST_ROWS, MOST_COLUMNS = 500, 60
 MOST_EXPORTED = 40_000_000  # bytes
+BINS, SAMPLE = 16, 5_000
 TOP = 5  # frequent values
 LONGEST_CELL = 200
 MIDNIGHT = " 00:00:00"
@@ -256,6 +257,8 @@ def answer(value: Any, frame: Frame) -> Frame | None:
     top, left = max(0, int(top)), max(0, int(left))
     shown = rows[top : min(int(bottom), top + MOST_ROWS)]
     chosen = columns[left : min(int(right), left + MOST_COLUMNS)]
+    if view.get("histograms"):
+        return histograms(grid, rows, chosen)
     cells = [grid.cells(shown, at) for at in chosen]
     page = table_page(grid.labels(shown), [grid.names[at] for at in chosen], cells)
     return {**page, "rows": len(rows), "columns": len(columns), "total": grid.height}
@@ -404,6 +407,30 @@ def statistics(grid: Grid, rows: Sequence[int], columns: Sequence[int]) -> Frame
     while labels[-1].startswith("top") and not any(column[-1] for column in cells):
         labels, cells = labels[:-1], [column[:-1] for column in cells]
     return table_page(labels, [grid.names[at] for at in columns], cells)
+
+
+def histograms(grid: Grid, rows: Sequence[int], columns: Sequence[int]) -> Frame:
+    """The shape of each column, from a sample of its rows: numbers in equal ranges, or the most frequent texts."""
+    sample = rows
+    if len(rows) > SAMPLE:  # by chance, as every tenth row may be of one kind
+        places = trusted_import("random").Random(0).sample(range(len(rows)), SAMPLE)
+        sample = [rows[place] for place in sorted(places)]
+    cells = []
+    for at in columns:
+        values = [value for value in grid.cells(sample, at) if not is_missing(value)]
+        numbers = [float(value) for value in values if is_number(value) and abs(float(value)) < float("inf")]
+        if numbers and len(numbers) == len(values):
+            low, high = min(numbers), max(numbers)
+            bins = [0] * BINS
+            for number in numbers:
+                bins[min(BINS - 1, int((number - low) / ((high - low) or 1) * BINS))] += 1
+            cells.append([cell(low), cell(high), " ".join(map(str, bins)), ""])
+        else:
+            counts = trusted_import("collections").Counter(column_cells(values))
+            top = ["%s %d%%" % (text[:30], 100 * count / len(values)) for text, count in counts.most_common(2)]
+            words = ", ".join(top) if len(counts) * 2 <= len(values) else "mostly different"
+            cells.append(["", "", "", words])
+    return table_page(["low", "high", "bins", "words"], [grid.names[at] for at in columns], cells)
 
 
 def exported(grid: Grid, rows: Sequence[int], columns: Sequence[int], form: str) -> str:

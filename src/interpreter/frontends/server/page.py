@@ -1,0 +1,238 @@
+"""The web page: its files, and what only a page needs: text as HTML, frames for HTML that code made, a timeline.
+
+The page has no inline scripts or styles, and its policy forbids them. Markdown and code are rendered here, with raw
+HTML escaped. HTML that code displays is served for a frame with an origin of its own: its scripts run, but they reach
+neither the page, nor the server, nor the network.
+"""
+
+from __future__ import annotations
+
+import mimetypes
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from starlette.responses import Response
+
+from interpreter.export.documents import Renderer
+from interpreter.frontends.server.gate import Refused
+from interpreter.frontends.server.routes import _VIEW, ANY, NUMBER, TEXT, Call, Route, _list, _object, clean
+from interpreter.frontends.server.sessions import Live
+from interpreter.host.files import Folder
+from interpreter.runtimes import BUILT_IN
+from interpreter.runtimes.state import Table, View
+
+WEB = Path(__file__).parent / "web"
+_TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
+_POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; "
+    "frame-src 'self'; form-action 'none'; base-uri 'none'; frame-ancestors 'none'"
+)
+_FRAME_POLICY = (
+    "default-src 'none'; script-src 'unsafe-inline' 'unsafe-eval'; style-src 'unsafe-inline'; img-src data: blob:; "
+    "font-src data:; media-src data: blob:; worker-src blob:; form-action 'none'; base-uri 'none'; "
+    "frame-ancestors 'self'; sandbox allow-scripts"
+)
+_MOST_FRAME = 30_000_000  # bytes of HTML in one frame
+_LIGHT, _DARK = "xcode", "github-dark"  # each colour of both can be read on the page's background
+_FRAME = """<!doctype html><meta charset="utf-8"><style>
+:root { color-scheme: %s; } body { margin: 12px; font: 14px/1.45 system-ui, sans-serif; }
+table { border-collapse: collapse; border: 0; }
+th, td { padding: .25rem .65rem; border: 0; border-bottom: 1px solid #8884; text-align: right; }
+</style><script>
+addEventListener("load", () => {
+  const tell = () => parent.postMessage({ height: document.documentElement.getBoundingClientRect().height }, "*");
+  new ResizeObserver(tell).observe(document.documentElement);
+  tell();
+});
+</script>
+"""
+
+
+# -- files of the page ---------------------------------------------------------------------------------------------
+
+
+async def show_page(call: Call) -> Any:
+    content = await call.server.reading((WEB / "index.html").read_bytes)
+    return Response(content, media_type="text/html", headers={"content-security-policy": _POLICY})
+
+
+async def show_web_file(call: Call) -> Any:
+    name = call.request.path_params["path"]
+    if name == "code.css":
+        return Response(code_style(), media_type="text/css")
+    known = {path.relative_to(WEB).as_posix(): path for path in WEB.rglob("*") if path.suffix in _TYPES}
+    if name not in known:
+        raise Refused(404, "not_found", "The page has no such file.")
+    content = await call.server.reading(known[name].read_bytes)
+    return Response(content, media_type=_TYPES[known[name].suffix])
+
+
+@cache
+def code_style() -> str:
+    """The colours of code: each class has one for light and one for dark."""
+    from pygments.styles import get_style_by_name
+    from pygments.token import STANDARD_TYPES
+
+    light, dark = get_style_by_name(_LIGHT), get_style_by_name(_DARK)
+    rules = []
+    for token, name in STANDARD_TYPES.items():
+        one, two = (style.style_for_token(token) for style in (light, dark))
+        if not name or not (one["color"] or two["color"]) or name in ("err", "w"):
+            continue
+        colours = ", ".join(f"#{each['color']}" if each["color"] else "inherit" for each in (one, two))
+        value = f"light-dark({colours})" if "inherit" not in colours else "inherit"
+        rules.append(f".{name} {{ color: {value}; }}")
+    return "\n".join(f".code {rule}" for rule in rules) + "\n"
+
+
+# -- text as HTML ----------------------------------------------------------------------------------------------------
+
+
+@cache
+def _renderer() -> Renderer:
+    return Renderer(BUILT_IN)
+
+
+async def render(call: Call) -> Any:
+    def made() -> list[str]:
+        renderer = _renderer()
+        return [
+            renderer.markdown(item["text"])
+            if item["kind"] == "markdown"
+            else renderer.code(item["text"], item.get("language", ""))
+            for item in call.body["items"]
+        ]
+
+    return {"html": await call.server.working(made)}
+
+
+# -- frames ------------------------------------------------------------------------------------------------------------
+
+
+def _framed(html: bytes, theme: str) -> Response:
+    headers = {"content-security-policy": _FRAME_POLICY, "x-frame-options": "SAMEORIGIN"}
+    return Response((_FRAME % theme).encode() + html, media_type="text/html; charset=utf-8", headers=headers)
+
+
+async def show_html(call: Call) -> Any:
+    """HTML that code displayed, by the number of its event."""
+    number = call.request.path_params["number"]
+    events = await call.server.reading(call.server.hub.read, call.key(), number - 1, None, 1)
+    pieces = [
+        str(event.data.get("content") or "")
+        for event in events
+        if event.number == number and (event.kind, event.data.get("format")) == ("code", "html")
+    ]
+    if not pieces:
+        raise Refused(404, "html", "This event has no HTML.")
+    return _framed("".join(pieces).encode("utf-8", "replace"), call.query["theme"])
+
+
+async def preview_html(call: Call) -> Any:
+    """An HTML file of the workspace."""
+    name, folder = call.request.path_params["path"], Folder((await call.live(write=False)).interpreter.workspace)
+
+    def content() -> bytes:
+        with folder, folder.open(name) as file:
+            if mimetypes.guess_type(name)[0] not in ("text/html", "image/svg+xml"):
+                raise Refused(400, "file", "Only HTML and SVG files have a preview of this kind.")
+            if os.fstat(file.fileno()).st_size > _MOST_FRAME:
+                raise Refused(413, "too_large", "This file is too large for a preview. Download it.")
+            return bytes(file.read(_MOST_FRAME))
+
+    return _framed(await call.server.working(content), call.query["theme"])
+
+
+# -- the grid ---------------------------------------------------------------------------------------------------------
+
+
+async def show_histograms(call: Call) -> Any:
+    """The shape of some columns of a live table."""
+    live, query, place = await call.live(write=False), call.query, call.request.path_params
+    window = query["column"], query["column"] + query["columns"]
+    view = View(filter=query["filter"], find=query["find"], histograms=True)
+    computer = live.interpreter.computer
+    if computer.get_language(place["language"]) is None:
+        raise Refused(404, "language", "There is no such language.")
+    table = await call.server.working(computer.look, place["language"], place["name"], (0, 0), window, view)
+    if not isinstance(table, Table) or list(table.index) != ["low", "high", "bins", "words"]:
+        raise Refused(400, "variable", "This value has no histograms.")
+    found = []
+    for low, high, bins, words in table.cells:
+        counts = [int(each) for each in bins.split()]
+        found.append({"low": low, "high": high, "bins": counts} if counts else {"words": words})
+    return {"histograms": clean(live, found)}
+
+
+# -- timeline ----------------------------------------------------------------------------------------------------------
+
+
+async def show_timeline(call: Call) -> Any:
+    live = await call.live(write=False)
+    timeline = live.interpreter.timeline
+
+    def read() -> Any:
+        timeline.adopt()
+        points = []
+        for point in timeline.checkpoints:
+            changes = timeline.changes(point.id) if point.kind != "turn" else None
+            paths = sorted(changes.pairs) if changes is not None else []
+            row = {"id": point.id, "kind": point.kind, "label": point.label, "language": point.language}
+            points.append({**row, "time": point.time, "files": paths[:50]})
+        return clean(live, {"points": points, "places": timeline.places})
+
+    return await call.server.working(read)
+
+
+async def restore(call: Call) -> Any:
+    body = call.body
+
+    def act(live: Live) -> Any:
+        result = live.interpreter.restore(body["point"], body.get("parts") or None, body.get("overwrite", ()))
+        return clean(live, {"restored": list(result.restored), "notes": result.sentences})
+
+    return await call.do("Restore", act)
+
+
+_S = "/api/sessions/{id}"
+_THEME = {"theme": {"type": "string", "enum": ["light", "dark", "light dark"], "default": "light dark"}}
+_ITEM = _object(
+    "kind text", kind={"type": "string", "enum": ["markdown", "code"]}, text=TEXT, language={**TEXT, "default": ""}
+)
+_PARTS = _list({"type": "string", "enum": ["conversation", "files", "variables"]})
+_RESTORED = {"type": "object", "properties": {"restored": _list(TEXT), "notes": _list(TEXT)}, "required": ["restored"]}
+
+ROUTES: list[Route] = [
+    Route("GET", "/", show_page, "The web page", media="text/html"),
+    Route("GET", "/web/{path:path}", show_web_file, "A file of the page", media="text/javascript"),
+    Route(
+        "POST",
+        "/api/render",
+        render,
+        "Markdown and code as HTML",
+        _object("html", html=_list(TEXT)),
+        _object("items", items=_list(_ITEM)),
+        kind="read",
+    ),
+    Route("GET", f"{_S}/html/{{number:int}}", show_html, "HTML that code displayed", query=_THEME, media="text/html"),
+    Route("GET", f"{_S}/preview/{{path:path}}", preview_html, "An HTML file", query=_THEME, media="text/html"),
+    Route(
+        "GET",
+        f"{_S}/variables/{{language}}/{{name}}/histograms",
+        show_histograms,
+        "The shape of columns of a live table",
+        _object("histograms", histograms=_list(ANY)),
+        query=_VIEW,
+    ),
+    Route("GET", f"{_S}/timeline", show_timeline, "What can be undone", ANY),
+    Route(
+        "POST",
+        f"{_S}/restore",
+        restore,
+        "Return to a point of the timeline",
+        _RESTORED,
+        _object("point", point=NUMBER, parts=_PARTS, overwrite=_list(TEXT)),
+    ),
+]

@@ -1,0 +1,655 @@
+// The state of the page. Everything in it comes from the server: the list of sessions, and the numbered event log of the
+// session that is open, read over a WebSocket from the last position on, so that a reconnect misses and repeats nothing.
+
+import { h } from "./vendor/preact.js";
+import htm from "./vendor/htm.js";
+
+export const html = htm.bind(h);
+
+// -- a value that views watch ------------------------------------------------------------------------------------------
+
+const watchers = new Set();
+let drawing = 0;
+
+export function watch(draw) {
+  watchers.add(draw);
+  return () => watchers.delete(draw);
+}
+
+export function changed() {
+  // A hidden page has no animation frames, and its title must still change.
+  drawing ||= (document.hidden ? (draw) => setTimeout(draw, 50) : requestAnimationFrame)(() => {
+    drawing = 0;
+    for (const draw of watchers) draw();
+  });
+}
+
+export const state = {
+  me: null,
+  sessions: [],
+  query: "",
+  open: null, // the session on the page, a Session
+  pane: "", // variables, files or timeline
+  menu: false,
+  drawer: false,
+  dialog: null,
+  toast: null,
+  signedOut: false,
+};
+
+export function set(values) {
+  Object.assign(state, values);
+  changed();
+}
+
+let toastTimer = 0;
+
+export function tell(text, kind = "note") {
+  clearTimeout(toastTimer);
+  toastTimer = setTimeout(() => set({ toast: null }), kind === "error" ? 8000 : 3500);
+  set({ toast: { text, kind } });
+}
+
+// -- requests ------------------------------------------------------------------------------------------------------------
+
+export class Refused extends Error {
+  constructor(status, error) {
+    super(error?.message || `The server answered ${status}.`);
+    this.status = status;
+    this.type = error?.type;
+  }
+}
+
+export async function request(method, path, body, { raw = false, signal } = {}) {
+  const options = { method, signal, headers: {} };
+  if (body instanceof Blob) {
+    options.body = body;
+    options.headers["Content-Type"] = "application/octet-stream";
+  } else if (body !== undefined) {
+    options.body = JSON.stringify(body);
+    options.headers["Content-Type"] = "application/json";
+  }
+  let answer;
+  try {
+    answer = await fetch(path, options);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new Refused(0, { message: "The server can't be reached. I'll keep trying." });
+  }
+  if (answer.status === 401) set({ signedOut: true });
+  if (!answer.ok) throw new Refused(answer.status, (await answer.json().catch(() => ({}))).error);
+  if (raw) return answer;
+  return answer.status === 204 ? null : answer.json();
+}
+
+export const get = (path, options) => request("GET", path, undefined, options);
+export const post = (path, body) => request("POST", path, body);
+
+// Do something for the user and say what went wrong, if it does.
+export async function attempt(action) {
+  try {
+    return await action();
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    tell(error.message, "error");
+    return undefined;
+  }
+}
+
+// -- Markdown and code as HTML, made by the server -------------------------------------------------------------------------
+
+const rendered = new Map();
+const MOST_RENDERED = 2000;
+let wanted = new Map();
+let rendering = false;
+let pause = 60;
+
+// The HTML of a text, or undefined until it is there; the view is drawn again then.
+export function asHtml(kind, text, language = "") {
+  const key = `${kind}\0${language}\0${text}`;
+  const found = rendered.get(key);
+  if (found !== undefined) return found;
+  wanted.set(key, { kind, text, language });
+  if (!rendering) {
+    rendering = true;
+    setTimeout(renderWanted, pause);
+  }
+  return undefined;
+}
+
+async function renderWanted() {
+  const batch = [];
+  let size = 0;
+  for (const [key, item] of wanted) {
+    if (batch.length && (size + item.text.length > 300000 || batch.length >= 100)) break;
+    size += item.text.length;
+    batch.push([key, item]);
+  }
+  for (const [key] of batch) wanted.delete(key);
+  const began = performance.now();
+  try {
+    const made = await post("/api/render", { items: batch.map(([, item]) => item) });
+    batch.forEach(([key], at) => rendered.set(key, made.html[at]));
+    while (rendered.size > MOST_RENDERED) rendered.delete(rendered.keys().next().value);
+  } catch {
+    await new Promise((done) => setTimeout(done, 1000)); // it is wanted again with the next draw
+  }
+  pause = Math.min(1000, Math.max(60, 3 * (performance.now() - began))); // a long text is not rendered all the time
+  rendering = false;
+  if (wanted.size) {
+    rendering = true;
+    setTimeout(renderWanted, pause);
+  }
+  renders += 1;
+  changed();
+}
+
+export let renders = 0; // changes when there is new HTML
+
+// -- one session -----------------------------------------------------------------------------------------------------------
+
+let nextKey = 1;
+
+function entry(kind, fields = {}) {
+  return { key: nextKey++, version: 0, kind, ...fields };
+}
+
+export class Session {
+  constructor(id) {
+    this.id = id;
+    this.path = `/api/sessions/${id}`;
+    this.entries = [];
+    this.title = "";
+    this.info = null; // as the server summarizes it
+    this.running = "";
+    this.questions = [];
+    this.timeline = null;
+    this.plan = null;
+    this.cost = 0;
+    this.unpriced = false;
+    this.status = ""; // what is going on, in a few words
+    this.connection = "connecting"; // connecting, open, waiting, closed
+    this.caughtUp = false;
+    this.undone = false;
+    this.variablesStamp = 0; // changes when variables may have
+    this.filesStamp = 0;
+    this.gone = false;
+    this._position = "0";
+    this._texts = new Map();
+    this._blocks = new Map();
+    this._retry = 0;
+    this._connect();
+  }
+
+  get ownedByOther() {
+    return state.me?.role === "viewer" || Boolean(this.info?.shared_by);
+  }
+
+  // -- the connection ----------------------------------------------------------------------------------------------------
+
+  _connect() {
+    clearTimeout(this._timer);
+    const scheme = location.protocol === "https:" ? "wss" : "ws";
+    const socket = new WebSocket(`${scheme}://${location.host}${this.path}/events?after=${this._position}`);
+    this._socket = socket;
+    const mine = () => this._socket === socket && !this.closed;
+    socket.onopen = () => {
+      if (!mine()) return;
+      this._retry = 0;
+      this.connection = "open";
+      this.refresh();
+      changed();
+    };
+    socket.onmessage = (message) => {
+      if (!mine()) return;
+      const event = JSON.parse(message.data);
+      if (event.error) tell(event.error.message, "error");
+      else if (after(event.position, this._position)) {
+        this._position = event.position;
+        this.apply(event);
+        changed();
+      }
+    };
+    socket.onclose = () => mine() && this._reconnect();
+  }
+
+  _reconnect() {
+    this.connection = "waiting";
+    const delay = Math.min(10000, 250 * 2 ** this._retry++) * (0.8 + 0.4 * Math.random());
+    this._timer = setTimeout(() => this._check(), delay);
+    changed();
+  }
+
+  async _check() {
+    // A WebSocket doesn't say why it was refused, a request does.
+    try {
+      await get(this.path);
+    } catch (error) {
+      if (this.closed) return;
+      if (error.status === 404) {
+        this.gone = true;
+        this.connection = "closed";
+        changed();
+        return;
+      }
+      if (error.status !== 401) this._reconnect();
+      return;
+    }
+    if (!this.closed) this._connect();
+  }
+
+  // After a sleep, a connection may be dead without knowing it.
+  wake() {
+    if (this.closed || this.gone) return;
+    const old = this._socket;
+    this._retry = 0;
+    this._socket = null;
+    old?.close();
+    this._connect();
+  }
+
+  close() {
+    this.closed = true;
+    clearTimeout(this._timer);
+    this._socket?.close();
+  }
+
+  // What events don't say: whether something runs, and which questions are open. Questions of an earlier run of the
+  // server have no answer in the log, and are not open either.
+  async refresh() {
+    try {
+      const [info, asked] = await Promise.all([get(this.path), get(`${this.path}/questions`)]);
+      this.info = info;
+      this.title = info.title;
+      this.running = info.running;
+      this.questions = asked.questions;
+      this.caughtUp = true;
+      if (!this.running) this._settle();
+      if (info.live && !info.last && !this.entries.length) this.earlier = asEntries((await get(`${this.path}/messages`)).messages);
+      if (info.live || this.undone) await this.readTimeline();
+      this._touchQuestions();
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error;
+    }
+    changed();
+  }
+
+  async readTimeline() {
+    this.timeline = await get(`${this.path}/timeline`).catch(() => this.timeline);
+    markUndone(this);
+    changed();
+  }
+
+  _refreshSoon() {
+    this._soon ||= setTimeout(() => {
+      this._soon = 0;
+      if (this.connection === "open") this.refresh();
+    }, 30);
+  }
+
+  // -- events into entries ------------------------------------------------------------------------------------------------
+
+  apply(event) {
+    const { kind, data } = event;
+    const handler = this[`on_${kind}`];
+    if (handler) handler.call(this, event, data);
+    else if (data.role === "computer") this._output(event, data);
+  }
+
+  add(item, event) {
+    Object.assign(item, { turn: event.turn, time: event.time });
+    this.entries.push(item);
+    return item;
+  }
+
+  on_turn(event, data) {
+    if (data.state === "begun") {
+      this.running = "A turn";
+      this.status = "Thinking";
+      this._turnTime = event.time;
+    } else {
+      this._settle();
+      const why = { interrupted: "Stopped.", cancelled: "Stopped.", limit: "Stopped at a limit." }[data.reason];
+      if (why) this.add(entry("note", { text: why }), event);
+      this._refreshSoon();
+    }
+  }
+
+  on_message(event, data) {
+    if (data.role === "user") this._settleEarlier();
+    this._text(event, data, () => {
+      if (data.role === "computer") return entry("note", { text: "" });
+      return entry(data.role === "user" ? "user" : "said", { text: "", images: [] });
+    });
+    if (data.role === "assistant") this.status = "Writing";
+  }
+
+  on_reasoning(event, data) {
+    this._text(event, data, () => entry("reasoning", { text: "" }));
+    this.status = "Thinking";
+  }
+
+  on_code(event, data) {
+    if (data.role === "computer") return this._output(event, data);
+    this.status = "Writing code";
+    this._text(event, data, () => entry("block", block(data.format)), "code");
+    return undefined;
+  }
+
+  on_image(event, data) {
+    if (data.role === "computer") return this._output(event, data);
+    const last = this.entries.at(-1);
+    if (data.content && data.role === "user") {
+      const image = { format: data.format, content: data.content };
+      if (last?.kind === "user" && last.turn === event.turn) last.images.push(image);
+      else this.add(entry("user", { text: "", images: [image] }), event);
+    }
+    return undefined;
+  }
+
+  on_action(event, data) {
+    let found = this._blocks.get(event.action);
+    if (data.state === "begun" && data.kind === "block") {
+      found = this.entries.find((each) => each.kind === "block" && each.turn === event.turn && !each.action && event.turn);
+      found ||= this.add(entry("block", { ...block(data.language), own: true }), event);
+      found.action = event.action;
+      this._blocks.set(event.action, found);
+    }
+    if (found) {
+      if (data.state === "running") {
+        Object.assign(found, { state: "running", began: event.time });
+        this.status = "Running";
+      } else if (data.state === "ended") {
+        Object.assign(found, { state: data.outcome || "done", ended: event.time, line: null });
+        this.variablesStamp += 1;
+        this.status = "Thinking";
+      }
+      found.version += 1;
+    }
+    if (data.state === "ended") this._refreshSoon();
+  }
+
+  on_confirmation(event, data) {
+    const found = this._blocks.get(event.action);
+    const asked = { ...data, number: event.number };
+    this.questions = this.questions.filter((each) => each.id !== data.question);
+    if (found && data.content?.type === "code") {
+      Object.assign(found, { code: data.content.content, question: asked, state: "asked" });
+      found.version += 1;
+    } else {
+      this.add(entry("question", { question: asked, action: event.action }), event);
+    }
+    this._refreshSoon();
+  }
+
+  on_input_request(event, data) {
+    this.add(entry("question", { question: { ...data, number: event.number }, action: event.action, input: true }), event);
+    this._refreshSoon();
+  }
+
+  on_answer(event, data) {
+    this.questions = this.questions.filter((each) => each.id !== data.question);
+    const found = this.entries.findLast((each) => each.question?.question === data.question);
+    if (found) {
+      found.answer = data.choice;
+      if (found.kind === "block" && data.choice === "approve") found.state = "approved";
+      found.version += 1;
+    }
+  }
+
+  on_decision(event, data) {
+    const found = this._blocks.get(event.action);
+    if (found) {
+      found.decision = { outcome: data.format, ...data.content };
+      found.version += 1;
+    }
+  }
+
+  on_plan(event, data) {
+    this.plan = data.steps || data.plan || null;
+  }
+
+  on_undone(event, data) {
+    const files = data.files?.restored || [];
+    const words = data.back ? "Undone" : "Redone";
+    const count = files.length ? `: ${files.slice(0, 4).join(", ")}${files.length > 4 ? " and more" : ""}` : "";
+    this.add(entry("note", { text: `${words}${count}.`, details: data.told || [] }), event);
+    this.variablesStamp += 1;
+    this.filesStamp += 1;
+    this.undone = true;
+    this._refreshSoon();
+  }
+
+  on_error(event, data) {
+    this.add(entry("error", { text: String(data.content || "Something went wrong.") }), event);
+  }
+
+  on_status(event, data) {
+    const content = data.content || {};
+    const note = (text) => text && this.add(entry("note", { text }), event);
+    switch (data.format) {
+      case "usage":
+        if (content.cost == null) this.unpriced = true;
+        else this.cost += content.cost;
+        this.tokens = (content.input_tokens || 0) + (content.output_tokens || 0);
+        break;
+      case "files": {
+        const found = this._blocks.get(event.action);
+        if (found && content.changed?.length) {
+          found.files = content.changed;
+          found.version += 1;
+        }
+        this.filesStamp += 1;
+        break;
+      }
+      case "idle":
+        this._settle();
+        this._refreshSoon();
+        break;
+      case "notice":
+        note(content.text);
+        break;
+      case "compacted":
+        note("Older messages were replaced by a short note, to make room.");
+        break;
+      case "fallback":
+        note(`Switched to ${content.to || content.model || "another model"}.`);
+        break;
+      case "redacted":
+        note("A secret was left out of what the model reads.");
+        break;
+      case "retry":
+        this.status = "The model doesn't answer. Trying again";
+        break;
+      case "waiting":
+        this.status = "Waiting";
+        break;
+      case "loading":
+        this.status = "Loading the model";
+        break;
+      case "scanning":
+        this.status = "Scanning the code";
+        break;
+    }
+  }
+
+  _text(event, data, make, field = "text") {
+    let item = this._texts.get(event.number) || this._texts.get(data.continues);
+    if (!item) item = this.add(make(), event);
+    this._texts.set(event.number, item);
+    if (data.omitted) item[field] += `\n[… ${data.omitted} characters are only in the record …]\n`;
+    if (typeof data.content === "string") item[field] += data.content;
+    item.open = !data.end;
+    item.version += 1;
+  }
+
+  _output(event, data) {
+    let found = this._blocks.get(event.action);
+    if (!found && !event.action) found = this.entries.findLast((each) => each.kind === "block");
+    if (!found) {
+      if (data.start || data.end || !data.content) return;
+      found = this.add(entry("block", { ...block(""), own: true, action: event.action }), event);
+      this._blocks.set(event.action, found);
+    }
+    if (data.format === "active_line") {
+      found.line = data.content;
+      found.version += 1;
+      return;
+    }
+    if (typeof data.content !== "string" || !data.content) return;
+    const last = found.outputs.at(-1);
+    const kind = outputKind(data);
+    if (kind === "html") {
+      if (last?.number !== event.number) found.outputs.push({ kind, number: event.number, size: 0 });
+    } else if (kind === "text" && last?.kind === "text" && last.stream === data.stream && !last.also) {
+      last.text += data.content;
+      last.also = data.also && last.text === data.content;
+    } else if (kind === "markdown" && last?.number === event.number) {
+      last.text += data.content;
+    } else {
+      found.outputs.push({ kind, number: event.number, text: data.content, stream: data.stream, format: data.format, also: data.also });
+    }
+    if (data.omitted) found.outputs.push({ kind: "text", text: "[… the beginning is only in the record …]\n" });
+    found.version += 1;
+  }
+
+  // A copy begins with the messages of the first session; their blocks have no actions here.
+  _settleEarlier() {
+    for (const each of this.entries) {
+      if (each.kind === "block" && !each.action) {
+        Object.assign(each, { action: "earlier", state: "done" });
+        each.version += 1;
+      }
+    }
+  }
+
+  // Nothing runs any more: what the log left open is over.
+  _settle() {
+    this.running = "";
+    this.status = "";
+    for (const each of this.entries) {
+      if (each.kind === "block" && ["running", "asked", "approved", "writing"].includes(each.state)) {
+        each.state = each.action && each.state !== "asked" ? "interrupted" : "refused";
+        each.version += 1;
+      }
+      if (each.open) {
+        each.open = false;
+        each.version += 1;
+      }
+    }
+  }
+
+  _touchQuestions() {
+    for (const each of this.entries) if (each.question) each.version += 1;
+  }
+
+  openQuestion(asked) {
+    return asked && this.questions.find((each) => each.id === asked.question && (!asked.digest || each.digest === asked.digest));
+  }
+
+  // -- what the user does ---------------------------------------------------------------------------------------------------
+
+  async say(content, images) {
+    await post(`${this.path}/messages`, { content, ...(images?.length ? { images } : {}) });
+    this.running = "A turn";
+    this.status = "Thinking";
+    changed();
+  }
+
+  async answer(question, choice, more = {}) {
+    this.questions = this.questions.filter((each) => each !== question);
+    this._touchQuestions();
+    changed();
+    await attempt(() => post(`${this.path}/questions/${question.id}`, { choice, digest: question.digest, ...more }));
+    this._refreshSoon();
+  }
+
+  async stop() {
+    await attempt(() => post(`${this.path}/cancel`));
+    this._refreshSoon();
+  }
+
+  async travel(verb, body) {
+    const done = await attempt(() => post(`${this.path}/${verb}`, body));
+    if (done?.notes?.length) tell(done.notes.join(" "));
+    return done;
+  }
+}
+
+// The entries of messages that no event has told of yet.
+function asEntries(messages) {
+  const made = Object.assign(Object.create(Session.prototype), { entries: [], _texts: new Map(), _blocks: new Map() });
+  messages.forEach((message, at) => made.apply({ number: at + 1, kind: message.type, data: { ...message, end: true }, turn: "", action: "" }));
+  made._settleEarlier();
+  return made.entries;
+}
+
+function block(language) {
+  return { language, code: "", outputs: [], state: "writing", line: null, files: [], question: null };
+}
+
+function outputKind(data) {
+  if (data.type === "image") return "image";
+  if (data.type === "code") return data.format === "html" ? "html" : "text";
+  if (data.mime === "image/svg+xml") return "svg";
+  if (data.mime === "text/markdown" || data.mime === "text/latex") return "markdown";
+  return "text";
+}
+
+function after(one, two) {
+  const [first, offset] = one.split(":").map(Number);
+  const [other, end] = two.split(":").map(Number);
+  return first > other || (first === other && (end === undefined || offset > end || (offset === end && offset === 0)));
+}
+
+// A turn is undone if the timeline has its point behind the present place, or has forgotten it.
+function markUndone(session) {
+  const { points, places } = session.timeline || {};
+  if (!points) return;
+  const begins = new Map();
+  for (const each of session.entries) if (each.turn && !begins.has(each.turn)) begins.set(each.turn, each.time);
+  const force = new Map();
+  points.forEach((point, place) => {
+    if (point.kind !== "turn") return;
+    let best;
+    for (const [turn, time] of begins) {
+      const distance = Math.abs(time - point.time);
+      if (distance < 3 && (!best || distance < best.distance)) best = { turn, distance };
+    }
+    if (best) force.set(best.turn, place < places.conversation);
+  });
+  const first = points.find((point) => point.kind === "turn")?.time ?? Infinity;
+  for (const each of session.entries) {
+    const undone = Boolean(each.turn) && begins.get(each.turn) > first - 3 && !(force.get(each.turn) ?? !session.undone);
+    if (each.undone !== undone && each.kind !== "note") {
+      each.undone = undone;
+      each.version += 1;
+    }
+  }
+}
+
+// -- the list ----------------------------------------------------------------------------------------------------------------
+
+let listing = 0;
+
+export async function listSessions() {
+  const mine = ++listing;
+  const found = await attempt(() => get(`/api/sessions?limit=200&q=${encodeURIComponent(state.query)}`));
+  if (found && mine === listing) set({ sessions: found.sessions });
+}
+
+export async function createSession() {
+  const made = await attempt(() => post("/api/sessions", {}));
+  if (made) {
+    await listSessions();
+    location.hash = made.id;
+  }
+  return made;
+}
+
+export function openSession(id) {
+  if (state.open?.id === id) return;
+  state.open?.close();
+  set({ open: id ? new Session(id) : null, drawer: false, menu: false });
+  if (id) get(`/api/sessions/${id}`).catch((error) => error.status === 404 && (location.hash = ""));
+}

@@ -1,0 +1,516 @@
+"""The web page in a real browser: what people do with it, by mouse and by keyboard."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser, Page, expect, sync_playwright
+
+from interpreter.frontends.server import Application
+from model_replies import Reply, Stall, text, tool_call
+from serving import Serving, serving
+from waiting import until
+
+pytestmark = pytest.mark.needs("chromium")
+LIMIT = 30_000  # milliseconds: only something that never comes takes so long
+expect.set_options(timeout=LIMIT)
+AXE = Path(__file__).parent / "axe" / "axe.min.js"
+TABLE = """import pandas as pd
+df = pd.DataFrame({"n": range(20_000), "half": [number / 2 for number in range(20_000)], "word": ["a", "b"] * 10_000})"""
+FIGURE = "import matplotlib.pyplot as plt\nplt.plot([1, 3, 2])\nplt.show()"
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        yield browser
+        browser.close()
+
+
+class Visit:
+    """A page that someone has opened, and everything that went wrong on it."""
+
+    def __init__(self, page: Page, served: Serving) -> None:
+        self.page, self.served = page, served
+        self.problems: list[str] = []
+        page.set_default_timeout(LIMIT)
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        page.on("console", lambda message: self._note(message))
+
+    def _note(self, message: Any) -> None:
+        # The browser reports each request that fails; those are the answers of a server that is stopped, or says no.
+        if message.type == "error" and not re.search(r"Failed to load resource|WebSocket connection", message.text):
+            self.problems.append(message.text)
+
+    @property
+    def session(self) -> str:
+        return str(self.page.evaluate("location.hash.slice(1)"))
+
+    def say(self, words: str) -> None:
+        self.page.get_by_label("Message").fill(words)
+        self.page.keyboard.press("Enter")
+
+    def key(self, *keys: str) -> None:
+        self.page.get_by_role("log").focus()
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def idle(self) -> None:
+        expect(self.page.get_by_role("button", name="Send", exact=True)).to_be_visible()
+        expect(self.page.locator(".approval, .working")).to_have_count(0)
+
+    def approve(self) -> None:
+        self.page.get_by_role("button", name="Approve").click()
+
+
+@contextmanager
+def visiting(
+    chromium: Browser, *replies: Any, screen: tuple[int, int] = (1200, 800), **settings: Any
+) -> Iterator[Visit]:
+    """Someone opens the link of the start, in a browser of their own. Nothing may go wrong on the page."""
+    with serving(*replies, server_rate=100_000, **settings) as served:
+        context = chromium.new_context(
+            viewport={"width": screen[0], "height": screen[1]}, accept_downloads=True, reduced_motion="reduce"
+        )
+        try:
+            visit = Visit(context.new_page(), served)
+            visit.page.goto(served.application.start_link)
+            expect(visit.page.get_by_label("Message")).to_be_visible()
+            until(lambda: visit.session, "a session")
+            yield visit
+            assert visit.problems == []
+        finally:
+            context.close()
+
+
+def test_a_question_is_answered_with_code_that_was_approved(home: Path, chromium: Browser) -> None:
+    block = tool_call("python", "open('made.txt', 'w').write('x')\nprint(6 * 7)")
+    said = (
+        "The answer is **42**.\n\n```python\nx = 42  # new\n```\n<script>alert(1)</script> [bad](javascript:alert(1))"
+    )
+    with visiting(chromium, text("Let me see. ").then(block), text(said, 7)) as visit:
+        page = visit.page
+        assert "token" not in page.url
+        visit.say("What is 6 × 7?")
+        approval = page.get_by_role("group", name="Approval")
+        expect(approval).to_contain_text("Creates made.txt")
+        expect(approval).to_contain_text("You can undo this.")
+        expect(page).to_have_title(re.compile(r"^\(\?\)"))
+        assert not Path("made.txt").exists()
+        visit.approve()
+        expect(page.get_by_label("Output")).to_have_text("42\n")
+        visit.idle()
+        answer = page.locator(".said").last
+        expect(answer.locator("strong")).to_have_text("42")
+        expect(answer.locator("pre.code .c1")).to_have_text("# new")
+        expect(answer).to_contain_text("<script>alert(1)</script>")
+        assert answer.locator("script, a[href^=javascript]").count() == 0
+        expect(page.locator(".block .k, .block .nb").first).to_be_visible()
+        expect(page.locator(".top .facts")).to_contain_text("gpt-4o")
+        expect(page.locator(".top .facts")).to_contain_text("$0.0")
+        page.reload()
+        expect(page.locator(".said").last.locator("strong")).to_have_text("42")
+        expect(page.locator(".bubble")).to_have_text(["What is 6 × 7?"])
+
+
+def test_code_is_edited_or_refused_with_what_to_change(home: Path, chromium: Browser) -> None:
+    one, two = tool_call("python", "print('first')"), tool_call("python", "print('second')")
+    with visiting(chromium, one, text("Done."), two, text("As you like.")) as visit:
+        page = visit.page
+        visit.say("Go.")
+        page.get_by_role("button", name="Edit").click()
+        page.get_by_label("Edit the code").fill("print('changed')")
+        page.get_by_role("button", name="Use this code").click()
+        expect(page.get_by_label("python code")).to_have_text("print('changed')")
+        visit.approve()
+        expect(page.get_by_label("Output")).to_have_text("changed\n")
+        visit.idle()
+        visit.say("Again.")
+        expect(page.get_by_role("group", name="Approval")).to_be_visible()
+        visit.key("t")
+        expect(page.get_by_label("Message")).to_be_focused()
+        visit.say("Use a loop.")
+        expect(page.locator(".decision")).to_have_text("You said no: Use a loop.")
+        expect(page.locator(".said").last).to_have_text("As you like.")
+        assert "Use a loop." in str(visit.served.model.requests[-1].body)
+
+
+def test_code_asks_for_text_and_for_a_password(home: Path, chromium: Browser) -> None:
+    code = "from getpass import getpass\nname = input('Name? ')\nword = getpass('Word? ')\nprint(name, len(word))"
+    with visiting(chromium, tool_call("python", code), text("Hello."), mode="auto") as visit:
+        page = visit.page
+        visit.say("Ask me.")
+        page.get_by_label("Name?").fill("Ada")
+        page.get_by_label("Name?").press("Enter")
+        expect(page.get_by_label("Word?")).to_have_attribute("type", "password")
+        page.get_by_label("Word?").fill("secret")
+        page.get_by_role("button", name="Answer").click()
+        expect(page.locator(".output").last).to_contain_text("Ada 6")
+        visit.idle()
+        assert "secret" not in page.content()
+
+
+def test_a_turn_is_stopped_and_errors_are_shown(home: Path, chromium: Browser) -> None:
+    endless = tool_call("python", "import time\nprint('on', flush=True)\ntime.sleep(600)")
+    with visiting(chromium, endless, tool_call("python", "1/0"), text("It failed."), mode="auto") as visit:
+        page = visit.page
+        visit.say("Sleep.")
+        expect(page.get_by_label("Output")).to_have_text("on\n")
+        page.keyboard.press("Control+.")
+        visit.idle()
+        expect(page.locator(".block .state")).to_have_text("stopped")
+        visit.say("Divide.")
+        expect(page.locator(".output").last).to_contain_text("ZeroDivisionError")
+        expect(page.locator(".block .state").last).to_have_text("failed")
+
+
+def test_files_figures_and_html_that_code_made(home: Path, chromium: Browser) -> None:
+    html = "HTML('<b>bold</b><script>document.title = 1; try { parent.document.title } catch { document.body.append(\"apart\") }</script>')"
+    made = f"open('made.csv', 'w').write('city,n\\nOslo,1\\n\"a, b\",2\\n')\n{FIGURE}\nfrom IPython.display import HTML\n{html}"
+    with visiting(chromium, tool_call("python", made), text("Here."), text("Thanks."), mode="auto") as visit:
+        page = visit.page
+        visit.say("Make files.")
+        expect(page.locator(".card")).to_contain_text("made.csv")
+        page.get_by_role("button", name="Preview made.csv").click()
+        expect(page.get_by_role("dialog").locator("td")).to_have_text(["Oslo", "1", "a, b", "2"])
+        page.keyboard.press("Escape")
+        with page.expect_download() as download:
+            page.get_by_role("link", name="Download made.csv").click()
+        assert Path(download.value.path()).read_text().startswith("city,n")
+        page.get_by_role("button", name=re.compile("Zoom")).click()
+        page.get_by_role("button", name="Larger").click()
+        expect(page.get_by_role("dialog").get_by_role("link", name="Save")).to_have_attribute(
+            "download", re.compile("png")
+        )
+        page.keyboard.press("Escape")
+        frame = page.locator("iframe")
+        assert frame.get_attribute("sandbox") == "allow-scripts"
+        expect(page.frame_locator("iframe").locator("body")).to_contain_text("boldapart")
+        visit.problems.clear()  # the frame was refused the page, and the browser says so
+        visit.idle()
+        page.locator("input[type=file]").set_input_files(
+            {"name": "mine.txt", "mimeType": "text/plain", "buffer": b"mine"}
+        )
+        expect(page.locator(".chip")).to_contain_text("mine.txt")
+        visit.say("Look at it.")
+        expect(page.locator(".bubble").last).to_contain_text("Files I added to the folder: mine.txt")
+        assert Path("mine.txt").read_text() == "mine"
+
+
+def test_a_live_table_is_scrolled_sorted_and_filtered(home: Path, chromium: Browser) -> None:
+    with visiting(chromium) as visit:
+        page, rows = visit.page, list[int]()
+        visit.served.run(visit.session, TABLE)
+        page.on(
+            "response",
+            lambda answer: rows.append(int(found[1])) if (found := re.search(r"[?&]rows=(\d+)", answer.url)) else None,
+        )
+        visit.key("v")
+        page.get_by_role("complementary", name="Variables").get_by_role("button", name=re.compile("^df")).click()
+        grid = page.get_by_role("table", name="df")
+        expect(page.locator(".grid-bar .facts")).to_have_text("20,000 rows · 3 columns")
+        expect(page.locator(".grid-name svg.chart").first).to_be_visible()
+        expect(page.locator(".chart.words")).to_contain_text("a 5")
+        grid.evaluate("box => box.scrollTop = box.scrollHeight")
+        expect(grid.get_by_role("row").last).to_contain_text("19999")
+        page.get_by_role("button", name="Sort by n").click()
+        page.get_by_role("button", name="Sort by n").click()
+        expect(grid.get_by_role("rowheader").first).to_have_text("19999")
+        page.get_by_label("Filter").fill("n < 10 and word == 'b'")
+        page.keyboard.press("Enter")
+        expect(page.locator(".grid-bar .facts")).to_have_text("5 of 20,000 rows · 3 columns")
+        expect(grid.get_by_role("rowheader")).to_have_text(["9", "7", "5", "3", "1"])
+        page.get_by_role("button", name="Give me the code").click()
+        code = page.locator(".grid-code pre").inner_text()
+        assert visit.served.run(visit.session, f"print(len({code}), ({code}).n.iloc[0])") == "5 9\n"
+        page.get_by_label("Filter").fill("nothing > 1")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("alert")).to_contain_text("nothing")
+        assert sum(rows) < 2_000, "only visible rows leave the runtime"
+        page.get_by_label("Filter").fill("")
+        page.keyboard.press("Enter")
+        visit.served.run(visit.session, "df = df.head(3)")
+        expect(page.locator(".grid-bar .facts")).to_have_text("3 rows · 3 columns")
+
+
+def test_turns_are_undone_and_redone(home: Path, chromium: Browser) -> None:
+    replies = [tool_call("python", f"open('{name}.txt', 'w').write('x')") for name in ("one", "two")]
+    with visiting(chromium, replies[0], text("One."), replies[1], text("Two."), mode="auto") as visit:
+        page = visit.page
+        for words, file in (("First.", "one"), ("Second.", "two")):
+            visit.say(words)
+            expect(page.locator(".card").last).to_contain_text(f"{file}.txt")
+            visit.idle()
+        visit.key("u")
+        expect(page.locator(".note")).to_have_text("Undone: two.txt.")
+        expect(page.locator(".entry.undone .bubble")).to_have_text("Second.")
+        assert not Path("two.txt").exists() and Path("one.txt").exists()
+        visit.key("U")
+        expect(page.locator(".entry.undone")).to_have_count(0)
+        assert Path("two.txt").exists()
+        visit.key("h")
+        points = page.get_by_role("complementary", name="Timeline").get_by_role("listitem")
+        expect(points).to_have_count(5)
+        points.first.get_by_role("button").click()
+        expect(page.locator(".entry.undone .bubble")).to_have_text(["First.", "Second."])
+        assert not Path("one.txt").exists() and not Path("two.txt").exists()
+
+
+def restarted(served: Serving) -> Serving:
+    """The same server again, on the same port, after it has ended."""
+    settings = served.application.settings
+    settings.server_port = served.application.port
+    served.close()
+    return Serving(Application(settings), served.model)
+
+
+def test_a_restart_of_the_server_loses_and_repeats_nothing(home: Path, chromium: Browser) -> None:
+    with visiting(
+        chromium, text("One two three. ", 3), tool_call("python", "print(1)"), text("Four five.", 2)
+    ) as visit:
+        page, served = visit.page, visit.served
+        visit.say("Count.")
+        expect(page.locator(".said")).to_have_text("One two three.")
+        visit.idle()
+        visit.say("More.")
+        expect(page.get_by_role("group", name="Approval")).to_be_visible()
+        again = restarted(served)
+        try:
+            expect(page.locator(".connection")).to_have_class(re.compile("open"))
+            expect(page.get_by_role("group", name="Approval")).to_have_count(0)
+            visit.idle()
+            visit.say("Go on.")
+            expect(page.locator(".said")).to_have_text(["One two three.", "Four five."])
+            expect(page.locator(".bubble")).to_have_text(["Count.", "More.", "Go on."])
+            shown = page.locator(".column").inner_text()
+            page.reload()
+            expect(page.locator(".said")).to_have_text(["One two three.", "Four five."])
+            expect(page.locator(".bubble")).to_have_text(["Count.", "More.", "Go on."])
+            assert page.locator(".column").inner_text().split() == shown.split()
+        finally:
+            page.close()
+            again.close()
+
+
+def test_a_broken_connection_in_the_middle_of_a_text(home: Path, chromium: Browser) -> None:
+    gate = threading.Event()
+    first, second = text("One two ", 2), text("three four.", 2)
+    with visiting(chromium, Reply((*first.deltas, Stall(gate), *second.deltas))) as visit:
+        page = visit.page
+        visit.say("Count.")
+        expect(page.locator(".said")).to_have_text("One two")
+        page.evaluate("dispatchEvent(new Event('online'))")  # as after a sleep: connect again from where it was
+        gate.set()
+        expect(page.locator(".said")).to_have_text("One two three four.")
+        visit.idle()
+        expect(page.locator(".said")).to_have_text("One two three four.")
+
+
+def test_sessions_are_made_searched_renamed_and_deleted(home: Path, chromium: Browser) -> None:
+    with visiting(chromium, text("Hi.")) as visit:
+        page, first = visit.page, visit.session
+        page.get_by_role("button", name="New session").first.click()
+        until(lambda: visit.session != first, "the new session")
+        page.get_by_role("button", name="New session").last.click()  # its title
+        page.get_by_label("Title").fill("About whales")
+        page.keyboard.press("Enter")
+        expect(page.locator(".session.here")).to_have_text("About whales")
+        page.get_by_label("Search sessions").fill("whales")
+        expect(page.locator(".session")).to_have_count(1)
+        page.get_by_label("Search sessions").fill("sharks")
+        expect(page.locator(".sessions .note")).to_have_text("Nothing found.")
+        page.get_by_label("Search sessions").fill("")
+        expect(page.locator(".session")).to_have_count(2)
+        visit.key("m")
+        page.get_by_role("menuitem", name="Delete").click()
+        page.get_by_role("button", name="Delete", exact=True).click()
+        expect(page.locator(".session")).to_have_count(1)
+        assert visit.session == first
+
+
+@pytest.mark.skipif(not AXE.exists(), reason="axe-core is not here")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_no_serious_violation(home: Path, chromium: Browser, scheme: Any) -> None:
+    code = f"{TABLE}\nopen('made.csv', 'w').write('a,b\\n1,2\\n')\n{FIGURE}\ndf.head(2)"
+    with visiting(chromium, tool_call("python", code), text("**Done.**\n\n```python\nx = 1 # one\n```\n"), tool_call("shell", "rm made.csv")) as visit:  # fmt: skip
+        page = visit.page
+        page.emulate_media(color_scheme=scheme)
+
+        def check(where: str) -> None:
+            page.evaluate(AXE.read_text(encoding="utf-8"))
+            found = page.evaluate("axe.run({ iframes: false, resultTypes: ['violations'] })")
+            serious = [
+                (each["id"], [(node["target"], node["failureSummary"]) for node in each["nodes"]][:3])
+                for each in found["violations"]
+                if each["impact"] in ("serious", "critical")
+            ]
+            assert serious == [], where
+
+        check("an empty session")
+        visit.say("Go.")
+        expect(page.get_by_role("group", name="Approval")).to_be_visible()
+        check("an approval")
+        visit.approve()
+        visit.idle()
+        visit.say("Delete it.")
+        expect(page.get_by_role("group", name="Approval")).to_be_visible()
+        check("a conversation")
+        visit.key("h")
+        expect(page.locator(".points li").first).to_be_visible()
+        check("the timeline")
+        visit.key("v")
+        page.get_by_role("button", name=re.compile("^df")).click()
+        expect(page.locator(".chart.words")).to_contain_text("a 5")
+        check("the grid")
+        page.keyboard.press("Escape")
+        visit.key("?")
+        check("the keys")
+
+
+@pytest.mark.full
+def test_everything_by_keyboard(home: Path, chromium: Browser) -> None:
+    with visiting(chromium, tool_call("python", "print(1)"), text("One."), tool_call("python", "print(2)")) as visit:
+        page, first = visit.page, visit.session
+        page.keyboard.type("Go.")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("group", name="Approval")).to_be_visible()
+        page.keyboard.press("Escape")
+        page.keyboard.press("a")
+        expect(page.locator(".said")).to_have_text("One.")
+        visit.idle()
+        page.keyboard.press("c")
+        page.keyboard.type("More.")
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("group", name="Approval")).to_be_visible()
+        page.keyboard.press("Escape")
+        page.keyboard.press("e")
+        expect(page.get_by_label("Edit the code")).to_be_focused()
+        page.get_by_role("button", name="Cancel").click()
+        visit.key("r")
+        expect(page.locator(".decision")).to_have_text("You said no.")
+        visit.idle()
+        visit.key("?")
+        expect(page.get_by_role("dialog")).to_contain_text("Search sessions")
+        page.keyboard.press("Escape")
+        visit.key("n")
+        until(lambda: visit.session != first, "the new session")
+        expect(page.get_by_label("Message")).to_be_focused()
+        page.keyboard.press("Escape")
+        visit.key("]")
+        until(lambda: visit.session == first, "the first session")
+        visit.key("/")
+        expect(page.get_by_label("Search sessions")).to_be_focused()
+        visit.key("f")
+        expect(page.get_by_role("complementary", name="Files")).to_be_visible()
+        visit.key("d")
+        assert page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("screen", [(1440, 900), (1024, 768), (390, 844)])
+def test_nothing_is_wider_than_the_screen(home: Path, chromium: Browser, screen: tuple[int, int]) -> None:
+    long = "x = '" + "y" * 400 + "'\nprint(x)\n" + FIGURE
+    with visiting(chromium, tool_call("python", long), text("`" + "w" * 300 + "`"), screen=screen) as visit:
+        page = visit.page
+        visit.say("Go. " + "z" * 300)
+        visit.approve()
+        visit.idle()
+        assert page.evaluate("document.documentElement.scrollWidth") <= screen[0]
+        assert page.locator(".scroller").evaluate("box => box.scrollWidth <= box.clientWidth")
+        if screen[0] < 760:
+            assert not page.locator(".sidebar").is_visible()
+            page.get_by_role("button", name="Show the sessions").click()
+            expect(page.locator(".sidebar")).to_be_visible()
+
+
+@pytest.mark.full
+def test_exports_and_a_copy(home: Path, chromium: Browser) -> None:
+    with visiting(chromium, tool_call("python", "print(7)"), text("Seven."), mode="auto") as visit:
+        page = visit.page
+        visit.say("Seven?")
+        visit.idle()
+        for form, part in (("notebook", '"nbformat"'), ("script", "print(7)"), ("HTML", "<!doctype html>")):
+            visit.key("m")
+            with page.expect_download() as download:
+                page.get_by_role("menuitem", name=f"Export as {form}").click()
+            assert part in Path(download.value.path()).read_text(), form
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        visit.key("m")
+        page.get_by_role("menuitem", name="Copy as Markdown").click()
+        expect(page.locator(".toast")).to_have_text("Copied as Markdown.")
+        assert "```python\nprint(7)" in page.evaluate("navigator.clipboard.readText()")
+        first = visit.session
+        visit.key("m")
+        page.get_by_role("menuitem", name="Continue in a copy").click()
+        until(lambda: visit.session != first, "the fork")
+        expect(page.locator(".said")).to_have_text("Seven.")
+
+
+@pytest.mark.full
+def test_a_viewer_reads_and_changes_nothing(home: Path, chromium: Browser) -> None:
+    with visiting(chromium, tool_call("python", "print(1)")) as visit:
+        visit.say("Go.")
+        expect(visit.page.get_by_role("group", name="Approval")).to_be_visible()
+        visit.served.users.add("eve:viewer")
+        visit.served.http.put(f"/api/sessions/{visit.session}/share", json={"users": ["eve"]})
+        context = chromium.new_context()
+        page = context.new_page()
+        page.goto(f"{visit.served.url}/start?token={visit.served.users.link('eve')}")
+        expect(page.get_by_role("group", name="Approval")).to_be_visible()
+        assert page.get_by_role("button", name="Approve").count() == 0
+        expect(page.locator(".composer")).to_have_text("You can read this session, not change it.")
+        context.close()
+
+
+@pytest.mark.full
+def test_files_are_dropped_and_pictures_pasted(home: Path, chromium: Browser) -> None:
+    with visiting(chromium, text("I see.")) as visit:
+        page = visit.page
+        page.evaluate(
+            """() => { const data = new DataTransfer(); data.items.add(new File(["1,2"], "dropped.csv"));
+            document.querySelector(".app").dispatchEvent(new DragEvent("drop", { dataTransfer: data, bubbles: true, cancelable: true })); }"""
+        )
+        expect(page.locator(".chip")).to_contain_text("dropped.csv")
+        assert Path("dropped.csv").read_text() == "1,2"
+        visit.say("Look.")
+        expect(page.locator(".said")).to_have_text("I see.")
+
+
+def test_the_web_flag_opens_the_page_in_a_browser(home: Path, chromium: Browser) -> None:
+    opened, program = home / "opened", home / "browser"
+    program.write_text(f'#!/bin/sh\necho "$1" > {opened}.part && mv {opened}.part {opened}\n')
+    program.chmod(0o755)
+    arguments = ["--web", "--port", "0", "--model", "openai/x", "--api_key", "x", "--api_base", "http://127.0.0.1:1/v1"]
+    environment = {**os.environ, "BROWSER": f"{program} %s"}
+    process = subprocess.Popen(
+        [sys.executable, "-m", "interpreter", *arguments], env=environment, stderr=subprocess.PIPE
+    )
+    try:
+        until(opened.exists, "the browser")
+        page = chromium.new_page()
+        page.goto(opened.read_text().strip())
+        expect(page.get_by_label("Message")).to_be_visible(timeout=LIMIT)
+        page.close()
+    finally:
+        process.terminate()
+        process.communicate(timeout=60)
+
+
+def test_without_a_token_the_page_says_what_to_do(home: Path, chromium: Browser) -> None:
+    with serving() as served:
+        page = chromium.new_page()
+        answer = page.goto(served.url)
+        assert answer is not None and answer.status == 401
+        expect(page.locator("body")).to_contain_text("open the link")
+        page.close()
