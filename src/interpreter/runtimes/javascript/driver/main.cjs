@@ -77,7 +77,10 @@ function whereWeAre() {
 
 /** An error that the program did not catch. */
 function fail(block, error) {
-  if (!block || block.cancelled || link.asked(block.number)) return;
+  if (!block || block.cancelled) return;
+  // A child that Ctrl-C has ended may be quicker than the frame about it, which the host has sent before.
+  if (!block.ended && (error?.signal === 'SIGINT' || error?.status === 130)) link.sync();
+  if (link.asked(block.number)) return;
   block.failed = true;
   block.errors.push(...causes(error));
   link.sendStream(block.number, 'stderr', uncaught(error));
