@@ -60,6 +60,7 @@ class Visit:
     def say(self, words: str) -> None:
         self.page.get_by_label("Message").fill(words)
         self.page.keyboard.press("Enter")
+        expect(self.page.get_by_label("Message")).to_have_value("")  # the server has it
 
     def key(self, *keys: str) -> None:
         self.page.get_by_role("log").focus()
@@ -293,11 +294,12 @@ def test_a_restart_of_the_server_loses_and_repeats_nothing(home: Path, chromium:
             visit.say("Go on.")
             expect(page.locator(".said")).to_have_text(["One two three.", "Four five."])
             expect(page.locator(".bubble")).to_have_text(["Count.", "More.", "Go on."])
+            visit.idle()
             shown = page.locator(".column").inner_text()
             page.reload()
             expect(page.locator(".said")).to_have_text(["One two three.", "Four five."])
             expect(page.locator(".bubble")).to_have_text(["Count.", "More.", "Go on."])
-            assert page.locator(".column").inner_text().split() == shown.split()
+            until(lambda: page.locator(".column").inner_text().split() == shown.split(), "the same conversation")
         finally:
             page.close()
             again.close()
@@ -474,7 +476,7 @@ def test_a_viewer_reads_and_changes_nothing(home: Path, chromium: Browser) -> No
 
 
 @pytest.mark.full
-def test_files_are_dropped_and_pictures_pasted(home: Path, chromium: Browser) -> None:
+def test_files_are_dropped_on_the_page(home: Path, chromium: Browser) -> None:
     with visiting(chromium, text("I see.")) as visit:
         page = visit.page
         page.evaluate(

@@ -308,7 +308,8 @@ export class Session {
       this.status = "Thinking";
       this._turnTime = event.time;
     } else {
-      this._settle();
+      // The server takes the next message when it has said `idle`, or when a request says that nothing runs.
+      this.status = "Finishing";
       const why = { interrupted: "Stopped.", cancelled: "Stopped.", limit: "Stopped at a limit." }[data.reason];
       if (why) this.add(entry("note", { text: why }), event);
       this._refreshSoon();
