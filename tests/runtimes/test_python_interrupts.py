@@ -15,6 +15,7 @@ import pytest
 
 from interpreter.runtimes.python.driver.execution import EventLoop
 from interpreter.runtimes.python.driver.interrupts import OURS, Interrupts
+from own_process import alone
 from python_runtimes import PythonRuntime, fresh, session
 from waiting import until
 
@@ -86,6 +87,7 @@ await work()
 
 
 @pytest.mark.parametrize("gap", [0, 1, 9], ids=["one", "two at once", "two"])
+@alone
 def test_an_interrupt_in_any_line_of_asyncio_is_raised_and_the_loop_stays_whole(gap: int) -> None:
     interrupts = Interrupts()
     interrupts.armed, loop = 1, EventLoop(interrupts)
