@@ -16,11 +16,15 @@ session.connect();
 // Inside a hook of node's own, termination would leave its books half written and the process aborts later; inside
 // the loading of one of its own modules, a half of that.
 const NOT_NOW = /(emit\w*|\w*[hH]ook\w*|AsyncHook\.\w+) \(node:(internal\/)?(async|promise)_hooks|compileForInternal/;
+// Code that waits for a child goes on by itself when Ctrl-C has ended that. Node aborts if code is terminated just as
+// it ends, so it gets a moment.
+const AWAITS_CHILD = /node:(internal\/)?child_process/;
 const DEPTH = 40;
 const HUNT = 50; // milliseconds
 let ended = 0; // the newest block that has ended
 let held = 0;
 let wanted = false; // while it was held
+let given = 0; // the block that was given a moment to end with its child
 let terminated = false;
 
 /** Called by the reader's thread while code runs; after 'ready' it terminates that code. */
@@ -30,7 +34,12 @@ function interrupt(block) {
     wanted = true;
     return 'soon';
   }
-  if (NOT_NOW.test(stack())) return 'again';
+  const where = stack();
+  if (NOT_NOW.test(where)) return 'again';
+  if (AWAITS_CHILD.test(where) && given !== block) {
+    given = block;
+    return 'again';
+  }
   prepare();
   Atomics.store(shared, DOOMED, 1);
   return 'ready';
