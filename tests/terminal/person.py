@@ -138,6 +138,8 @@ class Person:
         """Wait for the end; the exit code."""
         while self._read(self._patience):
             pass
+        if not self._child.flag_eof:
+            raise AssertionError(f"The program did not end:\n{self.screen}\n\n{self._where_it_hangs()}")
         self._child.wait()
         code = self._child.exitstatus
         return -self._child.signalstatus if code is None else code

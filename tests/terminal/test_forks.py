@@ -28,8 +28,8 @@ def test_one_of_two_forks_is_kept(work: Path) -> None:
         person.sees("changed a.txt")
         person.says("%switch")
         person.sees("Fork 1 of 2")
-        person.says(">>> x * 111")
-        person.sees("111")
+        person.says(">>> x * 11111 + 5")
+        person.sees("11116")
         assert (work / "a.txt").read_text() == "one"
         person.says("%switch")
         person.sees("Fork 2 of 2")
@@ -38,8 +38,8 @@ def test_one_of_two_forks_is_kept(work: Path) -> None:
         person.types("y" + ENTER)
         person.sees("1 file changed in the workspace")
         assert (work / "a.txt").read_text() == "two"
-        person.says(">>> x * 111")
-        person.sees("222")
+        person.says(">>> x * 11111 + 5")
+        person.sees("22227")
         assert person.leaves() == 0
 
 
@@ -55,8 +55,8 @@ def test_a_fork_is_dropped(work: Path) -> None:
         person.sees("Drop this fork")
         person.types("y" + ENTER)
         person.sees("Dropped.")
-        person.says(">>> x * 111")
-        person.sees("111")
+        person.says(">>> x * 11111 + 5")
+        person.sees("11116")
         assert person.leaves() == 0
 
 

@@ -10,10 +10,11 @@ import sys
 import traceback
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from starlette.routing import Router as StarletteRouter
 
+from interpreter.console_text import PROSE, visible
 from interpreter.errors import UsageError
 from interpreter.frontends.server import openai, original, page
 from interpreter.frontends.server.gate import LOCAL, Audit, Gate, Limits, Users
@@ -146,5 +147,4 @@ def _is_loopback(host: str) -> bool:
 
 
 def _print_failure(error: BaseException) -> None:
-    lines: list[Any] = traceback.format_exception(error)
-    print("".join(lines), file=sys.stderr, flush=True)
+    print(visible("".join(traceback.format_exception(error)), PROSE), file=sys.stderr, flush=True)
