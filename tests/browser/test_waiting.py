@@ -89,8 +89,8 @@ from interpreter import OpenInterpreter
 browser = OpenInterpreter().computer.browser
 browser.setup(timeout=100, wait=90)
 browser.go_to_url(sys.argv[1])
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     browser.click("Never there")
 except KeyboardInterrupt:
     print(browser.evaluate("1 + 1"), flush=True)

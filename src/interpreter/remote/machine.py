@@ -122,7 +122,7 @@ class Machine:
         self._must_ask = False  # it can't be connected again without an answer
         self._lost = ""  # why what ran there is gone, if it is
         self._lock = threading.RLock()
-        self._connected, self._wake = threading.Event(), threading.Event()
+        self._wake = threading.Event()
         self._numbers = itertools.count(1)
         self._runs: dict[int, tuple[Block, Any]] = {}
         self._waiting: dict[int, queue.SimpleQueue[Frame]] = {}
@@ -136,7 +136,7 @@ class Machine:
 
     def connecting(self) -> Iterator[Chunk]:
         """Connect if that is necessary; a chunk with a `request` is a question of ssh, such as for a password."""
-        if self._connected.is_set() or self._link.connected:
+        if self._link.connected:
             return
         questions: queue.SimpleQueue[Any] = queue.SimpleQueue()
         given_up = threading.Event()
@@ -202,17 +202,12 @@ class Machine:
                 self.workspace = context.cwd = self.place
 
     def _serve(self, connection: socket.socket, link: Link, greeted: threading.Event) -> None:
-        def begin() -> None:
-            self._connected.set()
-            greeted.set()
-
         problem = ""
         with connection:
             try:
-                link.serve(connection, begin)
+                link.serve(connection, greeted.set)
             except BadFrame as error:
                 problem = f"The session on {self.name} was ended, because it sent {error}."
-        self._connected.clear()
         greeted.set()
         if self._closed or link is not self._link:
             return
@@ -227,7 +222,7 @@ class Machine:
         """Connect again, as long as the keeper waits for it; without questions, unless a block runs that can ask."""
         until = time.monotonic() + self.keep
         for seconds in itertools.chain(TRY_AGAIN, itertools.repeat(TRY_AGAIN[-1])):
-            if self._closed or self._connected.is_set():
+            if self._closed or self._link.connected:
                 return
             try:
                 self._connect(self._ask_in_block)
