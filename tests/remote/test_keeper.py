@@ -115,7 +115,7 @@ def test_a_slow_reader_holds_the_program_up(elsewhere: Elsewhere) -> None:
     assert first
     threading.Event().wait(0.5)
     with_credit = elsewhere.machine
-    waiting = sum(len(str(event)) for block, _ in with_credit._runs.values() for event, _ in block._events)
+    waiting = sum(len(str(event)) for block, _ in with_credit._runs.values() for event, _ in block._events.copy())
     assert waiting < 20_000_000
     assert text([dict(chunk) for chunk in chunks]).endswith("end\n")
 
