@@ -22,6 +22,11 @@ def test_enter_sends_and_the_rest_stays_open() -> None:
     assert ahead.take_all() == ""
 
 
+def test_a_command_is_sent_alone() -> None:
+    ahead = typed(b"one\r", b"two\r", b"%vars\r", b">>> x\r", b"three\r")
+    assert [ahead.take_sent() for _ in range(5)] == ["one\ntwo", "%vars", ">>> x", "three", ""]
+
+
 def test_everything_for_a_second_look() -> None:
     assert typed(b"one\r", b"two").take_all() == "one\ntwo"
 

@@ -34,6 +34,7 @@ _PASTE = re.compile(r"\x1b\[200~(.*?)\x1b\[201~", re.DOTALL)
 # Keys such as arrows; and answers of the terminal to queries that arrive late.
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|_G[^\x1b]*\x1b\\|\]1[01];[^\x07\x1b]*(?:\x07|\x1b\\)|.)?")
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*)?\Z|\x1b\[200~(?:(?!\x1b\[201~).)*\Z", re.DOTALL)
+_COMMANDS = ("%", "/", "!", ">>>")
 
 
 class TypeAhead:
@@ -72,7 +73,10 @@ class TypeAhead:
         return " ⏎ ".join([*self.sent, self.open])
 
     def take_sent(self) -> str:
-        text, self.sent = "\n".join(self.sent), []
+        """The next message: a command alone, or all lines before the next command."""
+        commands = [number for number, line in enumerate(self.sent) if line.startswith(_COMMANDS)]
+        end = max(commands[0], 1) if commands else len(self.sent)
+        text, self.sent = "\n".join(self.sent[:end]), self.sent[end:]
         return text
 
     def take_all(self) -> str:
