@@ -73,7 +73,7 @@ def test_a_table_is_described_by_rows_columns_and_cells(workspace: Path) -> None
         person.sees("files: changed sales.csv")
         person.says("%diff")
         person.sees("sales.csv: 100 -> 90 rows, 2 -> 3 columns", times=2)
-        person.sees("For the full diff of sales.csv")
+        person.sees("For the full diff: %diff")
         assert person.leaves() == 0
 
 

@@ -221,7 +221,7 @@ def test_long_differences_are_cut(talk: OpenInterpreter, work: Path) -> None:
     talk.computer.run("long", "")
     desk = Desk(talk)
     number = talk.checkpoints[-1].id
-    assert f"For the full diff of long.txt: %diff {number} --all" in desk.run("%diff")
+    assert f"For the full diff: %diff {number} --all" in desk.run("%diff")
     assert desk.run("%diff --all").count("+iiiii") == 500
 
 

@@ -48,13 +48,14 @@ def diff(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
         inside_git = Counter(folder for path in found if (folder := repository_of(path)) is not None)
         for folder, count in inside_git.items():
             display.line(f"{folder}: {count} changes made by git")
+        most, is_short = None if "--all" in words else _DIFF_LINES, False
         for path, text in found.items():
-            most = None if "--all" in words else _DIFF_LINES
             if repository_of(path) is not None:
                 continue
             left = show_difference(terminal, text, most)
-            if left or (most and is_data_file(path) and not text.startswith("---")):
-                display.line(f"For the full diff of {path}: %diff {point.id} --all")
+            is_short |= bool(left or (most and is_data_file(path) and not text.startswith("---")))
+        if is_short:
+            display.line(f"For the full diff: %diff {point.id} --all")
 
 
 def _blocks(interpreter: OpenInterpreter, number: int | None) -> list[Checkpoint]:
