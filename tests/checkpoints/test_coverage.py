@@ -39,7 +39,7 @@ def test_a_block_waits_for_a_small_copy_that_the_background_has_not_made(bench: 
 def test_a_large_file_is_named(limited: Bench) -> None:
     limited.write("big.bin", b"x" * 5_000)
     coverage = limited.record.before(1)
-    assert coverage.sentences == ["not covered: big.bin (4.9 KB)"] and coverage.off is None
+    assert coverage.sentences == ["Undo doesn't cover: big.bin (4.9 KB)"] and coverage.off is None
     limited.record.after(1)
     again = limited.record.before(2)
     assert again.sentences == [] and [each.path for each in again.not_covered] == ["big.bin"]
@@ -51,7 +51,7 @@ def test_what_was_found_while_nobody_waited_is_told_before_the_block(limited: Be
     limited.record.prepare_in_background()
     limited.record.prepare()
     coverage = limited.record.before(1)
-    assert coverage.sentences == ["not covered: big.bin (4.9 KB)"] and coverage.copied_files == 1
+    assert coverage.sentences == ["Undo doesn't cover: big.bin (4.9 KB)"] and coverage.copied_files == 1
     limited.record.after(1)
     again = limited.record.before(2)
     assert again.sentences == [] and again.copied_files == 0
@@ -98,7 +98,7 @@ def test_what_fits_is_covered_and_the_rest_is_named(limited: Bench) -> None:
         os.utime(limited.write(f"{number}.bin", b"x" * 2_500), (number, number))
     coverage = limited.record.before(1)
     assert coverage.off is None and (coverage.files, coverage.bytes) == (4, 10_000)
-    assert coverage.sentences == ["not covered: 0.bin (2.4 KB)"]  # the oldest
+    assert coverage.sentences == ["Undo doesn't cover: 0.bin (2.4 KB)"]  # the oldest
     for number in range(5):
         limited.write(f"{number}.bin", b"y" * 2_500)
     assert [each.path for each in limited.record.after(1).not_covered] == ["0.bin"]
@@ -140,7 +140,7 @@ def test_a_block_does_not_wait_for_the_whole_first_copy(bench: Bench, monkeypatc
     time.sleep(0.05)  # what has just changed is read at once
     coverage = bench.record.before(1)
     assert coverage.waiting == 20
-    assert coverage.sentences == ["not covered yet: 20 files that are still being copied for undo"]
+    assert coverage.sentences == ["Undo doesn't cover 20 files yet: they are still being copied."]
     bench.write("00", "second")
     bench.record.prepare_in_background()  # it goes on while the block runs
     bench.write("01", "second")
@@ -181,7 +181,7 @@ def test_a_folder_with_too_many_files_is_named(limited: Bench) -> None:
     for number in range(101):  # more than five times as many as are copied
         limited.write(f"many/{number}", "")
     limited.write("a", "first")
-    assert limited.record.before(1).sentences == ["not covered: many/ (there are too many files)"]
+    assert limited.record.before(1).sentences == ["Undo doesn't cover: many/ (there are too many files)"]
     limited.write("a", "second")
     limited.record.after(1)
     limited.record.undo()

@@ -238,7 +238,7 @@ def test_no_room_for_a_copy_is_said_before_the_block_runs(bench: Bench) -> None:
     with largest_file(50_000):
         coverage = bench.record.before(1)
     assert [each.path for each in coverage.not_covered] == ["b", "c"] and coverage.off is None
-    assert coverage.sentences == ["not covered: b (no copy could be stored: File too large), c (no space for a copy)"]
+    assert coverage.sentences == ["Undo doesn't cover: b (no copy could be stored: File too large), c (no space for a copy)"]
     assert not [path for path in bench.record.store.folder.iterdir() if path.name.startswith("unfinished")]
     bench.record.after(1)
     assert not bench.record.before(2).not_covered
@@ -389,7 +389,7 @@ def test_a_file_that_may_not_be_read() -> None:
     def act(folder: Path) -> None:
         bench = Bench(folder.resolve())
         bench.write("secret", "1").chmod(0)
-        assert bench.record.before(1).sentences == ["not covered: secret (may not be read)"]
+        assert bench.record.before(1).sentences == ["Undo doesn't cover: secret (may not be read)"]
         bench.record.after(1)
 
     as_somebody(act)
@@ -430,7 +430,7 @@ def test_a_store_that_cannot_be_written() -> None:
         (folder / "work" / "a").write_text("1")
         (folder / "closed").mkdir(mode=0o500)
         coverage = FileRecord(folder / "work", folder / "closed" / "store").before(1)
-        assert coverage.sentences[0] == "not covered: a (no copy could be stored: Permission denied)"
+        assert coverage.sentences[0] == "Undo doesn't cover: a (no copy could be stored: Permission denied)"
         assert "Permission denied" in coverage.sentences[1]
 
     as_somebody(act)

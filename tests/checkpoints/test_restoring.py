@@ -225,7 +225,7 @@ def test_a_socket_is_named_before_the_block_runs(bench: Bench) -> None:
     with socket.socket(socket.AF_UNIX) as server:
         server.bind(str(bench.root / "socket"))
         coverage = bench.record.before(1)
-    assert coverage.sentences == ["not covered: socket (a socket)"]
+    assert coverage.sentences == ["Undo doesn't cover: socket (a socket)"]
 
 
 def test_a_device_in_the_tree(bench: Bench) -> None:
@@ -233,7 +233,7 @@ def test_a_device_in_the_tree(bench: Bench) -> None:
         os.mknod(bench.root / "null", 0o020600, os.makedev(1, 3))
     except PermissionError:
         pytest.skip("only root makes devices")
-    assert bench.record.before(1).sentences == ["not covered: null (a device)"]
+    assert bench.record.before(1).sentences == ["Undo doesn't cover: null (a device)"]
 
 
 def test_a_folder_with_something_new_in_it_stays(bench: Bench) -> None:

@@ -329,7 +329,7 @@ def test_no_room_for_the_store(traveller: Traveller) -> None:
     with largest_file(100_000):
         told = list(traveller.interpreter.computer.stream("python", step(1)))
     notices = [chunk["content"]["text"] for chunk in told if chunk["type"] == "status" and chunk["format"] == "notice"]
-    assert notices == ["not covered: b (no copy could be stored: File too large)"]
+    assert notices == ["Undo doesn't cover: b (no copy could be stored: File too large)"]
     traveller.interpreter.undo()
     assert traveller.state == ([], None, "0")
     traveller.own(step(2))

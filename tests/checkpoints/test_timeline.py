@@ -429,7 +429,7 @@ def test_what_was_not_covered_is_said_before_the_block_and_named_once_after_the_
     traveller.write("big", "x" * 100)
     chunks = list(traveller.interpreter.computer.stream("python", "open('big', 'w').write('1')"))
     told = [chunk["content"].get("text") for chunk in chunks if chunk["type"] == "status"]
-    assert told[0] == "not covered: big (100 bytes)"
+    assert told[0] == "Undo doesn't cover: big (100 bytes)"
     undone = traveller.interpreter.undo()
     assert undone.sentences == ["big cannot be restored: its content is not stored."] and traveller.read("big") == "1"
 

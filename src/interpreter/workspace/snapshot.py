@@ -108,9 +108,9 @@ class Coverage:
             if len(self.news) > 5:
                 size = sum(each.bytes or 0 for each in self.news[5:])
                 more = f" and {len(self.news) - 5:,} more" + (f" ({size_in_words(size)})" if size else "")
-            sentences.append("not covered: " + ", ".join(map(str, self.news[:5])) + more)
+            sentences.append("Undo doesn't cover: " + ", ".join(map(str, self.news[:5])) + more)
         if self.waiting:
-            sentences.append(f"not covered yet: {self.waiting:,} files that are still being copied for undo")
+            sentences.append(f"Undo doesn't cover {self.waiting:,} files yet: they are still being copied.")
         if self.trouble:
             sentences.append(f"File undo only lasts for this session: {self.trouble}")
         return sentences

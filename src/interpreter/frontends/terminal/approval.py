@@ -41,7 +41,7 @@ _OPTIONS = {
     "[e]dit": "change the code, then decide again",
     "[s]can": "scan the code for security problems",
     "[a]lways": "see a rule that would always allow this, and save it if you like",
-    "[b]ox": "run this and later code in a sandbox: it can write to this folder only, without network",
+    "[b]ox": "run this and later code in a sandbox: writes only here, no network",
 }
 _UNCLEAR = "Type one of the letters in brackets, a sentence for the model, or ? for help."
 _YES = ("y", "yes")
