@@ -8,7 +8,7 @@ from checkpoints.conftest import Travelling
 from checkpoints.traveller import Traveller, step
 
 pytestmark = pytest.mark.usefixtures("no_strays")
-TOLD = "The user has taken back"
+TOLD = "The user has undone"
 
 
 def told(traveller: Traveller) -> list[str]:

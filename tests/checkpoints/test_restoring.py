@@ -240,7 +240,7 @@ def test_a_folder_with_something_new_in_it_stays(bench: Bench) -> None:
     bench.block(lambda: bench.write("d/a", "1"))
     bench.write("d/mine", "1")
     report = bench.record.undo()
-    assert [(kept.path, kept.why) for kept in report.kept] == [("d", "the folder contains something else")]
+    assert [(kept.path, kept.why) for kept in report.kept] == [("d", "the folder contains other files")]
     assert os.listdir(bench.root / "d") == ["mine"]
 
 

@@ -112,7 +112,7 @@ def test_a_call_to_this_computer_is_asked_about_and_names_both_machines(
         if chunk["type"] == "confirmation" and (pending := interpreter.pending) is not None:
             asked.append(getattr(pending, "words", "") or "")
     assert len(asked) == 1
-    assert "Code on root@127.0.0.1 calls a tool of this machine" in asked[0]
+    assert "Code on root@127.0.0.1 is calling a tool on this machine" in asked[0]
     printed = "".join(str(each["content"]) for each in interpreter.messages if each["type"] == "console")
     assert "was not called" in printed or "PermissionError" in printed
 

@@ -186,9 +186,9 @@ def minimise(window: int) -> None:
 
 
 def test_a_program_without_a_window_is_not_waited_for(desktop: Desktop, computer: Any, stopped: None) -> None:
-    with pytest.raises(ComputerError, match=r"has opened no window. It still runs"):
+    with pytest.raises(ComputerError, match=r"hasn't opened a window. It is still running"):
         computer.os.launch("sleep", "47")
-    with pytest.raises(ComputerError, match=r"has opened no window. It has ended"):
+    with pytest.raises(ComputerError, match=r"hasn't opened a window. It has ended"):
         computer.os.launch("true")
 
 

@@ -129,7 +129,7 @@ def failure_of(outputs: Sequence[Message]) -> str | None:
     for message in reversed(outputs):
         if message.get("type") == "console" and has_failed(message):
             lines = str(message.get("content", "")).strip().splitlines()
-            return lines[-1].strip() if lines else "It failed without a word."
+            return lines[-1].strip() if lines else "It failed without an error message."
     return None
 
 

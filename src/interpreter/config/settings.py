@@ -563,7 +563,7 @@ class ComputerSettings(SettingsGroup):
         RUNNING, default=10_000_000, minimum=0,
     )
     remote: str | None = setting(
-        "Another machine to work on, such as `ssh://user@host/folder`. Code runs there and files are there; approval, "
+        "Another machine to work on, such as `ssh://user@host/folder`. Code runs there, on the files there; approval, "
         "rules, journal and costs stay here. None: this machine.",
         RUNNING, default=None, flag="--remote", env="INTERPRETER_REMOTE", secret=True,
     )
@@ -642,9 +642,9 @@ class ComputerSettings(SettingsGroup):
         "all of it.",
         COMPUTER, default=None, minimum=0,
     )
-    offline: bool | None = setting("Like `offline`, for the computer API. None: the same.", COMPUTER, default=None)
-    verbose: bool | None = setting("Like `verbose`, for the computer API. None: the same.", COMPUTER, default=None)
-    debug: bool | None = setting("Like `debug`, for the computer API. None: the same.", COMPUTER, default=None)
+    offline: bool | None = setting("`offline` for the computer API only. None: the same as `offline`.", COMPUTER, default=None)
+    verbose: bool | None = setting("`verbose` for the computer API only. None: the same as `verbose`.", COMPUTER, default=None)
+    debug: bool | None = setting("`debug` for the computer API only. None: the same as `debug`.", COMPUTER, default=None)
     mail_account: dict[str, Any] | None = setting(
         "Your mail account: `imap`, `smtp`, `user`, and `password_variable` or `password_command`. None: the Mail app "
         "on macOS. See docs/mail-and-calendar.md.",

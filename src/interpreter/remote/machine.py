@@ -215,7 +215,7 @@ class Machine:
             self._fail(problem)
             self._forget()
             return
-        self._tell(f"Lost the connection to {self.name}. Trying to connect again; what runs there goes on.")
+        self._tell(f"Lost the connection to {self.name}. Reconnecting. Code there keeps running.")
         self._connect_again()
 
     def _connect_again(self) -> None:
@@ -320,7 +320,7 @@ class Machine:
         """Code there calls a tool of this computer: answer it in a thread of its own."""
         tools = self.computer.context.tools if self.computer is not None else None
         if tools is None or (block is None and frame["how"] != "names"):
-            words = "There is no computer to call." if tools is None else "The block that calls has ended."
+            words = "There is no computer to call." if tools is None else "The block that made this call has ended."
             self._link.send({"op": "called", "call": frame["call"], **failure(words)})
             return
         action = self.computer.context.action

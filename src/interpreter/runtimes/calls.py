@@ -201,7 +201,7 @@ class Call:
     def ask(self, words: str) -> bool | None:
         """Whether the user approves it; None if there is no answer. The consumer of the block's events asks."""
         if self.machine:
-            words = f"Code on {self.machine} calls a tool of this machine. {words}"
+            words = f"Code on {self.machine} is calling a tool on this machine. {words}"
         self._asked = request = CallRequest(f"computer.{self.path}", words)
         if self._block is None or not self._block.attached or self._is_abandoned:
             return None

@@ -47,8 +47,8 @@ def take(shared: dict[str, Shared], name: str, text: str, most: int) -> None:
     others = [len(each.text) for other, each in shared.items() if other != name]
     if sum(others) + len(text) > SHARED_TOGETHER * most or len(others) >= MOST_SHARED:
         raise ValueError(
-            f"a session shares at most {MOST_SHARED} values, and all of them together have at most "
-            f"{SHARED_TOGETHER} times as many characters as one may have (setting `computer.max_shared`)"
+            f"a session can share at most {MOST_SHARED} values, and their combined size can be at most "
+            f"{SHARED_TOGETHER} times the limit for one (setting `computer.max_shared`)"
         )
     shared[name] = Shared(next(numbers), text, content)
 
@@ -57,7 +57,7 @@ def check(name: str, text: str, most: int) -> dict[str, Any]:
     """The content of a shared value; ValueError if it cannot be shared."""
     if not NAME.fullmatch(name):
         raise ValueError(
-            "a name has letters, digits and underscores, begins with a letter, and has at most 100 of them"
+            "a name starts with a letter and has at most 100 letters, digits and underscores"
         )
     if len(text) > most:
         raise ValueError(

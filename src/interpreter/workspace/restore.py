@@ -346,7 +346,7 @@ class Restoration:
             self._in_parent(step.path, lambda: self._folder.rmdir(step.path))
         except OSError as error:
             if self._folder.listdir(step.path):
-                raise UndoError("the folder contains something else") from error
+                raise UndoError("the folder contains other files") from error
             raise
 
     def _rename(self, step: Step) -> None:

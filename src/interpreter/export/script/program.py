@@ -138,7 +138,7 @@ class Choice:
             self.kept.insert(0, Kept(step, False, statements))
         doubtful = (step.names.writes - step.names.modules.keys()) & needed & earlier
         if doubtful:
-            self.notes.insert(0, f"A failed block, which is not included, may have changed {_listed(doubtful)} first.")
+            self.notes.insert(0, f"A block that failed, and is left out here, may have changed {_listed(doubtful)}.")
 
 
 def _listed(names: Iterable[str]) -> str:

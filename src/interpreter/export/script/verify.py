@@ -64,8 +64,8 @@ def place_of_run(containment: object) -> str:
         check_available()
     except SandboxUnavailableError:
         return (
-            "There is no sandbox here, so it runs with your permissions. Whatever it does outside this folder happens "
-            "again."
+            "There is no sandbox here, so it runs with your permissions. Anything it does outside this folder "
+            "happens again."
         )
     return "It runs in a sandbox without network and can only write to that copy."
 

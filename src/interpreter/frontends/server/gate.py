@@ -307,14 +307,14 @@ class Gate:
         self._check_body(visit, upload=kind == "upload")
         most = self._limits.upload if kind == "upload" else self._limits.body
         if (visit.length or 0) > most:
-            raise Refused(413, "too_large", f"The body has more than {most:,} bytes.")
+            raise Refused(413, "too_large", f"The request body is larger than {most:,} bytes.")
         visit.scope["user"] = user
 
         async def counted() -> Any:
             message = await receive()
             visit.read += len(message.get("body", b""))
             if visit.read > most:
-                raise Refused(413, "too_large", f"The body has more than {most:,} bytes.")
+                raise Refused(413, "too_large", f"The request body is larger than {most:,} bytes.")
             return message
 
         async def guarded(message: MutableMapping[str, Any]) -> None:

@@ -137,7 +137,7 @@ async def preview_html(call: Call) -> Any:
     def content() -> bytes:
         with folder, folder.open(name) as file:
             if mimetypes.guess_type(name)[0] not in ("text/html", "image/svg+xml"):
-                raise Refused(400, "file", "Only HTML and SVG files have a preview of this kind.")
+                raise Refused(400, "file", "Only HTML and SVG files can be previewed here.")
             if os.fstat(file.fileno()).st_size > _MOST_FRAME:
                 raise Refused(413, "too_large", "This file is too large for a preview. Download it.")
             return bytes(file.read(_MOST_FRAME))

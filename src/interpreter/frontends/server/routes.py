@@ -756,7 +756,7 @@ ROUTES: list[Route] = [
         _object("language code", language={**TEXT, "minLength": 1}, code=TEXT, shared=FLAG),
     ),
     Route(
-        "GET", f"{_S}/questions", list_questions, "What waits for an answer", _object("questions", questions=_list(ANY))
+        "GET", f"{_S}/questions", list_questions, "List the open questions", _object("questions", questions=_list(ANY))
     ),
     Route("POST", f"{_S}/questions/{{question}}", answer_question, "Answer a question", ANY, ANSWER),
     Route("POST", f"{_S}/cancel", cancel, "Stop what is running", _object("cancelled", cancelled=FLAG)),
@@ -901,7 +901,7 @@ def _query(request: Request, declared: dict[str, Schema]) -> dict[str, Any]:
     found = {name: schema["default"] for name, schema in declared.items() if "default" in schema}
     for name, text in request.query_params.multi_items():
         if name not in declared:
-            raise Refused(400, "parameter", f"There is no parameter {name[:40]}.")
+            raise Refused(400, "parameter", f"Unknown parameter: {name[:40]}")
         schema, value = declared[name], text
         if schema["type"] != "string":
             try:

@@ -303,7 +303,7 @@ def _start(interpreter: OpenInterpreter, wanted: str = "", *, start: Callable[[]
     server = servers.look(started.kind)
     if server is None:
         started.child.close()
-        raise LocalServerError(f"{started.kind.title} was started but does not list its models.")
+        raise LocalServerError(f"{started.kind.title} started, but it doesn't list its models.")
     known = [model for model in server.models if server.model_string(model) == wanted] or server.models
     if len(known) == 1:
         _use_server_model(interpreter, server, known[0])

@@ -141,7 +141,7 @@ def message_for(failure: Failure, question: str = "") -> str:
             parts.append(f"From its source, {source}")
     else:
         parts.append("Its output is unknown.")
-    parts.append(f"This is {platform.system()} {platform.machine()}, the shell is {failure.shell or 'not known'}.")
+    parts.append(f"This is {platform.system()} {platform.machine()}, the shell is {failure.shell or 'unknown'}.")
     parts.append(question or "What went wrong, and how do I fix it?")
     return redact("\n\n".join(parts))
 

@@ -161,7 +161,7 @@ class _Walk:
             if token.kind == "name":
                 self._name(at, token, before, after[0])
             elif token.text in ("(", "?.") and before.text == "]" and (token.text == "(" or after[0].text == "("):
-                self._unknown(token, "a call of something looked up at run time")
+                self._unknown(token, "a call to a function that is only known at run time")
             elif token.kind == "template" and before.text in ("]", ")"):
                 self._unknown(token, "a template for something looked up at run time")
             elif token.text == "(" and before.text == ")" and not self._holds_function(at - 1):

@@ -152,7 +152,7 @@ def undone_in_words(files: Sequence[Checkpoint], variables: Sequence[Checkpoint]
         said.append(f"the {' and '.join(languages)} variables of {blocks(variables)}")
     if not said:
         return ""
-    return f"The user has taken back {', and '.join(said)}: they are as they were before. The conversation stays."
+    return f"The user has undone {', and '.join(said)}: they are as they were before. The conversation stays."
 
 
 # -- the conversation --------------------------------------------------------------------------------------------

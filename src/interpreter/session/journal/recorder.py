@@ -272,7 +272,7 @@ class Recorder:
         self._broken = True
         if not self._noticed:
             why = error.strerror or str(error)
-            text = f"Can't save this conversation: {why} ({self.path or self.root}). You can go on chatting."
+            text = f"Can't save this conversation: {why} ({self.path or self.root}). You can keep chatting."
             self._notice = {"role": "computer", "type": "status", "format": "notice", "content": {"text": text}}
         self._noticed = True
 

@@ -95,7 +95,7 @@ def _of_module(folder: str, module: str) -> Tuple[str, Dict[str, str]]:
     # Python's own modules in C are built in, or in this folder.
     own = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "lib-dynload")
     if origin and not origin.endswith(".py") and not origin.startswith(own):
-        raise ValueError(f"{base} has no Python source that could be searched.")
+        raise ValueError(f"{base} has no Python source to search.")
     return base, {origin: base} if origin.endswith(".py") else {}
 
 

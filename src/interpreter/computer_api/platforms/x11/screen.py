@@ -222,10 +222,10 @@ class X11Windows:
                     f"{application.name} exited immediately with {ended}. Start it in the shell to see why."
                 )
             if window is None:
-                now = "has ended" if ended == 0 else "still runs"
+                now = "has ended" if ended == 0 else "is still running"
                 raise ComputerError(
-                    f"{application.name} was started and has opened no window. It {now}. A program without windows "
-                    "belongs in the shell; computer.os.windows() shows whether one has opened since."
+                    f"{application.name} started but hasn't opened a window. It {now}. Run programs without windows in "
+                    "the shell. computer.os.windows() shows whether one has opened since."
                 )
             number = window.id
             x.wait(lambda: x.active_window() == number, _LIMIT)

@@ -112,7 +112,7 @@ def environment(terminal: Terminal, interpreter: OpenInterpreter, argument: str)
         else:
             terminal.display.line("Nothing changed.")
     elif argument:
-        raise UsageError(f"%env doesn't take {argument}. It takes remove PACKAGE, or reset.")
+        raise UsageError(f"Unknown option: {argument}. Use %env, %env remove PACKAGE or %env reset.")
     else:
         _list_packages(terminal, interpreter)
 

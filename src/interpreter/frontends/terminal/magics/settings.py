@@ -40,7 +40,7 @@ def _switched(argument: str, now: bool) -> bool:
 
 def reset(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     if argument not in ("", "-y"):
-        raise UsageError(f"%reset doesn't take {argument}. To skip the question: %reset -y")
+        raise UsageError(f"Unknown option: {argument}. To skip the question: %reset -y")
     question = "Clear the conversation and all variables? Files are not touched."
     if argument != "-y" and terminal.tty.can_type and not terminal.confirm(question):
         terminal.display.line("Nothing changed.")
@@ -205,5 +205,5 @@ def _spent(usage: Usage) -> str:
 def _money(usage: Usage) -> str:
     spent = f"{'about ' if usage.estimated else ''}{in_dollars(usage.cost)}"
     if usage.unpriced_tokens:
-        spent = f"{spent}, and some without a known price" if usage.cost else "no known price"
+        spent = f"{spent}, plus some tokens of unknown price" if usage.cost else "price unknown"
     return f"{spent}."

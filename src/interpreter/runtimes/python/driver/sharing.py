@@ -115,7 +115,7 @@ def column_of(label: str, values: list[Any]) -> dict[str, Any]:
         kind = "string"
     else:
         mixed = ", ".join(sorted(each.__name__ for each in kinds))
-        raise NotShareable("its column %r has values of the types %s" % (label, mixed))
+        raise NotShareable("its column %r mixes the types %s" % (label, mixed))
     return {"name": label, "type": kind, "values": values}
 
 
