@@ -77,19 +77,25 @@
 
   const looks = new Map(); // by element, during one command
   const numbers = text => (text.match(/[\d.]+/g) || []).map(Number);
-  const isImage = style => style.backgroundImage !== "none";
-  // The colour behind an element, or null if it cannot be known.
+  const colors = text => (text.match(/rgba?\([^)]*\)/g) || []).map(numbers);
+  const isClear = ([, , , alpha = 1]) => alpha < 0.1;
+  const areAlike = (first, second) => first.slice(0, 3).every((each, at) => Math.abs(each - second[at]) * (first[3] === undefined ? 1 : first[3]) < 24);
+  // The colors behind an element, several if it is a gradient; null if they cannot be known.
   const backgroundOf = element => {
     const path = [];
-    let found = [255, 255, 255];
+    let found = [[255, 255, 255]];
     for (let at = element; at; at = parentOf(at)) {
       const known = looks.get(at);
       if (known && known.behind !== undefined) { found = known.behind; break; }
       path.push(at);
       const style = getComputedStyle(at);
-      if (isImage(style)) { found = null; break; }
+      if (style.backgroundImage !== "none" && !(style.webkitBackgroundClip || "").includes("text")) {
+        const shades = colors(style.backgroundImage);
+        found = style.backgroundImage.includes("url(") || !shades.length || shades.some(([, , , alpha = 1]) => alpha < 0.5) ? null : shades;
+        break;
+      }
       const [red, green, blue, alpha = 1] = numbers(style.backgroundColor);
-      if (alpha > 0.5) { found = [red, green, blue]; break; }
+      if (alpha > 0.5 && !(style.webkitBackgroundClip || "").includes("text")) { found = [[red, green, blue]]; break; }
     }
     for (const each of path) lookOf(each).behind = found;
     return found;
@@ -108,7 +114,9 @@
       const style = getComputedStyle(element);
       look.veiled = (parent !== null && isVeiled(parent)) || +style.opacity < 0.05 ||
         (style.clip !== "auto" && /rect\((0|1)px,? (0|1)px,? (0|1)px,? (0|1)px\)/.test(style.clip)) ||
-        /inset\((50|100)%|circle\(0/.test(style.clipPath);
+        /inset\((50|100)%|circle\(0/.test(style.clipPath) || /opacity\(0?(\.0\d*)?\)|blur\((\d{2,}|[5-9])/.test(style.filter) ||
+        (style.backfaceVisibility === "hidden" && style.transform !== "none" && new DOMMatrix(style.transform).m33 < 0) ||
+        (style.maskImage && style.maskImage !== "none" && colors(style.maskImage).length > 0 && colors(style.maskImage).every(isClear));
       if (!look.veiled && style.overflow !== "visible" && element !== document.documentElement && element !== document.body) {
         const {width, height} = element.getBoundingClientRect();
         look.veiled = style.display !== "contents" && style.display !== "inline" && (width <= 1 || height <= 1);
@@ -116,18 +124,20 @@
     }
     return look.veiled;
   };
+  // Whether text of a color can't be told from what is behind it.
+  const isFaint = (element, style, color) => {
+    const behind = backgroundOf(element);
+    return isClear(color) || (behind !== null && style.textShadow === "none" && behind.every(each => areAlike(color, each)) && !liesOnPicture(element));
+  };
   const hasFaintText = element => {
     const look = lookOf(element);
     if (look.faint === undefined) {
       const style = getComputedStyle(element);
-      const color = numbers(style.webkitTextFillColor || style.color);
-      const alpha = color.length > 3 ? color[3] : 1;
-      look.faint = parseFloat(style.fontSize) < 3 || (style.webkitTextSecurity || "none") !== "none";
-      if (!look.faint && !(style.webkitBackgroundClip || "").includes("text")) {
-        const behind = backgroundOf(element);
-        look.faint = alpha < 0.1 ||
-          (behind !== null && style.textShadow === "none" && behind.every((each, at) => Math.abs(each - color[at]) * alpha < 24) && !liesOnPicture(element));
-      }
+      const own = [numbers(style.webkitTextFillColor || style.color)];
+      const isCutOut = isClear(own[0]) && (style.webkitBackgroundClip || "").includes("text"); // the background has its shape
+      const shades = isCutOut ? (style.backgroundImage === "none" ? [numbers(style.backgroundColor)] : colors(style.backgroundImage)) : own;
+      look.faint = parseFloat(style.fontSize) < 3 || (style.webkitTextSecurity || "none") !== "none" ||
+        (shades.length > 0 && shades.every(color => isFaint(element, style, color)));
     }
     return look.faint;
   };
@@ -141,18 +151,52 @@
     }
     return false;
   };
+  // The elements around one that cut off what is beyond them, the innermost first; those that scroll are among them.
+  const cuttersOf = element => {
+    const look = lookOf(element);
+    if (look.cutters === undefined) {
+      look.cutters = [];
+      if (element !== document.documentElement && element !== document.body) {
+        const style = getComputedStyle(element);
+        let parent = parentOf(element);
+        if (style.position === "absolute" || style.position === "fixed") {
+          const holds = each => (style.position === "absolute" && each.position !== "static") || each.transform !== "none" || each.filter !== "none" || /paint|strict|content/.test(each.contain);
+          while (parent && !holds(getComputedStyle(parent))) parent = parentOf(parent);
+        }
+        const others = parent ? cuttersOf(parent) : [];
+        const isCutter = style.overflow !== "visible" && style.display !== "inline" && style.display !== "contents";
+        look.cutters = isCutter ? [{box: element.getBoundingClientRect(), scrolls: /auto|scroll/.test(style.overflow)}, ...others] : others;
+      }
+    }
+    return look.cutters;
+  };
   const range = document.createRange();
   let reach = null; // how far the document goes, during one command
+  // Whether nothing in a box of an element can be brought into view.
+  const isOutOfReach = (element, box) => {
+    let part = box;
+    for (const {box: around, scrolls} of cuttersOf(element)) {
+      if (scrolls) part = around;
+      else if (part.right <= around.left || part.left >= around.right || part.bottom <= around.top || part.top >= around.bottom) return true;
+    }
+    reach = reach || {x: scrollX, y: scrollY, width: Math.max(document.documentElement.scrollWidth, innerWidth)};
+    return box.right + reach.x <= 0 || box.bottom + reach.y <= 0 || box.left + reach.x >= reach.width;
+  };
   const isHiddenText = node => {
     const element = node.parentElement || node.getRootNode().host;
     if (!element) return false;
     if (isVeiled(element) || hasFaintText(element)) return true;
     range.selectNodeContents(node);
     const box = range.getBoundingClientRect();
-    if (box.width < 1 && box.height < 1) return true;
-    reach = reach || {x: scrollX, y: scrollY, width: Math.max(document.documentElement.scrollWidth, innerWidth)};
-    return box.right + reach.x <= 0 || box.bottom + reach.y <= 0 || box.left + reach.x >= reach.width;
+    return box.width < 1 || box.height < 1 || isOutOfReach(element, box);
   };
+  const isHiddenBox = element => {
+    const box = element.getBoundingClientRect();
+    return isVeiled(element) || box.width <= 2 || box.height <= 2 || isOutOfReach(element, box);
+  };
+  // Whether what is typed into a field, or the hint in it, cannot be seen.
+  const hasFaintValue = element => isVeiled(element) || (!isSecret(element) && hasFaintText(element));
+  const hasFaintHint = element => isVeiled(element) || isFaint(element, getComputedStyle(element), numbers(getComputedStyle(element, "::placeholder").color));
 
   // -- formulas ------------------------------------------------------------------------------------------------------------
 
@@ -187,11 +231,20 @@
       default: return joined(parts);
     }
   };
+  // The source of a formula is not on the page: it counts if the words in it are.
+  const isDrawn = (source, math) => {
+    const copy = math.cloneNode(true);
+    copy.querySelectorAll("annotation, annotation-xml").forEach(each => each.remove());
+    const seen = copy.textContent.replace(/\s+/g, "").toLowerCase();
+    const words = source.replace(/\\(begin|end) *\{\w+\*?\}|\\[a-zA-Z]+/g, " ").match(/\p{L}{3,}/gu) || [];
+    return source.trim() !== "" && words.every(word => seen.includes(word.toLowerCase()));
+  };
   const formulaOf = element => {
     const math = element.localName === "math" ? element : element.querySelector("math");
     if (!math) return null;
     const written = math.querySelector("annotation[encoding='application/x-tex']");
-    const text = (written ? written.textContent : math.getAttribute("alttext") || latex(math)).replace(/\s+/g, " ").replace(/^ *\{\\(?:displaystyle|textstyle) ([\s\S]*)\} *$/, "$1").trim();
+    const source = written ? written.textContent : math.getAttribute("alttext") || "";
+    const text = (isDrawn(source, math) ? source : latex(math)).replace(/\s+/g, " ").replace(/^ *\{\\(?:displaystyle|textstyle) ([\s\S]*)\} *$/, "$1").trim();
     const isBlock = math.getAttribute("display") === "block" || element.matches(".katex-display *, mjx-container[display=true]");
     return text ? (isBlock ? "$$" + text + "$$" : "$" + text + "$") : "";
   };
@@ -219,8 +272,10 @@
     const label = labelFor(element);
     return label ? squeezed(wordsOf(label)).trim() : "";
   };
-  const nameOf = element =>
-    squeezed(element.getAttribute("aria-label") || labelOf(element) || element.placeholder || element.title || element.name || "").trim();
+  const nameOf = element => {
+    const [name, isShown] = named(element, roleOf(element));
+    return name && !isShown ? name + " (unseen)" : name;
+  };
 
   // -- the page as Markdown ------------------------------------------------------------------------------------------------
 
@@ -268,8 +323,12 @@
       const chosen = Array.prototype.map.call(element.selectedOptions, option => squeezed(option.textContent).trim());
       return "[choice " + nameOf(element) + ": " + chosen.join(", ") + "]";
     }
-    const value = type === "file" ? "" : spend(valueOf(element));
-    return "[field " + nameOf(element) + (value ? ": " + value : "") + "]";
+    let value = type === "file" ? "" : valueOf(element);
+    if (value && hasFaintValue(element)) {
+      hiddenLength += value.length;
+      value = showsHidden ? "[not seen on the page: " + value + "]" : "";
+    }
+    return "[field " + nameOf(element) + (value ? ": " + spend(value) : "") + "]";
   };
 
   const link = element => {
@@ -312,7 +371,7 @@
         const mark = text.includes("`") ? "``" : "`";
         return text.trim() ? mark + spend(squeezed(text).trim()) + mark : "";
       }
-      case "img": return node.alt && !isVeiled(node) ? "![" + spend(squeezed(node.alt)) + "]" : "";
+      case "img": return node.alt && !isHiddenBox(node) ? "![" + spend(squeezed(node.alt)) + "]" : "";
       case "input": case "select": case "textarea": case "button": return control(node);
       default: return inline(node);
     }
@@ -429,7 +488,7 @@
       case "pre": {
         const text = spend(seenText(element).replace(/\n$/, ""));
         const inner = element.querySelector("code") || element;
-        const language = /(?:language|lang|highlight-source)-([\w+#-]+)/.exec(inner.className + " " + element.className);
+        const language = /(?:language|lang|highlight-source)-([\w+#-]{1,20})/.exec(inner.className + " " + element.className);
         let fence = "```";
         while (text.includes(fence)) fence += "`";
         return text.trim() ? [fence + (language ? language[1] : "") + "\n" + text + "\n" + fence] : [];
@@ -568,10 +627,9 @@
     if (!name && (content.seen || content.unseen)) [name, isShown] = content.seen ? [content.seen, true] : [content.unseen, false];
     if (!name && element.localName === "fieldset" && element.querySelector("legend")) [name, isShown] = [contentOf(element.querySelector("legend")).seen, true];
     if (!name && element.localName === "img") [name, isShown] = [squeezed(element.alt).trim(), true]; // its role says what it is
-    if (!name && element.localName === "iframe") [name, isShown] = [element.title || element.name || "", true];
-    if (!name && element.placeholder) [name, isShown] = [element.placeholder, !element.value];
+    if (!name && element.localName === "iframe") [name, isShown] = [element.title || element.name || "", false];
+    if (!name && element.placeholder) [name, isShown] = [element.placeholder, !element.value && !hasFaintHint(element)];
     if (!name && element.title) [name, isShown] = [element.title, false];
-    if (!name && role === "link") [name, isShown] = [(element.getAttribute("href") || "").split("?")[0].slice(-60), false];
     if (!name && role === "textbox" && element.name) [name, isShown] = [element.name, false];
     return [cut(squeezed(name).trim(), isShown ? LONGEST_NAME : LONGEST_UNSEEN_NAME), isShown];
   };
@@ -635,12 +693,13 @@
     const add = (element, role, depth, isPointed) => {
       flush();
       const [name, isShown] = role ? named(element, role) : ((words => [cut(words.seen || words.unseen, LONGEST_NAME), Boolean(words.seen)])(contentOf(element)));
+      const address = !name && role === "link" ? (element.getAttribute("href") || "").split("?")[0].slice(-60) : "";
       let text = "";
-      if (["input", "textarea"].includes(element.localName) && (TYPED.has(element.type) || ["range", "date", "time", "month", "week", "datetime-local", "color"].includes(element.type))) text = cut(squeezed(valueOf(element)), 300);
+      if (["input", "textarea"].includes(element.localName) && (TYPED.has(element.type) || ["range", "date", "time", "month", "week", "datetime-local", "color"].includes(element.type))) text = hasFaintValue(element) ? "" : cut(squeezed(valueOf(element)), 300);
       else if (element.localName === "select") text = Array.prototype.map.call(element.selectedOptions, option => squeezed(option.label).trim()).join(", ");
       else if (role === "textbox" && element.isContentEditable) text = cut(contentOf(element).seen, 300);
       else if (element.getAttribute("aria-valuenow")) text = element.getAttribute("aria-valuenow");
-      rows.push([depth, role || "clickable", name, attributesOf(element, role, isShown, name), refOf(element), text, isPointed || CONTROLS.has(role) || POINTED_AT.has(role)]);
+      rows.push([depth, role || "clickable", name || address, attributesOf(element, role, isShown, name || address), refOf(element), text, isPointed || CONTROLS.has(role) || POINTED_AT.has(role)]);
     };
     const walk = (parent, depth, isInControl, isPointed) => {
       for (const child of inside(parent)) {
@@ -664,19 +723,21 @@
           if (formula !== null) { say(formula, depth, child); continue; }
         }
         const role = roleOf(child);
-        if (role === "option" && tag === "option") continue;
+        if ((role === "option" && tag === "option") || ((tag === "iframe" || tag === "img") && isHiddenBox(child))) continue;
         if (role && (role !== "img" || child.alt || child.getAttribute("aria-label"))) {
           if (["cell", "columnheader", "listitem", "row", "list", "article", "group"].includes(role) && (role === "list" || role === "row" || role === "group" || role === "article" || role === "listitem" || child.querySelector(HOLDS_CONTROLS) || rootOf(child))) {
             flush();
-            rows.push([depth, role, role === "group" || role === "article" ? named(child, role)[0] : "", [], refOf(child), "", false]);
+            const [name, isShown] = role === "group" || role === "article" ? named(child, role) : ["", true];
+            rows.push([depth, role, name, name && !isShown ? ["unseen"] : [], refOf(child), "", false]);
             walk(child, depth + 1, isInControl, isPointed);
             flush();
             continue;
           }
           add(child, role, depth, false);
           if (tag === "select") {
-            Array.prototype.slice.call(child.options, 0, MOST_OPTIONS).forEach(option => rows.push([depth + 1, "option", squeezed(option.label).trim(), option.selected ? ["selected"] : [], refOf(option), "", false]));
-            if (child.options.length > MOST_OPTIONS) rows.push([depth + 1, "text", "", [], refOf(child), "and " + (child.options.length - MOST_OPTIONS) + " more", false]);
+            const options = Array.prototype.filter.call(child.options, option => getComputedStyle(option).display !== "none");
+            options.slice(0, MOST_OPTIONS).forEach(option => rows.push([depth + 1, "option", squeezed(option.label).trim(), option.selected ? ["selected"] : [], refOf(option), "", false]));
+            if (options.length > MOST_OPTIONS) rows.push([depth + 1, "text", "", [], refOf(child), "and " + (options.length - MOST_OPTIONS) + " more", false]);
           } else if (tag === "canvas" || tag === "iframe" || tag === "textarea" || tag === "input") continue;
           else if (NAMED_BY_CONTENT.has(role) || (role === "textbox" && child.isContentEditable)) {
             if (child.querySelector(HOLDS_CONTROLS) || child.localName.includes("-")) walk(child, depth + 1, true, isPointed || CONTROLS.has(role));
@@ -756,9 +817,16 @@
     labels.clear();
     return holder;
   };
+  const isHiddenFrame = element => {
+    reach = null;
+    const found = !isSeen(element) || isHiddenBox(element);
+    looks.clear();
+    return found;
+  };
   const queryAll = (root, selector) => {
     if (selector === "secrets") return secretFields().filter(field => field.value && field.type !== "password" && isSeen(field));
     if (selector === "file") return [fileField(root)].filter(found => found);
+    if (selector === "hidden") return isHiddenFrame(root) ? [root] : [];
     if (!/^e\d+$/.test(selector)) return [answer(selector)];
     return [withRef(selector)].filter(found => found);
   };

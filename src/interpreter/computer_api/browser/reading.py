@@ -87,11 +87,20 @@ async def whole(window: Window, page: Page, whole_page: bool = False, hidden: bo
     parts = [f"# {title}" if title and not own["main"].startswith("# ") else "", own["main"]]
     if own["rest"]:
         parts += ["---\n\nThe rest of the page:" if own["main"] else "", own["rest"]]
+    unseen = set()
     for frame in page.frames[1 : MOST_FRAMES + 1]:
         with contextlib.suppress(TimeoutError, BrowserError, window.error):
-            inner = await asyncio.wait_for(window.ask(frame, "markdown", **asked), FRAME_LIMIT)
-            if text := "\n\n".join(filter(None, (inner["main"], inner["rest"]))):
-                parts.append(f"---\n\nA frame in the page, {frame.url}:\n\n{text}")
+            async with asyncio.timeout(FRAME_LIMIT):
+                inner = await window.ask(frame, "markdown", **asked)
+                if frame.parent_frame in unseen or await window.is_hidden(frame):
+                    unseen.add(frame)
+            own["hidden"] += inner["hidden"]
+            text = "\n\n".join(filter(None, (inner["main"], inner["rest"])))
+            if frame in unseen and not hidden:
+                own["hidden"] += len(text)
+            elif text:
+                kind = "A frame that is not seen" if frame in unseen else "A frame"
+                parts.append(f"---\n\n{kind} in the page, {frame.url}:\n\n{text}")
     if own["left_out"]:
         parts.append(f"(Left out: {', '.join(own['left_out'])}. read(whole_page=True) has everything.)")
     if own["hidden"] and not hidden:
@@ -136,7 +145,8 @@ class Element:
         return wanted in names if exactly else any(wanted in name for name in names)
 
     def __str__(self) -> str:
-        return f"{self.ref} ({self.role} {quoted(self.name or self.text, 60)})"
+        mark = " [unseen]" if "unseen" in self.attributes else ""
+        return f"{self.ref} ({self.role} {quoted(self.name or self.text, 60)}{mark})"
 
 
 def elements(rows: Iterable[list[Any]]) -> list[Element]:

@@ -261,6 +261,11 @@ class Window:
         """The field for files that an element is, or stands for."""
         return element.locator(f"{ENGINE}=file")
 
+    async def is_hidden(self, frame: Frame) -> bool:
+        """Whether the page around a frame shows nothing of it."""
+        element = await frame.frame_element()
+        return await element.query_selector(f"{ENGINE}=hidden") is not None
+
     async def open_closed_roots(self, page: Page) -> None:
         """Give page.js the closed shadow roots, which only the browser itself can see."""
         session = self._cdp_sessions.get(page)
