@@ -238,7 +238,9 @@ def test_no_room_for_a_copy_is_said_before_the_block_runs(bench: Bench) -> None:
     with largest_file(50_000):
         coverage = bench.record.before(1)
     assert [each.path for each in coverage.not_covered] == ["b", "c"] and coverage.off is None
-    assert coverage.sentences == ["Undo doesn't cover: b (no copy could be stored: File too large), c (no space for a copy)"]
+    assert coverage.sentences == [
+        "Undo doesn't cover: b (no copy could be stored: File too large), c (no space for a copy)"
+    ]
     assert not [path for path in bench.record.store.folder.iterdir() if path.name.startswith("unfinished")]
     bench.record.after(1)
     assert not bench.record.before(2).not_covered

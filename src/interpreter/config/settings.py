@@ -642,9 +642,9 @@ class ComputerSettings(SettingsGroup):
         "all of it.",
         COMPUTER, default=None, minimum=0,
     )
-    offline: bool | None = setting("`offline` for the computer API only. None: the same as `offline`.", COMPUTER, default=None)
-    verbose: bool | None = setting("`verbose` for the computer API only. None: the same as `verbose`.", COMPUTER, default=None)
-    debug: bool | None = setting("`debug` for the computer API only. None: the same as `debug`.", COMPUTER, default=None)
+    offline: bool | None = setting("`offline` for the computer API only. None: as `offline`.", COMPUTER, default=None)
+    verbose: bool | None = setting("`verbose` for the computer API only. None: as `verbose`.", COMPUTER, default=None)
+    debug: bool | None = setting("`debug` for the computer API only. None: as `debug`.", COMPUTER, default=None)
     mail_account: dict[str, Any] | None = setting(
         "Your mail account: `imap`, `smtp`, `user`, and `password_variable` or `password_command`. None: the Mail app "
         "on macOS. See docs/mail-and-calendar.md.",

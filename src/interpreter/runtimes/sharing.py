@@ -56,9 +56,7 @@ def take(shared: dict[str, Shared], name: str, text: str, most: int) -> None:
 def check(name: str, text: str, most: int) -> dict[str, Any]:
     """The content of a shared value; ValueError if it cannot be shared."""
     if not NAME.fullmatch(name):
-        raise ValueError(
-            "a name starts with a letter and has at most 100 letters, digits and underscores"
-        )
+        raise ValueError("a name starts with a letter and has at most 100 letters, digits and underscores")
     if len(text) > most:
         raise ValueError(
             f"{len(text):,} characters are more than the limit of {most:,} (setting `computer.max_shared`)"
