@@ -50,4 +50,4 @@ def test_other_languages_are_not_known(language: str) -> None:
 
 
 def test_what_is_only_shown_does_nothing() -> None:
-    assert not analyze("html", "<script>fetch('https://a.example')</script>", WORKSPACE).all
+    assert not analyze("markdown", "<script>fetch('https://a.example')</script>", WORKSPACE).all

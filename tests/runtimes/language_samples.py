@@ -153,3 +153,19 @@ KERNEL = {"name": "Kernel", "kernel": "python3", "extension": "py"}
 IPYKERNEL = replace(
     PYTHON, where=None, go=None, env=None, give=None, take=None, figure="%matplotlib inline\n" + (PYTHON.figure or "")
 )
+HTML = Samples(
+    say="<script>console.log('Grüße, 世界 🌍')</script>",
+    fail="<script>throw new Error('no')</script>",
+    loop="<script>console.log('ready'); while (true) {}</script>",
+    flood="<script>for (let n = 1; n <= 50000; n++) console.log(`line ${n}`)</script>",
+    figure="<h1>Hi</h1>",
+    take="<script>console.log(taken + 1)</script>",
+)
+REACT = Samples(
+    say="export default function App() {\n  console.log('Grüße, 世界 🌍')\n  return <h1>Hi</h1>\n}",
+    fail="export default function App() {\n  throw new Error('no')\n}",
+    loop="console.log('ready')\nwhile (true) {}\nexport default () => <p />",
+    flood="for (let n = 1; n <= 50000; n++) console.log(`line ${n}`)\nexport default () => <p />",
+    figure="<h1>Hi</h1>",
+    take="console.log(taken + 1)\nexport default () => <p />",
+)

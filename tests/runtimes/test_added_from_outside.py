@@ -96,11 +96,11 @@ def test_nothing_is_known_of_what_its_code_does(language: type[BaseLanguage]) ->
 
 
 def test_a_name_that_is_only_shown_elsewhere_is_run_here() -> None:
-    class Html(Plain):
-        name = "html"
+    class Svg(Plain):
+        name = "svg"
 
-    assert not analyze("html", "<b>", ".").all
-    assert analyze("html", "<b>", ".", registry=having(Html).computer.registry).unknown
+    assert not analyze("svg", "<b>", ".").all
+    assert analyze("svg", "<b>", ".", registry=having(Svg).computer.registry).unknown
 
 
 def test_the_question_says_that_nothing_is_known(chatting: Chatting) -> None:

@@ -15,6 +15,7 @@ from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.conformance import CHECKS, Samples, conform
 from interpreter.runtimes.custom import custom_language
 from interpreter.runtimes.fish import Fish
+from interpreter.runtimes.html import HTML, React
 from interpreter.runtimes.java import Java
 from interpreter.runtimes.javascript import JavaScript
 from interpreter.runtimes.python.in_process import InProcessPython
@@ -45,12 +46,23 @@ LANGUAGES: dict[str, tuple[Any, Samples, list[str]]] = {
     "java": (Java, samples.JAVA, ["jshell"]),
     "r": (R, samples.R, ["Rscript"]),
     "ruby": (Ruby, samples.RUBY, ["ruby"]),
+    "html": (HTML, samples.HTML, []),
+    "react": (React, samples.REACT, ["npm"]),
 }
 
 
 # Second ways to run a language: only `make test-full` runs all checks on them.
-SECOND = ("bare python", "warm python", "in-process python", "zsh", "jupyter kernel")
+SECOND = ("bare python", "warm python", "in-process python", "zsh", "jupyter kernel", "html")
+ONLY_FULL = ("react",)  # npm has to install something first
 CORE = ("output", "exit_codes", "state", "interrupt_while_busy")
+
+
+def install_react() -> None:
+    react = React()
+    done = list(react.run("npm install react react-dom esbuild"))
+    react.terminate()
+    if done[-1]["ended"] != "done":
+        pytest.skip("npm can't install React")
 
 
 def failures(name: str, checks: Collection[str]) -> dict[str, str]:
@@ -60,6 +72,10 @@ def failures(name: str, checks: Collection[str]) -> dict[str, str]:
             pytest.skip(f"{program} is not installed")
     if language is TypeScript and TypeScript().version() is None:
         pytest.skip("Node.js is older than 22.13, and npm has not installed esbuild")
+    if language is HTML and HTML().browser() is None:
+        pytest.skip("no browser is installed")
+    if language is React:
+        install_react()
     engine = {"INTERPRETER_PYTHON_ENGINE": "bare"} if name == "bare python" else {}
     shell = shutil.which(programs[0]) if language is Shell else None
     preload = ("matplotlib.pyplot", "pandas") if name == "warm python" else ()
@@ -67,13 +83,13 @@ def failures(name: str, checks: Collection[str]) -> dict[str, str]:
     return {check: result for check, result in results.items() if result not in ("passed", "not claimed")}
 
 
-@pytest.mark.parametrize("name", LANGUAGES)
+@pytest.mark.parametrize("name", [name for name in LANGUAGES if name not in ONLY_FULL])
 def test_a_language_conforms(name: str) -> None:
     assert failures(name, CORE if name in SECOND else CHECKS) == {}
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", SECOND)
+@pytest.mark.parametrize("name", [*SECOND, *ONLY_FULL])
 def test_a_second_way_to_run_a_language_conforms(name: str) -> None:
     assert failures(name, CHECKS) == {}
 

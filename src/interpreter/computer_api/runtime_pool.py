@@ -106,7 +106,7 @@ class RuntimePool:
         shared = self._context
         shared.python, shared.shell, shared.shell_rc = computer.python, computer.shell, computer.shell_rc
         shared.active_lines, shared.table_rows = computer.active_line_detection, computer.table_rows
-        shared.sql, shared.snapshots = computer.sql, computer.undo_snapshots
+        shared.sql, shared.browser, shared.snapshots = computer.sql, computer.browser_path, computer.undo_snapshots
         shared.shares_environment = computer.environment == "shared"
         shared.preload, shared.max_shared = computer.preload, computer.max_shared
         shared.tools, shared.emit_images = computer.code_calls, computer.emit_images
@@ -272,7 +272,7 @@ class RuntimePool:
 
     def _may_offer_packages(self) -> bool:
         asks = self._computer.offer_packages and self._can_ask()
-        return asks and getattr(self.active, "uses_environment", False)
+        return asks and getattr(self.active, "installs_packages", False)
 
     def _can_ask(self) -> bool:
         return self._computer.session.questions.can_be_answered("offer")

@@ -171,18 +171,6 @@ class Displayed(BaseLanguage):
     analysis = "interpreter.policy.analysis:analyze_displayed"
 
 
-class HTML(Displayed):
-    name = "HTML"
-    file_extension = "html"
-    cell_magic = "%%html"
-
-
-class React(Displayed):
-    name = "React"
-    file_extension = "jsx"
-    lexer = "jsx"
-
-
 class Markdown(Displayed):
     name = "Markdown"
     file_extension = "md"
@@ -194,4 +182,4 @@ class SVG(Displayed):
     lexer = "xml"
 
 
-DISPLAYED = (HTML, React, Markdown, SVG)
+DISPLAYED = (Markdown, SVG)

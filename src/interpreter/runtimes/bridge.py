@@ -29,7 +29,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 Frame = dict[str, Any]
 READ = 64 * 1024
@@ -38,13 +38,31 @@ LOOK_EVERY = 0.1  # seconds, for a one-shot program that waits for input
 READING = {f"{0 if os.uname().machine == 'x86_64' else 63} 0x0 "} if sys.platform == "linux" else set()
 
 
-class Backend(Protocol):
+class Backend:
     """What runs the blocks."""
 
-    def start(self) -> None: ...
-    def run(self, frame: Frame, code: Path) -> None: ...
-    def answer(self, text: str | None) -> None: ...
-    def interrupt(self) -> None: ...
+    def __init__(self, bridge: Bridge) -> None:
+        self.bridge = bridge
+
+    def start(self) -> None:
+        """Get ready, and say so."""
+        self.bridge.send(event="ready")
+
+    def run(self, frame: Frame, code: Path) -> None:
+        """Begin a block, whose code is in a file, too; `Bridge.done` ends it."""
+        raise NotImplementedError
+
+    def answer(self, text: str | None) -> None:
+        """What the user typed; None for the end of input."""
+
+    def interrupt(self) -> None:
+        """End the block; in a signal handler, so in the middle of anything."""
+
+    def children_changed(self) -> None:
+        """A child process may have ended, or a signal has come."""
+
+    def idle(self) -> None:
+        """Nothing has happened for a while."""
 
 
 class Bridge:
@@ -58,7 +76,7 @@ class Bridge:
         self.last = 0
         self.interrupted = False
         self.patience: float | None = None  # how long to wait for something before `idle` is called
-        self.backend: Any = None
+        self.backend = Backend(self)
         self._pending = b""
         wake, waker = socket.socketpair()
         wake.setblocking(False)
@@ -71,7 +89,7 @@ class Bridge:
         self.selector.register(self.socket, selectors.EVENT_READ, self._receive)
         self.selector.register(wake, selectors.EVENT_READ, self._woken)
 
-    def serve(self, backend: Any) -> None:
+    def serve(self, backend: Backend) -> None:
         """Run blocks until the host is gone."""
         self.backend = backend
         backend.start()
@@ -121,10 +139,19 @@ class Bridge:
         if text:
             self.send(event="stream", block=self.last, name=name, text=text)
 
-    def done(self, status: str, exit_code: int, cwd: str | None = None) -> None:
+    def done(self, status: str, exit_code: int, **more: str) -> None:
         number, self.block = self.block, None
-        place = {"cwd": cwd} if cwd else {}
-        self.send(event="done", block=number, status=status, exit_code=exit_code, **place)
+        self.send(event="done", block=number, status=status, exit_code=exit_code, **more)
+
+
+def adopt(frame: Frame) -> None:
+    """Use the environment variables and the directory that a frame has."""
+    for name, value in frame.get("env", {}).items():
+        os.environ.pop(name, None)
+        if value is not None:
+            os.environ[name] = value
+    if "cwd" in frame:
+        os.chdir(frame["cwd"])
 
 
 class Pipe:
@@ -165,11 +192,11 @@ class Pipe:
             os.close(self._fd)
 
 
-class Program:
+class Program(Backend):
     """What both kinds of programs have in common: a process in a group of its own, and its streams."""
 
     def __init__(self, bridge: Bridge) -> None:
-        self.bridge = bridge
+        super().__init__(bridge)
         self.process: subprocess.Popen[bytes] | None = None
         self.pipes: list[Pipe] = []
 
@@ -198,9 +225,6 @@ class Program:
                 os.killpg(self.process.pid, signal.SIGINT)
             except ProcessLookupError:
                 pass  # it has just ended
-
-    def idle(self) -> None:
-        """Nothing has happened for a while."""
 
 
 class Persistent(Program):
@@ -273,7 +297,7 @@ class Persistent(Program):
                 os.unlink(path)
             case "done":
                 status, code, folder = rest.split(" ", 2)
-                self.bridge.done(status, int(code), folder)
+                self.bridge.done(status, int(code), cwd=folder)
 
     def children_changed(self) -> None:
         """If the program has ended, end in the same way, after everything it wrote."""
@@ -304,16 +328,8 @@ class OneShot(Program):
 
     _asking = False
 
-    def start(self) -> None:
-        self.bridge.send(event="ready")
-
     def run(self, frame: Frame, code: Path) -> None:
-        for name, value in frame.get("env", {}).items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
-        if "cwd" in frame:
-            os.chdir(frame["cwd"])
+        adopt(frame)
         for pipe in self.pipes:
             pipe.close()
         command = [word.replace("{file}", str(code)) for word in self.bridge.config["command"]]

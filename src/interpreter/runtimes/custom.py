@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shlex
 from collections.abc import Mapping
 from importlib.util import find_spec
@@ -11,10 +10,9 @@ from typing import Any
 
 from interpreter.errors import SessionStartError, SettingError
 from interpreter.runtimes.base import BaseLanguage
-from interpreter.runtimes.launch import Launch
 from interpreter.runtimes.program import ProgramLanguage
+from interpreter.runtimes.protocol import Frame
 
-KERNEL = Path(__file__).with_name("kernel.py")
 NO_CLIENT = "jupyter_client is not installed. To install it: pip install 'open-interpreter[jupyter]'"
 TEXTS = ("name", "extension", "comment", "lexer", "install", "kernel", "system_message")
 KNOWN = {*TEXTS, "command", "aliases", "persistent"}
@@ -27,6 +25,7 @@ HELP = (
 class KernelLanguage(ProgramLanguage):
     """A Jupyter kernel: rich output, input and interrupts, in a process that keeps its variables."""
 
+    worker = Path(__file__).with_name("kernel.py")
     kernel = ""
     install = "pip install 'open-interpreter[jupyter]', and the kernel itself"
 
@@ -44,13 +43,12 @@ class KernelLanguage(ProgramLanguage):
         except NoSuchKernel:
             return False
 
-    def launch(self) -> Launch:
+    def config(self) -> Frame:
         if not find_spec("jupyter_client"):
             raise SessionStartError(self.name, NO_CLIENT)
         if not self._is_there():
             raise SessionStartError(self.name, f"there is no Jupyter kernel {self.kernel}: `jupyter kernelspec list`")
-        config = json.dumps({"kernel": self.kernel, "extension": self.file_extension or "txt"})
-        return Launch(["driver", str(KERNEL), config], env=self.context.environment(), cwd=self.context.cwd)
+        return {"kernel": self.kernel}
 
 
 def custom_language(described: Any) -> type[BaseLanguage]:

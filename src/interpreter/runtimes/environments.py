@@ -57,7 +57,8 @@ LAYERED = (
 PROJECT = "This folder has its own Python environment, {name}. Use it for code here? I'll remember the answer."
 NO_CONNECTION = re.compile(
     r"(?i)NewConnectionError|ConnectionError|connection error|ConnectTimeout|name resolution|Network is unreachable|"
-    r"Name or service not known|dns error|error sending request|Connection refused"
+    r"Name or service not known|dns error|error sending request|Connection refused|"
+    r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN"
 )
 LONGEST = 100_000  # bytes of a project's file that are read
 # By import name, the packages whose name differs from it.
@@ -192,7 +193,7 @@ def run_with_packages(runtime: LiveLanguage, code: str, on_again: Callable[[], N
         if not module or module in tried:
             break
         tried.add(module)
-        offer = Offer(f"Install {DISTRIBUTIONS.get(module, module)} and run the block again?")
+        offer = Offer(f"Install {runtime.installation(module)[0]} and run the block again?")
         yield {**offer.chunk, "request": offer}
         if not offer.accepted:
             break
@@ -205,12 +206,8 @@ def run_with_packages(runtime: LiveLanguage, code: str, on_again: Callable[[], N
 
 def _install(runtime: LiveLanguage, module: str) -> Generator[Chunk, None, bool]:
     """Install the package of a module, in the session and visibly; whether it is there now."""
-    name, said, ended = DISTRIBUTIONS.get(module, module), "", ""
-    words = ["-m", "pip", "install", "--retries", "1", "--no-input", name]  # one retry, after which pip says why
-    argv = f"[__import__('sys').executable, *{words}]"
-    if runtime.context.python_environment().installer == "uv":
-        argv = str(["uv", "pip", "install", name])
-    with closing(runtime.run(f"raise SystemExit(__import__('subprocess').call({argv}))")) as chunks:  # type: ignore[type-var]
+    (name, code), said, ended = runtime.installation(module), "", ""
+    with closing(runtime.run(code)) as chunks:  # type: ignore[type-var]
         for chunk in chunks:
             ended = chunk.get("ended", ended)
             if chunk.get("format") == "output":

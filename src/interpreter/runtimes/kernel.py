@@ -10,7 +10,7 @@ import re
 from pathlib import Path
 from typing import Any
 
-from interpreter.runtimes.bridge import Bridge
+from interpreter.runtimes.bridge import Backend, Bridge, adopt
 
 LOOK_EVERY = 0.01  # seconds
 START_WITHIN = 60.0  # seconds
@@ -18,24 +18,21 @@ ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 END_OF_INPUT = "\x04"  # what kernels take for it
 
 
-class Kernel:
-    """A kernel, and the messages of the block that it runs."""
+class Kernel(Backend):
+    """A kernel, started for the first block, and the messages of the block that it runs."""
 
     def __init__(self, bridge: Bridge) -> None:
-        self._bridge = bridge
+        super().__init__(bridge)
         self._manager: Any = None
         self._client: Any = None
         self._request = ""
         self._must_interrupt = self._shown_all = False
         self._reply: dict[str, Any] | None = None
 
-    def start(self) -> None:
-        self._bridge.send(event="ready")  # the kernel itself starts when its folder is known
-
     def _start_kernel(self, folder: Path) -> None:
         from jupyter_client.manager import KernelManager
 
-        self._manager = KernelManager(kernel_name=self._bridge.config["kernel"], transport="ipc")
+        self._manager = KernelManager(kernel_name=self.bridge.config["kernel"], transport="ipc")
         self._manager.ip = str(folder / "kernel")
         self._manager.connection_file = str(folder / "kernel.json")
         self._manager.start_kernel()
@@ -44,19 +41,16 @@ class Kernel:
         self._client.wait_for_ready(START_WITHIN)
 
     def run(self, frame: dict[str, Any], code: Path) -> None:
-        for name, value in frame.get("env", {}).items():
-            os.environ.pop(name, None)
-            if value is not None:
-                os.environ[name] = value
+        adopt(frame)
         if self._manager is None:
             try:
                 self._start_kernel(code.parent)
             except Exception as error:  # noqa: BLE001 - a kernel can fail to start in any way
-                self._bridge.stream("stderr", f"The kernel could not start: {error}\n")
+                self.bridge.stream("stderr", f"The kernel could not start: {error}\n")
                 os._exit(1)
-        self._must_interrupt, self._shown_all, self._reply = self._bridge.interrupted, False, None
+        self._must_interrupt, self._shown_all, self._reply = self.bridge.interrupted, False, None
         self._request = self._client.execute(frame["code"], store_history=True, allow_stdin=True, stop_on_error=False)
-        self._bridge.patience = LOOK_EVERY
+        self.bridge.patience = LOOK_EVERY
 
     def interrupt(self) -> None:
         self._must_interrupt = True  # here we are in the middle of anything
@@ -69,7 +63,7 @@ class Kernel:
 
     def idle(self) -> None:
         """Pass on what the kernel has said."""
-        if self._manager is None or self._bridge.block is None:
+        if self._manager is None or self.bridge.block is None:
             return
         if self._must_interrupt:
             self._must_interrupt = False
@@ -78,7 +72,7 @@ class Kernel:
             self._show(message["msg_type"], message["content"])
         if (asked := self._next(self._client.get_stdin_msg)) is not None:
             prompt, password = asked["content"]["prompt"], bool(asked["content"].get("password"))
-            self._bridge.send(event="input_request", block=self._bridge.block, prompt=prompt, password=password)
+            self.bridge.send(event="input_request", block=self.bridge.block, prompt=prompt, password=password)
         self._reply = self._reply or self._next(self._client.get_shell_msg)
         if self._shown_all and self._reply is not None:
             self._end(self._reply["content"])
@@ -100,20 +94,20 @@ class Kernel:
     def _show(self, kind: str, content: dict[str, Any]) -> None:
         match kind:
             case "stream":
-                self._bridge.stream("stderr" if content["name"] == "stderr" else "stdout", content["text"])
+                self.bridge.stream("stderr" if content["name"] == "stderr" else "stdout", content["text"])
             case "display_data" | "execute_result":
-                self._bridge.send(event="display", block=self._bridge.block, data=content["data"])
+                self.bridge.send(event="display", block=self.bridge.block, data=content["data"])
             case "error":
                 shown = "\n".join(content["traceback"]) or f"{content['ename']}: {content['evalue']}"
-                self._bridge.stream("stderr", ESCAPE.sub("", shown) + "\n")
+                self.bridge.stream("stderr", ESCAPE.sub("", shown) + "\n")
             case "status":
                 self._shown_all = content["execution_state"] == "idle"
 
     def _end(self, reply: dict[str, Any]) -> None:
-        self._bridge.patience = None
+        self.bridge.patience = None
         failed = reply["status"] != "ok"
-        stopped = failed and self._bridge.interrupted
-        self._bridge.done("interrupted" if stopped else "error" if failed else "ok", 130 if stopped else int(failed))
+        stopped = failed and self.bridge.interrupted
+        self.bridge.done("interrupted" if stopped else "error" if failed else "ok", 130 if stopped else int(failed))
 
 
 def main(data: int, origin: tuple[Any, ...]) -> int:

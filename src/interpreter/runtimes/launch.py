@@ -312,6 +312,7 @@ class SessionContext:
     shell: str | None = None
     shell_rc: bool = False
     preload: Sequence[str] = ()  # modules that Python sessions start with, from a warm parent
+    browser: str | None = None  # the program that shows pages; None for one that is installed
     sql: str | None = None  # the address of the database for SQL blocks, which may have a password
     active_lines: bool = True
     table_rows: int = 1000  # of a table that code shows; the page of a longer one leaves out the middle

@@ -96,8 +96,10 @@ class LiveLanguage(BaseLanguage):
     handles_interrupts = True
     uses_environment = False
     """Whether its blocks run or install Python packages."""
+    installs_packages = False
+    """Whether `installation` knows how to get what is `missing`."""
     missing = ""
-    """The Python module that the last block could not import, as the code says."""
+    """The module that the last block could not import, as the code says."""
     needs_posix = "need Linux or macOS. On Windows, run Open Interpreter inside WSL."
 
     def __init__(self, computer: HasContext | None = None) -> None:
@@ -144,6 +146,10 @@ class LiveLanguage(BaseLanguage):
         """The worker ended between blocks: the next one starts where the first one did."""
         self.known_cwd, self.known_env, self.known_shared = runtime.launch.cwd, {}, {}
         yield from ()
+
+    def installation(self, module: str) -> tuple[str, str]:
+        """What has to be installed for a module, and a block that does it."""
+        raise NotImplementedError
 
     def advice(self, event: Frame) -> Iterator[Chunk]:
         """What helps with the error that ended a block."""

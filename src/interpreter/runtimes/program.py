@@ -24,6 +24,8 @@ class ProgramLanguage(LiveLanguage):
     """The program that runs it: the first of these that is installed."""
     arguments: Sequence[str] = ()
     """What follows the program: `{file}` is the block; a driver gets `{commands}` and `{replies}`."""
+    worker: Path = BRIDGE
+    """The file that runs beside the program and speaks frames with the host."""
     persistent: bool = False
     """Whether the arguments start a driver that keeps the variables; see `bridge.py`."""
 
@@ -46,17 +48,17 @@ class ProgramLanguage(LiveLanguage):
             raise SessionStartError(self.name, f"{names} is not installed. To install it: {self.install}")
         return [program, *self.arguments]
 
+    def config(self) -> Frame:
+        """What its worker has to know."""
+        return {"command": self.command(), "persistent": self.persistent}
+
     def launch(self) -> Launch:
-        config = {
-            "command": self.command(),
-            "persistent": self.persistent,
-            "extension": self.file_extension or "txt",
-        }
+        config = {**self.config(), "extension": self.file_extension or "txt"}
         env = self.context.environment()
         chosen = next((name for name in ("LC_ALL", "LC_CTYPE", "LANG") if env.get(name)), "LC_CTYPE")
         if "utf" not in env.get(chosen, "").lower():
             env[chosen] = "C.UTF-8"  # or a program shows `<U+4E16>` instead of the character
-        return Launch(["driver", str(BRIDGE), json.dumps(config)], env=env, cwd=self.context.cwd)
+        return Launch(["driver", str(self.worker), json.dumps(config)], env=env, cwd=self.context.cwd)
 
     def channels(self) -> Channels:
         return Channels()  # the bridge sends what the program writes

@@ -11,28 +11,13 @@ from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.browser.boundary import Boundary, BrowserError, BrowserMissingError
 from interpreter.config.homes import make_folder, our_folder
+from interpreter.host.browsers import installed_browsers, is_firefox
 from interpreter.host.files import lock
 from interpreter.host.processes import which
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Playwright
 
-NAMES = (
-    *("google-chrome-stable", "google-chrome", "chromium", "chromium-browser"),
-    *("microsoft-edge-stable", "microsoft-edge", "brave-browser", "chrome", "msedge"),
-)
-MAC = (
-    "/Applications/Google Chrome.app/Contents/MacOS/Google Chrome",
-    "/Applications/Chromium.app/Contents/MacOS/Chromium",
-    "/Applications/Microsoft Edge.app/Contents/MacOS/Microsoft Edge",
-    "/Applications/Brave Browser.app/Contents/MacOS/Brave Browser",
-)
-WINDOWS = (
-    r"Google\Chrome\Application\chrome.exe",
-    r"Chromium\Application\chrome.exe",
-    r"Microsoft\Edge\Application\msedge.exe",
-    r"BraveSoftware\Brave-Browser\Application\brave.exe",
-)
 NO_PLAYWRIGHT = "The browser needs Playwright: pip install 'open-interpreter[browser]'"
 NO_BROWSER = (
     "No browser found. Install Chromium or Chrome (for example `apt install chromium`), run `playwright install "
@@ -128,27 +113,16 @@ def reason(error: Exception) -> str:
 # -- which browser -----------------------------------------------------------------------------------------------------
 
 
-def is_firefox(path: str) -> bool:
-    return "firefox" in Path(path).name.lower()
-
-
 def find_browser(named: str | None, playwright: Playwright) -> str:
     """The browser to use: the one that is named, else one that the user has, else one that Playwright installed."""
     if named:
-        found = which(os.path.expanduser(named))
-        if found is None:
+        if (path := which(os.path.expanduser(named))) is None:
             raise BrowserMissingError(f"There is no program {named} (setting computer.browser_path).")
-        return found
-    places = [path for path in map(which, NAMES) if path]
-    if sys.platform == "darwin":  # which does not put browsers on the path
-        places += [*MAC, *(os.path.expanduser(f"~{path}") for path in MAC)]
-    if sys.platform == "win32":
-        roots = [os.environ.get(name) for name in ("PROGRAMFILES", "PROGRAMFILES(X86)", "LOCALAPPDATA")]
-        places += [os.path.join(root, path) for path in WINDOWS for root in roots if root]
-    for path in (*places, playwright.chromium.executable_path, playwright.firefox.executable_path):
-        if os.path.isfile(path) and os.access(path, os.X_OK):
-            return path
-    raise BrowserMissingError(NO_BROWSER)
+        return path
+    playwrights = (playwright.chromium.executable_path, playwright.firefox.executable_path)
+    if not (found := installed_browsers(*playwrights)):
+        raise BrowserMissingError(NO_BROWSER)
+    return found[0]
 
 
 def can_show_window() -> bool:

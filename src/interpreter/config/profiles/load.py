@@ -270,7 +270,6 @@ FETCH_TIMEOUT = 20.0
 _SUFFIXES = {"application/json": ".json", "text/x-python": ".py"}
 _READABLE_BY_OTHERS = stat.S_IRWXG | stat.S_IRWXO
 _KEY_IN_CODE = re.compile(r"""api_key\s*=\s*["']([^"'\n]+)["']""")
-SHOWN_ONLY = ("html", "react")  # languages of 0.4.3 that are shown, and not run
 
 
 def load(interpreter: OpenInterpreter, name: str, accept: Callable[[Profile], bool] | None = None) -> Profile:
@@ -303,18 +302,15 @@ def load(interpreter: OpenInterpreter, name: str, accept: Callable[[Profile], bo
     interpreter.computer.languages += profile.custom_languages
     if profile.languages is None:
         return profile
-    computer, wanted, later = interpreter.computer, set[Any](), []
+    computer, wanted = interpreter.computer, set[Any]()
     for name in profile.languages:  # all others are removed
         language = computer.get_language(name)
-        if language is not None:
-            wanted.add(language)
-        elif name.lower() in SHOWN_ONLY:
-            later.append(f"{name} is shown, not run")
-        else:
+        if language is None:
             known = ", ".join(each.name.lower() for each in computer.languages)
             raise ProfileError(f"{profile.where(LANGUAGES)}: there is no language {name}. Available: {known}.")
+        wanted.add(language)
     computer.languages = [language for language in computer.languages if language in wanted]
-    return replace(profile, later=(*profile.later, *later))
+    return profile
 
 
 def has_exposed_key(profile: Profile) -> bool:

@@ -6,6 +6,7 @@ What programs and functions do is in tables/, which a contributor can extend wit
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 
 from interpreter.policy.analysis.effects import Effect, Effects, Kind, Place, Reversibility, Step, reversibility
@@ -58,4 +59,22 @@ def analyze_displayed(
 ) -> dict[str, tuple[Effect, ...]]:
     """The analysis of what is shown to the user and never run on the machine."""
     notes.step(notes.language, "shown, not run", 1)
+    return {}
+
+
+ADDRESS = re.compile(r"""(?:https?:|wss?:)?//[\w.-]+\.[a-z]{2,}[^\s"'`<>)]*""", re.IGNORECASE)
+NOT_LOADED = re.compile(r"<a\b[^>]*>|//www\.w3\.org/|^\s*//.*$", re.IGNORECASE | re.MULTILINE)
+ASKS = re.compile(
+    r"\b(fetch|XMLHttpRequest|WebSocket|EventSource|sendBeacon|RTCPeerConnection|importScripts|eval|Function|Worker)\b"
+    r"|\bimport\s*\(|\bnpm install\b|\blocation\b|\.(?:src|href|action)\s*="
+)
+
+
+def analyze_page(code: str, notes: Notes, known: Mapping[str, tuple[Effect, ...]]) -> dict[str, tuple[Effect, ...]]:
+    """The analysis of a page that a browser shows: it changes no file, and may load something or send it."""
+    doing = notes.step(notes.language, "shown in a browser", 1)
+    for address in dict.fromkeys(ADDRESS.findall(NOT_LOADED.sub("", code))):
+        doing.network(address if "://" in address else f"https:{address}", "get")
+    if ASKS.search(code):
+        doing.network("", "send")
     return {}

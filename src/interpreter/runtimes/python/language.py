@@ -42,7 +42,7 @@ class Python(LiveLanguage):
     file_extension = "py"
     definitions = r"^(?:(?:async\s+)?def\s+|class\s+)([A-Za-z_]\w*)|^([A-Za-z_]\w*)\s*(?::[^=\n]+)?=(?!=)"
     quotes_paths = True
-    uses_environment = True
+    uses_environment = installs_packages = True
     shared_form = "json"
     analysis = "interpreter.policy.analysis.python:analyze"
     scanners = ("interpreter.policy.scanners.scanner:BANDIT", "interpreter.policy.scanners.scanner:SEMGREP")
@@ -94,6 +94,16 @@ class Python(LiveLanguage):
 
             self.missing, words = missing_package(event["missing"], self.context)
             yield notice(words)
+
+    def installation(self, module: str) -> tuple[str, str]:
+        from interpreter.runtimes.environments import DISTRIBUTIONS
+
+        name = DISTRIBUTIONS.get(module, module)
+        words = ["-m", "pip", "install", "--retries", "1", "--no-input", name]  # one retry, after which pip says why
+        argv = f"[__import__('sys').executable, *{words}]"
+        if self.context.python_environment().installer == "uv":
+            argv = str(["uv", "pip", "install", name])
+        return name, f"raise SystemExit(__import__('subprocess').call({argv}))"
 
     # -- states --------------------------------------------------------------------------------------------------
 

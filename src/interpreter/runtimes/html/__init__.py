@@ -1,0 +1,100 @@
+"""HTML and React blocks: a page for the user, and a picture of it for the model."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from glob import glob
+from pathlib import Path
+
+from interpreter.host.browsers import installed_browsers
+from interpreter.host.processes import which
+from interpreter.messages import Chunk
+from interpreter.runtimes.block import notice
+from interpreter.runtimes.launch import program_version
+from interpreter.runtimes.program import ProgramLanguage
+from interpreter.runtimes.protocol import Frame
+from interpreter.runtimes.state import Restored
+
+__all__ = ["HTML", "React"]
+
+SHELLS = ("chromium-headless-shell", "chrome-headless-shell")  # browsers without windows: smaller, and for any sandbox
+PLAYWRIGHT = "~/.cache/ms-playwright/chromium*/chrome-linux*/*"
+
+
+class HTML(ProgramLanguage):
+    """A page, shown by a headless browser if there is one; nothing of it stays."""
+
+    name = "HTML"
+    aliases: Sequence[str] = ("htm",)
+    file_extension = "html"
+    quotes_paths = True
+    shared_form = "json"
+    analysis: str | None = "interpreter.policy.analysis:analyze_page"
+    cell_magic: str | None = "%%html"
+    worker = Path(__file__).with_name("driver.py")
+    install = "apt install chromium-headless-shell, or Chrome"
+    order = 16
+    is_common = False
+
+    def browser(self) -> str | None:
+        named = self.context.browser
+        if named:
+            return os.path.expanduser(named)
+        playwrights = [path for path in glob(os.path.expanduser(PLAYWRIGHT)) if path.endswith(("/chrome", "_shell"))]
+        found = [*filter(None, map(which, SHELLS)), *installed_browsers(*sorted(playwrights, reverse=True))]
+        return found[0] if found else None
+
+    def version(self) -> str | None:
+        return ""
+
+    def installed(self) -> str | None:
+        browser = self.browser()
+        number = browser and program_version(browser, self.context.containment)
+        return f"{Path(browser).name} {number or ''}".rstrip() if browser else "no browser"
+
+    def config(self) -> Frame:
+        # the browser's own sandbox needs rights that it does not have inside ours, or as root
+        contained = self.context.containment is not None or os.geteuid() == 0
+        return {"browser": self.browser(), "contained": contained, "react": False}
+
+    def fields(self) -> Frame:
+        return {**super().fields(), "offline": self.context.offline, "workspace": self.context.workspace}
+
+    def restore(self, state: int) -> Restored:
+        return Restored()  # a page leaves nothing behind
+
+
+class React(HTML):
+    """JSX or TSX, made into a page with React and esbuild, which come from npm."""
+
+    name = "React"
+    aliases = ("jsx", "tsx")
+    file_extension = "jsx"
+    comment = "//"
+    lexer = "jsx"
+    cell_magic = None
+    programs = ("npm",)
+    install = "apt install npm; macOS: brew install node"
+    installs_packages = True
+    order = 17
+
+    def version(self) -> str | None:
+        return "" if self.program() else None
+
+    def installed(self) -> str | None:
+        return f"npm, {super().installed()}" if self.program() else None
+
+    def config(self) -> Frame:
+        return {**super().config(), "react": True}
+
+    def advice(self, event: Frame) -> Iterator[Chunk]:
+        if event.get("missing"):
+            name, command = self.installation(event["missing"])
+            offline = self.context.offline
+            self.missing = "" if offline else name
+            why = "offline mode is on; later, " if offline else ""
+            yield notice(f"To install what is missing: {why}run this as a React block: {command}\n")
+
+    def installation(self, module: str) -> tuple[str, str]:
+        return module, f"npm install {module}"
