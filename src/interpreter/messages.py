@@ -59,7 +59,7 @@ class Chunk(Message, total=False):
 
 def has_failed(message: Message) -> bool:
     """Whether this is the output of a block that ended with an error."""
-    return message.get("ended") in ("error", "unchanged") or bool(message.get("exit_code"))
+    return message.get("ended") in ("error", "unfinished") or bool(message.get("exit_code"))
 
 
 _ORIGINAL_KEYS = frozenset({"role", "type", "format", "content", "recipient", "start", "end"})

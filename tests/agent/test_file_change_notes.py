@@ -39,7 +39,7 @@ def test_what_was_written_is_shown(chatting: Chatting) -> None:
 
 def test_that_nothing_was_written_is_said_where_something_should_have_been(chatting: Chatting) -> None:
     _, server = talked(chatting, "```python\nprint(5433)\n```", "Done.", words="Change the port in config.json.")
-    assert "5433\nNo file was changed: what was asked is not done yet." in told(server)
+    assert "5433\nNo file was changed: the code printed the result and did not save it." in told(server)
     assert told(server).endswith("Write the whole corrected code block.")
 
 
@@ -48,6 +48,21 @@ def test_it_is_said_once(chatting: Chatting) -> None:
     _, server = talked(chatting, *blocks, "Done.", words="Change the port in config.json.")
     assert "No file" in str(server.requests[1].messages[-1]["content"])
     assert "No file" not in told(server)
+
+
+def test_columns_that_were_asked_for_and_are_missing_are_named_once(chatting: Chatting) -> None:
+    words = "Save it as totals.csv with two columns, name and total."
+    _, server = talked(chatting, TOTALS, f"{TOTALS[:-4]}\n# again\n```", "Done.", words=words)
+    first = str(server.requests[1].messages[-1]["content"])
+    assert "Ann,3\ntotals.csv has no column total." in first and first.endswith("corrected code block.")
+    assert "has no column" not in told(server)
+
+
+def test_what_a_failed_block_wrote_is_shown_after_the_next_one(chatting: Chatting) -> None:
+    write = "open('a.txt', 'w').write('phone')"
+    blocks = f"```python\n{write}\n1 / 0\n```", f"```python\n_ = {write}\n```"
+    _, server = talked(chatting, *blocks, "Done.", words="Save the addresses in a.txt.")
+    assert "Created a.txt. a.txt is:\nphone" in told(server)
 
 
 def test_a_question_is_not_answered_with_files(chatting: Chatting) -> None:

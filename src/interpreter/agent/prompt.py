@@ -141,7 +141,10 @@ class SystemPrompt:
 
 # -- what a block did to files, for small models, which do not check what they wrote -----------------------------------
 
-NOTHING_CHANGED = "No file was changed: what was asked is not done yet."
+NOTHING_CHANGED = (
+    "No file was changed: the code printed the result and did not save it. Add the lines that save it to the file."
+)
+_COLUMNS = re.compile(r"\bwith (?:\w+ )?columns[,:]? (\w+(?:(?:,? and|,) \w+)+)", re.I)
 # A request for a change of files: a verb that begins a clause, and what behind it says that it is about files.
 _FILE, _TABLE = r"[\w*~/-]*\.[a-z]\w{0,4}\b", r"\.(csv|tsv|xlsx?|parquet|json|jsonl|db)\b"
 _FOLDER = r"(folders?|director(y|ies)|archive|zip)\b"
@@ -187,6 +190,21 @@ def file_change_note(changed: Mapping[str, Any] | None, folder: str) -> str:
     if len(listed) > _NAMED:
         lines.append(f"And {len(listed) - _NAMED} more.")
     return "\n".join(lines)
+
+
+def missing_columns(request: str, changed: Mapping[str, Any] | None, folder: str) -> str:
+    """Which of the columns that a request lists are missing in a table that was written; empty if none or all are."""
+    found = _COLUMNS.search(request)
+    asked = re.split(r",? and |, ", found[1]) if found else []
+    for change in _listed(changed) if asked else ():
+        if change["path"].lower().endswith((".csv", ".tsv")) and change["path"] in request:
+            header = re.findall(
+                r"\w+", beginning("", Path(folder, change["path"])).partition("\n")[2].partition("\n")[0]
+            )
+            missing = [name for name in asked if name.lower() not in map(str.lower, header)]
+            if 0 < len(missing) < len(asked):  # if none is there, the words may mean something else
+                return f"{change['path']} has no column {' and no column '.join(missing)}."
+    return ""
 
 
 def is_missing_change(request: str, changed: Mapping[str, Any] | None) -> bool:

@@ -10,7 +10,7 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from interpreter.agent.guards import BlockGuard, Refusal, StuckDetector, failure_of, without_failures
-from interpreter.agent.prompt import NOTHING_CHANGED, file_change_note, is_missing_change
+from interpreter.agent.prompt import NOTHING_CHANGED, file_change_note, is_missing_change, missing_columns
 from interpreter.computer_api.runtime_pool import unknown_language
 from interpreter.errors import InterpreterError, LimitReachedError, ModelError, RepeatingReplyError
 from interpreter.llm.text_mode import PROSE_LANGUAGES
@@ -119,6 +119,8 @@ class Turn:
         self._answers: list[str] = []  # the last ones, since the model last acted
         self._changed: dict[str, Any] | None = None  # by the block that ran last
         self._changed_any = False  # by any block of the turn
+        self._untold: dict[str, Any] = {}  # changes, by path, that the model has not been told about
+        self._told_columns = False
         self._fold = Fold(lambda: interpreter.messages, interpreter.max_output)
         self._journal = interpreter.journal
         self._publisher = Publisher(
@@ -368,6 +370,9 @@ class Turn:
                 kind = chunk.get("type"), chunk.get("format")
                 if kind == ("status", "files"):
                     self._changed, self._changed_any = chunk["content"], True
+                    for each in self._changed.get("changed", ()):
+                        if each["what"] != "touched" or each["path"] not in self._untold:
+                            self._untold[each["path"]] = each
                 elif kind == ("status", "call") and self._control is not None:
                     self._control.called(chunk["content"])
                 if "ended" in chunk and self._control is not None:
@@ -384,11 +389,17 @@ class Turn:
             return
         said = (m for m in reversed(interpreter.messages) if m["role"] == "user" and m["type"] == "message")
         words = next((str(message["content"]) for message in said), "")
-        if note := file_change_note(self._changed, str(interpreter.workspace)):
-            self._note(note)
-        elif not self._changed_any and is_missing_change(words, self._changed):
+        # A block that failed may have written files, too.
+        changed = {**(self._changed or {}), "changed": list(self._untold.values())}
+        folder, self._untold = str(interpreter.workspace), {}
+        if note := file_change_note(changed, folder):
+            missing = "" if self._told_columns else missing_columns(words, changed, folder)
+            self._note("\n".join(filter(None, (note, missing))))
+            if missing:
+                self._told_columns, interpreter.messages[-1]["ended"] = True, "unfinished"
+        elif not self._changed_any and is_missing_change(words, changed):
             self._changed_any = True  # say it once
-            self._note(NOTHING_CHANGED)["ended"] = "unchanged"
+            self._note(NOTHING_CHANGED)["ended"] = "unfinished"
 
     def _note(self, text: str) -> Message:
         """Tell the model something together with the last output; what was printed stays as it is."""

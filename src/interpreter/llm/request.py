@@ -257,7 +257,7 @@ def _console_text(message: Message, forms: Forms) -> str:
         settled = ConsoleText(len(text))
         settled.write(text)
         text = settled.text()
-    if forms.digests_errors and has_failed(message) and message.get("ended") != "unchanged":
+    if forms.digests_errors and has_failed(message) and message.get("ended") != "unfinished":
         text = digest(text)
     if forms.max_output is not None and len(text) > forms.max_output:
         text = shortened(text, forms.max_output)
