@@ -110,6 +110,9 @@ def test_the_default_for_each_key_is_named_and_why() -> None:
     assert first == f"Default: {STARTING_MODELS['openai']}, because OPENAI_API_KEY is set."
     assert f"Default: {STARTING_MODELS['openai']} (current" in done.stdout
     assert f"Default: anthropic/{STARTING_MODELS['anthropic']} (current" in done.stdout
+    for provider in ("openai", "anthropic"):
+        rows = [line.split()[0] for line in done.stdout.splitlines() if line.startswith(f"  {provider}/")]
+        assert rows[0] == f"{provider}/{STARTING_MODELS[provider]}"
 
 
 def test_the_default_models_are_not_old_ones_but_the_library_keeps_its_default() -> None:

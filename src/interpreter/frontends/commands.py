@@ -106,6 +106,8 @@ def model_lines(source: Source, width: int, whole: bool) -> Iterator[str]:
         yield f"{source.name}, with {source.key}"
         if default and not whole:
             yield f"  Default: {default} (current, calls tools, mid-priced)"
+            name = f"{source.name}/{default.removeprefix(f'{source.name}/')}"  # the models most like it come first
+            models = sorted(models, key=lambda each: -len(os.path.commonprefix([each.model, name])))  # noqa: RUF071 - names
         more = 0 if whole else max(0, len(models) - _MODELS_SHOWN)
         models = models[: len(models) - more]
         note = f"and {more} more: interpreter --models {source.name}/" if more else ""
