@@ -64,8 +64,13 @@ def main(names: list[str]) -> int:
             print(f"No test model {name!r}; there are: {', '.join(MODELS)}", file=sys.stderr)
             return 2
         try:
+            shown = ""
             for step in download(MODELS[name], models_folder()):
-                print(f"\r{name}: {step.step} {step.done / 1e6:,.0f} of {step.total / 1e6:,.0f} MB ", end="")
+                tenth = f"{step.step} {10 * step.done // max(step.total, 1)}"
+                if sys.stdout.isatty() or tenth != shown:  # a log gets a line for each tenth
+                    end = "" if sys.stdout.isatty() else "\n"
+                    print(f"\r{name}: {step.step} {step.done / 1e6:,.0f} of {step.total / 1e6:,.0f} MB ", end=end)
+                shown = tenth
         except DownloadError as error:
             print(f"\n{error}", file=sys.stderr)
             return 1

@@ -107,7 +107,8 @@ def model_lines(source: Source, width: int, whole: bool) -> Iterator[str]:
         if default and not whole:
             yield f"  Default: {default} (current, calls tools, mid-priced)"
             name = f"{source.name}/{default.removeprefix(f'{source.name}/')}"  # the models most like it come first
-            models = sorted(models, key=lambda each: -len(os.path.commonprefix([each.model, name])))  # noqa: RUF071 - names
+            alike = {each.model: len(os.path.commonprefix([each.model, name])) for each in models}  # noqa: RUF071
+            models = tuple(sorted(models, key=lambda each: -alike[each.model]))
         more = 0 if whole else max(0, len(models) - _MODELS_SHOWN)
         models = models[: len(models) - more]
         note = f"and {more} more: interpreter --models {source.name}/" if more else ""
