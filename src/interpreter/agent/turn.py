@@ -165,7 +165,7 @@ class Turn:
             raise
         finally:
             self._fold.close()
-            self._journal.announce(publisher.ids, self._fold.made)
+            self._journal.announce(publisher.ids, self._fold)
             self._journal.end_turn()
             if self._control is not None:
                 self._control.end()
@@ -259,7 +259,7 @@ class Turn:
         interpreter = self.interpreter
         if note := interpreter.prompt.sandbox_news():
             interpreter.messages.append({"role": "computer", "type": "message", "content": note})
-        self._journal.announce(self._publisher.ids, self._fold.made)
+        self._journal.announce(self._publisher.ids, self._fold)
         messages = [interpreter.prompt.system_message(), *interpreter.messages]
         if self.stuck.advice is not None:
             begun = interpreter.last_messages_count

@@ -20,16 +20,17 @@ if TYPE_CHECKING:
 class OwnBlock(Block):
     """A block that the user runs; if it is shared, the model sees it and its output."""
 
-    def __init__(self, interpreter: OpenInterpreter, language: str, code: str, shared: bool) -> None:
+    def __init__(self, interpreter: OpenInterpreter, language: str, code: str, fold: Fold | None) -> None:
         super().__init__(interpreter.runtimes, language, code)
-        self._interpreter, self._shared = interpreter, shared
+        self._interpreter, self._fold = interpreter, fold
 
     def prepare(self) -> None:
         super().prepare()
-        if self._shared:
+        if self._fold is not None:
             self._interpreter.messages.append(
                 {"role": "user", "type": "code", "format": self.language, "content": self.code}
             )
+            self._interpreter.journal.announce(self.ids, self._fold)
 
 
 def run_own_block(
@@ -40,15 +41,18 @@ def run_own_block(
     `actor` is a client that runs it for the user. Returns how it ended: done, error, interrupted, ...
     """
     shared = interpreter.share_commands if shared is None else shared
-    session, block = interpreter.session, OwnBlock(interpreter, language, code, shared)
+    session, journal = interpreter.session, interpreter.journal
     fold = Fold(lambda: interpreter.messages, interpreter.max_output) if shared else None
-    publisher = Publisher(session.log, Ids(actor=(actor or interpreter.user).id), fold)
+    block = OwnBlock(interpreter, language, code, fold)
+    ids = Ids(actor=(actor or interpreter.user).id)
+    publisher = Publisher(session.log, ids, fold, journal if shared else None)
     try:
         yield from session.perform(block, actor or interpreter.user, publisher=publisher)
         yield from publisher.close()
     finally:
         if fold is not None:
             fold.close()
+            journal.announce(ids, fold)
     return block.outcome
 
 

@@ -279,8 +279,6 @@ QuestionKind = Literal["block", "call", "sandbox", "text", "password", "overwrit
 """Approve a block, approve a tool call, grant a sandbox request, text input, a password, overwrite a changed file,
 confirm something, choose one of several, accept something that is only asked if a front end can answer."""
 
-_question_numbers = itertools.count(1)
-
 
 @dataclass(frozen=True)
 class Answer:
@@ -313,7 +311,7 @@ class Question:
         choices: Collection[str] = (APPROVE, REFUSE),
         continuing_is_consent: bool = False,
     ) -> None:
-        self.id = f"q{next(_question_numbers)}"
+        self.id = f"q{secrets.token_hex(6)}"  # no other process, and no earlier one, gives the same
         self.kind, self.subject, self.chunk = kind, subject, chunk
         self.choices = tuple(choices)
         self.continuing_is_consent = continuing_is_consent

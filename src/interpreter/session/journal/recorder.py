@@ -6,7 +6,7 @@ import os
 import shutil
 import sys
 import threading
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -163,7 +163,7 @@ class Recorder:
         with self._recording():
             if not self._owner.conversation_history:
                 self._leave()
-                self.announce(ids, fold.made)
+                self.announce(ids, fold)
                 return
             if self._pid != os.getpid():  # this process is a fork: the session stays its parent's
                 self._pid = os.getpid()
@@ -180,8 +180,7 @@ class Recorder:
             self._writer, self._broken = writer, False
             if not writer.facts.title and self._owner.messages:  # it began before the first message
                 writer.write("renamed", title=title_of(self._owner.messages))
-            writer.fold = fold
-            self.announce(ids, fold.made)
+            self.announce(ids, fold)
             if self._resumed:
                 writer.write("resumed", folder=self._folder, model=self._owner.llm.model)
                 self._resumed = False
@@ -211,12 +210,12 @@ class Recorder:
                     writer.begin_block(person if writer.asked else "auto_run")
                 writer.write(kind, **data)
 
-    def announce(self, ids: Ids, streamed: Collection[int]) -> None:
-        """Publish and record what has changed in the messages other than by streaming.
+    def announce(self, ids: Ids, fold: Fold) -> None:
+        """Publish and record what has changed in the messages other than by streaming through this fold.
 
         That is what the user says, notes, a script's edits. Anything may change the list, so it is compared.
         """
-        numbers, log, messages = {}, self._owner.session.log, self._owner.messages
+        numbers, log, messages, streamed = {}, self._owner.session.log, self._owner.messages, fold.made
         with self._recording() as writer:
             if found := splice(self._published, messages):
                 if found.at == len(self._published):
@@ -229,6 +228,7 @@ class Recorder:
                 self._published[found.at : found.at + found.drop] = map(copy_of, found.messages)
             if writer is not None:
                 writer.numbers |= numbers
+                writer.fold = fold
                 writer.stamp = _stamp(0, ids)
                 writer.sync()
 
