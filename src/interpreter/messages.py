@@ -45,6 +45,7 @@ class Chunk(Message, total=False):
     stream: str
     ours: bool
     also: str
+    data: str
     password: bool
     undo: dict[str, Any]
     effects: list[str]

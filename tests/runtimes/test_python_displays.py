@@ -202,3 +202,13 @@ class TestFigures:
     def test_children_are_not_told_of_our_backend(self, session: PythonRuntime) -> None:
         ran = session.do("import os\nprint(os.environ.get('MPLBACKEND'))")
         assert ran.stdout == "None\n"
+
+
+def test_a_figure_comes_with_the_data_behind_it(session: PythonRuntime) -> None:
+    draw = "import matplotlib.pyplot as plt\nplt.plot([1, 2], [3, 4], label='up')\nplt.scatter([5], [6])\nplt.show()"
+    (image,) = session.do(draw).of_type("image")
+    assert image["data"] == "panel,series,x,y\n1,up,1,3\n1,up,2,4\n1,,5.0,6.0\n"
+    (image,) = session.do("plt.barh(['Oslo', 'Bergen'], [2, 1])\nplt.show()").of_type("image")
+    assert image["data"] == "panel,series,x,y\n1,,Oslo,2\n1,,Bergen,1\n"
+    (image,) = session.do("plt.plot(range(100_000))\nplt.show()").of_type("image")
+    assert "data" not in image, "too many points"

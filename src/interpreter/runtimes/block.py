@@ -431,6 +431,8 @@ def display_chunks(data: dict[str, Any], emit_images: bool = True) -> Iterator[C
     for mime, name in IMAGES.items():
         if mime in data:
             image: Chunk = {"type": "image", "format": name, "content": _text(data[mime]).replace("\n", "")}
+            if "text/csv" in data:
+                image["data"] = _text(data["text/csv"])
             yield image if emit_images else {**image, "recipient": "user"}
             return
     plain = _text(data.get("text/plain", ""))

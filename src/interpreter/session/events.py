@@ -379,6 +379,8 @@ def redacted(events: Iterable[Event], clean: Callable[[str], str], rest: bool = 
             waiting = []
         if event.kind == "status":
             yield event._replace(data=without_secrets(event.data, clean))
+        elif "data" in event.data and event.kind == "image":  # what is behind a figure
+            yield event._replace(data={**event.data, "data": clean(event.data["data"])})
         elif event.kind not in TEXTS or not printed:
             yield event
         else:

@@ -26,6 +26,7 @@ PANDAS = (("pandas", "DataFrame"), ("pandas.core.frame", "DataFrame"))  # from v
 DATA_FRAME = (*PANDAS, ("polars.dataframe.frame", "DataFrame"))
 MOST_CELLS = 20_000  # of a table's page
 LONGEST_CELL = 1000  # characters
+MOST_POINTS = 5000  # of a figure, with which its data is sent
 LONGEST_PAGE = 4_000_000
 WINDOWLESS = ("agg", "cairo", "pdf", "pgf", "ps", "svg", "template", BACKEND)
 
@@ -157,7 +158,40 @@ class Figures:
     def show(self, figure: Any) -> None:
         image = self.png(figure)
         if image is not None:
-            self._display(sendable({"image/png": image, "text/plain": repr(figure)}))
+            data = called(self, "data", figure=figure)
+            self._display(sendable({"image/png": image, "text/plain": repr(figure), "text/csv": data}))
+
+    def data(self, figure: Any) -> str | None:
+        """What lines, points and bars show, as CSV; None if there are none, or too many."""
+        import csv
+
+        rows: list[tuple[Any, ...]] = []
+        for number, axes in enumerate(figure.axes, 1):
+            found = [(line.get_label(), line.get_xdata(), line.get_ydata()) for line in axes.lines]
+            found += [(each.get_label(), *each.get_offsets().T) for each in axes.collections if len(each.get_offsets())]
+            for bars in axes.containers:
+                lies = getattr(bars, "orientation", "") == "horizontal"
+                sizes = [(bar.get_x() + bar.get_width() / 2, bar.get_height()) for bar in getattr(bars, "patches", ())]
+                if lies:
+                    sizes = [(bar.get_y() + bar.get_height() / 2, bar.get_width()) for bar in bars.patches]
+                # Bars of categories stand at 0, 1, 2, ...
+                names = getattr((axes.yaxis if lies else axes.xaxis).units, "_mapping", {})
+                known = {place: name for name, place in names.items()}
+                found += (
+                    [(bars.get_label(), *zip(*[(known.get(round(at, 6), at), size) for at, size in sizes]))]
+                    if sizes
+                    else []
+                )
+            for label, across, up in found:
+                name = "" if str(label).startswith("_") else label
+                if len(rows) + len(up) > MOST_POINTS:
+                    return None
+                rows += [(number, name, *pair) for pair in zip(across, up)]
+        if not rows:
+            return None
+        text = io.StringIO()
+        csv.writer(text, lineterminator="\n").writerows([("panel", "series", "x", "y"), *rows])
+        return text.getvalue()
 
     def show_open(self, older: Sequence[Any] = ()) -> None:
         """Show the figures that are open, except for these older ones, and close them."""
