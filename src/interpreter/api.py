@@ -548,6 +548,10 @@ class OpenInterpreter(InterpreterSettings):
 
     # -- shown by a front end --------------------------------------------------------------------------------------
 
+    def can_dry_run(self, language: str) -> bool:
+        """Whether blocks can be previewed: not in a sandbox, nor in a language whose variables can't be copied."""
+        return self.sandbox_now() is None and self.computer.runtimes.can_dry_run(language)
+
     def dry_run(self, language: str, code: str) -> Preview:
         """Preview a block in a copy-on-write view of the workspace; NotPreviewableError where that is not possible."""
         from interpreter.session.preview import Preview

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 
 from serving import Serving, serving
 
@@ -23,3 +25,11 @@ def shared(module_home: None) -> Iterator[Serving]:
     """One server for tests that only ask."""
     with serving(server_rate=1_000_000) as served:
         yield served
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    with sync_playwright() as play:
+        browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        yield browser
+        browser.close()

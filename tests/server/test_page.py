@@ -4,95 +4,26 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, expect
 
 from interpreter.frontends.server import Application
 from model_replies import Reply, Stall, text, tool_call
 from serving import Serving, serving
+from visiting import LIMIT, visiting
 from waiting import until
 
 pytestmark = pytest.mark.needs("chromium")
-LIMIT = 30_000  # milliseconds: only something that never comes takes so long
-expect.set_options(timeout=LIMIT)
 AXE = Path(__file__).parent / "axe" / "axe.min.js"
 TABLE = """import pandas as pd
 df = pd.DataFrame({"n": range(20_000), "half": [number / 2 for number in range(20_000)], "word": ["a", "b"] * 10_000})"""
 FIGURE = "import matplotlib.pyplot as plt\nplt.plot([1, 3, 2])\nplt.show()"
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Browser]:
-    with sync_playwright() as play:
-        browser = play.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
-        yield browser
-        browser.close()
-
-
-class Visit:
-    """A page that someone has opened, and everything that went wrong on it."""
-
-    def __init__(self, page: Page, served: Serving) -> None:
-        self.page, self.served = page, served
-        self.problems: list[str] = []
-        page.set_default_timeout(LIMIT)
-        page.on("pageerror", lambda error: self.problems.append(str(error)))
-        page.on("console", lambda message: self._note(message))
-
-    def _note(self, message: Any) -> None:
-        # The browser reports each request that fails; those are the answers of a server that is stopped, or says no.
-        if message.type == "error" and not re.search(r"Failed to load resource|WebSocket connection", message.text):
-            self.problems.append(message.text)
-
-    @property
-    def session(self) -> str:
-        return str(self.page.evaluate("location.hash.slice(1)"))
-
-    def say(self, words: str) -> None:
-        self.page.get_by_label("Message").fill(words)
-        self.page.keyboard.press("Enter")
-        expect(self.page.get_by_label("Message")).to_have_value("")  # the server has it
-
-    def key(self, *keys: str) -> None:
-        self.page.get_by_role("log").focus()
-        for key in keys:
-            self.page.keyboard.press(key)
-
-    def idle(self) -> None:
-        expect(self.page.get_by_role("button", name="Send", exact=True)).to_be_visible()
-        expect(self.page.locator(".approval, .working")).to_have_count(0)
-
-    def approve(self) -> None:
-        self.page.get_by_role("button", name="Approve").click()
-
-
-@contextmanager
-def visiting(
-    chromium: Browser, *replies: Any, screen: tuple[int, int] = (1200, 800), **settings: Any
-) -> Iterator[Visit]:
-    """Someone opens the link of the start, in a browser of their own. Nothing may go wrong on the page."""
-    with serving(*replies, server_rate=100_000, **settings) as served:
-        context = chromium.new_context(
-            viewport={"width": screen[0], "height": screen[1]}, accept_downloads=True, reduced_motion="reduce"
-        )
-        try:
-            visit = Visit(context.new_page(), served)
-            visit.page.goto(served.application.start_link)
-            expect(visit.page.get_by_label("Message")).to_be_visible()
-            until(lambda: visit.session, "a session")
-            yield visit
-            assert visit.problems == []
-        finally:
-            context.close()
 
 
 def test_a_question_is_answered_with_code_that_was_approved(home: Path, chromium: Browser) -> None:
@@ -145,6 +76,31 @@ def test_code_is_edited_or_refused_with_what_to_change(home: Path, chromium: Bro
         expect(page.locator(".decision")).to_have_text("You said no: Use a loop.")
         expect(page.locator(".said").last).to_have_text("As you like.")
         assert "Use a loop." in str(visit.served.model.requests[-1].body)
+
+
+def test_a_dry_run_is_discarded_and_then_applied(home: Path, chromium: Browser) -> None:
+    Path("notes.txt").write_text("one\n")
+    block = tool_call("python", "open('notes.txt', 'w').write('two\\n')\nprint('tried')")
+    with visiting(chromium, block, text("Done.")) as visit:
+        page = visit.page
+        visit.say("Go.")
+        trial = page.get_by_role("region", name="Dry run")
+        expect(page.get_by_role("group", name="Approval")).to_be_visible()
+        visit.key("p")
+        expect(trial).to_contain_text("tried")
+        expect(trial.locator("summary")).to_have_text("~ changed notes.txt")
+        expect(trial.locator(".diff .removed")).to_contain_text(["--- a/notes.txt", "-one"])
+        expect(trial.locator(".diff .added")).to_contain_text(["+++ b/notes.txt", "+two"])
+        assert Path("notes.txt").read_text() == "one\n"
+        visit.key("r")
+        expect(trial).to_have_count(0)
+        page.get_by_role("button", name="Dry run").click()
+        page.get_by_role("button", name="Apply these changes").click()
+        visit.idle()
+        assert Path("notes.txt").read_text() == "two\n"
+        expect(page.get_by_label("Output")).to_have_text("tried\n")
+        page.get_by_role("button", name="What changed in notes.txt").click()
+        expect(page.get_by_role("dialog").locator(".diff .added").last).to_have_text("+two\n")
 
 
 def test_code_asks_for_text_and_for_a_password(home: Path, chromium: Browser) -> None:
@@ -305,6 +261,7 @@ def test_a_restart_of_the_server_loses_and_repeats_nothing(home: Path, chromium:
             again.close()
 
 
+@pytest.mark.full
 def test_a_broken_connection_in_the_middle_of_a_text(home: Path, chromium: Browser) -> None:
     gate = threading.Event()
     first, second = text("One two ", 2), text("three four.", 2)
@@ -319,6 +276,7 @@ def test_a_broken_connection_in_the_middle_of_a_text(home: Path, chromium: Brows
         expect(page.locator(".said")).to_have_text("One two three four.")
 
 
+@pytest.mark.full
 def test_sessions_are_made_searched_renamed_and_deleted(home: Path, chromium: Browser) -> None:
     with visiting(chromium, text("Hi.")) as visit:
         page, first = visit.page, visit.session
@@ -342,7 +300,7 @@ def test_sessions_are_made_searched_renamed_and_deleted(home: Path, chromium: Br
 
 
 @pytest.mark.skipif(not AXE.exists(), reason="axe-core is not here")
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("scheme", ["light", pytest.param("dark", marks=pytest.mark.full)])
 def test_axe_finds_no_serious_violation(home: Path, chromium: Browser, scheme: Any) -> None:
     code = f"{TABLE}\nopen('made.csv', 'w').write('a,b\\n1,2\\n')\n{FIGURE}\ndf.head(2)"
     with visiting(chromium, tool_call("python", code), text("**Done.**\n\n```python\nx = 1 # one\n```\n"), tool_call("shell", "rm made.csv")) as visit:  # fmt: skip
@@ -363,7 +321,10 @@ def test_axe_finds_no_serious_violation(home: Path, chromium: Browser, scheme: A
         visit.say("Go.")
         expect(page.get_by_role("group", name="Approval")).to_be_visible()
         check("an approval")
-        visit.approve()
+        page.get_by_role("button", name="Dry run").click()
+        expect(page.get_by_role("region", name="Dry run")).to_contain_text("made.csv")
+        check("a dry run")
+        page.get_by_role("button", name="Apply these changes").click()
         visit.idle()
         visit.say("Delete it.")
         expect(page.get_by_role("group", name="Approval")).to_be_visible()

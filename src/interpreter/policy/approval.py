@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 FOUND = "A scan of this code found:"
 SCOPE_WORDS = {"block": "this block", "session": "this session", "always": "always"}
+_ASKED_BY_RULE = "One of your rules asks about this code every time. See which: interpreter --policy-check"
+_NO_RULE = "Can't tell everything this code does, so no rule can safely allow it."
 UNATTENDED = "this code needs approval, and there was no one to ask."
 
 
@@ -84,6 +86,7 @@ class PendingBlock:
         self.rules: RuleEditor | None = None
         self.sandbox_request: SandboxRequest | None = None
         self.only_sandbox_request = False  # the sandbox request is the only reason to ask
+        self.dry_run: Preview | None = None  # one that was shown, until the question is answered
         self.preview: Preview | None = None  # a dry run of it, which is to be applied
 
     def approve(self) -> None:
@@ -299,6 +302,9 @@ class BlockApproval:
             self._asked, pending.question = True, question
             yield question
             pending.question = None
+            trial, pending.dry_run = pending.dry_run, None
+            if trial is not None and (question.answer is None or question.answer.details.get("preview") is not trial):
+                trial.discard()
             if message is not None and not pending.edited:
                 pending.code = message["content"]  # as in 0.4.3: scripts rewrite the stored message
             if question.answer is not None and not (pending.code != shown and question.answer.by == "nobody"):
@@ -423,10 +429,15 @@ class RuleEditor:
         policies.trust(project)
         self.reload()
 
-    def proposed(self, pending: PendingBlock) -> Rule | None:
-        """The narrowest rule that would allow the block as it is now; None if none should."""
+    def proposed(self, pending: PendingBlock) -> Rule:
+        """The narrowest rule that would allow the block as it is now; UsageError if none should."""
+        if pending.asked_by_rule:
+            raise UsageError(_ASKED_BY_RULE)
         effects = analyze_block(self._context, pending.language, pending.code)
-        return policies.propose_rule(pending.language, pending.code, effects, self._context.workspace)
+        rule = policies.propose_rule(pending.language, pending.code, effects, self._context.workspace)
+        if rule is None:
+            raise UsageError(_NO_RULE)
+        return rule
 
     def grant_lines(self, request: SandboxRequest) -> list[str]:
         """What would be added to the user's file to always give this."""

@@ -83,6 +83,8 @@ class Preview:
         self._runtimes, self._perform, self._parse = runtimes, perform, parse
         self._record = record  # of the files in the workspace
         self.language, self.code = language, code
+        self.id = os.urandom(8).hex()
+        """Names it in an answer that applies it."""
         self.chunks: list[Chunk] = []
         """What the block has yielded so far."""
         self.denied: list[Denied] = []

@@ -24,6 +24,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from http.cookies import CookieError, SimpleCookie
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import parse_qs
@@ -46,6 +47,7 @@ _LINK_SECONDS = 3600.0
 _AUTH_FRAMES, _AUTH_SECONDS = 3, 20.0  # of the first frame of 0.4.3's WebSocket
 _FAILURES = 30  # wrong tokens per minute and address
 _NOTED = 60  # lines per minute about those who have no token
+_OLD_AUDITS = 4  # files that were set aside
 _JSON, _BYTES, _FORM = "application/json", "application/octet-stream", "multipart/form-data"
 _HEADERS = {
     b"x-content-type-options": b"nosniff",
@@ -183,29 +185,40 @@ def _write_private(path: Path, data: bytes) -> None:
 
 
 class Audit:
-    """Who did what and when: one JSON line for each change and each refusal. No query, no body, no token."""
+    """Who did what and when: one JSON line for each change and each refusal. No query, no body, no token.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    A file that has become large is set aside; the oldest of those is deleted then.
+    """
+
+    def __init__(self, path: Path, largest: int = 5_000_000) -> None:
+        self.path, self._largest = path, largest
+        self._older = [path.with_name(f"{path.name}.{age}") for age in range(1, _OLD_AUDITS + 1)]
         self._lock = threading.Lock()
 
     def write(self, user: str, method: str, path: str, status: int, address: str) -> None:
         row = {"time": time.time(), "user": user, "method": method, "path": path[:500], "status": status}
         with suppress(OSError), self._lock:
             folder, name = files.confined(self.path)
-            with folder, folder.open(name, "ab", 0o600) as file:
-                file.write(json.dumps({**row, "address": address}).encode() + b"\n")
+            with folder:
+                with folder.open(name, "ab", 0o600) as file:
+                    file.write(json.dumps({**row, "address": address}).encode() + b"\n")
+                    is_full = os.fstat(file.fileno()).st_size > self._largest
+                names = [name, *(path.name for path in self._older)]
+                for newer, older in reversed([*pairwise(names)] if is_full else []):
+                    with suppress(FileNotFoundError):
+                        folder.replace(newer, older)
 
     def read(self, user: str, most: int) -> list[dict[str, Any]]:
         """The newest lines about a user, the oldest first."""
-        with suppress(OSError), self.path.open("rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - 500 * most - 100_000))
+        mark, found = f'"user": {json.dumps(user)}'.encode(), list[dict[str, Any]]()
+        for path in (self.path, *self._older):
             rows = []
-            for line in file.readlines():
-                with suppress(ValueError):
-                    rows.append(json.loads(line))
-            return [row for row in rows if row.get("user") == user][-most:]
-        return []
+            with suppress(OSError):
+                for line in path.read_bytes().splitlines() if len(found) < most else ():
+                    with suppress(ValueError):  # the server may have ended in the middle of a line
+                        rows += [json.loads(line)] if mark in line else []
+            found = [*rows, *found][-most:]
+        return found
 
 
 class Rates:
@@ -347,7 +360,8 @@ class Gate:
             raise Refused(403, "token", words)
         visit.user = user
         cookie = f"{self.cookie_name}={self._users.cookie(user)}; HttpOnly; SameSite=Strict; Path=/; Max-Age="
-        cookie += f"{_COOKIE_DAYS * 86400}{'; Secure' if self._secure else ''}"
+        has_tls = self._secure or visit.header("x-forwarded-proto") == "https"  # a lie here only costs the liar
+        cookie += f"{_COOKIE_DAYS * 86400}{'; Secure' if has_tls else ''}"
         headers = [(b"set-cookie", cookie.encode()), *([(b"location", b"/")] if status == 303 else [])]
         self._note(visit, status)
         await _respond(send, status, b"", headers=headers)

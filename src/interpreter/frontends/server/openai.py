@@ -17,18 +17,8 @@ from typing import Any
 from starlette.responses import JSONResponse, StreamingResponse
 
 from interpreter.frontends.server.gate import Refused
-from interpreter.frontends.server.routes import (
-    ANY,
-    FLAG,
-    TEXT,
-    Call,
-    Reader,
-    Route,
-    Schema,
-    answer_to,
-    as_refused,
-    digest_of,
-)
+from interpreter.frontends.server.questions import answer_to, digest_of
+from interpreter.frontends.server.routes import ANY, FLAG, TEXT, Call, Reader, Route, Schema, as_refused
 from interpreter.frontends.server.sessions import Live
 from interpreter.session import Event
 

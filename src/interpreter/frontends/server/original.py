@@ -18,6 +18,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from interpreter.config.setting import setting_named
 from interpreter.frontends.server.gate import Refused
+from interpreter.frontends.server.questions import answer_to, clean, digest_of, dumped
 from interpreter.frontends.server.routes import (
     ANY,
     SOCKETS,
@@ -27,11 +28,7 @@ from interpreter.frontends.server.routes import (
     Route,
     Server,
     _object,
-    answer_to,
     as_refused,
-    clean,
-    digest_of,
-    dumped,
     open_file,
     run_in,
     save_upload,

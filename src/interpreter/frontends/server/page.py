@@ -17,7 +17,8 @@ from starlette.responses import Response
 
 from interpreter.export.documents import Renderer
 from interpreter.frontends.server.gate import Refused
-from interpreter.frontends.server.routes import _VIEW, ANY, NUMBER, TEXT, Call, Route, _list, _object, clean
+from interpreter.frontends.server.questions import clean, cut_diff
+from interpreter.frontends.server.routes import _VIEW, ANY, NUMBER, TEXT, Call, Route, _list, _object
 from interpreter.frontends.server.sessions import Live
 from interpreter.host.files import Folder
 from interpreter.runtimes import BUILT_IN
@@ -186,6 +187,13 @@ async def show_timeline(call: Call) -> Any:
     return await call.server.working(read)
 
 
+async def show_diff(call: Call) -> Any:
+    """What a block did to a file, as lines, or for a table as rows and cells."""
+    live = await call.live(write=False)
+    diffs = await call.server.working(live.interpreter.timeline.diff, call.request.path_params["number"], True)
+    return clean(live, {"diff": cut_diff(diffs.get(call.query["path"], ""))})
+
+
 async def restore(call: Call) -> Any:
     body = call.body
 
@@ -227,6 +235,14 @@ ROUTES: list[Route] = [
         query=_VIEW,
     ),
     Route("GET", f"{_S}/timeline", show_timeline, "What can be undone", ANY),
+    Route(
+        "GET",
+        f"{_S}/timeline/{{number:int}}/diff",
+        show_diff,
+        "What a block did to a file",
+        _object("diff", diff=TEXT),
+        query={"path": {**TEXT, "default": ""}},
+    ),
     Route(
         "POST",
         f"{_S}/restore",

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import base64
 import binascii
-import hashlib
 import json
 import os
 import re
@@ -34,13 +33,14 @@ from interpreter.errors import (
     UndoError,
 )
 from interpreter.export import EXPORTERS
+from interpreter.frontends.server import questions
 from interpreter.frontends.server.gate import LOCAL, Audit, Refused, User, Users
+from interpreter.frontends.server.questions import MOST_OUTPUT, answer_to, clean, digest_of, dumped, open_questions
 from interpreter.frontends.server.sessions import CHOOSABLE, Hub, Key, Live, change_settings
 from interpreter.host.files import Folder, remove
 from interpreter.messages import fold
 from interpreter.runtimes.state import File, Picture, Table, Text, View
-from interpreter.session import Answer, Do, Event, Question
-from interpreter.session.events import without_secrets
+from interpreter.session import Do, Event
 from interpreter.version import __version__
 
 Result = TypeVar("Result")
@@ -51,17 +51,11 @@ _MOST_WAIT = 60.0
 _PIECE = 256 * 1024
 _MOST_FILES = 2000
 _LARGEST_CELLS = 500
-_MOST_OUTPUT = 10_000_000  # characters
 _BYTES = "application/octet-stream"
 _CONFIRM = "delete all my data"
 
 
 # -- events --------------------------------------------------------------------------------------------------------
-
-
-def digest_of(content: Any) -> str:
-    """What an approval names: the digest of what was shown."""
-    return hashlib.sha256(json.dumps(content, sort_keys=True, default=repr).encode()).hexdigest()
 
 
 def event_data(event: Event) -> dict[str, Any]:
@@ -78,10 +72,6 @@ def event_data(event: Event) -> dict[str, Any]:
         **event.ids._asdict(),
         "time": event.time,
     }
-
-
-def dumped(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, default=repr).encode("utf-8", "backslashreplace").decode()
 
 
 def position_of(text: str) -> tuple[int, int | None]:
@@ -173,6 +163,11 @@ class Call:
     async def live(self, write: bool = True) -> Live:
         return await self.server.working(self.server.hub.open, self.key(write))
 
+    @property
+    def asked(self) -> tuple[Live | None, str]:
+        """The session, if it is live, and the question that the address names."""
+        return self.server.hub.find(self.key(write=True)), self.request.path_params["question"]
+
     async def done(self, future: Future[Result]) -> Result:
         return await asyncio.wrap_future(future)
 
@@ -249,7 +244,15 @@ _IMAGE = _object(
     "format content", format={"type": "string", "enum": ["base64.png", "base64.jpeg"]}, content={**TEXT, "minLength": 4}
 )
 MESSAGE = _object("content", content={**TEXT, "minLength": 1}, images=_list(_IMAGE), wait=FLAG)
-ANSWER = _object("choice", choice=TEXT, text=TEXT, digest=TEXT, scope={"type": "string", "enum": ["block", "session"]})
+ANSWER = _object(
+    "choice",
+    choice=TEXT,
+    text=TEXT,
+    digest=TEXT,
+    scope={"type": "string", "enum": ["block", "session"]},
+    preview=TEXT,
+    rule=TEXT,
+)
 
 
 # -- handlers ------------------------------------------------------------------------------------------------------
@@ -380,7 +383,12 @@ async def send_message(call: Call) -> Any:
     if call.body.get("wait"):
         await _until_still(call, live)
         said = clean(live, live.interpreter.messages[count:])
-        return {"position": str(after), "messages": said, "questions": open_questions(live), "running": live.running}
+        return {
+            "position": str(after),
+            "messages": said,
+            "questions": open_questions(live, call.user),
+            "running": live.running,
+        }
     return {"position": str(after), "messages": [], "questions": [], "running": live.running}
 
 
@@ -399,10 +407,6 @@ async def list_messages(call: Call) -> Any:
     return {"messages": clean(live, list(live.interpreter.messages))}
 
 
-def clean(live: Live, value: Any) -> Any:
-    return json.loads(dumped(without_secrets(value, live.interpreter.session.clean)))
-
-
 async def run_code(call: Call) -> Any:
     body = call.body
 
@@ -416,46 +420,30 @@ def run_in(live: Live, user: User, language: str, code: str, shared: bool = Fals
     """Run code of the user's; the messages that it made. Call it in the thread of the session."""
     events = run_own_block(live.interpreter, language, code, shared, live.actor(user))
     chunks = [event.chunk for event in events if event.chunk is not None]
-    return clean(live, [each for each in fold(chunks, _MOST_OUTPUT) if each.get("role") == "computer"])
-
-
-def open_questions(live: Live) -> list[dict[str, Any]]:
-    return [question_data(live, question) for question in live.interpreter.session.questions.open]
-
-
-def question_data(live: Live, question: Question) -> dict[str, Any]:
-    chunk: dict[str, Any] = {**question.chunk}
-    content, wanted = chunk.get("content"), ("effects", "undo", "reason", "findings", "widening")
-    data = {"id": question.id, "kind": question.kind, "choices": list(question.choices), "content": content}
-    data |= {name: chunk[name] for name in wanted if name in chunk}
-    return {**clean(live, data), "digest": digest_of(content)}
+    return clean(live, [each for each in fold(chunks, MOST_OUTPUT) if each.get("role") == "computer"])
 
 
 async def list_questions(call: Call) -> Any:
     live = call.server.hub.find(call.key())
-    return {"questions": open_questions(live) if live is not None else []}
+    return {"questions": open_questions(live, call.user) if live is not None else []}
 
 
 async def answer_question(call: Call) -> Any:
-    live = call.server.hub.find(call.key(write=True))
-    answer_to(live, call.request.path_params["question"], call.body, call.user)
+    answer_to(*call.asked, call.body, call.user)
     return {"answered": True}
 
 
-def answer_to(live: Live | None, name: str, body: dict[str, Any], user: User) -> None:
-    """Answer a question. A yes to code or to a call names the digest of what was shown."""
-    question = live.interpreter.session.questions.find(name) if live is not None else None
-    if live is None or question is None:
-        raise Refused(404, "question", "This question is not open. It was answered, or withdrawn.")
-    if body["choice"] not in (*question.choices, "refuse"):
-        raise Refused(400, "choice", f"This question takes {', '.join(question.choices)}.")
-    decides = question.kind in ("block", "call", "sandbox") and body["choice"] not in ("refuse", "edit")
-    if decides and body.get("digest") != digest_of(question.chunk.get("content")):
-        raise Refused(409, "digest", "The digest is not that of what waits for approval. Read the question again.")
-    details = {"scope": body["scope"]} if "scope" in body else {}
-    answer = Answer(body["choice"], body.get("text"), f"client:{user.name}", details)
-    if not live.interpreter.session.answer(name, answer):
-        raise Refused(409, "question", "This question was answered before.")
+async def preview_block(call: Call) -> Any:
+    return await call.server.working(questions.preview, *call.asked, call.body["digest"])
+
+
+async def discard_preview(call: Call) -> Any:
+    await call.server.working(questions.discard, *call.asked)
+    return None
+
+
+async def show_rule(call: Call) -> Any:
+    return await call.server.working(questions.proposed_rule, *call.asked, call.user)
 
 
 async def cancel(call: Call) -> Any:
@@ -675,6 +663,7 @@ async def show_openapi(call: Call) -> Any:
 
 
 _S = "/api/sessions/{id}"
+_Q = f"{_S}/questions/{{question}}"
 _WINDOW: Schema = {"type": "integer", "minimum": 0, "maximum": _LARGEST_CELLS, "default": 50}
 _FROM: Schema = {"type": "integer", "minimum": 0, "maximum": 2**40, "default": 0}
 _WORDS: Schema = {"type": "string", "default": ""}
@@ -758,7 +747,17 @@ ROUTES: list[Route] = [
     Route(
         "GET", f"{_S}/questions", list_questions, "List the open questions", _object("questions", questions=_list(ANY))
     ),
-    Route("POST", f"{_S}/questions/{{question}}", answer_question, "Answer a question", ANY, ANSWER),
+    Route("POST", _Q, answer_question, "Answer a question", ANY, ANSWER),
+    Route(
+        "POST",
+        f"{_Q}/preview",
+        preview_block,
+        "A dry run of the block that waits",
+        ANY,
+        _object("digest", digest=TEXT),
+    ),
+    Route("DELETE", f"{_Q}/preview", discard_preview, "Discard the dry run", status=204),
+    Route("GET", f"{_Q}/rule", show_rule, "The rule that would always allow the block", ANY, kind="write"),
     Route("POST", f"{_S}/cancel", cancel, "Stop what is running", _object("cancelled", cancelled=FLAG)),
     Route("POST", f"{_S}/undo", _going("undo"), "Undo turns or blocks", _UNDONE, _UNDO, required=False),
     Route("POST", f"{_S}/redo", _going("redo"), "Redo what was undone", _UNDONE, _UNDO, required=False),

@@ -52,8 +52,6 @@ _NO_EDITOR = "This terminal can't edit in place. Set EDITOR to your editor (expo
 
 SAVE_RULE = "Save this rule and run the code? [y]es  [n]o  [r]ule as YAML"
 TRUST = "Do you trust these rules?"
-_ASKED_BY_RULE = "One of your rules asks about this code every time. See which: interpreter --policy-check"
-_NO_RULE = "Can't tell everything this code does, so no rule can safely allow it."
 
 PREVIEW_BEGINS = "Dry run: nothing is saved, network off."
 PREVIEW_QUESTION = "Apply these changes? [y]es  [n]o  [e]dit  [d]iff"
@@ -104,9 +102,7 @@ def _question(interpreter: OpenInterpreter, pending: PendingBlock) -> str:
 def _options(interpreter: OpenInterpreter, pending: PendingBlock) -> dict[str, str]:
     """The answers besides yes and no that this block has, and what they do."""
     missing = {"[a]lways": pending.rules is None, "[b]ox": pending.contain is None}
-    # Not in a sandbox, and not in a language whose variables cannot be copied.
-    is_copyable = interpreter.computer.runtimes.can_dry_run(pending.language)
-    missing["[p]review"] = interpreter.sandbox_now() is not None or not is_copyable
+    missing["[p]review"] = not interpreter.can_dry_run(pending.language)
     return {option: words for option, words in _OPTIONS.items() if not missing.get(option)}
 
 
@@ -270,9 +266,10 @@ def _always_allow(terminal: Terminal, pending: PendingBlock, rules: RuleEditor) 
     """Say what the rule would allow; if the user wants it, save it and approve."""
     from interpreter.policy.policy_file import rule_text
 
-    rule = rules.proposed(pending)
-    if rule is None or pending.asked_by_rule:
-        terminal.display.line(_ASKED_BY_RULE if pending.asked_by_rule else _NO_RULE)
+    try:
+        rule = rules.proposed(pending)
+    except InterpreterError as error:
+        terminal.display.line(str(error))
         return None
     terminal.display.line(visible(rule.sentence))
     while (typed := (_ask(terminal, SAVE_RULE) or "n").strip().lower()) in ("r", "rule"):

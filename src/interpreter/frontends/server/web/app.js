@@ -3,8 +3,8 @@
 import { render } from "./vendor/preact.js";
 import { useEffect, useRef, useState } from "./vendor/hooks.js";
 import { attempt, changed, createSession, get, html, listSessions, openSession, post, request, set, state, tell, watch } from "./store.js";
-import { Composer, Conversation, addFiles, copyAsMarkdown, focusComposer } from "./chat.js";
-import { FilePreview, FilesPane } from "./files.js";
+import { Composer, Conversation, Plan, addFiles, copyAsMarkdown, focusComposer } from "./chat.js";
+import { FigureData, FileDiff, FilePreview, FilesPane } from "./files.js";
 import { LiveValue, VariablesPane } from "./grid.js";
 import { Icon } from "./icons.js";
 
@@ -36,7 +36,7 @@ function SessionRow({ row }) {
   const here = state.open?.id === row.id;
   const title = (here && state.open.title) || row.title || "New session";
   return html`<a class=${`session ${here ? "here" : ""}`} href=${`#${row.id}`} aria-current=${here ? "page" : undefined} onClick=${() => set({ drawer: false })}>
-    <span class="title">${title}</span>${row.shared_by && html`<small>${row.shared_by}</small>}`}
+    <span class="title">${title}</span>${row.shared_by && html`<small>${row.shared_by}</small>`}
     ${here && state.open.questions.length > 0 && html`<span class="badge" title="A question waits">?</span>`}
   </a>`;
 }
@@ -183,9 +183,7 @@ function TimelinePane({ session }) {
   const { points = [], places = {} } = session.timeline || {};
   const here = Math.max(0, ...Object.values(places));
   const busy = Boolean(session.running) || session.ownedByOther;
-  const plan = session.plan;
   return html`<div class="list timeline">
-    ${plan && html`<h3>Plan</h3><ol class="plan">${plan.map((step) => html`<li class=${step.state || step[1]}>${step.text || step[0]}</li>`)}</ol>`}
     <div class="buttons">
       <button disabled=${busy || !points.length} onClick=${() => session.travel("undo", {})}>Undo turn</button>
       <button disabled=${busy || !points.length} onClick=${() => session.travel("undo", { blocks: true })}>Undo block</button>
@@ -208,7 +206,7 @@ function TimelinePane({ session }) {
 const KEYS = [
   ["?", "Show these keys"], ["n", "New session"], ["/", "Search sessions"], ["[ and ]", "Previous and next session"],
   ["c", "Write a message"], ["Enter", "Send; Shift+Enter begins a new line"], ["Esc", "Leave a box, close a dialog"], ["Ctrl+.", "Stop"],
-  ["a", "Approve"], ["r", "Refuse"], ["e", "Edit the code"], ["t", "Say what to change"],
+  ["a", "Approve"], ["r", "Refuse"], ["e", "Edit the code"], ["p", "Dry run"], ["w", "Always allow"], ["t", "Say what to change"],
   ["u and Shift+U", "Undo and redo the last turn"], ["v, f, h", "Variables, files, timeline"], ["m", "More: copy, export, rename, delete"], ["d", "Light or dark"],
 ];
 
@@ -220,8 +218,8 @@ function Dialog() {
   }, [dialog]);
   if (!dialog) return null;
   const close = () => set({ dialog: null });
-  const wide = ["figure", "file", "value"].includes(dialog.kind);
-  const titles = { keys: "Keys", figure: dialog.file, file: dialog.path, value: dialog.name, delete: "Delete this session?", settings: "Settings" };
+  const wide = ["figure", "file", "value", "diff", "data"].includes(dialog.kind);
+  const titles = { keys: "Keys", figure: dialog.file, file: dialog.path, diff: `What changed in ${dialog.path}`, data: `Data of ${dialog.name}`, value: dialog.name, delete: "Delete this session?", settings: "Settings" };
   const title = titles[dialog.kind];
   return html`<dialog ref=${box} class=${`${wide ? "wide" : ""} of-${dialog.kind}`} aria-label=${title} onClose=${close} onClick=${(event) => event.target === box.current && close()}>
     <header><h2>${title}</h2>${dialog.kind === "figure" && html`<a class="button" href=${dialog.src} download=${dialog.file}><${Icon} name="download" /> Save</a>`}
@@ -230,9 +228,11 @@ function Dialog() {
       ${dialog.kind === "keys" && html`<dl class="keys">${KEYS.map(([key, words]) => html`<div><dt><kbd>${key}</kbd></dt><dd>${words}</dd></div>`)}</dl>`}
       ${dialog.kind === "figure" && html`<${Zoom} src=${dialog.src} name=${dialog.file} />`}
       ${dialog.kind === "file" && html`<${FilePreview} session=${dialog.session} path=${dialog.path} />`}
+      ${dialog.kind === "diff" && html`<${FileDiff} session=${dialog.session} path=${dialog.path} point=${dialog.point} />`}
+      ${dialog.kind === "data" && html`<${FigureData} data=${dialog.data} name=${dialog.name} />`}
       ${dialog.kind === "value" && html`<${LiveValue} session=${dialog.session} language=${dialog.language} name=${dialog.name} />`}
       ${dialog.kind === "settings" && html`<${Settings} session=${dialog.session} close=${close} />`}
-      ${dialog.kind === "delete" && html`<p>“${dialog.session.title || "New session"}” and its record go away. Files in the folder stay.</p>
+      ${dialog.kind === "delete" && html`<p>“${dialog.session.title || "New session"}” and its record go away. ${state.me?.name === "local" ? "Files in the folder stay." : "The folder that was made for it goes, too."}</p>
         <div class="buttons"><button class="danger" onClick=${() => { close(); remove(dialog.session); }}>Delete</button><button onClick=${close}>Keep it</button></div>`}
     </div>
   </dialog>`;
@@ -304,7 +304,7 @@ function App() {
     ${state.drawer && html`<div class="shade" onClick=${() => set({ drawer: false })}></div>`}
     <main>
       ${session && !session.gone
-        ? html`<${Header} session=${session} /><div class="middle"><${Conversation} session=${session} key=${session.id} /></div><${Composer} session=${session} key=${`composer ${session.id}`} />`
+        ? html`<${Header} session=${session} /><div class="middle"><${Conversation} session=${session} key=${session.id} /></div><${Plan} session=${session} /><${Composer} session=${session} key=${`composer ${session.id}`} />`
         : html`<header class="top"><button class="quiet only-narrow" aria-label="Show the sessions" onClick=${() => set({ drawer: true })}><${Icon} name="menu" /></button><h1 class="hidden">Open Interpreter</h1></header>
           <div class="alone"><img src="/web/icon.svg" alt="" /><h2>${session?.gone ? "This session was deleted" : "Nothing is open"}</h2><p>Start a session, or pick one from the list.</p><button class="primary" onClick=${newSession}>New session</button></div>`}
     </main>
@@ -320,9 +320,16 @@ function switchTheme() {
   const now = root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light");
   root.dataset.theme = now === "dark" ? "light" : "dark";
   localStorage.setItem("theme", root.dataset.theme);
-  for (const each of state.open?.entries || []) each.version += 1; // frames have a theme of their own
+  drawFrames();
+}
+
+// Frames have a theme of their own.
+function drawFrames() {
+  for (const each of state.open?.entries || []) each.version += 1;
   changed();
 }
+
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawFrames);
 
 // -- keys ---------------------------------------------------------------------------------------------------------------------------------
 
@@ -348,6 +355,8 @@ const ACTIONS = {
   a: () => press("approve"),
   r: () => press("refuse"),
   e: () => press("edit"),
+  p: () => press("preview"),
+  w: () => press("always"),
   t: () => press("tell"),
   u: () => state.open && !state.open.running && state.open.travel("undo", {}),
   U: () => state.open && !state.open.running && state.open.travel("redo", {}),

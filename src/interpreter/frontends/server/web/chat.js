@@ -2,7 +2,7 @@
 
 import { Component } from "./vendor/preact.js";
 import { useEffect, useLayoutEffect, useRef, useState } from "./vendor/hooks.js";
-import { asHtml, attempt, changed, html, renders, request, set, state, tell } from "./store.js";
+import { asHtml, attempt, changed, get, html, renders, request, set, state, tell } from "./store.js";
 import { FileCard, readableSize, theme, uploadFiles } from "./files.js";
 import { Icon } from "./icons.js";
 
@@ -159,10 +159,10 @@ function Block({ item, session }) {
     ${editor
       ? html`<textarea class="editor" aria-label="Edit the code" spellcheck=${false} value=${editing} rows=${Math.min(24, editing.split("\n").length + 1)} onInput=${(event) => setEditing(event.target.value)} ref=${(box) => { if (box && !box.dataset.seen) { box.dataset.seen = "1"; box.focus(); } }} />`
       : item.code && html`<${Code} text=${item.code} language=${item.language} line=${item.state === "running" ? item.line : 0} />`}
-    ${question && html`<${Approval} question=${question} session=${session} editing=${editing} setEditing=${setEditing} code=${item.code} />`}
+    ${question && html`<${Approval} key=${question.id} question=${question} session=${session} editing=${editing} setEditing=${setEditing} code=${item.code} />`}
     ${item.decision && item.decision.outcome !== "approved" && item.decision.outcome !== "edited" && html`<p class="decision">${decided(item.decision)}</p>`}
     <${Outputs} item=${item} session=${session} />
-    ${item.files.length > 0 && html`<div class="cards">${item.files.slice(0, 12).map((file) => html`<${FileCard} key=${file.path} session=${session} file=${file} />`)}${item.files.length > 12 && html`<p class="note">and ${item.files.length - 12} more files</p>`}</div>`}
+    ${item.files.length > 0 && html`<div class="cards">${item.files.slice(0, 12).map((file) => html`<${FileCard} key=${file.path} session=${session} file=${file} point=${item.point} />`)}${item.files.length > 12 && html`<p class="note">and ${item.files.length - 12} more files</p>`}</div>`}
   </section>`;
 }
 
@@ -172,6 +172,18 @@ function decided({ outcome, by, reason }) {
 }
 
 function Approval({ question, session, editing, setEditing, code }) {
+  const [trial, setTrial] = useState(null); // a dry run: "running", or what it did
+  const [rule, setRule] = useState(null); // that would always allow this
+  const offers = question.offers || [];
+  const tryIt = async () => {
+    setTrial("running");
+    setTrial((await session.dryRun(question)) || null);
+  };
+  const discard = () => {
+    setTrial(null);
+    session.discard(question);
+  };
+  const always = async () => setRule((await attempt(() => get(`${session.path}/questions/${question.id}/rule`))) || null);
   const effects = (question.effects || []).filter((line) => !/^undoable$/i.test(line));
   const risky = question.undo && question.undo.kind !== "reversible";
   const viewer = session.ownedByOther;
@@ -181,11 +193,24 @@ function Approval({ question, session, editing, setEditing, code }) {
     <ul class="effects">
       ${effects.map((line) => html`<li>${line}</li>`)}
       ${question.reason && html`<li class="bad">${question.reason}</li>`}
-      ${(question.findings || []).map((found) => html`<li class="bad">${found.message || found.text || JSON.stringify(found)}</li>`)}
-      ${(question.widening || []).map((line) => html`<li class="bad">Asks for more: ${line}</li>`)}
+      ${(question.findings || []).map((found) => html`<li class="bad">${found.line ? `Line ${found.line}, ` : ""}${found.severity}: ${found.message} (${found.tool} ${found.rule})</li>`)}
+      ${question.widening?.length > 0 && html`<li class="bad">Wants ${question.widening.join(", ")}, which the sandbox does not allow</li>`}
     </ul>
     ${question.undo && html`<p class=${`undo-line ${risky ? "bad" : ""}`}><${Icon} name=${risky ? "warning" : "undo"} /> ${risky ? question.undo.reasons.join(" ") || "Undo may not restore everything." : "You can undo this."}</p>`}
-    ${!viewer && (editing !== null
+    ${trial === "running" && html`<p class="note" role="status">Dry run: nothing is saved, network off…</p>`}
+    ${trial?.changes && html`<${DryRun} trial=${trial} />`}
+    ${rule && html`<div class="dry-run"><p>${rule.sentence}</p><details><summary>The rule as YAML</summary><pre>${rule.rule}</pre></details></div>`}
+    ${!viewer && trial !== "running" && (trial
+      ? html`<div class="buttons">
+          <button class="primary" data-key="approve" title="a" disabled=${!trial.can_apply} onClick=${() => session.answer(question, "approve", { preview: trial.id })}>Apply these changes</button>
+          <button data-key="refuse" title="r" onClick=${discard}>Discard</button>
+        </div>`
+      : rule
+      ? html`<div class="buttons">
+          <button class="primary" data-key="approve" title="a" onClick=${() => session.answer(question, "approve", { rule: rule.digest })}>Save this rule and run the code</button>
+          <button data-key="refuse" title="r" onClick=${() => setRule(null)}>Back</button>
+        </div>`
+      : editing !== null
       ? html`<div class="buttons"><button class="primary" onClick=${saveEdit} disabled=${editing === code}>Use this code</button><button onClick=${() => setEditing(null)}>Cancel</button></div>`
       : html`<div class="buttons">
           ${question.choices.includes("grant")
@@ -193,9 +218,37 @@ function Approval({ question, session, editing, setEditing, code }) {
             : html`<button class="primary" data-key="approve" title="a" onClick=${() => session.answer(question, "approve")}>Approve</button>`}
           <button data-key="refuse" title="r" onClick=${() => session.answer(question, "refuse")}>Refuse</button>
           <button data-key="edit" title="e" onClick=${() => setEditing(code)}>Edit</button>
+          ${offers.includes("preview") && html`<button data-key="preview" title="p" onClick=${tryIt}>Dry run</button>`}
+          ${offers.includes("always") && html`<button data-key="always" title="w" onClick=${always}>Always allow…</button>`}
           <button class="quiet" data-key="tell" title="t" onClick=${focusComposer}>Say what to change</button>
         </div>`)}
   </div>`;
+}
+
+const SIGNS = { created: "+", deleted: "−", renamed: ">" };
+
+// What a dry run printed and would change.
+function DryRun({ trial }) {
+  const printed = trial.output.filter((message) => message.type === "console").map((message) => message.content).join("");
+  return html`<div class="dry-run" role="region" aria-label="Dry run">
+    <p class="note">Dry run: nothing is saved, network off.</p>
+    ${printed && html`<pre class="output" tabindex="0" aria-label="Output of the dry run">${coloured(settled(printed))}</pre>`}
+    ${trial.output.filter((message) => message.type === "image").map((image, at) => html`<${Figure} src=${source(image)} name=${`dry-run-${at + 1}`} />`)}
+    ${trial.changes.map((change) => {
+      const words = html`${SIGNS[change.what] || "~"} ${change.what} <b>${change.from ? `${change.from} → ` : ""}${change.path}</b>`;
+      return change.diff ? html`<details open=${trial.changes.length < 4}><summary>${words}</summary><${Diff} text=${change.diff} /></details>` : html`<p>${words}</p>`;
+    })}
+    ${!trial.changes.length && html`<p>It changes no files.</p>`}
+    ${trial.denied.length > 0 && html`<p class="bad">Denied: ${trial.denied.join(", ")}.</p>`}
+    ${trial.lost.length > 0 && html`<p class="bad">Would be lost: ${trial.lost.join(", ")}.</p>`}
+    ${!trial.can_apply && html`<p class="bad">Can't apply this: the process it ran in has ended.</p>`}
+  </div>`;
+}
+
+export function Diff({ text }) {
+  const lines = text.replace(/\n$/, "").split("\n");
+  const kind = (line) => ({ "+": "added", "-": "removed", "@": "place" })[line[0]] || "";
+  return html`<pre class="diff" tabindex="0" aria-label="Difference">${lines.map((line) => html`<span class=${kind(line)}>${line}${"\n"}</span>`)}</pre>`;
 }
 
 // -- questions in words and input ------------------------------------------------------------------------------------------
@@ -237,7 +290,7 @@ function Output({ output, session }) {
   const [whole, setWhole] = useState(false);
   switch (output.kind) {
     case "image":
-      return html`<${Figure} src=${source({ format: output.format, content: output.text })} name=${`figure-${output.number}`} />`;
+      return html`<${Figure} src=${source({ format: output.format, content: output.text })} name=${`figure-${output.number}`} data=${output.data} />`;
     case "svg":
       return html`<${Figure} src=${`data:image/svg+xml;charset=utf-8,${encodeURIComponent(output.text)}`} name=${`figure-${output.number}`} />`;
     case "html":
@@ -289,12 +342,12 @@ export function source(image) {
   return image.content.startsWith("data:") ? image.content : `data:image/${kind};base64,${image.content}`;
 }
 
-export function Figure({ src, name }) {
+export function Figure({ src, name, data }) {
   const extension = /^data:image\/(\w+)/.exec(src)?.[1] || "png";
   const file = `${name}.${extension}`;
   return html`<figure>
     <button class="figure" onClick=${() => set({ dialog: { kind: "figure", src, file } })} aria-label=${`Zoom ${name}`}><img src=${src} alt=${name.replace("-", " ")} /></button>
-    <figcaption><a class="quiet" href=${src} download=${file}><${Icon} name="download" /> Save</a></figcaption>
+    <figcaption>${data && html`<button class="quiet" onClick=${() => set({ dialog: { kind: "data", data, name } })}><${Icon} name="table" /> Data</button>`}<a class="quiet" href=${src} download=${file}><${Icon} name="download" /> Save</a></figcaption>
   </figure>`;
 }
 
@@ -319,6 +372,15 @@ export function focusComposer() {
   const box = document.getElementById("composer");
   if (box) box.focus();
   else setTimeout(() => document.getElementById("composer")?.focus(), 50);
+}
+
+export function Plan({ session }) {
+  const steps = session.plan;
+  if (!steps?.length) return null;
+  const done = steps.filter((step) => ["done", "skipped"].includes(step.state)).length;
+  const now = steps.find((step) => step.state === "running");
+  return html`<details class="plan"><summary>Plan: ${done} of ${steps.length} done${now ? ` · ${now.text}` : ""}</summary>
+    <ol>${steps.map((step) => html`<li class=${step.state}>${step.text} <small>${step.state === "pending" ? "" : step.state}</small></li>`)}</ol></details>`;
 }
 
 export function Composer({ session }) {

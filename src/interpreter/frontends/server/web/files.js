@@ -3,7 +3,7 @@
 import { useEffect, useState } from "./vendor/hooks.js";
 import { asHtml, attempt, get, html, request, set, tell } from "./store.js";
 import { Icon } from "./icons.js";
-import { Frame } from "./chat.js";
+import { Diff, Frame } from "./chat.js";
 
 const MOST_PREVIEW = 400000; // bytes of a text
 const MOST_PICTURE = 20000000;
@@ -29,18 +29,18 @@ export function theme() {
 const extension = (path) => path.split(".").pop().toLowerCase();
 const address = (session, path) => `${session.path}/files/${path.split("/").map(encodeURIComponent).join("/")}`;
 
-const CHANGES = { created: "new", modified: "changed", deleted: "deleted" };
+const CHANGES = { created: "new", mode: "new mode", touched: "new date" };
 
-export function FileCard({ session, file }) {
+export function FileCard({ session, file, point }) {
   const gone = file.what === "deleted";
   const facts = [CHANGES[file.what] || file.what, file.data, readableSize(file.after?.bytes)].filter(Boolean).join(" · ");
   return html`<div class=${`card ${gone ? "gone" : ""}`}>
     <span class="card-icon"><${Icon} name=${TABLES[extension(file.path)] ? "table" : "file"} /></span>
     <span class="card-text"><b title=${file.path}>${file.path}</b><small>${facts}</small></span>
-    ${!gone && html`<span class="card-buttons">
+    <span class="card-buttons">${point && file.what !== "created" && html`<button class="quiet" aria-label=${`What changed in ${file.path}`} title="What changed" onClick=${() => set({ dialog: { kind: "diff", session, path: file.path, point } })}><${Icon} name="diff" /></button>`}
+    ${!gone && html`
       ${previewable(file.path) && html`<button class="quiet" aria-label=${`Preview ${file.path}`} title="Preview" onClick=${() => preview(session, file.path)}><${Icon} name="eye" /></button>`}
-      <a class="quiet button" href=${address(session, file.path)} download=${file.path.split("/").pop()} aria-label=${`Download ${file.path}`} title="Download"><${Icon} name="download" /></a>
-    </span>`}
+      <a class="quiet button" href=${address(session, file.path)} download=${file.path.split("/").pop()} aria-label=${`Download ${file.path}`} title="Download"><${Icon} name="download" /></a>`}</span>
   </div>`;
 }
 
@@ -90,6 +90,21 @@ export function FilePreview({ session, path }) {
   if (TABLES[kind]) return html`<${TextTable} rows=${separated(found.text, TABLES[kind], 500)} />${rest}`;
   if (kind === "md") return html`<${PreviewHtml} kind="markdown" text=${found.text} box="div" class="prose" />${rest}`;
   return html`<${PreviewHtml} kind="code" text=${found.text} language=${LANGUAGES[kind] || "text"} box="pre" class="code" />${rest}`;
+}
+
+export function FileDiff({ session, path, point }) {
+  const [found, setFound] = useState(null);
+  useEffect(() => {
+    attempt(() => get(`${session.path}/timeline/${point}/diff?path=${encodeURIComponent(path)}`)).then((answer) => setFound(answer?.diff ?? ""));
+  }, [session, path, point]);
+  if (found === null) return html`<p class="note">Reading…</p>`;
+  return found ? html`<${Diff} text=${found} />` : html`<p class="note">There is no difference in lines to show.</p>`;
+}
+
+export function FigureData({ data, name }) {
+  const rows = separated(data, ",", 500);
+  return html`<p class="note">The points, lines and bars that the figure shows. <a href=${`data:text/csv;charset=utf-8,${encodeURIComponent(data)}`} download=${`${name}.csv`}>Save as CSV</a></p>
+    <${TextTable} rows=${rows} />${rows.length > 500 && html`<p class="note">These are the first rows. Save the file to see all of them.</p>`}`;
 }
 
 function PreviewHtml({ kind, text, language, box, class: name }) {

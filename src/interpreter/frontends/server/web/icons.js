@@ -29,6 +29,7 @@ const PATHS = {
   trash: "M5 7h14M10 7V4h4v3M7 7l1 13h8l1-13",
   fork: "M7 4v16M7 14c7 0 10-2 10-7M17 4v3",
   share: "M12 15V4M8 8l4-4 4 4M5 13v7h14v-7",
+  diff: "M12 3v10M7 8h10M7 19h10",
   code: "M8 7l-5 5 5 5M16 7l5 5-5 5",
 };
 

@@ -332,6 +332,8 @@ export class Session {
 
   on_code(event, data) {
     if (data.role === "computer") return this._output(event, data);
+    const own = data.role === "user" && this._blocks.get(event.action); // code that the user runs
+    if (own) this._texts.set(event.number, own);
     this.status = "Writing code";
     this._text(event, data, () => entry("block", block(data.format)), "code");
     return undefined;
@@ -350,6 +352,7 @@ export class Session {
 
   on_action(event, data) {
     let found = this._blocks.get(event.action);
+    if (data.state === "begun" && data.kind === "preview") this._blocks.set(event.action, null); // the card shows its output
     if (data.state === "begun" && data.kind === "block") {
       found = this.entries.find((each) => each.kind === "block" && each.turn === event.turn && !each.action && event.turn);
       found ||= this.add(entry("block", { ...block(data.language), own: true }), event);
@@ -437,7 +440,7 @@ export class Session {
       case "files": {
         const found = this._blocks.get(event.action);
         if (found && content.changed?.length) {
-          found.files = content.changed;
+          Object.assign(found, { files: content.changed, point: content.block });
           found.version += 1;
         }
         this.filesStamp += 1;
@@ -486,6 +489,7 @@ export class Session {
 
   _output(event, data) {
     let found = this._blocks.get(event.action);
+    if (found === null) return;
     if (!found && !event.action) found = this.entries.findLast((each) => each.kind === "block");
     if (!found) {
       if (data.start || data.end || !data.content) return;
@@ -508,7 +512,7 @@ export class Session {
     } else if (kind === "markdown" && last?.number === event.number) {
       last.text += data.content;
     } else {
-      found.outputs.push({ kind, number: event.number, text: data.content, stream: data.stream, format: data.format, also: data.also });
+      found.outputs.push({ kind, number: event.number, text: data.content, stream: data.stream, format: data.format, also: data.also, data: data.data });
     }
     if (data.omitted) found.outputs.push({ kind: "text", text: "[… the beginning is only in the record …]\n" });
     found.version += 1;
@@ -563,6 +567,15 @@ export class Session {
     changed();
     await attempt(() => post(`${this.path}/questions/${question.id}`, { choice, digest: question.digest, ...more }));
     this._refreshSoon();
+  }
+
+  // A dry run of the code that waits: what it would change, or nothing if that can't be done.
+  dryRun(question) {
+    return attempt(() => post(`${this.path}/questions/${question.id}/preview`, { digest: question.digest }));
+  }
+
+  discard(question) {
+    return attempt(() => request("DELETE", `${this.path}/questions/${question.id}/preview`));
   }
 
   async stop() {

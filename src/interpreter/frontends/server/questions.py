@@ -1,0 +1,175 @@
+"""Questions over the network: how a client sees them, and answers that are bound to what it was shown.
+
+A yes to code names the digest of that code. It can also name the dry run whose changes it applies, or the rule that it
+saves; both are what the client was shown last about this code.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from interpreter.frontends.server.gate import LOCAL, Refused, User
+from interpreter.frontends.server.sessions import Live
+from interpreter.messages import fold
+from interpreter.policy.approval import PendingBlock
+from interpreter.session import APPROVE, EDIT, REFUSE, Answer, Question
+from interpreter.session.events import without_secrets
+from interpreter.session.preview import Preview
+
+MOST_OUTPUT = 10_000_000  # characters
+_MOST_DIFF = 400_000  # characters of the differences of one file
+_SHOWN = ("effects", "undo", "reason", "findings", "widening")
+
+
+def digest_of(content: Any) -> str:
+    """What an approval names: the digest of what was shown."""
+    return hashlib.sha256(json.dumps(content, sort_keys=True, default=repr).encode()).hexdigest()
+
+
+def dumped(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=repr).encode("utf-8", "backslashreplace").decode()
+
+
+def clean(live: Live, value: Any) -> Any:
+    """The same as JSON has it, without secrets."""
+    return json.loads(dumped(without_secrets(value, live.interpreter.session.clean)))
+
+
+def open_questions(live: Live, user: User) -> list[dict[str, Any]]:
+    """What waits for an answer. `offers` says what else a client can do with a block: `preview`, `always`."""
+    found = []
+    for question in live.interpreter.session.questions.open:
+        chunk: dict[str, Any] = {**question.chunk}
+        data: dict[str, Any] = {"id": question.id, "kind": question.kind, "choices": list(question.choices)}
+        data |= {"content": chunk.get("content"), **{name: chunk[name] for name in _SHOWN if name in chunk}}
+        offers, pending = [], question.subject
+        if isinstance(pending, PendingBlock) and not pending.asks_for_more:
+            offers += ["preview"] if live.interpreter.can_dry_run(pending.language) else []
+            offers += ["always"] if user.name == LOCAL and pending.rules is not None else []
+        found.append({**clean(live, data), "offers": offers, "digest": digest_of(chunk.get("content"))})
+    return found
+
+
+def answer_to(live: Live | None, name: str, body: dict[str, Any], user: User) -> None:
+    """Answer a question. A yes to code or to a call names the digest of what was shown."""
+    live, question = _waiting(live, name)
+    if body["choice"] not in (*question.choices, REFUSE):
+        raise Refused(400, "choice", f"This question takes {', '.join(question.choices)}.")
+    details: dict[str, Any] = {"scope": body["scope"]} if "scope" in body else {}
+    if question.kind in ("block", "call", "sandbox") and body["choice"] not in (REFUSE, EDIT):
+        _check_digest(question, body.get("digest"))
+    if "preview" in body or "rule" in body:
+        pending = _block_of(question)
+        if body["choice"] != APPROVE:
+            raise Refused(400, "choice", "Only an approval can apply a dry run or save a rule.")
+        if "preview" in body:
+            trial = pending.dry_run
+            if trial is None or trial.id != body["preview"] or not trial.can_apply:
+                raise Refused(409, "preview", "This dry run can't be applied any more. Do it again.")
+            details["preview"] = trial
+        if "rule" in body:
+            _save_rule(pending, body["rule"], user)
+    answer = Answer(body["choice"], body.get("text"), f"client:{user.name}", details)
+    if not live.interpreter.session.answer(name, answer):
+        raise Refused(409, "question", "This question was answered before.")
+
+
+def _waiting(live: Live | None, name: str) -> tuple[Live, Question]:
+    question = live.interpreter.session.questions.find(name) if live is not None else None
+    if live is None or question is None:
+        raise Refused(404, "question", "This question is not open. It was answered, or withdrawn.")
+    return live, question
+
+
+def _check_digest(question: Question, digest: str | None) -> None:
+    if digest != digest_of(question.chunk.get("content")):
+        raise Refused(409, "digest", "The digest is not that of what waits for approval. Read the question again.")
+
+
+def _block_of(question: Question) -> PendingBlock:
+    if not isinstance(question.subject, PendingBlock) or question.subject.asks_for_more:
+        raise Refused(400, "question", "This is only for code that waits for approval.")
+    return question.subject
+
+
+# -- dry runs ------------------------------------------------------------------------------------------------------
+
+
+def preview(live: Live | None, name: str, digest: str) -> dict[str, Any]:
+    """Do a dry run of the block that waits; what it printed and what it would change."""
+    live, question = _waiting(live, name)
+    _check_digest(question, digest)
+    pending = _block_of(question)
+    made = live.interpreter.dry_run(pending.language, pending.code)
+    try:
+        made.run()
+        shown = _what_it_did(live, made)
+    except BaseException:
+        made.discard()
+        raise
+    pending.dry_run = made
+    if not question.is_open:
+        made.discard()
+        raise Refused(409, "question", "This question was answered meanwhile.")
+    return shown
+
+
+def discard(live: Live | None, name: str) -> None:
+    """Discard the dry run of a block. The question about the block stays open."""
+    pending = _block_of(_waiting(live, name)[1])
+    trial, pending.dry_run = pending.dry_run, None
+    if trial is not None:
+        trial.discard()
+
+
+def _what_it_did(live: Live, made: Preview) -> dict[str, Any]:
+    diffs = made.data_diffs
+    changes = [{**change.fields, "diff": cut_diff(diffs.get(change.path, ""))} for change in made.changes]
+    output = fold([{**chunk, "role": "computer"} for chunk in made.chunks], MOST_OUTPUT)
+    return clean(  # type: ignore[no-any-return]
+        live,
+        {
+            "id": made.id,
+            "ended": made.ended,
+            "output": output,
+            "changes": changes,
+            "denied": [str(each) for each in made.denied],
+            "lost": made.lost,
+            "can_apply": made.can_apply,
+        },
+    )
+
+
+def cut_diff(diff: str) -> str:
+    return diff if len(diff) <= _MOST_DIFF else f"{diff[:_MOST_DIFF]}\n[… {len(diff) - _MOST_DIFF} characters more …]\n"
+
+
+# -- rules ---------------------------------------------------------------------------------------------------------
+
+
+def proposed_rule(live: Live | None, name: str, user: User) -> dict[str, Any]:
+    """The rule that would always allow the block that waits, as a sentence and as the file has it."""
+    live, question = _waiting(live, name)
+    rule, text = _rule_for(_block_of(question), user)
+    return clean(live, {"sentence": rule.sentence, "rule": text, "digest": digest_of(text)})  # type: ignore[no-any-return]
+
+
+def _save_rule(pending: PendingBlock, digest: str, user: User) -> None:
+    rule, text = _rule_for(pending, user)
+    if digest != digest_of(text):
+        raise Refused(409, "digest", "The digest is not that of the rule for this code. Read the rule again.")
+    assert pending.rules is not None
+    pending.rules.save(rule)
+
+
+def _rule_for(pending: PendingBlock, user: User) -> tuple[Any, str]:
+    from interpreter.policy.policy_file import rule_text
+
+    if user.name != LOCAL:  # the rules are those of the account that runs the server, and count for all its users
+        raise Refused(403, "rule", "Only the user who started the server can save rules.")
+    if pending.rules is None:
+        raise Refused(409, "rule", "No rule can be saved for this code.")
+    rule = pending.rules.proposed(pending)
+    return rule, rule_text(rule)

@@ -1,0 +1,73 @@
+"""Someone who uses the web page in a real browser."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from playwright.sync_api import Browser, Page, expect
+
+from serving import Serving, serving
+from waiting import until
+
+LIMIT = 30_000  # milliseconds: only something that never comes takes so long
+expect.set_options(timeout=LIMIT)
+
+
+class Visit:
+    """A page that someone has opened, and everything that went wrong on it."""
+
+    def __init__(self, page: Page, served: Serving) -> None:
+        self.page, self.served = page, served
+        self.problems: list[str] = []
+        page.set_default_timeout(LIMIT)
+        page.on("pageerror", lambda error: self.problems.append(str(error)))
+        page.on("console", lambda message: self._note(message))
+
+    def _note(self, message: Any) -> None:
+        # The browser reports each request that fails; those are the answers of a server that is stopped, or says no.
+        if message.type == "error" and not re.search(r"Failed to load resource|WebSocket connection", message.text):
+            self.problems.append(message.text)
+
+    @property
+    def session(self) -> str:
+        return str(self.page.evaluate("location.hash.slice(1)"))
+
+    def say(self, words: str) -> None:
+        self.page.get_by_label("Message").fill(words)
+        self.page.keyboard.press("Enter")
+        expect(self.page.get_by_label("Message")).to_have_value("")  # the server has it
+
+    def key(self, *keys: str) -> None:
+        self.page.get_by_role("log").focus()
+        for key in keys:
+            self.page.keyboard.press(key)
+
+    def idle(self) -> None:
+        expect(self.page.get_by_role("button", name="Send", exact=True)).to_be_visible()
+        expect(self.page.locator(".approval, .working")).to_have_count(0)
+
+    def approve(self) -> None:
+        self.page.get_by_role("button", name="Approve").click()
+
+
+@contextmanager
+def visiting(
+    chromium: Browser, *replies: Any, screen: tuple[int, int] = (1200, 800), **settings: Any
+) -> Iterator[Visit]:
+    """Someone opens the link of the start, in a browser of their own. Nothing may go wrong on the page."""
+    with serving(*replies, server_rate=100_000, **settings) as served:
+        context = chromium.new_context(
+            viewport={"width": screen[0], "height": screen[1]}, accept_downloads=True, reduced_motion="reduce"
+        )
+        try:
+            visit = Visit(context.new_page(), served)
+            visit.page.goto(served.application.start_link)
+            expect(visit.page.get_by_label("Message")).to_be_visible()
+            until(lambda: visit.session, "a session")
+            yield visit
+            assert visit.problems == []
+        finally:
+            context.close()
