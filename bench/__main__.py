@@ -31,7 +31,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("--original", action="store_true", help="measure 0.4.3 as well, installing it once")
     parser.add_argument("--install", action="store_true", help="also install the core afresh; slow")
-    parser.add_argument("--full", action="store_true", help="also what needs many sessions; slow")
+    parser.add_argument("--full", action="store_true", help="also many sessions, and @playwright/mcp; slow")
     parser.add_argument("--only", default="", help="only the measurements whose name has this in it")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("Ended."))  # and the folders that were made go
@@ -40,7 +40,9 @@ def main() -> int:
     if options.install or options.original:
         measurements = start.INSTALL + measurements
     if options.full:
-        measurements = measurements + blocks.MANY
+        from bench import browser_tasks  # it loads the tests
+
+        measurements = measurements + blocks.MANY + browser_tasks.MEASUREMENTS
     chosen = [each for each in measurements if options.only in each.what]
     table = rows(chosen, OURS, original() if options.original else None, partial(print, file=sys.stderr))
     machine = f"Python {platform.python_version()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"

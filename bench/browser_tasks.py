@@ -1,7 +1,8 @@
 """The forty browser tasks of tests/browser, done with ours and with Playwright's MCP server: success, tokens, seconds.
 
-`python -m bench.browser_tasks` runs ours; `--mcp` also installs @playwright/mcp from npm into a temporary folder. A
-token counts as four characters of what the model would read. Tasks about Markdown are ours alone.
+`python -m bench.browser_tasks` runs ours; `--mcp` also installs @playwright/mcp from npm into a temporary folder.
+`python -m bench --full` has both as rows. A token counts as four characters of what the model would read. Tasks about
+Markdown are ours alone.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).parent.parent
 sys.path.insert(0, str(ROOT / "tests"))
 
+from bench.subject import ProbeFailure, Subject, once  # noqa: E402
+from bench.table import Measurement  # noqa: E402
 from browser.tasks import TASKS, Task  # noqa: E402
 from browser.test_tasks import perform  # noqa: E402
 from browser.web_app import WebApp, serving  # noqa: E402
@@ -184,21 +187,58 @@ class Mcp:
 PLACE = "() => { const b = document.querySelector('canvas').getBoundingClientRect(); return `place ${b.x} ${b.y} end` }"
 
 
-def main() -> None:
-    results: dict[str, list[Outcome]] = {}
+def with_mcp(folder: Path, app: WebApp) -> list[Outcome]:
+    server = Mcp(folder)
+    try:
+        server.call([], "browser_navigate", url=f"{app.url}/article")
+        return [outcome(task, app, server.run) for task in TASKS if task.kind != "reading"]
+    finally:
+        server.process.terminate()
+        server.process.wait()
+
+
+TOOLS: dict[str, Callable[[Path, WebApp], list[Outcome]]] = {"ours": with_ours, "@playwright/mcp": with_mcp}
+
+
+@once
+def outcomes(tool: str) -> list[Outcome]:
+    for program in ("chromium", *(("npm",) if tool != "ours" else ())):
+        if shutil.which(program) is None:
+            raise ProbeFailure(f"needs {program}")
     with serving() as app, tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "task.txt").write_text("text")
-        results["ours"] = with_ours(folder, app)
-        if "--mcp" in sys.argv:
-            server = Mcp(folder)
-            try:
-                server.call([], "browser_navigate", url=f"{app.url}/article")
-                others = [task for task in TASKS if task.kind != "reading"]
-                results["@playwright/mcp"] = [outcome(task, app, server.run) for task in others]
-            finally:
-                server.process.terminate()
-                server.process.wait()
+        try:
+            return TOOLS[tool](folder, app)
+        except subprocess.CalledProcessError as error:
+            raise ProbeFailure("npm could not install it") from error
+
+
+def typical_tokens(found: list[Outcome]) -> float:
+    return median(each.tokens / each.steps for each in found if each.steps)
+
+
+def rows(tool: str) -> list[Measurement]:
+    def row(what: str, unit: str, of: Callable[[list[Outcome]], float], budget: float | None = None) -> Measurement:
+        def measure(subject: Subject) -> float:
+            if subject.is_original:
+                raise ProbeFailure("has no such browser")
+            return of(outcomes(tool))
+
+        return Measurement(f"browser, {tool}: {what}", unit, measure, budget=budget if tool == "ours" else None)
+
+    return [
+        row("tasks that failed", "tasks", lambda found: sum(bool(each.failure) for each in found), budget=0),
+        row("tokens per step, median of the tasks", "tokens", typical_tokens),
+        row("all tasks", "s", lambda found: sum(each.seconds for each in found)),
+    ]
+
+
+MEASUREMENTS = [row for tool in TOOLS for row in rows(tool)]
+
+
+def main() -> None:
+    results = {tool: outcomes(tool) for tool in TOOLS if tool == "ours" or "--mcp" in sys.argv}
     print(f"{'kind':10}" + "".join(f"{tool:>18}" for tool in results))
     kinds = dict.fromkeys(task.kind for task in TASKS)
     for kind in kinds:
@@ -213,7 +253,7 @@ def main() -> None:
             totals["steps"] += each.steps
             totals["seconds"] += each.seconds
         per = totals["tokens"] / max(totals["steps"], 1)
-        middle = median(each.tokens / each.steps for each in found if each.steps)
+        middle = typical_tokens(found)
         print(f"\n{tool}: {totals['done']:g} of {len(found)} done, {per:.0f} tokens per step", end="")
         print(f" (median of the tasks: {middle:.0f})", end="")
         print(f" ({totals['steps']:g} steps), {totals['seconds']:.0f} s")

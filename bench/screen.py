@@ -22,10 +22,25 @@ def screen(subject: Subject) -> dict[str, Any]:
 def acting(subject: Subject) -> dict[str, Any]:
     if subject.is_original:
         raise ProbeFailure("sends it to a server")
+    return on_a_desktop(subject, "acting")
+
+
+@once
+def os_tokens(subject: Subject) -> dict[str, Any]:
+    if subject.is_original:
+        raise ProbeFailure("needs its own server")
+    return on_a_desktop(subject, "os_tokens")
+
+
+def on_a_desktop(subject: Subject, name: str) -> dict[str, Any]:
     for program in ("Xvfb", "openbox", "dbus-daemon", "mousepad"):
         if shutil.which(program) is None:
             raise ProbeFailure(f"needs {program}")
-    return probe(subject.python, "acting", tests=str(ROOT / "tests"))
+    return probe(subject.python, name, tests=str(ROOT / "tests"))
+
+
+def spent(task: str, what: str, budget: float) -> Measurement:
+    return Measurement(f"OS mode: {what}", "tokens", lambda it: float(os_tokens(it)[task]["tokens"]), budget=budget)
 
 
 def row(what: str, unit: str, key: str, budget: float | None = None) -> Measurement:
@@ -46,4 +61,7 @@ MEASUREMENTS = [
         budget=1.0,
     ),
     row("words of the 124 that were missed", "words", "missed", budget=9),
+    spent("letter", "write six lines, one by one, and save: all requests together", 70_000),
+    spent("menus", "open four menus and close them: all requests together", 90_000),
+    spent("moves", "14 moves of the mouse without effect: all requests together", 35_000),
 ]

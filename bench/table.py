@@ -74,7 +74,9 @@ def _verdict(value: float | None, limit: float | None) -> str:
         return "FAILED"
     if limit is None:
         return ""
-    return "ok" if value <= limit else f"OVER by {value / limit - 1:.0%}"
+    if value <= limit:
+        return "ok"
+    return f"OVER by {value / limit - 1:.0%}" if limit else "OVER"
 
 
 def _number(value: float | None, unit: str) -> str:

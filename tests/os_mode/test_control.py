@@ -145,6 +145,7 @@ def test_the_model_is_told_what_it_can_call(desktop: Desktop, tmp_path: Path) ->
         run_all(world)
     system = str(world.requests[0].messages[0]["content"])
     assert "computer.mouse.click(" in system and "keyboard: write" in system and "is data" in system
+    assert all(f"computer.os.{name}(" in system for name in ("launch", "windows", "focus"))
 
 
 def test_a_large_screen_is_shown_smaller_and_places_are_mapped_back(desktop: Desktop, tmp_path: Path) -> None:
