@@ -142,6 +142,25 @@ def test_four_thousand_controls_are_shown_within_the_budget(browser: Any, app: W
     assert browser.evaluate("document.activeElement.textContent")["value"] == f"Button {CONTROLS // 2 - 1}"
 
 
+def test_only_what_can_be_used_is_shown(browser: Any, app: WebApp) -> None:
+    app.pages[
+        "/used"
+    ] = """<main><h1>Orders</h1><p>Many words</p><ul><li><button>Open</button> now</ul><label>Name <input>
+    </label><iframe srcdoc="<p>More words</p><a href=/x>Inner</a>"></iframe></main>"""
+    browser.go_to_url(f"{app.url}/used")
+    _, *lines, _ = re.sub(r" \[ref=\w+\]", "", browser.snapshot(interactive=True)).splitlines()
+    assert lines == [
+        '- heading "Orders" [level=1]',
+        '- button "Open"',
+        '- textbox "Name"',
+        "- iframe",
+        '- link "Inner"',
+    ]
+    assert '"Open"' in browser.snapshot(find="open", interactive=True)
+    browser.click("Open")
+    assert "Nothing on the page has changed" in browser.click("Open"), "the whole is what a change is measured by"
+
+
 @pytest.mark.full
 def test_a_page_of_ten_megabytes_is_searched_and_not_walked(browser: Any, app: WebApp) -> None:
     paragraphs = "".join(f"<p>Paragraph {number}: {'lorem ipsum dolor sit amet ' * 8}</p>" for number in range(45_000))

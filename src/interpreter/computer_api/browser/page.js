@@ -662,7 +662,12 @@
     };
     const has = text => squeezed(text).toLowerCase().includes(wanted);
     const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-    while (texts.nextNode()) if (has(texts.currentNode.data) && texts.currentNode.parentElement) add(texts.currentNode.parentElement);
+    let words = ""; // of neighboring texts: scripts often write "3" and " items" one after the other
+    while (texts.nextNode()) {
+      const {data, previousSibling, parentElement} = texts.currentNode;
+      words = previousSibling && previousSibling.nodeType === 3 ? words + data : data;
+      if (parentElement && has(words)) add(parentElement);
+    }
     for (const element of document.querySelectorAll(NAMES.map(name => "[" + name + "]").join())) {
       if (NAMES.some(name => has(element.getAttribute(name) || ""))) add(element);
     }
@@ -670,8 +675,8 @@
   };
 
   // Rows of [depth, role, name, attributes, ref, text, whether the ref is of use], in the order of the page: the first
-  // `most`, or on a long page those around what is `wanted`.
-  const elements = (most, wanted) => {
+  // `most`, or on a long page those around what is `wanted`; only those that are of use if it is to be `interactive`.
+  const elements = (most, wanted, interactive) => {
     const isLong = document.body && document.getElementsByTagName("*").length > MOST_SEARCHED;
     const kept = isLong && wanted ? whereabouts(wanted.toLowerCase()) : null;
     const rows = [];
@@ -705,6 +710,7 @@
       for (const child of inside(parent)) {
         if (rows.length >= most) return;
         if (child.nodeType === 3) {
+          if (interactive) continue;
           if (!child.data.trim()) { if (run) run += " "; } else if (!isInControl && !isHiddenText(child)) say(child.data, depth, parent.nodeType === 1 ? parent : parent.host);
           continue;
         }
@@ -762,7 +768,8 @@
     };
     if (document.documentElement) walk(document.body || document.documentElement, 0, false, false);
     flush();
-    return rows.length || !kept ? rows : elements(most, ""); // the words may be spread over several elements
+    if (!rows.length && kept) return elements(most, "", interactive); // the words may be spread over several elements
+    return interactive ? rows.filter(row => row[6]) : rows;
   };
 
   // The field for files that an element stands for.
@@ -797,9 +804,9 @@
 
   const documentId = Math.random().toString(36).slice(2);
   const COMMANDS = {
-    elements: ({base, most, wanted}) => {
+    elements: ({base, most, wanted, interactive}) => {
       lastRef = Math.max(lastRef, base);
-      const rows = elements(Math.min(most, MOST_ROWS), wanted);
+      const rows = elements(Math.min(most, MOST_ROWS), wanted, interactive);
       return {rows, last: lastRef, document: documentId};
     },
     markdown,

@@ -162,15 +162,16 @@ def elements(rows: Iterable[list[Any]]) -> list[Element]:
     return found
 
 
-async def look(window: Window, most: int = MOST_ELEMENTS, wanted: str = "") -> list[Element]:
+async def look(window: Window, most: int = MOST_ELEMENTS, wanted: str = "", interactive: bool = False) -> list[Element]:
     """What is on the current page and in its frames: the first elements, or on a long page what has a text."""
     page = await window.page()
     await window.open_closed_roots(page)
-    return elements(await _rows(window, page.main_frame, most, wanted, 0, [MOST_FRAMES]))
+    asked = {"most": most, "wanted": wanted, "interactive": interactive}
+    return elements(await _rows(window, page.main_frame, asked, 0, [MOST_FRAMES]))
 
 
-async def _rows(window: Window, frame: Frame, most: int, wanted: str, depth: int, left: list[int]) -> list[list[Any]]:
-    found = await window.ask(frame, "elements", base=window.last_ref, most=most, wanted=wanted)
+async def _rows(window: Window, frame: Frame, asked: dict[str, Any], depth: int, left: list[int]) -> list[list[Any]]:
+    found = await window.ask(frame, "elements", base=window.last_ref, **asked)
     window.last_ref = max(window.last_ref, int(found["last"]))
     if depth == 0:
         window.document = str(found["document"])
@@ -186,7 +187,7 @@ async def _rows(window: Window, frame: Frame, most: int, wanted: str, depth: int
                 async with asyncio.timeout(FRAME_LIMIT):
                     handle = await window.located(row[4]).element_handle()
                     if (child := await handle.content_frame()) is not None:
-                        rows += await _rows(window, child, most, wanted, row[0] + 1, left)
+                        rows += await _rows(window, child, asked, row[0] + 1, left)
     return rows
 
 
@@ -238,11 +239,10 @@ async def snapshot(window: Window, find: str | None, start: int, budget: int, in
     """A portion of the page's elements, framed."""
     page = await window.page()
     most = MOST_ELEMENTS if find or interactive else max(start, 0) + MOST_COMPARED  # more than a portion has
-    found = await look(window, most, find or "")
-    if not find:
+    found = await look(window, most, find or "", interactive)
+    if not find and not interactive:
         window.shown = (window.document, [each.line for each in found[:MOST_COMPARED]])
-    chosen = [each for each in found if each.is_used] if interactive else found
-    lines = [each for each in matching(chosen, find) if each.number >= start] if find else below(chosen, start)
+    lines = [each for each in matching(found, find) if each.number >= start] if find else below(found, start)
     taken, following = fitting(lines, budget)
     rest = f"{len(taken)} of {'more than ' if len(found) >= most else ''}{len(lines)} lines"
     how = "interactive=True, " if interactive else ""
