@@ -13,6 +13,8 @@ from interpreter.runtimes.launch import SessionContext
 from interpreter.runtimes.python.language import Python
 
 ENGINES = ("ipython", "bare")
+# For what starts a session of its own: the conformance checks are the bare engine's in `make test`.
+ENGINES_FULL = ("ipython", pytest.param("bare", marks=pytest.mark.full))
 READY_WITHIN = 60  # seconds
 
 
@@ -97,7 +99,7 @@ def session(request: pytest.FixtureRequest) -> Iterator[PythonRuntime]:
     python.terminate()
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=ENGINES_FULL)
 def fresh(request: pytest.FixtureRequest) -> Iterator[PythonRuntime]:
     """A session of a test's own, with each engine."""
     python = PythonRuntime(request.param)

@@ -9,13 +9,13 @@ import pytest
 
 from gadget import PNG, Desk, calls_of, desk
 from interpreter.errors import ComputerError
-from python_runtimes import ENGINES
+from python_runtimes import ENGINES_FULL
 
 __all__ = ["desk"]
 pytestmark = pytest.mark.usefixtures("engine")
 
 
-@pytest.fixture(params=ENGINES)
+@pytest.fixture(params=ENGINES_FULL)
 def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.setenv("INTERPRETER_PYTHON_ENGINE", request.param)
     return str(request.param)

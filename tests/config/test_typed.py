@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from interpreter.computer_api.tool import TOOLS
 
 ROOT = Path(__file__).parent.parent.parent
@@ -76,6 +78,7 @@ Mine().max_blokcs  # error: attr-defined
 """
 
 
+@pytest.mark.full
 def test_mypy_finds_every_mistake_and_nothing_else(tmp_path: Path) -> None:
     script = tmp_path / "script.py"
     tools = "\n".join(f"oi.computer.{name}" for name in TOOLS)

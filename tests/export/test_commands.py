@@ -85,6 +85,7 @@ def test_what_is_wrong_is_said(desk: Desk, tmp_path: Path) -> None:
     assert "nothing to export" in desk.run("%html")
 
 
+@pytest.mark.full
 def test_the_commands_of_the_documentation_work(desk: Desk, tmp_path: Path) -> None:
     page = Path(__file__).parent.parent.parent / "docs" / "export.md"
     lines = [line[2:] for line in page.read_text("utf-8").splitlines() if line.startswith("> %")]

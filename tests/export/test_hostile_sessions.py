@@ -63,6 +63,7 @@ def test_nothing_prepared_runs_outside(
     check(name, folder, hostile.attack(name, folder))
 
 
+@pytest.mark.full
 @pytest.mark.needs("gcc", "setpriv")
 @pytest.mark.skipif(os.getuid() != 0, reason="runs as an unprivileged user already")
 def test_nothing_prepared_runs_outside_without_rights(place: Path, no_strays: None) -> None:

@@ -102,7 +102,7 @@ def test_of_a_list_only_the_changes_are_sent(desktop: Desktop, tmp_path: Path) -
     assert world.requests[-1].place("menu", "File")
 
 
-@pytest.mark.parametrize("vision", [True, False])
+@pytest.mark.parametrize("vision", [True, pytest.param(False, marks=pytest.mark.full)])
 def test_old_lists_are_left_out_and_requests_grow_at_their_end(desktop: Desktop, tmp_path: Path, vision: bool) -> None:
     codes = [f'computer.keyboard.write("{letter}")' for letter in "abcdefghijk"]
     limits = {"os_max_pictures": 4}

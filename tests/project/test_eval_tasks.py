@@ -291,13 +291,11 @@ def folder(tmp_path: Path) -> Path:
     return path
 
 
-QUESTIONS = [task.name for task in TASKS if task.kind == "questions"]
-
-
 def in_order(tasks: list[Task]) -> list[object]:
-    """Those with pandas take a second each, and differ little: `make test-full` runs all of them."""
-    marks = {name: [pytest.mark.full] for name in QUESTIONS[4:]}
-    return [pytest.param(task, id=task.name, marks=marks.get(task.name, [])) for task in tasks]
+    """One of each kind; `make test-full` runs all of them."""
+    first = {task.kind: task.name for task in reversed(TASKS)}.values()
+    marks = {task.name: [] if task.name in first else [pytest.mark.full] for task in tasks}
+    return [pytest.param(task, id=task.name, marks=marks[task.name]) for task in tasks]
 
 
 def test_there_are_sixty_with_names_of_their_own() -> None:
@@ -320,6 +318,7 @@ def test_nothing_done_does_not(task: Task, folder: Path) -> None:
     assert task.verdict(Outcome(folder, []))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("task", in_order([task for task in TASKS if task.name in NEAR_MISSES]))
 def test_a_near_miss_does_not(task: Task, folder: Path) -> None:
     task.prepare(folder)

@@ -84,6 +84,7 @@ def there(server: Server) -> Iterator[Elsewhere]:
         language.terminate()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "checks", [("output", "exit_codes", "state", "answered_input", "figures", "interrupt_while_busy")]
 )

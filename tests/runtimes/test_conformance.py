@@ -52,7 +52,7 @@ LANGUAGES: dict[str, tuple[Any, Samples, list[str]]] = {
 
 
 # Second ways to run a language: only `make test-full` runs all checks on them.
-SECOND = ("bare python", "warm python", "in-process python", "zsh", "jupyter kernel", "html")
+SECOND = ("warm python", "in-process python", "zsh", "jupyter kernel", "html")
 ONLY_FULL = ("react",)  # npm has to install something first
 CORE = ("output", "exit_codes", "state", "interrupt_while_busy")
 

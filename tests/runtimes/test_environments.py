@@ -223,6 +223,7 @@ def test_what_code_did_to_it_is_repaired(session: Session, tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.full
 def test_pip_from_pythons_own_archive_if_ours_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("interpreter.runtimes.environments.packages_behind", list)
     make_layer(str(tmp_path / "layer"))

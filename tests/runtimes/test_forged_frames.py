@@ -153,7 +153,13 @@ def test_what_a_block_left_running_cannot_end_a_later_one(language: str, tmp_pat
         session.terminate()
 
 
-@pytest.mark.parametrize("frame", ['{"event":"sync"}', '{"event":"call","block":%d,"call":1,"path":"x","how":"call"}'])
+@pytest.mark.parametrize(
+    "frame",
+    [
+        '{"event":"sync"}',
+        pytest.param('{"event":"call","block":%d,"call":1,"path":"x","how":"call"}', marks=pytest.mark.full),
+    ],
+)
 def test_a_flood_that_reads_no_replies_ends(frame: str) -> None:
     session = PythonRuntime("bare")
     flood = f"({frame!r}.replace('%d', str(computer._ask.__self__.number)) + '\\n').encode() * 400_000"
@@ -166,6 +172,7 @@ def test_a_flood_that_reads_no_replies_ends(frame: str) -> None:
     session.terminate()
 
 
+@pytest.mark.full
 def test_a_flood_of_calls_ends_soon_after_an_interrupt() -> None:
     session = PythonRuntime("bare")
     session.context.tools = Mock(answer=lambda call: {"value": call.number})

@@ -90,6 +90,7 @@ def known_log(session: PythonRuntime) -> str:
     return str(next(variable.preview for variable in session.variables() if variable.name == "log"))
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("engine", ["bare", pytest.param("ipython", marks=pytest.mark.full)])
 def test_500_megabytes_changed_in_place_come_back(engine: str) -> None:
     if psutil.virtual_memory().available < 3e9:

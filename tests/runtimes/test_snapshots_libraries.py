@@ -62,7 +62,10 @@ LIBRARIES = {
 }
 
 
-@pytest.mark.parametrize("library", LIBRARIES)
+@pytest.mark.parametrize(
+    "library",
+    [pytest.param(name, marks=[] if name in ("numpy", "pandas") else [pytest.mark.full]) for name in LIBRARIES],
+)
 def test_a_library_before_and_after_a_return(library: str) -> None:
     if PYTHON is None and importlib.util.find_spec(library) is None:
         pytest.skip(f"{library} is not installed; TEST_LIBRARIES_PYTHON can name a Python that has it")

@@ -37,6 +37,7 @@ def test_a_grave_finding_asks_even_with_y_and_goes_to_the_model() -> None:
         assert "I have declined to run this code." in told(server)
 
 
+@pytest.mark.full
 def test_a_grave_block_runs_after_a_yes_and_a_clean_one_unasked() -> None:
     replies = [tool_call("python", GRAVE), tool_call("python", "print('all' + ' clean')"), text("Done.")]
     with ModelServer(replies) as server, someone("-y", "--safe_mode", "auto", server=server, columns=120) as person:
@@ -61,6 +62,7 @@ def test_ask_offers_a_scan_first() -> None:
         assert person.screen.count(FINDING) == 1 and person.rows.count(RAN) == 1
 
 
+@pytest.mark.full
 def test_s_scans_at_any_question() -> None:
     with ModelServer([tool_call("python", GRAVE)]) as server, someone(server=server, columns=120) as person:
         person.says("run")
@@ -91,6 +93,7 @@ def test_ctrl_c_ends_a_scan(tmp_path: Path) -> None:
         assert person.leaves() == 0
 
 
+@pytest.mark.full
 def test_blocks_that_are_run_again_are_scanned_and_judged_too() -> None:
     replies = [tool_call("python", GRAVE), text("Done.")]
     with ModelServer(replies) as server, someone("-y", "--safe_mode", "auto", server=server, columns=120) as person:

@@ -197,6 +197,7 @@ PAGE = """<title>Fruit shop</title><h1>Fruit shop</h1><a href="#x">Log in</a> <l
 <script>for (let n = 1; n <= CONTROLS; n++) document.write(`<button>Row ${n}</button> `)</script>"""
 
 
+@pytest.mark.full
 @pytest.mark.needs("chromium")
 @pytest.mark.parametrize("controls", [400, pytest.param(4000, marks=pytest.mark.full)])
 def test_a_web_page_with_many_controls(controls: int, desktop: Desktop, display: Display, tmp_path: Path) -> None:
