@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import ipaddress
 import os
 import shutil
@@ -31,6 +32,7 @@ def pytest_configure(config: pytest.Config) -> None:
     sys.addaudithook(_refuse_foreign_address)
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background of a script
         signal.signal(signal.SIGINT, signal.default_int_handler)
+    gc.set_threshold(50_000)  # thousands of test modules stay in memory
     # The same examples in every run, so that a change is judged by what it changed; `make test-full` seeks others.
     # Nothing is timed: how long one takes says how busy the machine is.
     wants_others = "not full" not in config.option.markexpr

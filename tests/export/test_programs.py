@@ -239,6 +239,7 @@ def test_top_level_await_is_wrapped_and_names_stay_global(tmp_path: Path) -> Non
     assert run(text, tmp_path) == "3 a\n  b\n"
 
 
+@pytest.mark.full
 def test_figures_are_shown_and_display_prints(tmp_path: Path) -> None:
     text = made(
         ran("import matplotlib\nmatplotlib.use('Agg')\nimport pandas as pd"),

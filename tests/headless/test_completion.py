@@ -112,11 +112,11 @@ def test_fish(profiles: Path, line: str, offered: set[str]) -> None:
     ("line", "added"),
     [
         ("interpreter --max_tu", "rns"),
-        ("interpreter --max-tu", "_turns"),
-        ("interpreter --safe_mode au", "to"),
+        pytest.param("interpreter --max-tu", "_turns", marks=pytest.mark.full),
+        pytest.param("interpreter --safe_mode au", "to", marks=pytest.mark.full),
         ("interpreter --profile mi", "ne.yaml"),
-        ("interpreter --output_schema sch", "ema.json"),
-        ("i --completion f", "ish"),
+        pytest.param("interpreter --output_schema sch", "ema.json", marks=pytest.mark.full),
+        pytest.param("i --completion f", "ish", marks=pytest.mark.full),
     ],
 )
 def test_zsh(profiles: Path, line: str, added: str) -> None:

@@ -29,7 +29,11 @@ def schema(tmp_path: Path) -> str:
 
 @pytest.mark.parametrize(
     "answer",
-    ['{"count": 3}', 'Here it is:\n```json\n{"count": 3}\n```\n', '```\n{"count": 3}\n```'],
+    [
+        pytest.param('{"count": 3}', marks=pytest.mark.full),
+        'Here it is:\n```json\n{"count": 3}\n```\n',
+        pytest.param('```\n{"count": 3}\n```', marks=pytest.mark.full),
+    ],
 )
 def test_standard_output_is_the_value_alone(schema: str, answer: str) -> None:
     with ModelServer([tool_call("python", "print('working')"), text(answer)]) as server:
@@ -52,7 +56,7 @@ def test_the_model_is_told_what_is_wrong_and_asked_again(schema: str) -> None:
     assert "$.names[0]: 1 is not of type 'string'" in told[1]
 
 
-@pytest.mark.parametrize("how", ["--plain", "--json"])
+@pytest.mark.parametrize("how", ["--plain", pytest.param("--json", marks=pytest.mark.full)])
 def test_after_two_more_tries_it_is_given_up(schema: str, how: str) -> None:
     with ModelServer([text("Three.")] * 4) as server:
         done = interpreter(how, "--output_schema", schema, "count", server=server)
@@ -66,6 +70,7 @@ def test_after_two_more_tries_it_is_given_up(schema: str, how: str) -> None:
         assert "does not match" in done.stderr
 
 
+@pytest.mark.full
 def test_the_limit_of_requests_holds_for_all_tries(schema: str) -> None:
     with ModelServer([text("Three.")] * 4) as server:
         done = interpreter("--output_schema", schema, "--max_turns", "2", "count", server=server)
@@ -84,8 +89,8 @@ def test_the_last_event_has_the_value(schema: str) -> None:
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (None, "cannot be read"),
-        ("{", "is not JSON"),
+        pytest.param(None, "cannot be read", marks=pytest.mark.full),
+        pytest.param("{", "is not JSON", marks=pytest.mark.full),
         ('{"type": "integr"}', "is not a JSON Schema"),
     ],
 )
@@ -102,6 +107,7 @@ def test_a_schema_that_is_none_is_told_before_anything_is_asked(
     assert words in done.stderr
 
 
+@pytest.mark.full
 def test_a_reference_to_an_address_is_not_followed(tmp_path: Path) -> None:
     file = tmp_path / "schema.json"
     with ModelServer([text('{"count": 3}')]) as server:

@@ -13,6 +13,7 @@ from screen.desktop import Desktop
 pytestmark = [pytest.mark.needs("mousepad"), pytest.mark.timeout(600)]
 
 
+@pytest.mark.full
 def test_only_the_applications_of_the_list_are_used(desktop: Desktop, tmp_path: Path) -> None:
     codes = [
         "computer.keyboard.write('x')",

@@ -86,6 +86,7 @@ await work()
     assert ran.text == "False\n'on'\n"
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("gap", [0, 1, 9], ids=["one", "two at once", "two"])
 @alone
 def test_an_interrupt_in_any_line_of_asyncio_is_raised_and_the_loop_stays_whole(gap: int) -> None:

@@ -194,7 +194,7 @@ def check(events: list[Event], said: dict[str, str]) -> None:
     assert asked == answered and set(asked.values()) <= {1}
 
 
-@pytest.mark.parametrize("count", [4, pytest.param(25, marks=pytest.mark.full)])
+@pytest.mark.parametrize("count", [2, pytest.param(25, marks=pytest.mark.full)])
 def test_eight_threads_share_one_session(tmp_path: Path, count: int) -> None:
     interpreter = OpenInterpreter(workspace=str(tmp_path), question_timeout=0.3)
     session = interpreter.session

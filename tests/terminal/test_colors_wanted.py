@@ -18,9 +18,9 @@ RED = "print('\\x1b[31mred\\x1b[0m')"
 @pytest.mark.parametrize(
     ("flags", "env", "colored"),
     [
-        ([], {}, False),
+        pytest.param([], {}, False, marks=pytest.mark.full),
         ([], {"CLICOLOR_FORCE": "1"}, True),
-        ([], {"CLICOLOR_FORCE": "1", "NO_COLOR": "1"}, False),
+        pytest.param([], {"CLICOLOR_FORCE": "1", "NO_COLOR": "1"}, False, marks=pytest.mark.full),
         (["--plain"], {"CLICOLOR_FORCE": "1"}, False),
     ],
 )

@@ -244,6 +244,7 @@ def test_a_long_chain_of_thoughts_shows_its_end_and_then_a_line(stage: Stage) ->
     assert stage.rows == ["", "Thought for 12.1 s.", "", "Done."]
 
 
+@pytest.mark.full
 def test_a_thought_without_line_ends_folds_too_and_costs_little(stage: Stage) -> None:
     stage.show(*[{"type": "reasoning", "content": f"word{number} "} for number in range(1000)])
     stage.wait(0.1)

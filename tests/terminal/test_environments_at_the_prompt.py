@@ -26,6 +26,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.full
 def test_one_key_installs_a_missing_package_and_runs_the_block_again(index: Path) -> None:
     write_wheel(index)
     replies = [tool_call("python", "import tiny_thing\nprint('it is', tiny_thing.answer)"), text("Done then.")]

@@ -165,6 +165,7 @@ def test_a_key_that_is_kept_is_used_at_the_next_start(groq: ModelServer, home: P
     assert left == [file]
 
 
+@pytest.mark.full
 def test_whose_key_it_is_is_asked_where_its_look_does_not_tell(groq: ModelServer) -> None:
     with someone() as person:
         pastes(person, "somebodys-key")

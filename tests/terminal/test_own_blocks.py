@@ -33,6 +33,7 @@ def test_the_model_sees_what_was_run_and_shares_its_state() -> None:
         assert person.leaves() == 0
 
 
+@pytest.mark.full
 def test_the_model_does_not_see_it_where_the_user_wants_that() -> None:
     with ModelServer([text("Yes?")]) as server, someone(server=server) as person:
         person.says("%see off")
@@ -77,6 +78,7 @@ def test_an_error_and_an_interrupt_leave_the_prompt_in_order() -> None:
         assert person.leaves() == 0
 
 
+@pytest.mark.full
 def test_files_run_in_the_session_of_their_language(tmp_path: Path) -> None:
     (tmp_path / "prepare.py").write_text("prepared = 6 * 7\nprint('ran')\n")
     (tmp_path / "place.sh").write_text("echo in $(basename $PWD)\n")

@@ -31,7 +31,7 @@ def run(server: ModelServer | None, *arguments: str, stdin: str | bytes = "") ->
     return subprocess.CompletedProcess(done.args, done.returncode, *decoded)
 
 
-@pytest.mark.parametrize("flags", [["--stdin", "-y"], ["-y"], ["-y", "--plain"]])
+@pytest.mark.parametrize("flags", [["--stdin", "-y"], pytest.param(["-y"], marks=pytest.mark.full), ["-y", "--plain"]])
 def test_the_plain_trace(flags: list[str]) -> None:
     replies = [text("I will **run** it.").then(tool_call("python", "print(6 * 7)")), text("It is 42.")]
     with ModelServer(replies) as server:

@@ -77,6 +77,7 @@ def test_a_table_is_described_by_rows_columns_and_cells(workspace: Path) -> None
         assert person.leaves() == 0
 
 
+@pytest.mark.full
 def test_an_excel_file_is_described_the_same_way(workspace: Path) -> None:
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()

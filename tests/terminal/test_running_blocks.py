@@ -42,6 +42,7 @@ def test_ctrl_c_during_a_block_ends_it_and_keeps_its_session() -> None:
         assert person.mode_is_restored
 
 
+@pytest.mark.full
 def test_a_second_ctrl_c_does_not_wait() -> None:
     code = "import signal\nsignal.signal(2, signal.SIG_IGN)\nprint('stub' + 'born')\nwhile True: pass"
     with (
