@@ -13,7 +13,9 @@ The driver writes lines to `{replies}`: `ready`, `input PROMPT`, `display MIME F
 FILE` for a value that other languages get, and at the end of a block `done STATUS CODE FOLDER`, where the status is ok,
 error or interrupted. What the program prints goes to stdout and stderr, as always.
 
-A *one-shot* program is started for each block, and `{file}` in its command line is the block.
+A *one-shot* program is started for each block, and `{file}` in its command line is the block. It can keep what it
+wants in the file `{state}`. If it writes its directory and its environment to `{state}.exports`, with a zero byte after
+each, the next block has them.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ import base64
 import codecs
 import json
 import os
+import re
 import selectors
 import signal
 import socket
@@ -34,6 +37,8 @@ from typing import Any
 Frame = dict[str, Any]
 READ = 64 * 1024
 CAPACITY = 64 * 1024  # of a pipe: what was written earlier is no more than that
+OF_PROCESS = {"_", "PWD", "OLDPWD", "SHLVL", "USER"}  # variables that say what a process is
+CHANGED = "changed.json"  # the environment variables that the last block changed, for the host
 LOOK_EVERY = 0.1  # seconds, for a one-shot program that waits for input
 READING = {f"{0 if os.uname().machine == 'x86_64' else 63} 0x0 "} if sys.platform == "linux" else set()
 
@@ -139,7 +144,7 @@ class Bridge:
         if text:
             self.send(event="stream", block=self.last, name=name, text=text)
 
-    def done(self, status: str, exit_code: int, **more: str) -> None:
+    def done(self, status: str, exit_code: int, **more: Any) -> None:
         number, self.block = self.block, None
         self.send(event="done", block=number, status=status, exit_code=exit_code, **more)
 
@@ -327,12 +332,16 @@ class OneShot(Program):
     """A program that runs one block and ends."""
 
     _asking = False
+    _state = Path()
 
     def run(self, frame: Frame, code: Path) -> None:
         adopt(frame)
         for pipe in self.pipes:
             pipe.close()
-        command = [word.replace("{file}", str(code)) for word in self.bridge.config["command"]]
+        self._state = code.with_name("state")
+        self._state.with_name(CHANGED).unlink(missing_ok=True)
+        places = {"{file}": str(code), "{state}": str(self._state)}
+        command = [places.get(word, word).replace("{file}", str(code)) for word in self.bridge.config["command"]]
         try:
             self.launch(command, subprocess.PIPE if READING else subprocess.DEVNULL)
         except OSError as error:
@@ -371,7 +380,23 @@ class OneShot(Program):
         status = "interrupted" if stopped else "error" if code else "ok"
         if code < 0 and not stopped:
             self.bridge.stream("stderr", f"It was ended by {signal.Signals(-code).name}.\n")
-        self.bridge.done(status, code if code >= 0 else 128 - code)
+        self.bridge.done(status, code if code >= 0 else 128 - code, **self._left())
+
+    def _left(self) -> Frame:
+        """The directory and the exported variables that the block left, if the program says so."""
+        try:
+            exports = self._state.with_name("state.exports")
+            place, *pairs = os.fsdecode(exports.read_bytes()).split("\0")[:-1]
+            exports.unlink()
+            os.chdir(place)
+        except (OSError, ValueError):
+            return {}
+        now = dict(pair.split("=", 1) for pair in pairs if re.match(r"[A-Za-z_]\w*=", pair, re.ASCII))
+        names = (now.keys() | os.environ.keys()) - OF_PROCESS
+        changed = {name: now.get(name) for name in names if now.get(name) != os.environ.get(name)}
+        adopt({"env": changed})
+        self._state.with_name(CHANGED).write_text(json.dumps(changed))
+        return {"cwd": place}
 
 
 def family(pid: int) -> list[int]:

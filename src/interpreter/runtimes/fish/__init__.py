@@ -1,21 +1,45 @@
-"""fish blocks, each in a process of its own."""
+"""fish blocks: each in a process of its own, which begins with what the one before left."""
 
 from __future__ import annotations
 
+import json
+import re
+from pathlib import Path
+
+from interpreter.host.files import read_bytes
+from interpreter.runtimes.bridge import CHANGED
 from interpreter.runtimes.program import ProgramLanguage
+from interpreter.runtimes.protocol import Frame
 
 __all__ = ["Fish"]
 
+NAME = re.compile(r"[A-Za-z_]\w*", re.ASCII)
+
 
 class Fish(ProgramLanguage):
-    """fish without its configuration; variables do not stay: fish cannot stop a block and live on."""
+    """fish without its configuration, with the variables, functions and directory of earlier blocks."""
 
     name = "Fish"
     file_extension = "fish"
+    definitions = r"^(?:function\s+|set\s+(?:-\w+\s+)*)([A-Za-z_]\w*)"
     explains_failures = False
     cell_magic = "%%script fish"
     programs = ("fish",)
-    arguments = ("--no-config", "{file}")
+    arguments = ("--no-config", str(Path(__file__).with_name("driver.fish")), "{file}", "{state}")
     install = "apt install fish; macOS: brew install fish"
     order = 15
     is_common = False
+
+    def apply_changes(self, event: Frame) -> None:
+        """The other languages get the variables that the block exported."""
+        assert self.runtime is not None
+        try:
+            changed = dict(json.loads(read_bytes(self.runtime.folder / CHANGED)))
+        except (OSError, ValueError, TypeError):
+            changed = {}  # it was killed, or code has written something else there
+        env = {name: value for name, value in changed.items() if NAME.fullmatch(str(name)) and is_value(value)}
+        super().apply_changes({**event, "env": env})
+
+
+def is_value(value: object) -> bool:
+    return value is None or (isinstance(value, str) and "\0" not in value)
