@@ -544,7 +544,7 @@ class ComputerSettings(SettingsGroup):
     )
     preload: list[str] = setting(
         "Modules to import once for all Python sessions, such as `numpy` and `pandas`. Each new session is a copy of "
-        "a process that has them. Not in a sandbox. See docs/languages.md.",
+        "a process that has them. Not in a sandbox. See docs/languages-data.md.",
         RUNNING, default=Default(list, "none"),
     )
     shell: PathSetting[str | None] = setting(
