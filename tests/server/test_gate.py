@@ -228,6 +228,13 @@ def test_too_many_requests_and_too_much_at_once(home: Path) -> None:
         assert answers[0] == 200 and answers[-1] == 429
         wrong = [served.client("wrong").get("/api/me").status_code for _ in range(40)]
         assert wrong[0] == 401 and wrong[-1] == 429
+    with serving() as served:
+        page = served.client(
+            Cookie=f"{served.application.gate.cookie_name}={served.users.cookie(served.users.find('local'))}"
+        )  # type: ignore[arg-type]
+        assert [served.client("wrong").get("/api/me").status_code for _ in range(40)][-1] == 429
+        assert served.http.get("/api/me").status_code == 429, "guesses could hide among right tokens"
+        assert page.get("/api/me").status_code == 200, "a page that is signed in stays so"
 
 
 def test_an_error_page_says_nothing_of_the_inside(shared: Serving, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -222,3 +223,33 @@ def test_a_voice_client_sends_a_message_in_pieces(home: Path) -> None:
         socket.send(json.dumps({"role": "user", "end": True}))
         assert joined(until_complete(socket)) == "It is noon. Enjoy."
         assert served.model.requests[-1].body["messages"][-1]["content"] == "What time is it?"
+
+
+def test_the_voice_client_speaks_answers_and_runs_code_after_a_yes(home: Path) -> None:
+    script = Path(__file__).parents[2] / "compat" / "voice_client.py"
+    with serving(text("It is noon. Shall I?", 4), MAKE, text("Made it.")) as served:
+        address = served.url.replace("http", "ws", 1) + "/"
+        client = subprocess.Popen(
+            [sys.executable, str(script), address],
+            env={**os.environ, "INTERPRETER_API_KEY": served.users.token},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert client.stdin is not None and client.stdout is not None
+
+        def say_aloud(words: str, *answers: str) -> None:
+            print(words, file=client.stdin, flush=True)
+            assert [client.stdout.readline().strip() for _ in answers] == list(answers)  # type: ignore[union-attr]
+
+        try:
+            say_aloud("What time is it?", "It is noon.", "Shall I?")
+            say_aloud("Make the file", "I have written some code. Say yes to run it.")
+            assert not Path("made.txt").exists()
+            say_aloud("Yes.", "Made it.")
+            assert Path("made.txt").exists()
+            print("", file=client.stdin, flush=True)
+            assert client.wait(LIMIT) == 0
+        finally:
+            client.kill()
+            client.communicate()

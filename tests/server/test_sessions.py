@@ -250,6 +250,21 @@ def test_all_my_data_is_exported_and_deleted(home: Path) -> None:
         assert [row["id"] for row in served.http.get("/api/sessions").json()["sessions"]] == [mine]
 
 
+def test_a_workspace_goes_with_the_last_session_that_uses_it(home: Path) -> None:
+    with serving() as served:
+        anna = served.user("anna")
+        first = anna.post("/api/sessions", json={}).json()
+        second = anna.post(f"/api/sessions/{first['id']}/reset").json()
+        fork = anna.post(f"/api/sessions/{first['id']}/fork").json()
+        assert second["folder"] == first["folder"] != fork["folder"]
+        anna.delete(f"/api/sessions/{first['id']}")
+        assert Path(first["folder"]).is_dir(), "the second session uses it"
+        for each in (second, fork):
+            anna.delete(f"/api/sessions/{each['id']}")
+            assert not Path(each["folder"]).exists()
+        assert not Path(fork["folder"]).parent.exists()
+
+
 def test_an_idle_session_sleeps_and_wakes_with_its_variables(home: Path) -> None:
     with serving(text("Hi."), server_idle_minutes=0.02) as served:
         session = served.session()

@@ -65,7 +65,8 @@ class Connection:
             )
         if chunk.get("start"):
             self._said = []
-            await self._stop()
+            if self._shown is None:  # else this may become the `go` for the block that waits
+                await self._stop()
         if chunk.get("content") is not None:
             self._add(
                 {"type": "message", **{key: value for key, value in chunk.items() if key not in ("start", "end")}}
@@ -95,6 +96,9 @@ class Connection:
                 raise Refused(400, "command", "The commands are go and stop.")
             return
         messages = [{key: each[key] for key in ("role", "type", "format", "content") if key in each} for each in said]
+        if self._shown is not None:
+            self._shown = None
+            await self._stop()
         self.live.say(messages)
 
     def _go(self) -> None:

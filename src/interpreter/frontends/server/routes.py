@@ -8,6 +8,7 @@ import binascii
 import json
 import os
 import re
+import shutil
 import tempfile
 import zipfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
@@ -294,12 +295,11 @@ async def show_session(call: Call) -> Any:
     key, hub = call.key(), call.server.hub
     shared = hub.shared_with(key) if key.owner == call.user.name else []
     if (live := hub.find(key)) is not None:
-        return {**summary_of(live), "shared_with": shared}
-    rows = await call.server.working(hub.rows, call.user, "", 1_000_000, None)
-    row = next((row for row in rows if row["id"] == key.id), None)
-    if row is None:
-        raise Refused(404, "not_found", "You have no such session.")
-    return {**row, "running": "", "shared_with": shared}
+        row = summary_of(live)
+    else:
+        row = await call.server.working(hub.row, key)
+    by = {} if key.owner == call.user.name else {"shared_by": key.owner}
+    return {"running": "", **row, **by, "shared_with": shared}
 
 
 async def change_session(call: Call) -> Any:
@@ -630,11 +630,17 @@ async def export_data(call: Call) -> Any:
                 if title == "workspaces" and name == LOCAL:
                     continue  # that is the folder of the server
                 for place, _, names in os.walk(root):
-                    for each in sorted(names):
-                        path = os.path.join(place, each)
+                    for path in (os.path.join(place, each) for each in sorted(names)):
                         if os.path.isfile(path) and not os.path.islink(path):
-                            with suppress(OSError):
-                                made.write(path, f"{title}/{os.path.relpath(path, root)}")
+                            inside = os.path.relpath(path, root)
+                            # Code may be running there: it must not swap in a link to a file outside.
+                            with (
+                                suppress(OSError),
+                                Folder(root) as folder,
+                                folder.open(inside) as source,
+                                made.open(f"{title}/{inside}", "w", force_zip64=True) as target,
+                            ):
+                                shutil.copyfileobj(source, target)
             made.writestr("audit.json", json.dumps(call.server.audit.read(name, 10_000)))
         return file, file.tell(), file.seek(0)
 

@@ -321,8 +321,12 @@ class Hub:
                 facts = read_summary(path)
                 if facts.conversation_file:
                     (path.parent / Path(facts.conversation_file).name).unlink(missing_ok=True)
-                made = Path(facts.folder)
-                if key.owner != LOCAL and made.parent == Path(os.path.realpath(self.workspaces(key.owner))):
+                made, places = Path(facts.folder), [self.workspaces(key.owner), our_folder() / "forks"]
+                own, forks = (Path(os.path.realpath(place)) for place in places)
+                made = made.parent if made.parent.parent == forks else made  # a fork is in a folder of its own
+                others = (each for each in path.parent.iterdir() if _ID.fullmatch(each.name) and each != path)
+                in_use = any(read_summary(each).folder == facts.folder for each in others)  # as after a reset
+                if key.owner != LOCAL and made.parent in (own, forks) and not in_use:
                     files.remove(made)
             shutil.rmtree(path, ignore_errors=True)
             self._query("delete from shares where owner = ? and id = ?", *key)
@@ -450,6 +454,10 @@ class Hub:
             with suppress(OSError):
                 rows.append({**_row(name, read_summary(self.root(owner) / name)), "shared_by": owner})
         return [{**row, "live": Key(user.name, row["id"]) in self._live} for row in rows]
+
+    def row(self, key: Key) -> dict[str, Any]:
+        """A stored session."""
+        return {**_row(key.id, read_summary(self.root(key.owner) / key.id)), "live": key in self._live}
 
     def share(self, key: Key, users: list[str]) -> None:
         """Let these users, and no others, read a session."""
