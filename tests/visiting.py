@@ -36,9 +36,9 @@ class Visit:
         return str(self.page.evaluate("location.hash.slice(1)"))
 
     def say(self, words: str) -> None:
-        self.page.get_by_label("Message").fill(words)
+        self.page.get_by_label("Message", exact=True).fill(words)
         self.page.keyboard.press("Enter")
-        expect(self.page.get_by_label("Message")).to_have_value("")  # the server has it
+        expect(self.page.get_by_label("Message", exact=True)).to_have_value("")  # the server has it
 
     def key(self, *keys: str) -> None:
         self.page.get_by_role("log").focus()
@@ -65,7 +65,7 @@ def visiting(
         try:
             visit = Visit(context.new_page(), served)
             visit.page.goto(served.application.start_link)
-            expect(visit.page.get_by_label("Message")).to_be_visible()
+            expect(visit.page.get_by_label("Message", exact=True)).to_be_visible()
             until(lambda: visit.session, "a session")
             yield visit
             assert visit.problems == []

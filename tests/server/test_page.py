@@ -210,7 +210,7 @@ def test_turns_are_undone_and_redone(home: Path, chromium: Browser) -> None:
             expect(page.locator(".card").last).to_contain_text(f"{file}.txt")
             visit.idle()
         visit.key("u")
-        expect(page.locator(".note")).to_have_text("Undone: two.txt.")
+        expect(page.locator(".entry .note")).to_contain_text("Undone: two.txt.")
         expect(page.locator(".entry.undone .bubble")).to_have_text("Second.")
         assert not Path("two.txt").exists() and Path("one.txt").exists()
         visit.key("U")
