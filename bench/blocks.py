@@ -11,8 +11,9 @@ from typing import Any
 from bench.subject import OURS, ProbeFailure, Subject, once, probe
 from bench.table import Measurement
 
-OTHERS = {"r": "R", "ruby": "Ruby", "fish": "fish", "sql": "SQL"}
-PROGRAMS = {"r": "Rscript", "ruby": "ruby", "fish": "fish"}
+OTHERS = {"r": "R", "ruby": "Ruby", "java": "Java", "fish": "fish", "sql": "SQL"}
+PROGRAMS = {"r": "Rscript", "ruby": "ruby", "java": "jshell", "fish": "fish"}
+KERNELS = {"python": ("Python", "ipykernel"), "r": ("R", "irkernel")}
 LANGUAGES = {"python": "Python", "shell": "shell", "javascript": "JavaScript"}
 BUDGETS = {"python": 0.005, "shell": 0.003, "javascript": 0.002}  # Python's with a snapshot
 
@@ -144,6 +145,16 @@ MEASUREMENTS = [
         )
         for language, label in OTHERS.items()
     ),
+    *(
+        Measurement(
+            f"{label} block, beside its Jupyter kernel",
+            "s",
+            partial(other_blocks, language),
+            partial(lambda kernel: bare_blocks()[kernel], kernel),
+        )
+        for language, (label, kernel) in KERNELS.items()
+    ),
+    Measurement("HTML block with its picture, median", "s", partial(other_blocks, "html")),
     Measurement("what the session kernel adds to a block", "s", lambda it: kernel(it)["added"], budget=0.0003),
     Measurement("warm Python block without a snapshot", "s", lambda it: snapshots(it)["without"], budget=0.002),
     Measurement("the same a tenth of a second after the last", "s", lambda it: snapshots(it)["paused"]),

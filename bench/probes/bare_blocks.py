@@ -68,6 +68,36 @@ def fish():
     return median(run, 30)
 
 
+def jshell():
+    """Snippets as lines, without what it says about them."""
+    process = subprocess.Popen(
+        ["jshell", "-s", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
+    )
+
+    def run():
+        process.stdin.write("System.out.println(2)\n")
+        process.stdout.readline()
+
+    taken = median(run, 30)
+    process.kill()
+    process.wait()
+    return taken
+
+
+def kernel(name):
+    """A block in a Jupyter kernel, from the request to its idle message; None if there is no such kernel."""
+    try:
+        from jupyter_client.manager import start_new_kernel
+
+        manager, client = start_new_kernel(kernel_name=name)
+    except Exception:  # noqa: BLE001 - no jupyter_client, no kernel, or one that does not start
+        return None
+    taken = median(lambda: client.execute_interactive("1 + 1", output_hook=lambda message: None), 100)
+    client.stop_channels()
+    manager.shutdown_kernel(now=True)
+    return taken
+
+
 def sql():
     try:
         import duckdb
@@ -122,6 +152,9 @@ tell(
     javascript=child([node, "-e", NODE_CHILD], "1 + 1") if node else None,
     ruby=child(["ruby", "-e", RUBY_CHILD], "1 + 1") if shutil.which("ruby") else None,
     r=child(["Rscript", "-e", R_CHILD], "1 + 1") if shutil.which("Rscript") else None,
+    java=jshell() if shutil.which("jshell") else None,
+    ipykernel=kernel("python3"),
+    irkernel=kernel("ir"),
     fish=fish() if shutil.which("fish") else None,
     sql=sql(),
     lines=min(lines() for _ in range(3)),

@@ -14,6 +14,8 @@ CODE = {
     "r": "cat(2)",
     "ruby": "puts 2",
     "fish": "echo 2",
+    "java": "System.out.println(2);",
+    "html": "<script>console.log(2)</script>",
     "sql": "SELECT 1 + 1 AS n",
 }[ARGUMENTS["language"]]
 

@@ -156,6 +156,9 @@ KERNEL = {"name": "Kernel", "kernel": "python3", "extension": "py"}
 IPYKERNEL = replace(
     PYTHON, where=None, go=None, env=None, give=None, take=None, figure="%matplotlib inline\n" + (PYTHON.figure or "")
 )
+IR = {"name": "IR", "kernel": "ir", "extension": "R"}
+# Each `cat` is a message of its own there: 50,000 of them take minutes.
+IRKERNEL = replace(R, where=None, go=None, env=None, give=None, take=None, flood="writeLines(paste('line', 1:50000))")
 HTML = Samples(
     say="<script>console.log('Grüße, 世界 🌍')</script>",
     fail="<script>throw new Error('no')</script>",

@@ -41,6 +41,7 @@ LANGUAGES: dict[str, tuple[Any, Samples, list[str]]] = {
     "sql": (SQL, samples.SQL, []),
     "one-shot program": (custom_language(samples.ONE_SHOT), samples.PROGRAM, []),
     "jupyter kernel": (custom_language(samples.KERNEL), samples.IPYKERNEL, []),
+    "IRkernel": (custom_language(samples.IR), samples.IRKERNEL, []),
     "fish": (Fish, samples.FISH, ["fish"]),
     "typescript": (TypeScript, samples.TYPESCRIPT, ["node"]),
     "java": (Java, samples.JAVA, ["jshell"]),
@@ -53,7 +54,7 @@ LANGUAGES: dict[str, tuple[Any, Samples, list[str]]] = {
 
 # Second ways to run a language: only `make test-full` runs all checks on them.
 SECOND = ("warm python", "in-process python", "zsh", "jupyter kernel", "html")
-ONLY_FULL = ("react",)  # npm has to install something first
+ONLY_FULL = ("react", "IRkernel")  # npm has to install something first; it starts slowly
 CORE = ("output", "exit_codes", "state", "interrupt_while_busy")
 
 
@@ -76,6 +77,8 @@ def failures(name: str, checks: Collection[str]) -> dict[str, str]:
         pytest.skip("no browser is installed")
     if language is React:
         install_react()
+    if name == "IRkernel" and language().version() is None:
+        pytest.skip("IRkernel is not installed: apt-get install r-cran-irkernel")
     engine = {"INTERPRETER_PYTHON_ENGINE": "bare"} if name == "bare python" else {}
     shell = shutil.which(programs[0]) if language is Shell else None
     preload = ("matplotlib.pyplot", "pandas") if name == "warm python" else ()

@@ -15,7 +15,7 @@ from interpreter.runtimes.bridge import Backend, Bridge, adopt
 LOOK_EVERY = 0.01  # seconds
 START_WITHIN = 60.0  # seconds
 ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-END_OF_INPUT = "\x04"  # what kernels take for it
+END_OF_INPUT = "\x04"  # what ipykernel takes for it; others know none, and get an empty line
 
 
 class Kernel(Backend):
@@ -59,7 +59,8 @@ class Kernel(Backend):
         self.idle()
 
     def answer(self, text: str | None) -> None:
-        self._client.input(END_OF_INPUT if text is None else text)
+        end = END_OF_INPUT if self._manager.kernel_spec.language == "python" else ""
+        self._client.input(end if text is None else text)
 
     def idle(self) -> None:
         """Pass on what the kernel has said."""
