@@ -209,11 +209,13 @@ def stopped() -> Iterator[None]:
 def test_what_a_window_hides_is_left_out_or_marked(desktop: Desktop, computer: Any) -> None:
     shown(desktop, computer, "Choose a colour", SYSTEM_PYTHON, str(PROGRAMS / "hostile.py"), title="Shop")
     told = computer.display.summary()
-    marked = next(line for line in told.splitlines() if "white orders on white" in line)
-    assert "not visible: nothing is drawn there" in marked
-    assert "hidden orders" not in told and "far away" not in told
-    plain = next(line for line in told.splitlines() if "Choose a colour" in line)
-    assert "not visible" not in plain
+    for words in ("white orders on white", "clear orders", "faded orders", "typed orders"):
+        marked = next(line for line in told.splitlines() if words in line)
+        assert "not visible: nothing is drawn there" in marked
+    assert not any(words in told for words in ("hidden orders", "far away", "tiny orders", "in a tip"))
+    assert "(described orders)" in told, "what is only a description is in brackets"
+    for words in ("Choose a colour", "Any amount"):
+        assert "not visible" not in next(line for line in told.splitlines() if words in line)
     # Neither the title nor a name is taken for lines of ours, and letters without a shape have one.
     assert not [line for line in told.splitlines() if line.startswith(("e98", "e99"))]
     assert "\U000e0064" not in told and "\u202e" not in told and "U+E0064" in told

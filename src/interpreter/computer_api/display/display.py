@@ -313,7 +313,11 @@ class Display(Tool):
         self._refs = {self._ref(element): (element, box) for element, box in placed}
         for ref, (element, box) in self._refs.items():
             told = replace(element, box=box).as_dict(ref)
-            if element.role not in FRAMES and view.is_blank(box):
+            if element.role in FRAMES:
+                is_hidden = bool(str(told.get("value", "")).strip()) and view.is_blank_field(box)
+            else:
+                is_hidden = view.is_blank(box)
+            if is_hidden:
                 told["states"] = [*told.get("states", ()), HIDDEN]
             top = view.tree.top(element)
             listed.append(

@@ -47,6 +47,7 @@ _MOST_PLACED = 400
 _POOR = 0.15  # similarity of a window in the tree and one on the screen: it is another one
 _UNEVEN = 0.04  # width and height of a window have one scale, but for rounding
 _SMALLEST = 4  # pixels that can be clicked
+_EDGE, _CURSOR = 4, 2  # pixels of a field that are not its text
 _LONGEST_NAME = 100
 # Characters of a value: of a field, and of what holds much text.
 _LONGEST_VALUE, _LONGEST_TEXT = 80, {"terminal": 1500, "text": 300, "document text": 300}
@@ -184,11 +185,22 @@ class View:
         """Whether nothing is drawn there that could be seen: text in the colour of its background, for instance."""
         if min(box.width, box.height) < _SMALLEST:
             return True
-        inside = box.moved(-self.desktop.left, -self.desktop.top)
-        part = self._pixels[inside.top : inside.bottom, inside.left : inside.right]
+        part = self._part(box)
         return (
             bool(part.size) and int(part.max(axis=(0, 1)).astype(int).sum() - part.min(axis=(0, 1)).sum()) < _CONTRAST
         )
+
+    def is_blank_field(self, box: Box) -> bool:
+        """The same of the inside of a field, which may have an edge and a cursor."""
+        part = self._part(Box(box.left + _EDGE, box.top + _EDGE, box.width - 2 * _EDGE, box.height - 2 * _EDGE))
+        if min(part.shape[:2]) < _SMALLEST:
+            return False
+        differs = abs(part.astype(int) - part[0, 0]).sum(axis=2) >= _CONTRAST
+        return int(differs.any(axis=0).sum()) <= _CURSOR
+
+    def _part(self, box: Box) -> Pixels:
+        inside = box.moved(-self.desktop.left, -self.desktop.top)
+        return self._pixels[max(0, inside.top) : max(0, inside.bottom), max(0, inside.left) : max(0, inside.right)]
 
     def place(self, elements: Sequence[Element]) -> Placed:
         """Those of the elements that can be seen, and where."""
