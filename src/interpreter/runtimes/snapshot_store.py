@@ -79,7 +79,6 @@ class Snapshots:
         self.kept: dict[str, Snapshot] = {}
         self.apart: list[Snapshot] = []  # runtimes that split off, known by their socket for as long as they live
         self.ending: list[int] = []  # killed, and maybe not gone yet
-        self.groups = memory_groups()
         self.score = 1000  # for the next one that is no longer the newest
         self.pressure: int | None = None
         try:  # have the kernel report when programs wait for memory
@@ -97,7 +96,7 @@ class Snapshots:
         while len(self.kept) > max(1, int(most)):
             self.end(next(iter(self.kept)))
         self.rank()
-        if memory_is_short(self.groups):
+        if memory_is_short(LIMITING):
             self.end_oldest()
 
     def rank(self) -> None:
@@ -122,7 +121,7 @@ class Snapshots:
         for snapshot in list(self.apart):
             if snapshot.socket.fileno() in ready:
                 self.hear(snapshot)
-        if self.pressure is not None and self.pressure in ready and memory_is_short(self.groups, ENOUGH):
+        if self.pressure is not None and self.pressure in ready and memory_is_short(LIMITING, ENOUGH):
             self.end_oldest()
 
     def has(self, state: str) -> bool:
@@ -350,6 +349,7 @@ def memory_groups() -> list[tuple[str, str, str, bytes]]:
     return [each for each in found if os.path.exists(each[0] + each[1])]
 
 
+LIMITING = memory_groups()
 try:
     SCORE = content("/proc/self/oom_score_adj")  # ours
 except OSError:

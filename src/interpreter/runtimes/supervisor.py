@@ -49,10 +49,6 @@ TIOCNOTTY = 0x5422 if sys.platform == "linux" else 0x20007471
 IGNORED = (signal.SIGINT, signal.SIGHUP, signal.SIGQUIT, signal.SIGTTOU, signal.SIGTTIN, signal.SIGTSTP)
 
 
-try:
-    FOLDER = os.getcwd()
-except OSError:
-    FOLDER = os.sep  # it was removed
 LATER = "SANDBOX_LATER_"  # before the names of variables that are for our children alone, as in sandbox.py
 
 
@@ -66,14 +62,21 @@ def inherited() -> dict[str, str]:
     return env
 
 
-# for a runtime that splits off
-ORIGIN = (sys.executable, os.path.abspath(__file__), inherited(), FOLDER)
-STORE = os.path.join(os.path.dirname(ORIGIN[1]), "snapshot_store.py")
+def folder_now() -> str:
+    try:
+        return os.getcwd()
+    except OSError:
+        return os.sep  # it was removed
+
+
+OURS = os.path.abspath(__file__)
+STORE = os.path.join(os.path.dirname(OURS), "snapshot_store.py")
 
 
 class Supervisor:
-    def __init__(self, control_fd: int, worker: list[str]) -> None:
+    def __init__(self, control_fd: int, worker: list[str], env: dict[str, str]) -> None:
         self.control = _socket.socket(fileno=control_fd)
+        self.started_with = sys.executable, OURS, env, folder_now()  # as a runtime is that splits off
         self.worker = worker  # ["driver", path]; or "exec" or "stdin" (there is the data socket), program, arguments
         self.pid: int | None = None
         self.suspended: int | None = None  # the worker that a dry run has replaced for now
@@ -263,7 +266,7 @@ class Supervisor:
         pid = os.fork()
         if pid == 0:
             self.release_everything()
-            become_worker(self.worker, fds)  # never returns into the loop
+            become_worker(self.worker, fds, self.started_with)  # never returns into the loop
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
         self.lead(pid)
         for fd in fds:
@@ -324,25 +327,23 @@ def hold(fd: int, number: int) -> int:
     return number
 
 
-def compiled(path: str) -> Any:
-    with open(path, "rb") as file:
-        return compile(file.read(), path, "exec")
-
-
-COMPILED: dict[str, Any] = {}  # what a warm parent has compiled already, by path
+DEFINED: dict[str, dict[str, Any]] = {}  # what files define that were run already, maybe by a warm parent
+LIBRARY: list[Any] = []  # the C library, once it is needed
 
 
 def run_file(path: str, name: str) -> dict[str, Any]:
     """What a file defines, without a trace in `sys.modules`."""
-    scope: dict[str, Any] = {"__name__": name, "__file__": path}
-    exec(COMPILED.get(path) or compiled(path), scope)
-    return scope
+    if path not in DEFINED:
+        with open(path, "rb") as file:
+            DEFINED[path] = {"__name__": name, "__file__": path}
+            exec(compile(file.read(), path, "exec"), DEFINED[path])
+    return DEFINED[path]
 
 
-def become_worker(worker: list[str], fds: list[int]) -> None:
+def become_worker(worker: list[str], fds: list[int], started_with: tuple[Any, ...]) -> None:
     """In the forked child: put the descriptors in place and run the driver or the program; never returns."""
     data, *streams = fds
-    env = inherited()
+    env = started_with[2]
     is_late = env != dict(os.environ)
     if is_late:
         os.environ.clear()
@@ -357,17 +358,17 @@ def become_worker(worker: list[str], fds: list[int]) -> None:
         os.set_inheritable(data, False)
         # run it as if it had been started as a program
         sys.argv = [""]
-        folder = os.path.dirname(ORIGIN[1])
+        folder = os.path.dirname(OURS)
         sys.path[:] = [entry for entry in sys.path if entry != folder]  # the user's imports must not find our files
-        if is_late:
+        if is_late and worker[1] not in DEFINED:  # a warm parent has searched where the session would
             find_packages()
         numbers: Any = sys.modules.get("numpy.random")  # from a warm parent
         if numbers is not None:
-            numbers.seed()  # or all sessions would draw the same
+            numbers.seed(int.from_bytes(os.urandom(4), "little"))  # or all sessions would draw the same
         scope = run_file(worker[1], "interpreter_driver")
         status = 0
         try:
-            status = scope["main"](data, (*ORIGIN, worker)) or 0
+            status = scope["main"](data, (*started_with, worker)) or 0
         finally:
             for stream in (sys.stdout, sys.stderr):
                 try:
@@ -431,14 +432,16 @@ def process_table() -> dict[int, tuple[int, int]]:
 def adopt_orphans() -> None:
     """Become the parent of this runtime's orphans, so that none escapes (Linux)."""
     if sys.platform == "linux":
-        import ctypes
+        if not LIBRARY:
+            import ctypes
 
-        ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+            LIBRARY.append(ctypes.PyDLL(None))
+        LIBRARY[0].prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 if __name__ == "__main__":
     first, *adopted = sys.argv[1].split(",")
-    supervisor = Supervisor(int(first), sys.argv[2:])
+    supervisor = Supervisor(int(first), sys.argv[2:], inherited())
     if adopted:
         supervisor.adopt(*map(int, adopted))
     supervisor.serve()

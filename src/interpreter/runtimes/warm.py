@@ -9,15 +9,14 @@ sessions have connections of their own and stay. Like the supervisor, this needs
 
 from __future__ import annotations
 
+import _signal as signal  # type: ignore[import-not-found]
+import ctypes
 import gc
 import importlib
 import json
 import os
-import signal
 import socket
 import sys
-import time
-import warnings
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,26 +24,19 @@ if TYPE_CHECKING:
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 SUPERVISOR = os.path.join(FOLDER, "supervisor.py")
-COMPILED: dict[str, Any] = {}  # our files, by path: each session would need milliseconds and memory to compile them
 NOT_PRELOADED = "INTERPRETER_NOT_PRELOADED"  # tells the driver, as in serve.py
 DRIVER = ("serve", "inspection", "pickling", "tables", "ipython", "bare")
 LATER = ("completer", "completerlib", "logger", "magics", "oinspect")  # what IPython imports when a session starts
+LIBRARY = ctypes.PyDLL(None)
 
 
-def run_file(path: str) -> dict[str, Any]:
-    scope: dict[str, Any] = {"__name__": "interpreter_" + os.path.basename(path), "__file__": path}
-    if path not in COMPILED:
-        with open(path, "rb") as file:
-            COMPILED[path] = compile(file.read(), path, "exec")
-    exec(COMPILED[path], scope)
-    return scope
-
-
-def preload(start_file: str, names: list[str]) -> list[str]:
+def preload(supervisor: dict[str, Any], start_file: str, names: list[str]) -> list[str]:
     """Import the driver and the user's modules; what could not be imported, and why."""
-    start = run_file(start_file)
+    start = supervisor["run_file"](start_file, "interpreter_driver")
+    supervisor["run_file"](supervisor["STORE"], "interpreter_snapshot_store")
+    supervisor["LIBRARY"].append(LIBRARY)
     ours = ["%s.%s" % (start["PACKAGE"], part) for part in DRIVER] + ["IPython.core." + part for part in LATER]
-    for name in [*ours, "ctypes"]:  # the last is for the supervisors
+    for name in ours:
         try:
             importlib.import_module(name)
         except ImportError:
@@ -62,20 +54,15 @@ def preload(start_file: str, names: list[str]) -> list[str]:
     return failed
 
 
-def become_supervisor(request: dict[str, Any], control: int, failed: list[str]) -> None:
+def become_supervisor(supervisor: dict[str, Any], request: dict[str, Any], control: int, failed: list[str]) -> None:
     """In the forked child: be what `supervisor.py` is as a program; returns when the host is gone."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     os.setsid()
-    os.environ.clear()
-    os.environ.update(request["env"])
-    time.tzset()
     if request["cwd"] is not None:
         os.chdir(request["cwd"])
-    supervisor = run_file(SUPERVISOR)
-    supervisor["COMPILED"].update(COMPILED)
     if failed:
-        os.environ[NOT_PRELOADED] = "; ".join(failed)
-    supervisor["Supervisor"](control, request["worker"]).serve()
+        request["env"][NOT_PRELOADED] = "; ".join(failed)
+    supervisor["Supervisor"](control, request["worker"], request["env"]).serve()
 
 
 def reap(*_: object) -> None:
@@ -87,9 +74,8 @@ def reap(*_: object) -> None:
         pass  # there is none
 
 
-def serve(requests: socket.socket, failed: list[str]) -> None:
+def serve(supervisor: dict[str, Any], requests: socket.socket, failed: list[str]) -> None:
     """Fork a supervisor for each request, until the host is gone; returns in the supervisors, too, when they end."""
-    run_file(run_file(SUPERVISOR)["STORE"])
     pending, fds = b"", []
     while True:
         data, ancillary, _, _ = requests.recvmsg(65536, socket.CMSG_SPACE(4 * 64))
@@ -100,14 +86,12 @@ def serve(requests: socket.socket, failed: list[str]) -> None:
         *lines, pending = (pending + data).split(b"\n")
         for line in lines:
             control = fds.pop(0)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore", DeprecationWarning)  # libraries stop their own threads for a fork
-                pid = os.fork()
-            if pid == 0:
+            # Python's own fork writes to a megabyte of memory, for modules that a supervisor doesn't use.
+            if LIBRARY.fork() == 0:
                 requests.close()
                 for other in fds:
                     os.close(other)
-                become_supervisor(json.loads(line), control, failed)
+                become_supervisor(supervisor, json.loads(line), control, failed)
                 return
             os.close(control)
 
@@ -116,14 +100,17 @@ if __name__ == "__main__":
     requests = socket.socket(fileno=int(sys.argv[1]))
     requests.set_inheritable(False)
     sys.path[:] = [entry for entry in sys.path if entry != FOLDER]  # imports must not find our files
-    not_imported = preload(sys.argv[2], sys.argv[3:])
+    supervisor: dict[str, Any] = {"__name__": "interpreter_supervisor", "__file__": SUPERVISOR}
+    with open(SUPERVISOR, "rb") as file:
+        exec(compile(file.read(), SUPERVISOR, "exec"), supervisor)
+    not_imported = preload(supervisor, sys.argv[2], sys.argv[3:])
     gc.collect()
     gc.freeze()
     signal.signal(signal.SIGCHLD, reap)
     requests.sendall(b"ready")
     status = 1
     try:
-        serve(requests, not_imported)
+        serve(supervisor, requests, not_imported)
         status = 0
     finally:
         os._exit(status)  # no clean-up of the user's modules in each session's supervisor

@@ -83,7 +83,7 @@ class IPythonEngine:
         """Parse a block without running it: after a fork, this copies the memory it writes to while there is time."""
         if self._transforms_now() == self._transforms:  # not with transforms that the user has added
             try:
-                self._shell.compile.ast_parse(self._shell.transform_cell("0"), "<warm>")
+                self._shell.run_cell("0", silent=True)
             except Exception:  # noqa: BLE001 -- the user has replaced something that it needs
                 return
 

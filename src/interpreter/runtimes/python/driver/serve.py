@@ -7,6 +7,7 @@ import builtins
 import gc
 import os
 import sys
+import time
 import types
 from io import TextIOWrapper
 
@@ -111,6 +112,7 @@ class Worker:
     def begin_copy(self, data_fd: int, origin: Origin) -> None:
         """In a worker that a warm parent's supervisor has forked: it has its environment and folder now."""
         self._snapshots.forking, self._snapshots.origin = False, origin
+        time.tzset()
         self.interrupts.install()
         self.channel.renew(data_fd)
         if "_dh" in self._main.__dict__:
@@ -216,7 +218,7 @@ class Worker:
             return
         if "query" in frame:
             self._reply(frame)
-        elif not self.channel.has_input():
+        elif not prepared and not self.channel.has_input():  # copies of a warm parent rather save memory
             self._engine.warm()
 
     def _take_snapshot(self, pipes: list[int]) -> bool:
