@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import threading
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ from typing import Any
 import pytest
 from websockets.sync.client import ClientConnection, connect
 
+from interpreter.frontends.server.gate import Refused
 from interpreter.frontends.server.sessions import Index, Key
 from interpreter.session.journal.file import NAME
 from model_replies import Stall, text, tool_call
@@ -297,6 +299,42 @@ def test_sessions_are_admitted_while_there_is_room(home: Path) -> None:
         assert len(served.hub._live) <= 2
 
 
+def test_two_creations_at_once_are_not_both_admitted_to_the_last_place(home: Path) -> None:
+    with serving(server_max_sessions=2) as served:
+        release, ready = threading.Event(), threading.Barrier(8)
+        busy = served.hub.create("local").submit("A test", lambda: release.wait(60))  # so it can't be put to sleep
+
+        def enter() -> bool:
+            ready.wait(60)
+            try:
+                with served.hub._admitted():
+                    return release.wait(60)
+            except Refused as refused:
+                return refused.status != 503
+
+        tried = [in_thread(enter) for _ in range(8)]
+        until(lambda: sum(found == [False] for _, found in tried) == 7, "seven of eight to be refused")
+        release.set()
+        for thread, _ in tried:
+            thread.join(60)
+        assert busy.result(60) and sorted(found for _, found in tried) == [[False]] * 7 + [[True]]
+
+
+def test_the_more_sessions_are_live_the_fewer_snapshots_an_idle_one_keeps(home: Path) -> None:
+    with serving(server_max_sessions=4) as served:
+        session = served.session()
+        for number in range(5):
+            served.run(session, f"x = {number}")
+        live = served.hub.find(Key("local", session))
+        assert live is not None
+        python: Any = live.interpreter.computer.runtimes.runtime("python")
+        until(lambda: len(python.runtime.snapshots.states) == 3, "fewer snapshots")
+        others = [served.session() for _ in range(3)]
+        until(lambda: not python.runtime.snapshots.states, "none")
+        assert "Only this block is lost" in served.run(session, "import os; os._exit(1)")
+        assert served.run(session, "print(x)") == "4\n" and len(others) == 3
+
+
 def test_a_reader_that_does_not_read_slows_no_one(home: Path) -> None:
     with serving(text("Quick.")) as served:
         session = served.session()
@@ -318,8 +356,6 @@ def test_a_reader_that_does_not_read_slows_no_one(home: Path) -> None:
 
 
 def test_two_sessions_answer_at_the_same_time(home: Path) -> None:
-    import threading
-
     gate = threading.Event()
     stalled = text("Slow ").then(text("end"))
     stalled = type(stalled)((stalled.deltas[0], Stall(gate), *stalled.deltas[1:]))

@@ -445,6 +445,13 @@ class RuntimePool:
                     begun.append((instance, instance.present, saving))
         return begun
 
+    def forget_snapshots(self, but: int) -> None:
+        """End all snapshots of each language but so many of the newest, while no block runs."""
+        for instance in list(self._running.values()):
+            runtime = getattr(instance, "runtime", None)
+            if runtime is not None:
+                runtime.snapshots.forget(but)
+
     def load(self, language: str, data: bytes) -> Restored:
         """Give a language the variables that an earlier run of the session saved."""
         from interpreter.runtimes.live import LiveLanguage

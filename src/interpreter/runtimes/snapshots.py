@@ -63,10 +63,12 @@ class Snapshots:
             self.take_soon(state, most)
         self._runtime.query({"op": "snapshot"}, TIMEOUT)  # answered when it is there
 
-    def forget(self) -> None:
-        states, self.states = self.states, set()
-        if states:
-            self._runtime.control.say("forget " + " ".join(map(str, states)))
+    def forget(self, but: int = 0) -> None:
+        """End all but so many of the newest."""
+        kept = set(sorted(self.states)[-but:] if but else ())
+        old, self.states = self.states - kept, kept
+        if old:
+            self._runtime.control.say("forget " + " ".join(map(str, old)))
 
     # -- returning -----------------------------------------------------------------------------------------------
 

@@ -148,13 +148,21 @@ class Live:
                     saved = True
                     with suppress(Exception):
                         self.interpreter.save_variables_now()
+                    self._give_up_snapshots()
                 elif self._hub.retire(self):
                     return
                 continue
             if job is None:
                 return
             job()
-            saved = False
+            saved = saved and job == self._give_up_snapshots
+
+    def give_up_snapshots(self) -> None:
+        """There are more sessions now: have the session's thread keep fewer snapshots, when it is idle."""
+        self._jobs.put(self._give_up_snapshots)
+
+    def _give_up_snapshots(self) -> None:
+        self.interpreter.computer.runtimes.forget_snapshots(self._hub.snapshots_of_each)
 
     def stop(self) -> bool:
         """Take no more work; False if it is doing something."""
@@ -251,9 +259,20 @@ class Hub:
     def adopt(self, owner: str, interpreter: OpenInterpreter) -> Live:
         """Make a session of an interpreter."""
         key = Key(owner, interpreter.journal.begin())
+        return self._add(key, interpreter)
+
+    def _add(self, key: Key, interpreter: OpenInterpreter) -> Live:
         with self._lock:
-            live = self._live[key] = Live(self, key, interpreter)
+            before, live = self.snapshots_of_each, Live(self, key, interpreter)
+            self._live[key] = live
+            for other in self._live.values() if self.snapshots_of_each < before else ():
+                other.give_up_snapshots()
         return live
+
+    @property
+    def snapshots_of_each(self) -> int:
+        """How many earlier states of its variables an idle session keeps: fewer, the more sessions are live."""
+        return max(0, self.template.server_max_sessions // max(1, len(self._live)) - 1)
 
     def find(self, key: Key) -> Live | None:
         return self._live.get(key)
@@ -280,8 +299,7 @@ class Hub:
 
                 with interpreter.session.questions.answerable(["choose"], agree), suppress(InterpreterError):
                     result_of(conversations.restore_variables(interpreter))
-                with self._lock:
-                    live = self._live[key] = Live(self, key, interpreter)
+                live = self._add(key, interpreter)
             self.wake(key)
             return live
 
