@@ -9,7 +9,7 @@ import signal
 import sys
 from functools import partial
 
-from bench import blocks, files, replies, screen, sessions, start
+from bench import blocks, files, replies, screen, server, sessions, start
 from bench.subject import OURS, ROOT, Subject
 from bench.table import layout, rows
 
@@ -36,13 +36,13 @@ def main() -> int:
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("Ended."))  # and the folders that were made go
     measurements = start.MEASUREMENTS + blocks.MEASUREMENTS + replies.MEASUREMENTS + sessions.MEASUREMENTS
-    measurements = measurements + files.MEASUREMENTS + screen.MEASUREMENTS
+    measurements = measurements + files.MEASUREMENTS + screen.MEASUREMENTS + server.MEASUREMENTS
     if options.install or options.original:
         measurements = start.INSTALL + measurements
     if options.full:
         from bench import browser_tasks  # it loads the tests
 
-        measurements = measurements + blocks.MANY + browser_tasks.MEASUREMENTS
+        measurements = measurements + blocks.MANY + server.MANY + browser_tasks.MEASUREMENTS
     chosen = [each for each in measurements if options.only in each.what]
     table = rows(chosen, OURS, original() if options.original else None, partial(print, file=sys.stderr))
     machine = f"Python {platform.python_version()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
