@@ -52,6 +52,7 @@ class Browser:
 
     def __init__(self, command: list[str], folder: Path) -> None:
         self.on_event: Callable[[str, Frame], None] = lambda method, params: None
+        self.on_pause: Callable[[], None] = lambda: None  # everything that has come is handled
         self._number, self._pending = 0, b""
         self.replies: dict[int, Frame] = {}
         self._errors = folder / "browser.log"
@@ -96,10 +97,9 @@ class Browser:
         return dict(reply["result"])
 
     def wait(self, is_over: Callable[[], bool], seconds: float) -> None:
-        """Handle what the browser says until something is so; BrowserGone if that takes too long."""
-        until = time.monotonic() + seconds
+        """Handle what the browser says until something is so; BrowserGone if it is silent for too long before."""
         while not is_over():
-            if not self.listen(until - time.monotonic()):
+            if not self.listen(seconds):
                 raise BrowserGone("it did not answer in time")
 
     def listen(self, seconds: float) -> bool:
@@ -115,6 +115,7 @@ class Browser:
                 self.replies[message["id"]] = message
             else:
                 self.on_event(message["method"], message["params"])
+        self.on_pause()
         return True
 
     def last_words(self) -> str:
@@ -229,7 +230,7 @@ class Pages(Backend):
 class Showing:
     """A page that is being shown, and what happens in it."""
 
-    stuck = f"it did not finish loading within {LOADING:.0f} seconds; a script may run without end"
+    stuck = f"it did nothing for {LOADING:.0f} seconds while it loaded; a script may run without end"
     browser: Browser
 
     def __init__(self, bridge: Bridge, line: Callable[[int, int], tuple[int, int] | None]) -> None:
@@ -240,6 +241,7 @@ class Showing:
         self._is_offline = False
         self._session = ""
         self._open: set[str] = set()  # requests that wait for an answer
+        self._name, self._said = "stdout", list[str]()  # output that is not sent yet
 
     def load(self, file: Path, allowed: list[str], is_offline: bool) -> None:
         """Open the page, wait until nothing more happens, and send its picture."""
@@ -252,7 +254,8 @@ class Showing:
             browser.call(f"{domain}.enable", self._session)
         browser.call("Fetch.enable", self._session, patterns=[{"urlPattern": "*"}])
         browser.call("Browser.setDownloadBehavior", behavior="deny", browserContextId=context)
-        browser.on_event, self.is_begun = self.event, True
+        browser.call("Runtime.setMaxCallStackSizeToCapture", self._session, size=0)  # with each message
+        browser.on_event, browser.on_pause, self.is_begun = self.event, self._flush, True
         browser.send("Page.navigate", self._session, url=file.as_uri())
         browser.wait(lambda: self._is_loaded, LOADING)
         until, self._changed = time.monotonic() + SETTLING, time.monotonic()
@@ -272,14 +275,14 @@ class Showing:
                 self._is_loaded = True
             case "Runtime.consoleAPICalled":
                 is_bad = given["type"] in ("error", "warning", "assert", "trace")
-                self._bridge.stream("stderr" if is_bad else "stdout", formatted(given["args"]).rstrip("\n") + "\n")
+                self._say("stderr" if is_bad else "stdout", formatted(given["args"]).rstrip("\n") + "\n")
             case "Runtime.exceptionThrown":
                 self.failed = True
-                self._bridge.stream("stderr", self._error(given["exceptionDetails"]))
+                self._say("stderr", self._error(given["exceptionDetails"]))
             case "Fetch.requestPaused":
                 self._answer(given["requestId"], given["request"]["url"])
             case "Page.javascriptDialogOpening":
-                self._bridge.stream("stdout", f"{given['type']}: {given['message']}\n")
+                self._say("stdout", f"{given['type']}: {given['message']}\n")
                 self.browser.send("Page.handleJavaScriptDialog", self._session, accept=True)
             case "Network.requestWillBeSent":
                 self._open.add(given["requestId"])
@@ -289,6 +292,17 @@ class Showing:
                 self._open.discard(given["requestId"])
         if method.startswith(("Network", "Page")):
             self._changed = time.monotonic()
+
+    def _say(self, name: str, text: str) -> None:
+        """Output, sent together with what follows at once: a page may log thousands of lines."""
+        if name != self._name:
+            self._flush()
+        self._name = name
+        self._said.append(text)
+
+    def _flush(self) -> None:
+        self._bridge.stream(self._name, "".join(self._said))
+        self._said.clear()
 
     def _answer(self, request: str, url: str) -> None:
         parts, why = urlsplit(url), ""
@@ -301,7 +315,7 @@ class Showing:
         if not why:
             self.browser.send("Fetch.continueRequest", self._session, requestId=request)
             return
-        self._bridge.stream("stderr", f"{url} is {why}.\n")
+        self._say("stderr", f"{url} is {why}.\n")
         self.browser.send("Fetch.failRequest", self._session, requestId=request, errorReason="BlockedByClient")
 
     def _error(self, details: Frame) -> str:
