@@ -8,7 +8,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -44,10 +46,13 @@ class Server:
         return found.json()  # type: ignore[no-any-return]
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder, port, token = tmp_path_factory.mktemp("jupyter"), free_ports(1)[0], secrets.token_hex(8)
+@contextmanager
+def serving(folder: Path, certificate: Path | None = None) -> Iterator[Server]:
+    """A server, with https if there is a certificate; the key is beside it."""
+    port, token = free_ports(1)[0], secrets.token_hex(8)
+    secure = {"ServerApp.certfile": certificate, "ServerApp.keyfile": certificate and certificate.with_suffix(".key")}
     settings = {
+        **(secure if certificate else {}),
         "ServerApp.port": port,
         "ServerApp.ip": "127.0.0.1",
         "ServerApp.open_browser": False,
@@ -60,12 +65,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     env = {**os.environ, "HOME": str(folder), "JUPYTER_RUNTIME_DIR": str(folder / "run")}
     log = (folder / "log").open("wb")
     with subprocess.Popen(argv, env=env, cwd=folder, stdout=log, stderr=log) as process:
-        address = f"http://127.0.0.1:{port}"
+        address = f"{'https' if certificate else 'http'}://127.0.0.1:{port}"
 
         def is_up() -> bool:
             assert process.poll() is None, (folder / "log").read_text()
             try:
-                return httpx.get(f"{address}/api").status_code == 200
+                return httpx.get(f"{address}/api", verify=False).status_code == 200
             except httpx.HTTPError:
                 return False
 
@@ -73,6 +78,12 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
         yield Server(address, token, str(folder))
         process.terminate()
     log.close()
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    with serving(tmp_path_factory.mktemp("jupyter")) as running:
+        yield running
 
 
 @pytest.fixture
@@ -103,6 +114,26 @@ def check(server: Server, checks: tuple[str, ...]) -> None:
     # The folder and the variables of the session are not those of the server.
     results = conform(language, replace(IPYKERNEL, where=None, go=None, env=None), checks)
     assert {name: how for name, how in results.items() if how not in ("passed", "not claimed")} == {}
+
+
+@pytest.mark.full
+@pytest.mark.needs("openssl")
+def test_https_with_a_certificate_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate = tmp_path / "server.pem"
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
+    command += ["-addext", "subjectAltName=IP:127.0.0.1", "-out", str(certificate)]
+    subprocess.run([*command, "-keyout", str(certificate.with_suffix(".key"))], check=True, capture_output=True)
+    for name in ("SSL_CERT_FILE", "SSL_CERT_DIR"):
+        monkeypatch.delenv(name, raising=False)
+    with serving(tmp_path, certificate) as running:
+        with pytest.raises(RemoteError, match="certificate verify failed"):
+            list(JupyterServer(running.url).connecting())
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        there = Elsewhere(JupyterServer(running.url), None)  # type: ignore[arg-type]
+        there.language()
+        assert text(there.run("print(6 * 7)")) == "42\n"
+        for language in there.made.values():
+            language.terminate()
 
 
 def test_output_state_and_variables(there: Elsewhere) -> None:
