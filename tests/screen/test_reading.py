@@ -137,3 +137,8 @@ def test_words_are_found_in_a_line_exact_ones_first() -> None:
 def test_a_space_that_the_reader_made_does_no_harm() -> None:
     (found,) = read_matches([line("mea", "dow")], "meadow")
     assert found.box == Box(0, 0, 190, 20)
+
+
+def test_a_letter_with_the_line_of_a_mnemonic_is_still_that_letter() -> None:
+    (found,) = read_matches([line("QK"), line("Cancel")], "OK")
+    assert found.text == "QK" and 0.8 < found.similarity < 1
