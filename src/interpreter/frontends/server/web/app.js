@@ -138,6 +138,7 @@ function Menu({ session }) {
       ${!session.ownedByOther && html`<hr />
       ${item("pencil", "Rename", () => state.rename())}
       ${item("fork", "Continue in a copy", () => fork(session))}
+      ${item("share", "Share", () => set({ dialog: { kind: "share", session } }))}
       ${item("keyboard", "Settings", () => set({ dialog: { kind: "settings", session } }))}
       ${item("trash", "Delete", () => set({ dialog: { kind: "delete", session } }))}`}
     </div>`}
@@ -219,7 +220,7 @@ function Dialog() {
   if (!dialog) return null;
   const close = () => set({ dialog: null });
   const wide = ["figure", "file", "value", "diff", "data"].includes(dialog.kind);
-  const titles = { keys: "Keys", figure: dialog.file, file: dialog.path, diff: `What changed in ${dialog.path}`, data: `Data of ${dialog.name}`, value: dialog.name, delete: "Delete this session?", settings: "Settings" };
+  const titles = { keys: "Keys", figure: dialog.file, file: dialog.path, diff: `What changed in ${dialog.path}`, data: `Data of ${dialog.name}`, value: dialog.name, delete: "Delete this session?", settings: "Settings", share: "Share this session" };
   const title = titles[dialog.kind];
   return html`<dialog ref=${box} class=${`${wide ? "wide" : ""} of-${dialog.kind}`} aria-label=${title} onClose=${close} onClick=${(event) => event.target === box.current && close()}>
     <header><h2>${title}</h2>${dialog.kind === "figure" && html`<a class="button" href=${dialog.src} download=${dialog.file}><${Icon} name="download" /> Save</a>`}
@@ -231,6 +232,7 @@ function Dialog() {
       ${dialog.kind === "diff" && html`<${FileDiff} session=${dialog.session} path=${dialog.path} point=${dialog.point} />`}
       ${dialog.kind === "data" && html`<${FigureData} data=${dialog.data} name=${dialog.name} />`}
       ${dialog.kind === "value" && html`<${LiveValue} session=${dialog.session} language=${dialog.language} name=${dialog.name} />`}
+      ${dialog.kind === "share" && html`<${Share} session=${dialog.session} close=${close} />`}
       ${dialog.kind === "settings" && html`<${Settings} session=${dialog.session} close=${close} />`}
       ${dialog.kind === "delete" && html`<p>“${dialog.session.title || "New session"}” and its record go away. ${state.me?.name === "local" ? "Files in the folder stay." : "The folder that was made for it goes, too."}</p>
         <div class="buttons"><button class="danger" onClick=${() => { close(); remove(dialog.session); }}>Delete</button><button onClick=${close}>Keep it</button></div>`}
@@ -265,6 +267,24 @@ function Settings({ session, close }) {
       ${!["ask", "plan"].includes(mode) && html`<option value=${mode}>${mode}: as the server was started</option>`}
       <option value="ask">Ask before code runs</option><option value="plan">Plan: look, change nothing</option></select></label>
     <dl class="about"><div><dt>Folder</dt><dd>${session.info?.folder}</dd></div><div><dt>Sandbox</dt><dd>${session.info?.sandbox || "off"}</dd></div></dl>
+    <div class="buttons"><button class="primary">Save</button><button type="button" onClick=${close}>Cancel</button></div>
+  </form>`;
+}
+
+function Share({ session, close }) {
+  const [names, setNames] = useState((session.info?.shared_with || []).join(", "));
+  const save = async (event) => {
+    event.preventDefault();
+    const users = names.split(/[\s,]+/).filter(Boolean);
+    const done = await attempt(() => request("PUT", `${session.path}/share`, { users }));
+    if (!done) return;
+    close();
+    session.refresh();
+    tell(users.length ? `${users.join(", ")} can read this session.` : "No one else can read this session.");
+  };
+  return html`<form class="settings" onSubmit=${save}>
+    <label>Users who may read it<input value=${names} onInput=${(event) => setNames(event.target.value)} placeholder="anna, bert" spellcheck=${false} autocomplete="off" /></label>
+    <p class="note">They see the conversation, the variables and all files of its folder, and change nothing. <code>interpreter --server_token anna:viewer</code> makes a user.</p>
     <div class="buttons"><button class="primary">Save</button><button type="button" onClick=${close}>Cancel</button></div>
   </form>`;
 }
