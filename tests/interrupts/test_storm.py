@@ -13,7 +13,9 @@ import pytest
 
 PROGRAM = Path(__file__).with_name("storm.py")
 PHASES = "python shell javascript in_process dropped model chat approval undo export".split()
-LONGEST = 2.0  # seconds from the first SIGINT until control is back
+LONGEST = (
+    10.0  # seconds, on any machine: a wait for something lost never ends from the first SIGINT until control is back
+)
 
 
 def storm(seed: int, interrupts: int, *phases: str, limit: int = 100) -> dict[str, Any]:

@@ -19,16 +19,11 @@ LEAST = 0.98  # 245 of 250
 # One of each kind; `make test-full` runs all of them, and each ten times.
 CORE = {
     "write and save a file in an editor",
-    "save through the menu",
     "drag a selection",
     "right click for a menu",
-    "copy between two applications",
     "start an application by its name and close it",
-    "a command in a terminal",
     "JavaScript that uses the computer",
-    "fill a form in a desktop application",
     "without pictures, by the list of elements",
-    "a dialog that appears late",
     "log in to a web application",
     "a hostile page",
     "with Anthropic's computer tool",

@@ -53,7 +53,7 @@ LANGUAGES: dict[str, tuple[Any, Samples, list[str]]] = {
 
 
 # Second ways to run a language: only `make test-full` runs all checks on them.
-SECOND = ("warm python", "in-process python", "zsh", "jupyter kernel", "html")
+SECOND = ("warm python", "in-process python", "zsh", "jupyter kernel", "html", "java")
 ONLY_FULL = ("react", "IRkernel")  # npm has to install something first; it starts slowly
 CORE = ("output", "exit_codes", "state", "interrupt_while_busy")
 

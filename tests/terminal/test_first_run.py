@@ -95,7 +95,9 @@ def test_on_a_narrow_screen_lines_end_between_words() -> None:
         assert person.ends() == 1
 
 
-@pytest.mark.parametrize(("flag", "term"), [("--plain", "xterm-256color"), ("--no_plain", "dumb")])
+@pytest.mark.parametrize(
+    ("flag", "term"), [pytest.param("--plain", "xterm-256color", marks=pytest.mark.full), ("--no_plain", "dumb")]
+)
 def test_where_nothing_is_drawn_the_choice_is_a_number(groq: ModelServer, flag: str, term: str) -> None:
     with someone(flag, env={"TERM": term}) as person:
         person.sees("1. Paste a provider's API key")
@@ -335,7 +337,17 @@ def test_a_built_in_model_is_remembered_until_its_file_is_gone(home: Path, tmp_p
         person.sees(PASTE)
 
 
-@pytest.mark.parametrize("written", ["", "{}", "[]", '{"model": 3}', '{"model": "x", "more": 1}', "\x00"])
+@pytest.mark.parametrize(
+    "written",
+    [
+        "{}",
+        "\x00",
+        *(
+            pytest.param(other, marks=pytest.mark.full)
+            for other in ("", "[]", '{"model": 3}', '{"model": "x", "more": 1}')
+        ),
+    ],
+)
 def test_a_damaged_memory_is_none(home: Path, written: str) -> None:
     folder(home).mkdir(parents=True)
     (folder(home) / "model.json").write_text(written)

@@ -144,7 +144,9 @@ def test_vi_keys_edit_the_prompt() -> None:
         assert server.requests[0].body["messages"][-1]["content"] == "One two"
 
 
-@pytest.mark.parametrize(("after", "rings"), [("1", True), ("0", False), ("30", False)])
+@pytest.mark.parametrize(
+    ("after", "rings"), [("1", True), pytest.param("0", False, marks=pytest.mark.full), ("30", False)]
+)
 def test_the_end_of_a_long_turn_rings(after: str, rings: bool) -> None:
     slow = text("One.").then(stall(1.5)).then(text(" Two."))
     with ModelServer([slow]) as server, someone(*MODEL, "--notify_after", after, server=server) as person:

@@ -64,7 +64,7 @@ def test_files_variables_and_conversation_go_back_together_and_return(work: Path
         assert person.leaves() == 0
 
 
-@pytest.mark.parametrize("answer", ["", "n", CTRL_C])
+@pytest.mark.parametrize("answer", ["", pytest.param("n", marks=pytest.mark.full), CTRL_C])
 def test_nothing_changes_without_a_yes(work: Path, answer: str) -> None:
     replies = [tool_call("python", writing("a.txt", "a")), text("Done."), text("Again.")]
     with ModelServer(replies) as server, someone("-y", server=server) as person:
