@@ -33,6 +33,16 @@ def test_the_model_sees_what_was_run_and_shares_its_state() -> None:
         assert person.leaves() == 0
 
 
+def test_what_is_typed_while_python_runs_is_sent_afterwards() -> None:
+    with ModelServer([text("Hi.")]) as server, someone(server=server) as person:
+        person.says(">>> import time; print('begun', flush=True); time.sleep(1.5)")
+        person.sees("begun", times=2)
+        person.types("hello there" + ENTER)
+        person.sees("Hi.")
+        assert "hello there" in json.dumps(server.requests[0].messages[-1])
+        assert person.leaves() == 0
+
+
 @pytest.mark.full
 def test_the_model_does_not_see_it_where_the_user_wants_that() -> None:
     with ModelServer([text("Yes?")]) as server, someone(server=server) as person:

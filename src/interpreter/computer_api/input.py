@@ -208,7 +208,7 @@ class Keyboard(Tool):
 
     @acts
     def up(self, key: str) -> None:
-        """Let go of a key."""
+        """Release a key."""
         with acting(self.computer) as device:
             device.key(key_name(key), False)
 
@@ -286,7 +286,7 @@ class Mouse(Tool):
 
     @acts
     def up(self, button: str = "left") -> None:
-        """Let go of a button."""
+        """Release a button."""
         _check_button(button)
         with acting(self.computer) as device:
             device.button(button, False)

@@ -163,7 +163,7 @@ class Server(NamedTuple):
         return f"The mail server {self.host}:{self.port}"
 
     def login_refused(self, account: Account, said: str) -> LoginRefusedError:
-        advice = "Check the name and the password. Many providers require an app password instead of your own."
+        advice = "Check the name and the password. Many providers require an app password instead of your usual one."
         if account.secret == "token":
             advice = "Check the name and the token. It may have expired, or may not be valid for mail."
         return LoginRefusedError(f"{self} rejected the login of {account.get('user')}: {said} {advice}")

@@ -39,7 +39,7 @@ _CARET = 4  # pixels: what is no wider, such as a cursor that blinks, is no chan
 STILL_WITHIN = 3.0  # seconds that a screen gets to settle; then it is shown as it is
 LONGEST_SUMMARY = 2500  # characters
 BY_KEY, BY_CORNER = "the stop key", "the mouse in a corner"
-STOPPED = "The user has stopped you ({}). Nothing more was done on the screen. Ask what they want before you go on."
+STOPPED = "The user has stopped you ({}). Nothing more was done on the screen. Ask what they want before you continue."
 OWN_TERMINAL = (
     "The window in front is the terminal that this conversation is held in, and what you type there would be read as "
     "the user's words. Bring the right window to the front first: computer.os.focus(...), or a click into it."

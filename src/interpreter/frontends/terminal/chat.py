@@ -386,7 +386,7 @@ def _show(
                 and event.data["state"] == "begun"
                 and event.data["kind"] == "block"
             ):
-                busy.block_runs(None)
+                busy.block_runs(event.data["language"])
             chunk = event.chunk
             if chunk is None:
                 continue

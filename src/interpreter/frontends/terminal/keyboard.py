@@ -195,10 +195,10 @@ class TurnKeyboard:
             case {"ended": _} | {"format": "active_line", "content": None}:
                 self._to_block = None
 
-    def block_runs(self, language: str | None) -> None:
-        """A block begins; None: in an unknown language, which ignores keys that it does not want."""
+    def block_runs(self, language: str) -> None:
+        """A block begins."""
         self._display.running()
-        if language is None or self._interpreter.computer.registry.describe(language).takes_keys:
+        if self._interpreter.computer.registry.describe(language).takes_keys:
             self._to_block = self._interpreter.computer.runtimes.send_keys
 
     def _take(self, data: bytes) -> None:

@@ -363,8 +363,6 @@ class Timeline:
         gone = tuple(messages)
         return UndoPlan(to, back, passed, chosen, gone, files, variables, mark, tuple(notes), self.stamp, target)
 
-    outlook = plan  # its name in earlier versions
-
     def _plan_files(self, to: int, passed: Collection[Checkpoint], notes: list[str]) -> Plan | None:
         record = self.files.record()
         if record is None:

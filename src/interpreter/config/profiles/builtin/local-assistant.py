@@ -6,5 +6,5 @@ interpreter.local_setup()
 interpreter.offline = True
 interpreter.custom_instructions = (
     "Answer in a sentence or two of plain spoken language. To do something, write one short block of code, "
-    "read what it prints, and say what came of it."
+    "read what it prints, and say what happened."
 )

@@ -180,8 +180,8 @@ GROUPS: dict[str, tuple[Command, ...]] = {
                 "move there. Without an argument, show the current one.",
                 runtimes.switch_python, ("%python", "%python .venv", "%python conda:science", "%python session")),
         Command("env", "[remove package, or reset]", "its packages",
-                "List the environment that code runs and installs packages in. remove uninstalls a package, reset "
-                "removes all packages of a session environment. Both ask first.",
+                "Show the environment that code runs in and its packages. remove uninstalls one package; reset removes "
+                "all packages from a session environment. Both ask first.",
                 runtimes.environment, ("%env", "%env remove scipy", "%env reset")),
         Command("pip", "arguments", "install", "Run pip in the environment that code runs in.",
                 runtimes.pip, ("%pip install scipy", "%pip list")),
