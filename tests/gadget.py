@@ -14,7 +14,7 @@ import pytest
 
 from answering import allowing_calls
 from interpreter import OpenInterpreter
-from interpreter.computer_api.tool import TOOLS, Picture, Tool, acts, sends
+from interpreter.computer_api.tool import TOOLS, ComputerTool, Picture, acts, sends
 from python_runtimes import Ran
 
 PNG = bytes.fromhex(
@@ -23,7 +23,7 @@ PNG = bytes.fromhex(
 )
 
 
-class Part(Tool):
+class Part(ComputerTool):
     """A thing that a tool keeps."""
 
     title = "none"
@@ -33,7 +33,7 @@ class Part(Tool):
         return 2 * number
 
 
-class Gadget(Tool):
+class Gadget(ComputerTool):
     """Says, shows, waits and fails."""
 
     def __init__(self, computer: Any) -> None:
@@ -117,7 +117,7 @@ class Gadget(Tool):
         return "sent"
 
 
-class Gizmo(Tool):
+class Gizmo(ComputerTool):
     """Another tool, for what happens meanwhile."""
 
     def wait_for_gadget(self) -> bool:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from interpreter.computer_api.os_mode import Control
     from interpreter.computer_api.runtime_pool import Outcomes, RuntimePool
     from interpreter.llm import Llm
-    from interpreter.llm.computer_use import Screen
+    from interpreter.llm.computer_use import ModelScreen
     from interpreter.messages import Chunk, Message
     from interpreter.policy.analysis import Effect
     from interpreter.policy.approval import PendingBlock, PendingCall
@@ -66,7 +66,7 @@ class OpenInterpreter(InterpreterSettings):
     prompt: SystemPrompt
     responding: bool
     last_messages_count: int
-    screen: Screen | None
+    screen: ModelScreen | None
     known_functions: dict[str, tuple[Effect, ...]]
     os_control: Control | None
 

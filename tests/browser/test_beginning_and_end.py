@@ -16,7 +16,7 @@ import pytest
 from browser.web_app import WebApp
 from interpreter import OpenInterpreter
 from interpreter.computer_api.browser import BrowserError, BrowserMissingError, launch
-from interpreter.computer_api.browser.launch import Profile
+from interpreter.computer_api.browser.launch import BrowserProfile
 
 CHROMIUM = pytest.mark.needs("chromium")
 
@@ -79,13 +79,13 @@ def test_a_window_needs_a_display(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_profiles_are_private_and_one_browser_s_at_a_time(tmp_path: Path) -> None:
-    first = Profile(tmp_path / "browser")
-    second = Profile(tmp_path / "browser")
+    first = BrowserProfile(tmp_path / "browser")
+    second = BrowserProfile(tmp_path / "browser")
     assert first.is_usual and not second.is_usual and first.path != second.path
     for path in (tmp_path / "browser", first.path, second.path):
         assert stat.S_IMODE(path.stat().st_mode) == 0o700
     first.release()
-    again = Profile(tmp_path / "browser")
+    again = BrowserProfile(tmp_path / "browser")
     assert again.is_usual
     again.release()
     second.release()

@@ -11,7 +11,7 @@ import pytest
 from checkpoints.traveller import Traveller
 from checkpoints.workbench import Bench
 from interpreter.runtimes import live
-from interpreter.workspace import Limits
+from interpreter.workspace import SnapshotLimits
 
 Travelling = Callable[..., Traveller]
 
@@ -30,7 +30,7 @@ def bench(tmp_path: Path) -> Bench:
 @pytest.fixture
 def limited(tmp_path: Path) -> Bench:
     """Three kilobytes a file, ten in all, twenty files."""
-    return Bench(tmp_path.resolve(), Limits(file_bytes=3_000, total_bytes=10_000, files=20))
+    return Bench(tmp_path.resolve(), SnapshotLimits(file_bytes=3_000, total_bytes=10_000, files=20))
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from checkpoints.trees import Shape, clear, git, shape
-from interpreter.workspace import FileRecord, Plan, tree
+from interpreter.workspace import FileRecord, RestorePlan, tree
 
 NAMES = ["a", "b", "d", "d/a", "d/b", "d/e", "d/e/a", "A", "repo", "repo/a", "repo/d/a", "ü", os.fsdecode(b"\xff\xfe")]
 paths = st.sampled_from(NAMES)
@@ -153,7 +153,7 @@ def move(record: FileRecord, position: int) -> None:
     assert not report.failed and not report.kept
 
 
-def every(plan: Plan) -> set[str]:
+def every(plan: RestorePlan) -> set[str]:
     return {each.folder for each in plan.repositories}
 
 

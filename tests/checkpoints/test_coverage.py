@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from checkpoints.workbench import Bench
-from interpreter.workspace import FileRecord, Limits, record
+from interpreter.workspace import FileRecord, SnapshotLimits, record
 from interpreter.workspace.snapshot import size_in_words
 
 
@@ -108,7 +108,7 @@ def test_what_fits_is_covered_and_the_rest_is_named(limited: Bench) -> None:
 
 
 def test_small_files_and_texts_come_first(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, Limits(file_bytes=1_000_000, total_bytes=400_000, files=100))
+    bench = Bench(tmp_path, SnapshotLimits(file_bytes=1_000_000, total_bytes=400_000, files=100))
     for name, size, age in (("new.bin", 300_000, 1), ("old.csv", 150_000, 9), ("older.bin", 50_000, 10)):
         os.utime(bench.write(name, b"x" * size), (100 - age, 100 - age))
     bench.record.before(1)

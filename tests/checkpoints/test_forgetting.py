@@ -11,11 +11,11 @@ from checkpoints.conftest import Travelling
 from checkpoints.traveller import Traveller, step
 from checkpoints.workbench import Bench
 from interpreter.errors import UndoError
-from interpreter.workspace import Limits
+from interpreter.workspace import SnapshotLimits
 
 
 def test_the_oldest_blocks_go_when_there_are_many(tmp_path: Path) -> None:
-    bench = Bench(tmp_path.resolve(), Limits(blocks=10))
+    bench = Bench(tmp_path.resolve(), SnapshotLimits(blocks=10))
     bench.write("kept", "never changed")
     for number in range(100):
         bench.block(lambda number=number: bench.write("a", str(number)))  # type: ignore[misc]
@@ -28,7 +28,7 @@ def test_the_oldest_blocks_go_when_there_are_many(tmp_path: Path) -> None:
 
 
 def test_the_oldest_blocks_go_when_much_is_stored(tmp_path: Path) -> None:
-    bench = Bench(tmp_path.resolve(), Limits(total_bytes=50_000))
+    bench = Bench(tmp_path.resolve(), SnapshotLimits(total_bytes=50_000))
     for number in range(30):
         bench.block(lambda number=number: bench.write("a", bytes([number]) * 20_000))  # type: ignore[misc]
     stored = sum(path.stat().st_size for path in (bench.store / "images").iterdir())
@@ -38,7 +38,7 @@ def test_the_oldest_blocks_go_when_much_is_stored(tmp_path: Path) -> None:
 
 
 def test_what_others_wrote_again_and_again_is_forgotten(tmp_path: Path) -> None:
-    bench = Bench(tmp_path.resolve(), Limits(total_bytes=50_000))
+    bench = Bench(tmp_path.resolve(), SnapshotLimits(total_bytes=50_000))
     bench.write("b", "0")
     for number in range(30):
         bench.write("a", bytes([number]) * 20_000)
@@ -48,7 +48,7 @@ def test_what_others_wrote_again_and_again_is_forgotten(tmp_path: Path) -> None:
 
 
 def test_one_block_that_changes_more_than_may_be_stored_can_be_taken_back(tmp_path: Path) -> None:
-    bench = Bench(tmp_path.resolve(), Limits(total_bytes=50_000))
+    bench = Bench(tmp_path.resolve(), SnapshotLimits(total_bytes=50_000))
     for number in range(2):
         bench.write(str(number), bytes([number]) * 20_000)
     for times in (3, 4):
@@ -58,7 +58,7 @@ def test_one_block_that_changes_more_than_may_be_stored_can_be_taken_back(tmp_pa
 
 
 def test_a_way_back_that_is_too_long_is_named(travelling: Travelling, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Limits, "__init__", _few)
+    monkeypatch.setattr(SnapshotLimits, "__init__", _few)
     traveller = travelling(undo_max_files=100)
     for number in range(12):
         traveller.own(("shell", f"echo {number} > a"))
@@ -66,7 +66,7 @@ def test_a_way_back_that_is_too_long_is_named(travelling: Travelling, monkeypatc
     assert "only be partly restored" in undone.sentences[-1] and traveller.read("a") not in (None, "11\n")
 
 
-def _few(limits: Limits, *bounds: int) -> None:
+def _few(limits: SnapshotLimits, *bounds: int) -> None:
     for name, bound in zip(("file_bytes", "total_bytes", "files", "blocks"), (*bounds, 5), strict=True):
         object.__setattr__(limits, name, bound)
 

@@ -11,7 +11,7 @@ import pytest
 from checkpoints.conftest import Travelling
 from checkpoints.traveller import Traveller, step
 from interpreter.errors import UndoError, UsageError
-from interpreter.workspace.snapshot import Snapshot
+from interpreter.workspace.snapshot import FileSnapshot
 from model_server import text, tool_call
 
 pytestmark = pytest.mark.usefixtures("no_strays")
@@ -533,13 +533,13 @@ def test_what_the_question_says_about_undo_is_what_undo_does(travelling: Travell
 def test_undo_is_not_promised_while_the_workspace_is_still_being_read(
     travelling: Travelling, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked, refresh = threading.Event(), Snapshot.refresh
+    asked, refresh = threading.Event(), FileSnapshot.refresh
 
-    def slow(self: Snapshot, seconds: float | None = None) -> Any:
+    def slow(self: FileSnapshot, seconds: float | None = None) -> Any:
         asked.wait(20)
         return refresh(self, seconds)
 
-    monkeypatch.setattr(Snapshot, "refresh", slow)
+    monkeypatch.setattr(FileSnapshot, "refresh", slow)
     traveller: Traveller = travelling(auto_run=False)
     traveller.server.add(tool_call("python", "_ = open('a', 'w').write('b')"), text("Done."))
     for chunk in traveller.interpreter.chat("go", display=False, stream=True):

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from checkpoints.workbench import Bench
-from interpreter.workspace import Limits, tree
+from interpreter.workspace import SnapshotLimits, tree
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="there are watches on Linux only")
 
@@ -136,7 +136,7 @@ def test_network_file_systems_are_scanned(monkeypatch: pytest.MonkeyPatch, tmp_p
 @pytest.mark.full
 @pytest.mark.timeout(600)
 def test_a_block_in_20_gigabytes_and_200_000_files(tmp_path: Path) -> None:
-    bench = Bench(tmp_path.resolve(), Limits())
+    bench = Bench(tmp_path.resolve(), SnapshotLimits())
     for number in range(2_000):
         folder = bench.root / f"part{number // 100}" / f"{number}"
         folder.mkdir(parents=True)

@@ -9,14 +9,14 @@ from interpreter.workspace import (
     Changes,
     Coverage,
     FileRecord,
-    Limits,
+    SnapshotLimits,
 )
 
 
 class Bench:
     """A workspace, its record, and blocks that are Python functions."""
 
-    def __init__(self, folder: Path, limits: Limits | None = None) -> None:
+    def __init__(self, folder: Path, limits: SnapshotLimits | None = None) -> None:
         self.root, self.store, self.limits = folder / "work", folder / "store", limits
         self.root.mkdir()
         self.record = self.opened()

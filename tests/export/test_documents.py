@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from export.told import declined, drawn, failed, model, printed, ran, user
-from interpreter.export import Conversation
+from interpreter.export import ExportedConversation
 from interpreter.export.documents import markdown, page
 from interpreter.messages import Message
 from interpreter.session.journal.reader import Entry
@@ -33,7 +33,7 @@ def everything() -> list[Entry]:
 
 
 def test_markdown_has_everything_in_order() -> None:
-    document = markdown(Conversation(everything(), "Title", path=Path("t.md")))
+    document = markdown(ExportedConversation(everything(), "Title", path=Path("t.md")))
     places = [
         document.text.index(part)
         for part in (
@@ -55,7 +55,7 @@ def test_markdown_has_everything_in_order() -> None:
 
 
 def test_markdown_keeps_html_that_has_no_text_form() -> None:
-    assert "```html\n" + TABLE in markdown(Conversation([ran("t", {**HTML, "content": TABLE})], "T")).text
+    assert "```html\n" + TABLE in markdown(ExportedConversation([ran("t", {**HTML, "content": TABLE})], "T")).text
 
 
 class Elements(HTMLParser):
@@ -76,7 +76,7 @@ def test_the_page_loads_nothing_and_runs_nothing_of_the_conversation() -> None:
         model(EVIL + "\n\n[x](javascript:alert(1)) ![far](https://example.com/a.png)"),
         ran("</code></pre>" + EVIL, printed("</pre>" + EVIL), {**HTML, "content": EVIL}, language='x">' + EVIL),
     ]
-    found = Elements(page(Conversation(entries, "</title>" + EVIL)).text).found
+    found = Elements(page(ExportedConversation(entries, "</title>" + EVIL)).text).found
     assert "script" not in {tag for tag, _ in found}
     assert not any(name.startswith("on") for _, attributes in found for name in attributes)
     sources = [str(attributes.get(name)) for _, attributes in found for name in ("src", "href") if name in attributes]
@@ -88,7 +88,7 @@ def test_the_page_loads_nothing_and_runs_nothing_of_the_conversation() -> None:
 
 
 def test_the_page_has_code_in_colours_figures_and_both_backgrounds() -> None:
-    source = page(Conversation(everything(), "Title")).text
+    source = page(ExportedConversation(everything(), "Title")).text
     assert '<span class="' in source and "prefers-color-scheme: dark" in source
     assert 'src="data:image/png;base64,' in source
     assert "<td>1</td>" in source
@@ -98,7 +98,7 @@ def test_the_page_has_code_in_colours_figures_and_both_backgrounds() -> None:
 
 def test_pictures_as_source_and_unknown_languages_are_shown() -> None:
     svg: Message = {"type": "console", "format": "output", "mime": "image/svg+xml", "content": "<svg onload=x></svg>"}
-    source = page(Conversation([ran("draw <it>", svg, language="klingon")], "T")).text
+    source = page(ExportedConversation([ran("draw <it>", svg, language="klingon")], "T")).text
     assert "data:image/svg+xml;base64," in source and "<svg" not in source
     assert "draw &lt;it&gt;" in source
 
@@ -108,7 +108,7 @@ def test_a_browser_runs_the_frame_but_keeps_it_in(tmp_path: Path) -> None:
     lively = EVIL + "<script>document.body.append('frame ' + 'alive')</script>"
     path = tmp_path / "page.html"
     entries = [user(EVIL), model(EVIL), ran("x", printed(EVIL), {**HTML, "content": lively})]
-    path.write_text(page(Conversation(entries, "Mine")).text)
+    path.write_text(page(ExportedConversation(entries, "Mine")).text)
     browser = [str(shutil.which("chromium")), "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
     profile = f"--user-data-dir={tmp_path / 'profile'}"
     done = subprocess.run([*browser, profile, path.as_uri()], capture_output=True, text=True, timeout=100, check=True)

@@ -12,7 +12,7 @@ import nbformat
 import pytest
 
 from export.told import declined, drawn, failed, had, model, printed, ran, user
-from interpreter.export import Conversation
+from interpreter.export import ExportedConversation
 from interpreter.export.notebook import notebook
 from interpreter.session.journal.reader import (
     Entry,
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def read(entries: list[Entry]) -> Any:
-    book = nbformat.reads(notebook(Conversation(entries, "Title")).text, as_version=4)
+    book = nbformat.reads(notebook(ExportedConversation(entries, "Title")).text, as_version=4)
     nbformat.validate(book)
     return book
 
@@ -124,7 +124,7 @@ def test_a_fence_in_the_code_does_not_end_its_own() -> None:
 
 
 def test_the_file_is_plain_json_with_a_kernel() -> None:
-    data = json.loads(notebook(Conversation([ran("1")], "t")).text)
+    data = json.loads(notebook(ExportedConversation([ran("1")], "t")).text)
     assert (data["nbformat"], data["nbformat_minor"]) == (4, 5)
     assert data["metadata"]["kernelspec"]["name"] == "python3"
     assert len({cell["id"] for cell in data["cells"]}) == len(data["cells"])

@@ -13,7 +13,7 @@ import pytest
 
 from export.told import declined, drawn, failed, printed, ran, user
 from interpreter.errors import ExportError
-from interpreter.export import Conversation, Document
+from interpreter.export import Document, ExportedConversation
 from interpreter.export.script.program import Installed, installed_for, program
 from interpreter.session.journal.reader import Entry
 
@@ -32,7 +32,7 @@ INSTALLED = Installed(
 
 
 def made(*entries: Entry, everything: bool = False, folder: str = ".") -> Document:
-    told = Conversation(entries, "Title", folder=folder, installed=lambda: INSTALLED, everything=everything)
+    told = ExportedConversation(entries, "Title", folder=folder, installed=lambda: INSTALLED, everything=everything)
     return program(told)
 
 

@@ -12,7 +12,7 @@ import pytest
 from export.test_commands import Desk
 from export.told import had, ran, user
 from interpreter.export import secrets_notice, texts_of, without_secrets
-from interpreter.session.journal.reader import Block, Shown
+from interpreter.session.journal.reader import RecordedBlock, Shown
 
 KEY = "sk-proj-" + "a1b2c3d4e5" * 5
 TOKEN = "ghp_" + "A1b2C3d4E5" * 4
@@ -63,6 +63,6 @@ def test_pictures_are_left_alone_and_files_are_not() -> None:
     named = Shown({"role": "user", "type": "file", "format": "path", "content": f"/tmp/{PASSWORD}x {TOKEN}"})
     clean = without_secrets([user("hello"), picture, named, ran("x = 1")], {})
     assert clean[1] == picture and TOKEN not in str(clean[2])
-    assert isinstance(clean[3], Block) and clean[3].code == "x = 1"
+    assert isinstance(clean[3], RecordedBlock) and clean[3].code == "x = 1"
     assert secrets_notice(texts_of(clean))[0].startswith("1 secret was left out")
     assert secrets_notice("nothing") == []

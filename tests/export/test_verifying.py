@@ -12,7 +12,7 @@ import pytest
 from export.told import drawn
 from interpreter.errors import ExportError, SandboxUnavailableError
 from interpreter.export.script import verify as copies
-from interpreter.export.script.verify import Report, Verification
+from interpreter.export.script.verify import Verification, VerifyReport
 from interpreter.host.files import Folder
 from interpreter.messages import Message
 from interpreter.sandbox.containment import check_available
@@ -20,7 +20,7 @@ from interpreter.sandbox.containment import check_available
 PLOT = "import matplotlib.pyplot as plt\nplt.plot([1, 2, %s])\nplt.show()\n"
 
 
-def verify(folder: Path, text: str, since: float | None = None, pictures: tuple[Message, ...] = ()) -> Report:
+def verify(folder: Path, text: str, since: float | None = None, pictures: tuple[Message, ...] = ()) -> VerifyReport:
     return Verification(text, sys.executable, folder, pictures, since).run()
 
 
@@ -28,7 +28,7 @@ def test_a_file_that_is_made_again_is_the_same(tmp_path: Path, no_strays: None) 
     (tmp_path / "in.txt").write_text("7")
     (tmp_path / "out.txt").write_text("14")
     report = verify(tmp_path, "n = int(open('in.txt').read())\nopen('out.txt', 'w').write(str(n * 2))\n")
-    assert report == Report(0, same=["out.txt"])
+    assert report == VerifyReport(0, same=["out.txt"])
     assert report.reproduced
 
 

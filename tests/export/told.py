@@ -9,8 +9,8 @@ from typing import Any
 from interpreter import OpenInterpreter
 from interpreter.messages import Message
 from interpreter.session.journal.reader import (
-    Block,
     Entry,
+    RecordedBlock,
     Said,
 )
 from model_server import ModelServer, text, tool_call
@@ -28,17 +28,17 @@ def printed(words: str) -> Message:
     return {"role": "computer", "type": "console", "format": "output", "content": words}
 
 
-def ran(code: str, *outputs: Message, language: str = "python", **more: Any) -> Block:
+def ran(code: str, *outputs: Message, language: str = "python", **more: Any) -> RecordedBlock:
     facts: dict[str, Any] = {"decision": "approved", "ended": "done", "exit_code": 0, **more}
-    return Block("1", language, code, outputs=outputs or (printed(""),), **facts)
+    return RecordedBlock("1", language, code, outputs=outputs or (printed(""),), **facts)
 
 
-def failed(code: str, language: str = "python") -> Block:
+def failed(code: str, language: str = "python") -> RecordedBlock:
     return ran(code, printed("Traceback ..."), language=language, ended="error", exit_code=1)
 
 
-def declined(code: str, language: str = "python") -> Block:
-    return Block("1", language, code, decision="declined")
+def declined(code: str, language: str = "python") -> RecordedBlock:
+    return RecordedBlock("1", language, code, decision="declined")
 
 
 def drawn(color: str = "red", size: tuple[int, int] = (4, 4)) -> Message:
@@ -60,5 +60,5 @@ def had(folder: str, words: str, *blocks: tuple[str, str], **settings: Any) -> O
     return interpreter
 
 
-def blocks_of(entries: list[Entry]) -> list[Block]:
-    return [entry for entry in entries if isinstance(entry, Block)]
+def blocks_of(entries: list[Entry]) -> list[RecordedBlock]:
+    return [entry for entry in entries if isinstance(entry, RecordedBlock)]

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any
 
 from interpreter import OpenInterpreter
-from interpreter.export import Conversation, write
+from interpreter.export import ExportedConversation, write
 from interpreter.export.notebook import notebook
 from interpreter.runtimes.runtime import Runtime
 from interpreter.session.journal.reader import entries_from_messages
@@ -243,7 +243,7 @@ class Storm:
         self.interpreter.messages = [{"role": "user", "type": "message", "content": "x" * 50_000}]
         for _ in range(40):
             entries = entries_from_messages(self.interpreter.messages)
-            write(Path("export.ipynb"), notebook(Conversation(entries, "title")).text, force=True)
+            write(Path("export.ipynb"), notebook(ExportedConversation(entries, "title")).text, force=True)
             json.loads(Path("export.ipynb").read_text())
 
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from interpreter.runtimes import block as module
-from interpreter.runtimes.block import WAITING_LIMIT, Block, Clock, Spool
+from interpreter.runtimes.block import WAITING_LIMIT, Clock, RunningBlock, Spool
 from interpreter.runtimes.protocol import Frame
 from own_process import alone
 
@@ -22,8 +22,8 @@ DONE: Frame = {"event": "done"}
 
 
 @pytest.fixture
-def block(tmp_path: Path) -> Iterator[Block]:
-    made = Block(1, "", Spool(lambda: tmp_path))
+def block(tmp_path: Path) -> Iterator[RunningBlock]:
+    made = RunningBlock(1, "", Spool(lambda: tmp_path))
     yield made
     made.spool.close()
 
@@ -60,7 +60,7 @@ class Strike:
         return self._opcode
 
 
-def consumed(block: Block) -> list[Frame]:
+def consumed(block: RunningBlock) -> list[Frame]:
     """All events up to the last one, read by a consumer that carries on after each interrupt."""
     found: list[Frame] = []
     while True:
@@ -77,7 +77,7 @@ def consumed(block: Block) -> list[Frame]:
             block.advance(event)
 
 
-def test_an_event_stays_until_it_has_been_handled(block: Block) -> None:
+def test_an_event_stays_until_it_has_been_handled(block: RunningBlock) -> None:
     first, second = stream("1"), stream("2")
     block.put(first)
     block.put(second)
@@ -87,7 +87,7 @@ def test_an_event_stays_until_it_has_been_handled(block: Block) -> None:
     assert block.peek() is second
 
 
-def test_the_last_event_is_sticky(block: Block) -> None:
+def test_the_last_event_is_sticky(block: RunningBlock) -> None:
     block.put(stream("1"))
     block.end(DONE)
     block.end({"event": "exited"})
@@ -99,7 +99,7 @@ def test_the_last_event_is_sticky(block: Block) -> None:
     assert block.last is DONE and block.spool.read() == "1late"
 
 
-def test_on_end_is_called_once(block: Block) -> None:
+def test_on_end_is_called_once(block: RunningBlock) -> None:
     told: list[str] = []
     block.on_end = lambda: told.append(threading.current_thread().name)
     enders = [threading.Thread(target=block.end, args=[{"event": "done"}]) for _ in range(8)]
@@ -110,7 +110,7 @@ def test_on_end_is_called_once(block: Block) -> None:
     assert len(told) == 1 and block.ended.is_set()
 
 
-def test_peek_times_out(block: Block) -> None:
+def test_peek_times_out(block: RunningBlock) -> None:
     with pytest.raises(queue.Empty):
         block.peek(0.01)
 
@@ -121,7 +121,7 @@ def test_an_interrupt_before_any_bytecode_loses_and_repeats_nothing(tmp_path: Pa
     with Strike() as strike:
         while strike.left <= 0:
             number += 1
-            block = Block(1, "", Spool(lambda: tmp_path))
+            block = RunningBlock(1, "", Spool(lambda: tmp_path))
             frames = [stream(str(count)) for count in range(4)]
             for frame in frames:
                 block.put(frame)
@@ -134,7 +134,7 @@ def test_an_interrupt_before_any_bytecode_loses_and_repeats_nothing(tmp_path: Pa
 
 @pytest.mark.parametrize("seed", range(2))
 @alone
-def test_interrupts_while_the_reader_waits_for_room(block: Block, seed: int) -> None:
+def test_interrupts_while_the_reader_waits_for_room(block: RunningBlock, seed: int) -> None:
     frames = [stream(f"{count}".rjust(64 * 1024)) for count in range(200)]  # more than fits
 
     def put() -> None:
@@ -166,7 +166,7 @@ def test_interrupts_while_the_reader_waits_for_room(block: Block, seed: int) -> 
     assert found == frames
 
 
-def test_a_slow_consumer_holds_the_program_back(block: Block) -> None:
+def test_a_slow_consumer_holds_the_program_back(block: RunningBlock) -> None:
     piece = "x" * 256 * 1024
     count = 4 * WAITING_LIMIT // len(piece)
     reader = threading.Thread(target=lambda: [block.put(stream(piece)) for _ in range(count)])
@@ -182,7 +182,7 @@ def test_a_slow_consumer_holds_the_program_back(block: Block) -> None:
 
 
 def test_stop_waiting_sends_the_rest_to_the_spool(tmp_path: Path) -> None:
-    block = Block(1, "", Spool(lambda: tmp_path), Clock(None))
+    block = RunningBlock(1, "", Spool(lambda: tmp_path), Clock(None))
     piece = "x" * 256 * 1024
     count = 3 * WAITING_LIMIT // len(piece)
     reader = threading.Thread(target=lambda: [block.put(stream(piece)) for _ in range(count)])

@@ -18,7 +18,7 @@ from interpreter.session.journal import (
     last_in,
     listed,
 )
-from interpreter.session.journal.reader import Block, Said, entries_from_session
+from interpreter.session.journal.reader import RecordedBlock, Said, entries_from_session
 from model_server import text, tool_call, usage
 
 
@@ -250,7 +250,7 @@ def test_entries_tell_what_only_the_journal_knows(chatting: Chatting) -> None:
             interpreter.pending.decline("no thanks")
     assert interpreter.journal.path is not None
     entries = entries_from_session(SavedSession.open(interpreter.journal.path))
-    blocks = [entry for entry in entries if isinstance(entry, Block)]
+    blocks = [entry for entry in entries if isinstance(entry, RecordedBlock)]
     assert [(block.id, block.code, block.decision, block.by) for block in blocks] == [
         ("1", "a", "approved", "library"),
         ("2", "b", "declined", "user"),

@@ -14,13 +14,13 @@ import anthropic_server
 import responses_server
 from anthropic_server import AnthropicServer
 from interpreter import BaseLanguage, OpenInterpreter
-from interpreter.llm.computer_use import Screen, code_of, kind_of
+from interpreter.llm.computer_use import ModelScreen, code_of, kind_of
 from interpreter.messages import Chunk
 from model_server import ModelServer
 from responses_server import ResponsesServer
 
 PIXEL = "iVBORw0KGgo="
-SCREEN = Screen(1280, 800)
+SCREEN = ModelScreen(1280, 800)
 Talk = tuple[OpenInterpreter, ModelServer]
 
 
@@ -233,7 +233,7 @@ def test_every_action_has_its_line(action: dict[str, Any], code: str) -> None:
 
 
 def test_places_in_a_smaller_picture_are_mapped_back_to_the_screen() -> None:
-    half = Screen(1280, 800, scale=2, left=1920)
+    half = ModelScreen(1280, 800, scale=2, left=1920)
     assert code_of([{"action": "left_click", "coordinate": [100, 50]}], half) == "computer.mouse.click(x=2120, y=100)"
 
 

@@ -437,7 +437,7 @@ def test_the_windows_of_many_models_take_only_so_long(monkeypatch: pytest.Monkey
     monkeypatch.setattr(servers, "_ANSWERS", 0.5)
     with HostileServer(*(hanging() for _ in range(40))) as server:
         began = time.monotonic()
-        known = servers.Server(replace(KINDS[0], address=server.address))
+        known = servers.LocalServer(replace(KINDS[0], address=server.address))
         assert servers.contexts_of(known, [servers.Model(f"m{number}") for number in range(40)]) == [None] * 40
     assert time.monotonic() - began < 4
 

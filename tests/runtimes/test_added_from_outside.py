@@ -11,7 +11,7 @@ import pytest
 
 from conversation import Chatting, chatting
 from interpreter import BaseLanguage, OpenInterpreter
-from interpreter.export import Conversation
+from interpreter.export import ExportedConversation
 from interpreter.export.documents import markdown, page
 from interpreter.export.notebook import notebook
 from interpreter.export.script.steps import steps_of
@@ -20,7 +20,7 @@ from interpreter.messages import Chunk
 from interpreter.policy.analysis import analyze, reversibility
 from interpreter.policy.files import user_file
 from interpreter.policy.scanners import Scanner
-from interpreter.session.journal.reader import Block, entries_from_messages
+from interpreter.session.journal.reader import RecordedBlock, entries_from_messages
 from model_server import ModelServer, text, tool_call
 from runtimes.moonlight import CODE, PROFILE, Failing, Moonlight, Plain, Thorough
 from terminal.person import Person, someone
@@ -150,7 +150,7 @@ def _asked(interpreter: OpenInterpreter) -> Chunk:
 # -- written down ------------------------------------------------------------------------------------------------
 
 
-def conversation(name: str, *codes: str) -> list[Block]:
+def conversation(name: str, *codes: str) -> list[RecordedBlock]:
     messages = [
         message
         for code in codes
@@ -171,9 +171,9 @@ def conversation(name: str, *codes: str) -> list[Block]:
 
 def test_a_class_with_a_name_and_run_is_enough() -> None:
     registry, entries = having(Plain).computer.registry, conversation("PLAINLY", "say it")
-    assert "```plainly\nsay it" in markdown(Conversation(entries, "T", registry)).text
-    assert "<span>plainly</span>" in page(Conversation(entries, "T", registry)).text
-    assert "A notebook can't run plainly" in notebook(Conversation(entries, "T", registry)).text
+    assert "```plainly\nsay it" in markdown(ExportedConversation(entries, "T", registry)).text
+    assert "<span>plainly</span>" in page(ExportedConversation(entries, "T", registry)).text
+    assert "A notebook can't run plainly" in notebook(ExportedConversation(entries, "T", registry)).text
     assert steps_of(entries, registry).notes == ["Block 1 (plainly) is not included: the program is in Python."]
 
 
@@ -194,7 +194,9 @@ def test_a_class_of_0_4_3_extends_nothing() -> None:
 
 def test_a_notebook_runs_it_where_it_says_how() -> None:
     entries = conversation("moon", "function f() end", "print(1)", "print(f())")
-    book = nbformat.reads(notebook(Conversation(entries, "T", having(Thorough).computer.registry)).text, as_version=4)
+    book = nbformat.reads(
+        notebook(ExportedConversation(entries, "T", having(Thorough).computer.registry)).text, as_version=4
+    )
     assert [cell.source for cell in book.cells if cell.cell_type == "code"] == [
         "%%script moon\nfunction f() end",
         "%%script moon\nprint(1)",

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interpreter.errors import NotPreviewableError, UsageError
-from interpreter.runtimes.block import Block, Spool, display_chunks
+from interpreter.runtimes.block import RunningBlock, Spool, display_chunks
 from interpreter.runtimes.dry_run import Overlay
 from interpreter.runtimes.launch import Launch
 from interpreter.runtimes.live import LiveLanguage, how_done
@@ -248,7 +248,7 @@ def test_what_is_too_large_to_show_says_so() -> None:
     "frame", [{"event": "active_line", "line": 1}, {"event": "display", "data": {"a": "x" * 9000}}]
 )
 def test_events_wait_for_a_consumer_that_is_far_behind(frame: dict[str, Any], tmp_path: Path) -> None:
-    block = Block(1, "", Spool(lambda: tmp_path))
+    block = RunningBlock(1, "", Spool(lambda: tmp_path))
     putting = threading.Thread(target=lambda: [block.put(dict(frame)) for _ in range(20_000)], daemon=True)
     putting.start()
     until(lambda: not block._room.is_set(), "a full queue", LIMIT)

@@ -11,7 +11,7 @@ from interpreter.computer_api import Computer
 from interpreter.errors import BusyError, LanguageNotFound, UsageError
 from interpreter.runtimes.python.in_process import InProcessPython
 from interpreter.runtimes.state import (
-    Picture,
+    RichValue,
     Table,
     Text,
     Variable,
@@ -107,7 +107,7 @@ class TestPython:
 def test_a_figure_is_a_picture(fresh: PythonRuntime) -> None:  # noqa: F811
     fresh.do("import matplotlib.pyplot as plt\nfigure, axes = plt.subplots()\nline = axes.plot([1, 2])")
     value = fresh.look("figure")
-    assert isinstance(value, Picture)
+    assert isinstance(value, RichValue)
     assert value.data["image/png"].startswith("iVBO")
 
 

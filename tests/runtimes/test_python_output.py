@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from interpreter.runtimes.block import Block
+from interpreter.runtimes.block import RunningBlock
 from python_runtimes import PythonRuntime, fresh, session
 from waiting import until
 
@@ -199,7 +199,7 @@ print("started")
     assert block.spool.read() == "started\nlate\n"
 
 
-def wait_for_end(session: PythonRuntime, block: Block) -> bool:
+def wait_for_end(session: PythonRuntime, block: RunningBlock) -> bool:
     """Run other blocks until the last process of this one has closed its pipes."""
     return any(not block.running or session.do("pass") is None for _ in range(5000))
 

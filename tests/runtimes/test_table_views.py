@@ -12,7 +12,7 @@ import pytest
 
 from interpreter.errors import UsageError
 from interpreter.runtimes.python.in_process import InProcessPython
-from interpreter.runtimes.state import File, Table, View
+from interpreter.runtimes.state import File, Table, TableQuery
 from javascript_runtimes import JavaScriptRuntime
 from javascript_runtimes import fresh as javascript  # noqa: F401
 from python_runtimes import PythonRuntime
@@ -54,7 +54,7 @@ def session() -> Iterator[PythonRuntime]:
 
 
 def totals(session: PythonRuntime, name: str, **view: Any) -> list[str]:
-    page = session.look(name, view=View(**view))
+    page = session.look(name, view=TableQuery(**view))
     assert isinstance(page, Table)
     assert (page.rows, page.total) == (len(page.index), 4)
     return list(page.cells[page.header.index("total")])
@@ -90,7 +90,7 @@ def test_sorting_both_ways_and_searching(session: PythonRuntime, name: str) -> N
     assert totals(session, name, sort="region")[-1] == "300"  # what is missing comes last
     assert totals(session, name, sort="region", descending=True)[-1] == "300"
     assert totals(session, name, find="eu") == ["50", "150"]
-    page = session.look(name, view=View(columns=("total", "region"), sort="total"))
+    page = session.look(name, view=TableQuery(columns=("total", "region"), sort="total"))
     assert isinstance(page, Table) and page.header == ["total", "region"]
 
 
@@ -112,24 +112,24 @@ def test_sorting_both_ways_and_searching(session: PythonRuntime, name: str) -> N
 )
 def test_a_filter_runs_nothing(session: PythonRuntime, condition: str, why: str) -> None:
     with pytest.raises(UsageError, match=why.replace("?", r"\?")):
-        session.look("frame", view=View(filter=condition))
+        session.look("frame", view=TableQuery(filter=condition))
 
 
 def test_arrays_and_plain_values_are_tables_too(session: PythonRuntime) -> None:
-    page = session.look("array", view=View(filter="`1` > 3", sort="2", descending=True))
+    page = session.look("array", view=TableQuery(filter="`1` > 3", sort="2", descending=True))
     assert isinstance(page, Table) and page.cells[0] == ["9", "6", "3"]
     session.do("sizes, words = {'small': 3, 'big': 1}, ['b', 'a']")
-    page = session.look("sizes", view=View(sort="value"))
+    page = session.look("sizes", view=TableQuery(sort="value"))
     assert isinstance(page, Table) and page.cells == [["big", "small"], ["1", "3"]]
-    page = session.look("words", view=View(sort="value"))
+    page = session.look("words", view=TableQuery(sort="value"))
     assert isinstance(page, Table) and page.cells == [["a", "b"]]
     with pytest.raises(UsageError, match="not a table"):
-        session.look("before", view=View(sort="value"))
+        session.look("before", view=TableQuery(sort="value"))
 
 
 @pytest.mark.parametrize("name", TABLES)
 def test_what_a_column_holds(session: PythonRuntime, name: str) -> None:
-    page = session.look(name, view=View(stats="unit price"))
+    page = session.look(name, view=TableQuery(stats="unit price"))
     assert isinstance(page, Table)
     found = dict(zip(page.index, page.cells[0], strict=True))
     wanted = {
@@ -143,7 +143,7 @@ def test_what_a_column_holds(session: PythonRuntime, name: str) -> None:
     }
     assert wanted.items() <= found.items()
     assert page.index[-1] == "top 3"
-    page = session.look(name, view=View(stats="", filter="total < 300"))
+    page = session.look(name, view=TableQuery(stats="", filter="total < 300"))
     assert isinstance(page, Table)
     columns = dict(zip(page.header, (dict(zip(page.index, each, strict=True)) for each in page.cells), strict=True))
     assert columns["region"]["top 1"] == "EU (2)"
@@ -152,10 +152,10 @@ def test_what_a_column_holds(session: PythonRuntime, name: str) -> None:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_a_view_as_a_file(session: PythonRuntime, name: str) -> None:
-    view = View(filter="total > 100", sort="total", descending=True, columns=("total", "region"))
+    view = TableQuery(filter="total > 100", sort="total", descending=True, columns=("total", "region"))
 
     def content(form: str) -> io.BytesIO:
-        file = session.look(name, view=View(**{**vars(view), "export": form}))
+        file = session.look(name, view=TableQuery(**{**vars(view), "export": form}))
         assert isinstance(file, File) and file.rows == 3
         return io.BytesIO(file.data)
 
@@ -184,7 +184,7 @@ def test_a_look_that_takes_too_long_can_be_stopped(session: PythonRuntime) -> No
 
     def look() -> None:
         try:
-            session.look("endless", view=View(filter="a == 1"))
+            session.look("endless", view=TableQuery(filter="a == 1"))
         except UsageError as error:
             failures.append(str(error))
 
@@ -203,11 +203,11 @@ def test_other_languages_say_that_they_cannot(javascript: JavaScriptRuntime) -> 
     javascript.do("rows = [{a: 1}, {a: 2}]")
     assert isinstance(javascript.look("rows"), Table)
     with pytest.raises(UsageError, match="only Python ones"):
-        javascript.look("rows", view=View(sort="a"))
+        javascript.look("rows", view=TableQuery(sort="a"))
 
 
 def test_in_our_own_process() -> None:
     language = InProcessPython()
     list(language.run("numbers = [3, 1, 2]"))
-    page = language.look("numbers", view=View(sort="value"))
+    page = language.look("numbers", view=TableQuery(sort="value"))
     assert isinstance(page, Table) and page.cells == [["1", "2", "3"]]

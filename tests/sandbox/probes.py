@@ -425,9 +425,9 @@ def attempt_all(facts: Facts, kind: str = "workspace") -> dict[str, Result]:
     from interpreter.runtimes.python import Python
     from interpreter.runtimes.shell import Shell
     from interpreter.sandbox.containment import Containment
-    from interpreter.sandbox.sandbox import Limits, Sandbox
+    from interpreter.sandbox.sandbox import ResourceLimits, Sandbox
 
-    limits = Limits(memory=facts.memory, processes=facts.processes, file_size=facts.file_size)
+    limits = ResourceLimits(memory=facts.memory, processes=facts.processes, file_size=facts.file_size)
     hosts = ("localhost", f"localhost:{facts.port}", "169.254.169.254")
     # What is outside can be seen, so that only the sandbox keeps it as it is.
     paths = (str(Path(facts.canary).parent),)

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from interpreter.sandbox.bubblewrap import ControlGroups
-from interpreter.sandbox.sandbox import Limits, Sandbox
+from interpreter.sandbox.sandbox import ResourceLimits, Sandbox
 
 pytestmark = pytest.mark.full
 
-SMALL = Limits(memory=600, processes=120, file_size=16)
+SMALL = ResourceLimits(memory=600, processes=120, file_size=16)
 
 
 def test_a_fork_bomb_in_the_shell(contained: Any) -> None:
@@ -70,7 +70,7 @@ def test_memory_of_many_processes_together_where_there_are_groups(contained: Any
 
 
 def test_too_much_time(contained: Any) -> None:
-    inside = contained(limits=Limits(cpu=2))
+    inside = contained(limits=ResourceLimits(cpu=2))
     assert inside.do("shell", "sh -c 'while :; do :; done'").exit_code == 128 + 9
     assert inside.do("shell", "echo $((6 * 7))").text.strip() == "42"
 

@@ -11,7 +11,7 @@ from interpreter import OpenInterpreter
 from interpreter.errors import SandboxUnavailableError, SettingValueError
 from interpreter.sandbox.containment import containment_for
 from interpreter.sandbox.places import places
-from interpreter.sandbox.sandbox import Access, Limits, Sandbox, let_through
+from interpreter.sandbox.sandbox import Access, ResourceLimits, Sandbox, let_through
 
 
 def test_the_settings_say_it(tmp_path: Path) -> None:
@@ -19,7 +19,7 @@ def test_the_settings_say_it(tmp_path: Path) -> None:
     interpreter.workspace, interpreter.sandbox_memory, interpreter.sandbox_cpu = str(tmp_path), 100, None
     sandbox = Sandbox.from_settings(interpreter)
     assert sandbox == Sandbox(
-        "workspace", str(tmp_path), ("pypi.org",), ("MY_KEY",), limits=Limits(memory=100, cpu=None)
+        "workspace", str(tmp_path), ("pypi.org",), ("MY_KEY",), limits=ResourceLimits(memory=100, cpu=None)
     )
     assert Sandbox.from_settings(interpreter, kind="read-only").kind == "read-only"
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from interpreter.sandbox.places import places
-from interpreter.sandbox.proxy import Verdict
+from interpreter.sandbox.proxy import ProxyVerdict
 from interpreter.sandbox.requests import EndedBlock, blocked
 from interpreter.sandbox.sandbox import Sandbox
 
@@ -54,10 +54,15 @@ def test_an_error_of_the_code_itself_is_no_denial(workspace: Path) -> None:
 
 
 def test_the_proxy_knows_what_it_refused(workspace: Path) -> None:
-    verdicts = [Verdict("pypi.org", 443, False, "", listed=False), Verdict("pypi.org", 443, False, "", listed=False)]
+    verdicts = [
+        ProxyVerdict("pypi.org", 443, False, "", listed=False),
+        ProxyVerdict("pypi.org", 443, False, "", listed=False),
+    ]
     (line,) = told(workspace, refused=verdicts)
     assert line.endswith("the comment `needs: host pypi.org` (setting sandbox_hosts).")
-    (line,) = told(workspace, refused=[Verdict("inner.example", 443, False, "inner.example is 10.0.0.1, private.")])
+    (line,) = told(
+        workspace, refused=[ProxyVerdict("inner.example", 443, False, "inner.example is 10.0.0.1, private.")]
+    )
     assert "10.0.0.1" in line and "needs:" not in line
 
 

@@ -12,7 +12,7 @@ from interpreter.computer_api import Computer
 from interpreter.errors import SandboxUnavailableError
 from interpreter.runtimes.python.in_process import InProcessPython
 from interpreter.sandbox.containment import containment_for
-from interpreter.sandbox.sandbox import Access, Limits, Sandbox
+from interpreter.sandbox.sandbox import Access, ResourceLimits, Sandbox
 from waiting import until
 
 from .conftest import Inside
@@ -187,7 +187,7 @@ def test_widening_a_path_needs_a_new_session_and_a_host_does_not(contained: Any,
 
 
 def test_memory_is_limited_and_the_session_lives_on(contained: Any) -> None:
-    inside = contained(limits=Limits(memory=400))
+    inside = contained(limits=ResourceLimits(memory=400))
     inside.do("python", "kept = 1")
     assert "MemoryError" in inside.do("python", "x = bytearray(500 << 20)").text
     assert inside.do("python", "print(kept)").text.strip() == "1"

@@ -19,7 +19,7 @@ from interpreter.runtimes.runtime import SUPERVISOR
 from interpreter.sandbox import bubblewrap, container
 from interpreter.sandbox.containment import Containment
 from interpreter.sandbox.places import places
-from interpreter.sandbox.sandbox import ENTER, Limits, Sandbox
+from interpreter.sandbox.sandbox import ENTER, ResourceLimits, Sandbox
 from interpreter.sandbox.seatbelt import profile
 
 
@@ -66,7 +66,9 @@ def test_with_one_that_does_not_answer(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 def test_the_command_line_of_a_container(workspace: Path, tmp_path: Path) -> None:
-    sandbox = Sandbox("container:python:3.12", str(workspace), paths=("/data", "/more:rw"), limits=Limits(memory=100))
+    sandbox = Sandbox(
+        "container:python:3.12", str(workspace), paths=("/data", "/more:rw"), limits=ResourceLimits(memory=100)
+    )
     start = Start([], {"LANG": "C", "PATH": "/bin"}, str(workspace / "sub"))
     mounts = {workspace / ".git": "ro", tmp_path: "ro"}
     line = container.command("docker", sandbox, start, mounts, ["python3", "-c", "1"], "/environment")

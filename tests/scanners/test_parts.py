@@ -6,28 +6,28 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from interpreter.policy.scanners.scanner import Part, parts_of
+from interpreter.policy.scanners.scanner import CodePart, parts_of
 
 
 @pytest.mark.parametrize(
     ("code", "parts"),
     [
-        ("a = 5\nb = (a\n  % 3)", [Part("python", "a = 5\nb = (a\n  % 3)")]),
-        ("s = '''\n!not a command\n'''", [Part("python", "s = '''\n!not a command\n'''")]),
-        ("!ls -l", [Part("shell", "ls -l")]),
-        ("import os\n!!ls\nos", [Part("python", "import os\npass\nos"), Part("shell", "\nls\n")]),
-        ("for x in y:\n    !echo $x", [Part("python", "for x in y:\n    pass"), Part("shell", "\necho $x")]),
-        ("a, b = !echo 1 \\\n  2\na", [Part("python", "pass\n\na"), Part("shell", "echo 1 \\\n  2\n")]),
-        ("%cd x\ny", [Part("python", "pass\ny")]),
-        ("df?\n?df\ny", [Part("python", "\n\ny")]),
-        ("%sx ls\ny", [Part("python", "pass\ny"), Part("shell", "ls\n")]),
-        ("\n%%bash\nls", [Part("shell", "\n\nls")]),
-        ("%%time\nx = 1", [Part("python", "pass\nx = 1")]),
-        ("%%html\n<b>", [Part("", "html<b>")]),
+        ("a = 5\nb = (a\n  % 3)", [CodePart("python", "a = 5\nb = (a\n  % 3)")]),
+        ("s = '''\n!not a command\n'''", [CodePart("python", "s = '''\n!not a command\n'''")]),
+        ("!ls -l", [CodePart("shell", "ls -l")]),
+        ("import os\n!!ls\nos", [CodePart("python", "import os\npass\nos"), CodePart("shell", "\nls\n")]),
+        ("for x in y:\n    !echo $x", [CodePart("python", "for x in y:\n    pass"), CodePart("shell", "\necho $x")]),
+        ("a, b = !echo 1 \\\n  2\na", [CodePart("python", "pass\n\na"), CodePart("shell", "echo 1 \\\n  2\n")]),
+        ("%cd x\ny", [CodePart("python", "pass\ny")]),
+        ("df?\n?df\ny", [CodePart("python", "\n\ny")]),
+        ("%sx ls\ny", [CodePart("python", "pass\ny"), CodePart("shell", "ls\n")]),
+        ("\n%%bash\nls", [CodePart("shell", "\n\nls")]),
+        ("%%time\nx = 1", [CodePart("python", "pass\nx = 1")]),
+        ("%%html\n<b>", [CodePart("", "html<b>")]),
         (" \n", []),
     ],
 )
-def test_python_with_commands_in_it(code: str, parts: list[Part]) -> None:
+def test_python_with_commands_in_it(code: str, parts: list[CodePart]) -> None:
     assert parts_of("python", code) == parts
 
 
@@ -43,7 +43,7 @@ def test_python_with_commands_in_it(code: str, parts: list[Part]) -> None:
     ],
 )
 def test_names_of_languages(language: str, kind: str) -> None:
-    assert parts_of(language, "x") == [Part(kind, "x")]
+    assert parts_of(language, "x") == [CodePart(kind, "x")]
 
 
 @given(st.lists(st.sampled_from(["x = 1", "!ls", "  !ls \\", "%cd /", "def f(", "'''", "y = !w", "", "a?"])))

@@ -14,7 +14,7 @@ from interpreter.policy.scanners import (
     Scan,
     Scanner,
 )
-from interpreter.policy.scanners.scanner import Tool
+from interpreter.policy.scanners.scanner import ScannerTool
 
 pytestmark = pytest.mark.usefixtures("no_strays")
 
@@ -23,24 +23,24 @@ def read(text: str) -> list[Finding]:
     return [Finding("told", "T1", line, "low", "told") for line in json.loads(text)["lines"]]
 
 
-def tool(name: str, program: str, *more: str) -> Tool:
+def tool(name: str, program: str, *more: str) -> ScannerTool:
     """A scanner that is this Python program; `more` are tried after it."""
 
     def commands(_: str, file: Path, kind: str) -> list[list[str]]:
         return [[sys.executable, "-c", each, str(file)] for each in (program, *more)]
 
-    return Tool(name, commands, read)
+    return ScannerTool(name, commands, read)
 
 
 @pytest.fixture(autouse=True)
 def _found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Tool, "program", property(lambda self: self.name))
+    monkeypatch.setattr(ScannerTool, "program", property(lambda self: self.name))
 
 
 WELL = "import json, sys; print(json.dumps({'lines': [open(sys.argv[1]).read().count('x')]}))"
 
 
-def scanned(*tools: Tool, limit: float = 60) -> Scan:
+def scanned(*tools: ScannerTool, limit: float = 60) -> Scan:
     return Scanner(limit, tools).scan("python", "x = 'xx'")
 
 
@@ -76,7 +76,7 @@ def test_a_program_that_cannot_be_started_is_a_finding() -> None:
     def commands(_: str, file: Path, kind: str) -> list[list[str]]:
         return [["/nowhere/scanner"]]
 
-    found = scanned(Tool("gone", commands, read))
+    found = scanned(ScannerTool("gone", commands, read))
     assert "No such file" in found.findings[0].message and found.asks
 
 
@@ -99,7 +99,7 @@ def test_cancelling_ends_all_of_them(tmp_path: Path) -> None:
 
 
 def test_a_missing_scanner_is_told_once() -> None:
-    class Missing(Tool):
+    class Missing(ScannerTool):
         program = None  # type: ignore[assignment]
 
     gone = Missing("gone", frozenset({"python"}), lambda *_: [], read)

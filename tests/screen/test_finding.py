@@ -10,7 +10,7 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.computer_api.display import Display, Match, NotFoundOnScreenError
-from interpreter.computer_api.display.finding import SAME_LETTERS, View, named
+from interpreter.computer_api.display.finding import SAME_LETTERS, ScreenView, named
 from interpreter.computer_api.display.pictures import ScreenText
 from interpreter.computer_api.platforms import Box
 from interpreter.computer_api.tool import Picture
@@ -41,7 +41,7 @@ def place(desktop: Desktop, display: Display, application: Application, left: in
 
 def in_tree(display: Display, name: str) -> list[Match]:
     """What programs tell of, without a look at the pixels."""
-    return named(View(display._screen, ScreenText()), name, SAME_LETTERS)
+    return named(ScreenView(display._screen, ScreenText()), name, SAME_LETTERS)
 
 
 def told(desktop: Desktop, display: Display, name: str) -> None:

@@ -178,9 +178,9 @@ def test_a_minimised_window_has_no_place(desktop: Desktop, computer: Any, tmp_pa
 
 
 def minimise(window: int) -> None:
-    from interpreter.computer_api.platforms.x11 import Connection
+    from interpreter.computer_api.platforms.x11 import X11Connection
 
-    with Connection() as x:
+    with X11Connection() as x:
         x.tell_window_manager(window, "WM_CHANGE_STATE", 3)
         x.display.sync()
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interpreter.frontends.terminal.render.display import Display, Screen
+from interpreter.frontends.terminal.render.display import TerminalDisplay, TerminalScreen
 from interpreter.frontends.terminal.render.theme import Theme
 from interpreter.messages import Chunk
 from terminal.emulator import EmulatedOutput, Emulator
@@ -21,7 +21,7 @@ class Stage:
         self.now = 100.0
         self.emulator = Emulator(columns, lines)
         self.out = EmulatedOutput(self.emulator)
-        self.display = Display(Screen(self.out.write, self.emulator.size), Theme(), lambda: self.now)
+        self.display = TerminalDisplay(TerminalScreen(self.out.write, self.emulator.size), Theme(), lambda: self.now)
 
     def show(self, *chunks: dict[str, Any]) -> None:
         for chunk in chunks:

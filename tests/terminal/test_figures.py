@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from interpreter.frontends.terminal.render.display import Display, Screen
+from interpreter.frontends.terminal.render.display import TerminalDisplay, TerminalScreen
 from interpreter.frontends.terminal.render.images import (
     COARSE,
     Graphics,
@@ -220,8 +220,8 @@ class Stage:
         self.emulator = Emulator(80, 24)
         self.sent = ""
         pictures = Pictures(lambda questions: answers or [], lambda: (9, 18), environ, color)
-        screen = Screen(self._write, self.emulator.size)
-        self.display = Display(screen, Theme(color), pictures=pictures)
+        screen = TerminalScreen(self._write, self.emulator.size)
+        self.display = TerminalDisplay(screen, Theme(color), pictures=pictures)
 
     def _write(self, text: str) -> None:
         self.sent += text

@@ -28,13 +28,13 @@ from interpreter.frontends.terminal.keyboard import TypeAhead
 from interpreter.frontends.terminal.magics import show
 from interpreter.frontends.terminal.magics.undo import show_difference
 from interpreter.frontends.terminal.prompt import Suggestions, status_facts
-from interpreter.frontends.terminal.render.display import Display, Screen
+from interpreter.frontends.terminal.render.display import TerminalDisplay, TerminalScreen
 from interpreter.frontends.terminal.render.plain import PlainDisplay
 from interpreter.frontends.terminal.render.theme import Theme
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.frontends.terminal.tty import Tty
 from interpreter.frontends.wtf import Failure, message_for
-from interpreter.runtimes.state import Table, View
+from interpreter.runtimes.state import Table, TableQuery
 from model_server import ModelServer, text, tool_call
 from terminal.person import ENTER, someone
 
@@ -137,7 +137,7 @@ class Clock:
 
 def on_the_screen(chunks: list[dict[str, Any]]) -> str:
     written: list[str] = []
-    display = Display(Screen(written.append, lambda: (80, 24)), Theme(links=True), Clock())
+    display = TerminalDisplay(TerminalScreen(written.append, lambda: (80, 24)), Theme(links=True), Clock())
     display.begin()
     for chunk in chunks:
         display.show(chunk)  # type: ignore[arg-type]
@@ -220,7 +220,7 @@ def replayed() -> str:
 
 def values() -> str:
     shown, table = terminal(), Table(HOSTILE, 1, 1, [HOSTILE], [HOSTILE], [False], [[HOSTILE]])
-    show.show_table(shown, show.Source(None, "", HOSTILE), table, View(), at_once=True)  # type: ignore[arg-type]
+    show.show_table(shown, show.Source(None, "", HOSTILE), table, TableQuery(), at_once=True)  # type: ignore[arg-type]
     show.show_text(shown, HOSTILE, HOSTILE)
     text = show.TextView(HOSTILE, ["a"])
     return written(shown) + "\n".join(text.lines(80, 24))
@@ -297,7 +297,7 @@ def typed_ahead() -> str:
     ahead, shown = TypeAhead(), terminal()
     ahead.feed(b"\x1b[200~" + HOSTILE.replace("\x1b", "").encode() + b"\x1b[201~\r")
     lines: list[str] = []
-    display = Display(Screen(lines.append, lambda: (400, 24)), Theme(), Clock())
+    display = TerminalDisplay(TerminalScreen(lines.append, lambda: (400, 24)), Theme(), Clock())
     display.typed(ahead.shown)
     shown.typed = ahead
     _next_message(shown, None, None)  # type: ignore[arg-type]

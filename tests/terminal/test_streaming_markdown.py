@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from interpreter.frontends.terminal.render.ansi import without_styles
-from interpreter.frontends.terminal.render.display import Display, Screen
+from interpreter.frontends.terminal.render.display import TerminalDisplay, TerminalScreen
 from interpreter.frontends.terminal.render.markdown import MarkdownView
 from interpreter.frontends.terminal.render.theme import Theme
 from terminal.emulator import EmulatedOutput, Emulator
@@ -114,7 +114,7 @@ def test_what_is_drawn_last_is_what_is_committed(width: int) -> None:
 @settings(max_examples=60, deadline=None)
 def test_every_word_of_a_plain_text_is_on_the_screen_once_and_in_order(lines: list[str], size: int) -> None:
     emulator = Emulator(40, 12)
-    display = Display(Screen(EmulatedOutput(emulator).write, emulator.size), Theme())
+    display = TerminalDisplay(TerminalScreen(EmulatedOutput(emulator).write, emulator.size), Theme())
     text = "\n".join(lines)
     for at in range(0, len(text), size):
         display.show({"role": "assistant", "type": "message", "content": text[at : at + size]})
@@ -126,7 +126,7 @@ def test_every_word_of_a_plain_text_is_on_the_screen_once_and_in_order(lines: li
 @pytest.mark.parametrize(("columns", "lines"), [(80, 24), (200, 50), (20, 10)])
 def test_a_block_taller_than_the_screen_is_in_the_scrollback_once(columns: int, lines: int) -> None:
     emulator = Emulator(columns, lines)
-    display = Display(Screen(EmulatedOutput(emulator).write, emulator.size), Theme())
+    display = TerminalDisplay(TerminalScreen(EmulatedOutput(emulator).write, emulator.size), Theme())
     rows = [f"| {number} | cell{number} |\n" for number in range(2 * lines)]
     text = "".join(["| n | c |\n|---|---|\n", *rows])
     for at in range(0, len(text), 60):

@@ -23,8 +23,8 @@ from interpreter.session.checkpoints import (
 from interpreter.workspace import (
     Item,
     NotCovered,
-    Plan,
-    Report,
+    RestorePlan,
+    RestoreReport,
     Step,
 )
 from terminal.test_display import Stage, output
@@ -115,11 +115,11 @@ def test_the_line_stands_below_the_output(columns: int, silent: bool) -> None:
 # -- before an undo ------------------------------------------------------------------------------------------------
 
 
-def plan(*steps: Step, direction: Any = "undo") -> Plan:
-    return Plan(direction, ("1",), 0, steps)
+def plan(*steps: Step, direction: Any = "undo") -> RestorePlan:
+    return RestorePlan(direction, ("1",), 0, steps)
 
 
-def undo_plan(files: Plan | None = None, **more: Any) -> UndoPlan:
+def undo_plan(files: RestorePlan | None = None, **more: Any) -> UndoPlan:
     return UndoPlan(0, more.pop("back", True), (), ("conversation", "files", "variables"), files=files, **more)
 
 
@@ -135,7 +135,7 @@ def test_each_file_with_what_happens_to_it() -> None:
         Step(".git/index", FILE, OTHER, repository=".git"),
     ]
     unit = plan(*steps)
-    unit = Plan(unit.direction, unit.blocks, unit.position, unit.steps, (repository(),))
+    unit = RestorePlan(unit.direction, unit.blocks, unit.position, unit.steps, (repository(),))
     assert undo_words.lines(undo_plan(unit)) == [
         "Files:",
         "  brought back b.txt",
@@ -154,7 +154,7 @@ def repository() -> Any:
 
 
 def test_a_repository_alone_is_no_reason_to_ask() -> None:
-    alone = Plan("undo", ("1",), 0, (Step(".git/index", FILE, OTHER, repository=".git"),), (repository(),))
+    alone = RestorePlan("undo", ("1",), 0, (Step(".git/index", FILE, OTHER, repository=".git"),), (repository(),))
     assert not undo_plan(alone).changes_files
     assert undo_plan(plan(Step("a", OTHER, FILE, drift=True))).changes_files
 
@@ -180,7 +180,7 @@ def test_variables_and_what_is_not_covered() -> None:
 def test_what_was_done() -> None:
     steps = [Step("a.txt", OTHER, FILE), Step("made", FOLDER, None)]
     found = undo_plan(plan(*steps), notes=("Known.",))
-    report = Report("undo", ("1",), ("a.txt", "made"))
+    report = RestoreReport("undo", ("1",), ("a.txt", "made"))
     undone = UndoResult(found, report, {"Python": Restored(lost=["thread Thread-1"])})
     assert undo_words.summary(undone) == "Undone: 1 file, the Python variables."
     assert undo_words.sentences(undone) == ["Python: Not restored: thread Thread-1."]

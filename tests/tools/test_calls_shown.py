@@ -6,18 +6,18 @@ import io
 import json
 from typing import Any
 
-from interpreter.export import Conversation, without_secrets
+from interpreter.export import ExportedConversation, without_secrets
 from interpreter.export.documents import markdown, page
 from interpreter.export.notebook import notebook
 from interpreter.export.script.steps import steps_of
 from interpreter.frontends.terminal.chat import chunks_of
-from interpreter.frontends.terminal.render.display import Display, Screen
+from interpreter.frontends.terminal.render.display import TerminalDisplay, TerminalScreen
 from interpreter.frontends.terminal.render.plain import PlainDisplay
 from interpreter.frontends.terminal.render.theme import Theme
 from interpreter.messages import Chunk, Message
 from interpreter.session.journal.reader import (
+    RecordedToolCall,
     Said,
-    ToolCall,
     entries_from_messages,
 )
 from terminal.emulator import EmulatedOutput, Emulator
@@ -46,7 +46,7 @@ SHOWN = 'note(text="Buy milk")'
 
 def on_screen(chunks: list[Chunk]) -> list[str]:
     emulator = Emulator(80, 24)
-    display = Display(Screen(EmulatedOutput(emulator).write, emulator.size), Theme())
+    display = TerminalDisplay(TerminalScreen(EmulatedOutput(emulator).write, emulator.size), Theme())
     for chunk in chunks:
         display.show(chunk)
     display.finish()
@@ -70,23 +70,25 @@ def test_in_plain_text() -> None:
 
 def test_a_call_is_no_block() -> None:
     entries = entries_from_messages(MESSAGES)
-    assert [type(entry) for entry in entries] == [Said, ToolCall, Said]
+    assert [type(entry) for entry in entries] == [Said, RecordedToolCall, Said]
     assert str(entries[1]) == SHOWN
     assert steps_of(entries).steps == []
 
 
 def test_in_exports() -> None:
     entries = entries_from_messages(MESSAGES)
-    document = markdown(Conversation(entries, "Title")).text
+    document = markdown(ExportedConversation(entries, "Title")).text
     assert document.index(f"```\n{SHOWN}\n```") < document.index("```text\nKept.\n```")
-    cells: list[dict[str, Any]] = json.loads(notebook(Conversation(entries, "Title")).text)["cells"]
+    cells: list[dict[str, Any]] = json.loads(notebook(ExportedConversation(entries, "Title")).text)["cells"]
     assert {cell["cell_type"] for cell in cells} == {"markdown"}
     assert SHOWN in "".join(cells[2]["source"]) and "Kept." in "".join(cells[2]["source"])
-    assert "note(text=&quot;Buy milk&quot;)" in page(Conversation(entries, "Title")).text
+    assert "note(text=&quot;Buy milk&quot;)" in page(ExportedConversation(entries, "Title")).text
 
 
 def test_secrets_are_left_out_of_both() -> None:
     key = "sk-" + "aB3dE5gH7jK9" * 4
     secret: list[Message] = [{**MESSAGES[1], "content": json.dumps({"text": key})}, {**MESSAGES[2], "content": key}]
-    text = markdown(Conversation(without_secrets(entries_from_messages(secret), {"API key": key}), "Title")).text
+    text = markdown(
+        ExportedConversation(without_secrets(entries_from_messages(secret), {"API key": key}), "Title")
+    ).text
     assert key not in text

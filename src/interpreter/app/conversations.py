@@ -15,10 +15,9 @@ from interpreter.errors import ConversationFileError, LanguageNotFound, NotResto
 from interpreter.host import files
 from interpreter.policy.approval import BlockApproval, mode_of
 from interpreter.runtimes.state import Restored
-from interpreter.session import APPROVE, REFUSE, Do, Event, Ids, Publisher, Question
-from interpreter.session import Block as RunBlock
+from interpreter.session import APPROVE, REFUSE, Block, Do, Event, Ids, Publisher, Question
 from interpreter.session.journal import find, last_in, listed
-from interpreter.session.journal.reader import Block, entries_from_messages, entries_from_session
+from interpreter.session.journal.reader import RecordedBlock, entries_from_messages, entries_from_session
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
@@ -205,7 +204,7 @@ class UndoableReset:
         self._runtimes.terminate()
 
 
-def blocks_to_rerun(session: SavedSession) -> list[Block]:
+def blocks_to_rerun(session: SavedSession) -> list[RecordedBlock]:
     """The blocks of a conversation that ran well: together they built its variables."""
     return _that_ran_well(entries_from_session(session))
 
@@ -256,12 +255,12 @@ class Rerun:
                 interpreter.journal.tell_model(_note(interpreter, _RERUN.format(**counts)))
         return self.done
 
-    def _run(self, block: Block) -> Generator[Event, None, bool]:
+    def _run(self, block: RecordedBlock) -> Generator[Event, None, bool]:
         interpreter = self._interpreter
         shown = Publisher(interpreter.session.log, Ids(actor=interpreter.agent.id))
         yield from shown.publish({"role": "assistant", "type": "code", "format": block.language, "content": block.code})
         yield from shown.close()
-        action = RunBlock(interpreter.runtimes, block.language, block.code, BlockApproval(interpreter, stored=False))
+        action = Block(interpreter.runtimes, block.language, block.code, BlockApproval(interpreter, stored=False))
         exit_code = None
         with closing(interpreter.session.perform(action, interpreter.agent)) as events:
             for event in events:
@@ -273,9 +272,9 @@ class Rerun:
         return not action.refused and action.outcome == "done" and not exit_code
 
 
-def _that_ran_well(entries: Iterable[Entry]) -> list[Block]:
+def _that_ran_well(entries: Iterable[Entry]) -> list[RecordedBlock]:
     # What the user ran themselves without any output looks as if it had not been run.
-    blocks = [entry for entry in entries if isinstance(entry, Block)]
+    blocks = [entry for entry in entries if isinstance(entry, RecordedBlock)]
     return [each for each in blocks if each.succeeded or (each.author == "user" and each.decision == "not_run")]
 
 

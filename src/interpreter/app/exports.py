@@ -16,9 +16,9 @@ from interpreter.session import Do, Question
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
-    from interpreter.export import Program
+    from interpreter.export import ExportedProgram
     from interpreter.export.script.program import Installed
-    from interpreter.export.script.verify import Report
+    from interpreter.export.script.verify import VerifyReport
     from interpreter.runtimes.launch import SessionContext
     from interpreter.sandbox.containment import Containment
     from interpreter.session import Event
@@ -35,7 +35,7 @@ class Export:
     path: Path
     entries: list[Entry]
     notes: list[str] = field(default_factory=list)  # what the reader should know about it, in sentences
-    program: Program | None = None  # for a script
+    program: ExportedProgram | None = None  # for a script
 
 
 def export(
@@ -76,7 +76,7 @@ def export_table(
     return file
 
 
-def verify(interpreter: OpenInterpreter, exported: Export) -> Generator[Event, None, Report | None]:
+def verify(interpreter: OpenInterpreter, exported: Export) -> Generator[Event, None, VerifyReport | None]:
     """Run an exported script in a sandbox, a fresh process and a copy of the folder, and compare what it makes.
 
     Always asks first; None if the answer was not a yes.
@@ -92,7 +92,14 @@ def verify(interpreter: OpenInterpreter, exported: Export) -> Generator[Event, N
 def _write(
     interpreter: OpenInterpreter, form: str, path: str, force: bool, keep_secrets: bool, whole: bool
 ) -> Export | None:
-    from interpreter.export import EXPORTERS, Conversation, choose_path, secrets_notice, texts_of, without_secrets
+    from interpreter.export import (
+        EXPORTERS,
+        ExportedConversation,
+        choose_path,
+        secrets_notice,
+        texts_of,
+        without_secrets,
+    )
     from interpreter.export import write as write_file
     from interpreter.llm.secrets import redacted
 
@@ -106,7 +113,7 @@ def _write(
     # Not to the directory that code moved to: where that is, only code says.
     file = choose_path(path, folder, title, exporter.suffix, force)
     installed = partial(_installed, interpreter)
-    document = exporter.make(Conversation(entries, title, registry, file, folder, installed, whole))
+    document = exporter.make(ExportedConversation(entries, title, registry, file, folder, installed, whole))
     write_file(file, document.text, force, document.pictures)
     notes = list(document.notes)
     if not keep_secrets:
@@ -136,9 +143,9 @@ def _installed(interpreter: OpenInterpreter) -> Installed:
     return installed_for(_python(shared), shared.environment(), shared.containment)
 
 
-def _verified(interpreter: OpenInterpreter, exported: Export) -> Report:
+def _verified(interpreter: OpenInterpreter, exported: Export) -> VerifyReport:
     from interpreter.export.script.verify import Verification
-    from interpreter.session.journal.reader import Block
+    from interpreter.session.journal.reader import RecordedBlock
 
     assert exported.program is not None
     shared = _session_context(interpreter)
@@ -148,7 +155,7 @@ def _verified(interpreter: OpenInterpreter, exported: Export) -> Report:
         _python(shared),
         Path(interpreter.workspace),
         exported.program.pictures,
-        next((entry.at for entry in exported.entries if isinstance(entry, Block)), None),
+        next((entry.at for entry in exported.entries if isinstance(entry, RecordedBlock)), None),
         shared.environment(),
         cast("Containment | None", shared.containment),
         environment.folder if environment.is_layer else "",

@@ -29,7 +29,7 @@ from interpreter.llm.providers import (
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
-    from interpreter.llm.local.servers import Model, Server
+    from interpreter.llm.local.servers import LocalServer, Model
     from interpreter.llm.usage import Price
 
 # In the list of prices, and nothing to talk to.
@@ -171,7 +171,7 @@ def choose_by_key(interpreter: OpenInterpreter) -> str | None:
     return variable
 
 
-def use_server_model(interpreter: OpenInterpreter, server: Server, model: Model) -> int | None:
+def use_server_model(interpreter: OpenInterpreter, server: LocalServer, model: Model) -> int | None:
     """Use a model of a server on this machine; its window in tokens, if that is known."""
     from interpreter.llm.local import servers
 

@@ -10,7 +10,7 @@ from math import ceil
 from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.at_session import read_bytes
-from interpreter.computer_api.tool import Picture, Tool
+from interpreter.computer_api.tool import ComputerTool, Picture
 from interpreter.errors import BudgetExceededError, ComputerError
 from interpreter.llm.context import BYTES_PER_TOKEN, estimate_text
 from interpreter.llm.usage import price_of
@@ -29,7 +29,7 @@ PART = (
 SUMMARY = "Summarize this text. Keep what matters: facts, names, numbers, conclusions."
 
 
-class Ai(Tool):
+class Ai(ComputerTool):
     """Asks the model of the conversation. The conversation does not see it; its cost counts in the session."""
 
     def chat(self, text: str, base64: str | None = None) -> str:
@@ -56,7 +56,7 @@ class Ai(Tool):
         """A summary of a text of any length."""
         return self.query(text, SUMMARY, "Make one summary of these summaries of the parts of a text, in their order.")
 
-    def _reduced(self, answers: list[str], query: str, plan: Plan, max_calls: int) -> str:
+    def _reduced(self, answers: list[str], query: str, plan: SplitPlan, max_calls: int) -> str:
         """One answer from many, over as many rounds as it takes."""
         calls = len(answers)
         while True:
@@ -72,7 +72,7 @@ class Ai(Tool):
                 return self._model().answer(SYSTEM, asked[0])
             answers = self._answers(SYSTEM, asked, plan)
 
-    def _answers(self, system: str, asked: list[str], plan: Plan) -> list[str]:
+    def _answers(self, system: str, asked: list[str], plan: SplitPlan) -> list[str]:
         """The model's answers, in order; the first error ends it."""
         model = self._model()
         # One at a time where a budget has to be kept, or a server on this machine does the work.
@@ -86,7 +86,7 @@ class Ai(Tool):
                 for each in waiting:
                     each.cancel()
 
-    def _check(self, model: SideChat, plan: Plan, max_calls: int) -> None:
+    def _check(self, model: SideChat, plan: SplitPlan, max_calls: int) -> None:
         price = price_of(model.model, model.api_base)
         cost = price.cost(plan.tokens // plan.calls, plan.reply) * plan.calls if price is not None else None
         about = f"{plan.calls} requests with {plan.tokens:,} tokens" + (f", about ${cost:.2f}" if cost else "")
@@ -118,7 +118,7 @@ REPLY = 1_000  # tokens of an answer about one piece
 
 
 @dataclass(frozen=True)
-class Plan:
+class SplitPlan:
     """How a text is cut, and what asking about it takes."""
 
     size: int  # bytes of a piece
@@ -127,21 +127,21 @@ class Plan:
     reply: int  # the most tokens of an answer about a piece
 
 
-def plan_for(text: str, query: str, window: int | None) -> Plan:
+def plan_for(text: str, query: str, window: int | None) -> SplitPlan:
     """How a text is cut for a model with this window; half of it is left to the question, the answer and mistakes."""
     asked = estimate_text(query) + 100
     piece = min(LARGEST_PIECE, max(SMALLEST_PIECE, (window or UNKNOWN_WINDOW) // 2 - asked))
     reply = min(REPLY, max(50, piece // 4))
     whole = estimate_text(text)
     if whole <= piece:
-        return Plan(piece * BYTES_PER_TOKEN, 1, whole + asked, reply)
+        return SplitPlan(piece * BYTES_PER_TOKEN, 1, whole + asked, reply)
     parts = ceil(whole / (piece * (1 - OVERLAP)))
     calls, tokens, left = parts, whole + parts * asked, parts
     while left > 1:
         answers = left * reply
         left = ceil(left / max(2, piece // reply))
         calls, tokens = calls + left, tokens + answers + left * asked
-    return Plan(piece * BYTES_PER_TOKEN, calls, tokens, reply)
+    return SplitPlan(piece * BYTES_PER_TOKEN, calls, tokens, reply)
 
 
 def size_of(text: str) -> int:
@@ -193,7 +193,7 @@ def together(answers: list[str], size: int) -> list[str]:
 DESCRIBE = "Describe this image. Also tell me what text is in the image, if any."
 
 
-class Vision(Tool):
+class Vision(ComputerTool):
     """Looks at one picture: as base64, a path, a message, or an image of Pillow."""
 
     def load(self, load_moondream: bool = True, load_easyocr: bool = True) -> bool:

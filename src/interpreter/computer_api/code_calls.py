@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.tool import (
     TOOLS,
+    ComputerTool,
     Picture,
-    Tool,
     names,
     signature,
 )
@@ -121,7 +121,7 @@ def answer(computer: Computer, call: Call) -> Frame:
         if call.how == "names":
             return {"value": names(_owner(computer, call.path.split(".") if call.path else []))}
         value = make(computer, call, unpacked(call.args, Picture), unpacked(call.kwargs, Picture))
-        return {"value": {"$part": call.path} if isinstance(value, Tool) else packed(value)}
+        return {"value": {"$part": call.path} if isinstance(value, ComputerTool) else packed(value)}
     except Exception as error:  # noqa: BLE001 - whatever a tool raises is raised where it was called
         return {"error": packed_error(error)}
 
@@ -150,7 +150,7 @@ def make(computer: Computer, call: Call, args: list[Any], kwargs: dict[str, Any]
         ACTION.reset(inside)
         CALL.reset(token)
         told |= {"by": action.by} if action.by else {}
-        if isinstance(tool := getattr(use.function, "__self__", None), Tool):
+        if isinstance(tool := getattr(use.function, "__self__", None), ComputerTool):
             told["told"] = tool.without_secrets(told["told"])
         told |= {
             "outcome": {"done": "ok", "refused": "refused", "": "refused"}.get(action.outcome, "failed"),
@@ -212,7 +212,7 @@ def asked_first(use: Use, ask: Callable[[str], bool | None]) -> str:
     If nothing can be sent because no account is set, they are not asked.
     """
     sender = getattr(use.function, "__self__", None)
-    if isinstance(sender, Tool):
+    if isinstance(sender, ComputerTool):
         sender.check_sending()
     parts = [f"  {name}: {cut(shown(value), LONGEST_SHOWN)}" for name, value in use.given.items()]
     allowed = ask("\n".join([f"The code wants to send something with {use.name}:", *parts, "Send it?"]))
@@ -259,7 +259,7 @@ class StandIn:
             return partial(self._used, name, "call")
         value = self._used(name, "get") if self._path else getattr(self._target, name)
         path = f"{self._path}.{name}" if self._path else name
-        return StandIn(self._computer, self._call, path, value) if isinstance(value, Tool) else value
+        return StandIn(self._computer, self._call, path, value) if isinstance(value, ComputerTool) else value
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self._path:

@@ -13,7 +13,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.runtime_pool import Language, Outcomes, RuntimePool
-from interpreter.computer_api.tool import TOOLS, Picture, Tool, help_on, info, kind_of
+from interpreter.computer_api.tool import TOOLS, ComputerTool, Picture, help_on, info, kind_of
 from interpreter.config.settings import ComputerSettings
 from interpreter.errors import NotRestorableError, UnknownSettingError, UsageError
 from interpreter.messages import UNFLAGGED, Chunk, Framer, fold, only_original
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from interpreter.runtimes.launch import OnInput, SessionContext
     from interpreter.runtimes.live import Job
     from interpreter.runtimes.protocol import Frame
-    from interpreter.runtimes.state import Completions, Mark, Restored, Value, Variable, View, Window
+    from interpreter.runtimes.state import Completions, Mark, Restored, TableQuery, Value, Variable, Window
     from interpreter.session.preview import Preview
 
 CALL: ContextVar[Call | None] = ContextVar("call", default=None)
@@ -87,7 +87,7 @@ class Computer(ComputerSettings):
         self.runtimes = RuntimePool(self)
         self._session: Session | None = None
         self._user: Actor | None = None
-        self._tools: dict[str, Tool] = {}
+        self._tools: dict[str, ComputerTool] = {}
         self.code_calls = _CodeCalls(self)
 
     if not TYPE_CHECKING:
@@ -273,7 +273,7 @@ class Computer(ComputerSettings):
         name: str,
         rows: Window = (0, 50),
         columns: Window = (0, 50),
-        view: View | None = None,
+        view: TableQuery | None = None,
         again: bool = False,
     ) -> Value:
         """A live value: a window of a table, a picture, or text.
@@ -326,7 +326,7 @@ class Computer(ComputerSettings):
         """The same as `display.screenshot`."""
         return self.display.screenshot(*args, **kwargs)
 
-    def _get_all_computer_tools_list(self) -> list[Tool]:
+    def _get_all_computer_tools_list(self) -> list[ComputerTool]:
         """All tools, in the order of 0.4.3."""
         return [getattr(self, name) for name in TOOLS]
 
@@ -335,7 +335,7 @@ class Computer(ComputerSettings):
         listed = [info(tool) for tool in self._get_all_computer_tools_list()]
         return [f"{each['signature']} # {each['description']}" for tool in listed for each in tool["methods"]]
 
-    def _extract_tool_info(self, tool: Tool) -> dict[str, Any]:
+    def _extract_tool_info(self, tool: ComputerTool) -> dict[str, Any]:
         """A tool by its name, its signature lines and what it is."""
         return info(tool)
 

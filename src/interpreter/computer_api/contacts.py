@@ -12,7 +12,7 @@ from typing import Any
 from interpreter.computer_api import apple
 from interpreter.computer_api.accounts import Account, NotFoundError
 from interpreter.computer_api.dav import ADDRESS_BOOKS, collections
-from interpreter.computer_api.tool import Tool
+from interpreter.computer_api.tool import ComputerTool
 
 _CARD = re.compile(r"^BEGIN:VCARD\r*((?:\n(?!BEGIN:VCARD\r*$).*)*?)\nEND:VCARD\r*$", re.MULTILINE | re.IGNORECASE)
 _LINE = re.compile(r"^(?:[\w-]+\.)?([\w-]+)((?:;(?:\"[^\"\n]*\"|[^:\"\n])*)?):(.*)$", re.MULTILINE)
@@ -28,7 +28,7 @@ class Card:
     emails: list[str] = field(default_factory=list)
 
 
-class Contacts(Tool):
+class Contacts(ComputerTool):
     """Looks up the people whom the user knows."""
 
     def get_phone_number(self, name: str) -> str:

@@ -81,7 +81,7 @@ def collections(account: Account, kind: Kind) -> Iterator[Sequence[Collection]]:
     auth = httpx.BasicAuth(account.get("user"), account.password()) if account.values.get("user") else None
     near = is_loopback(urlsplit(url).hostname or "")
     with httpx.Client(auth=auth, verify=account.tls(), timeout=account.timeout, trust_env=not near) as client:
-        yield Server(account, kind, client).collections()
+        yield DavServer(account, kind, client).collections()
 
 
 # -- in files ------------------------------------------------------------------------------------------------------
@@ -165,7 +165,7 @@ class Resource(NamedTuple):
         return (found.text or "").strip() if found is not None else ""
 
 
-class Server:
+class DavServer:
     """The connection to one account's server. Redirects are followed by us: each may ask for the password."""
 
     def __init__(self, account: Account, kind: Kind, client: httpx.Client) -> None:
@@ -254,7 +254,7 @@ class Server:
 
 
 class RemoteCollection:
-    def __init__(self, server: Server, resource: Resource) -> None:
+    def __init__(self, server: DavServer, resource: Resource) -> None:
         self._server = server
         self.url = resource.url if resource.url.endswith("/") else f"{resource.url}/"
         self.name = resource.text(f"{DAV}displayname") or self.url.rstrip("/").rpartition("/")[2]

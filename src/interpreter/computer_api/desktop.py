@@ -21,7 +21,7 @@ from interpreter.computer_api.platforms import (
     open_windows,
     run_async,
 )
-from interpreter.computer_api.tool import Tool, acts
+from interpreter.computer_api.tool import ComputerTool, acts
 from interpreter.errors import ComputerError
 from interpreter.host.processes import is_exposed, run, which
 
@@ -38,7 +38,7 @@ class NoApplication(ComputerError, ValueError):
     """No application has that name; the message has the nearest names."""
 
 
-class Os(Tool):
+class Os(ComputerTool):
     """The desktop. Windows are given by id, part of the title, or an entry from `windows`."""
 
     def get_selected_text(self) -> str:

@@ -24,7 +24,7 @@ from interpreter.computer_api.platforms import (
     open_clipboard,
     open_input,
 )
-from interpreter.computer_api.tool import Picture, Tool, acts
+from interpreter.computer_api.tool import ComputerTool, Picture, acts
 from interpreter.errors import ComputerError
 
 STOP_KEY = ("ctrl", "alt", ".")
@@ -163,7 +163,7 @@ def chords(names: Iterable[str | Iterable[str]]) -> list[list[str]]:
     return found
 
 
-class Keyboard(Tool):
+class Keyboard(ComputerTool):
     """Types text and presses keys, in the window that has the keyboard."""
 
     @acts
@@ -221,7 +221,7 @@ _STEP, _FEWEST_STEPS, _MOST_STEPS, _STEP_TIME = 12, 8, 40, 0.008
 _HOW = "Give a text that is on the screen, an element, or coordinates: click('Save') or click(x=100, y=200)."
 
 
-class Mouse(Tool):
+class Mouse(ComputerTool):
     """Moves the pointer and clicks. A target is a text, a description of an icon, an element, or coordinates."""
 
     @acts
@@ -411,7 +411,7 @@ def _locate(computer: Computer, target: Any, screenshot: Any) -> tuple[int, int]
     return matches[0].x, matches[0].y
 
 
-class Clipboard(Tool):
+class Clipboard(ComputerTool):
     """What was copied: text, or a picture."""
 
     def __init__(self, computer: Computer) -> None:

@@ -22,7 +22,7 @@ from interpreter.computer_api.platforms import (
     open_windows,
 )
 from interpreter.errors import InterpreterError, LimitReachedError
-from interpreter.llm.computer_use import Screen
+from interpreter.llm.computer_use import ModelScreen
 from interpreter.llm.context import LIST, WHOLE_LIST
 from interpreter.messages import Chunk
 
@@ -165,7 +165,7 @@ class Control:
         self._last_list, self._last_seen = lines, picture
         # The window in front is now the one that the model means.
         self._is_fresh, self._window = True, self._active()
-        self._interpreter.screen = Screen(
+        self._interpreter.screen = ModelScreen(
             picture.width, picture.height, picture.scale, picture.left, picture.top, platform.system().lower()
         )
         text = "\n".join(words) + "\n"

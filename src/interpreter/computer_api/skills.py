@@ -17,7 +17,7 @@ from typing import Any, Literal
 from interpreter.computer_api.at_session import called_from_sandbox, context_of, do
 from interpreter.computer_api.computer import Computer
 from interpreter.computer_api.files.work.docstrings import Definition, defined_in, ranked, words_of
-from interpreter.computer_api.tool import Tool
+from interpreter.computer_api.tool import ComputerTool
 from interpreter.config.homes import our_folder
 from interpreter.errors import ComputerError
 from interpreter.host.files import confined
@@ -67,7 +67,7 @@ class Skill:
         return f"{self.name}()" if self.kind == "function" else self.name
 
 
-class Skills(Tool):
+class Skills(ComputerTool):
     """What has worked before: functions that run in the session, and instructions to read."""
 
     def __init__(self, computer: Computer) -> None:
@@ -216,7 +216,7 @@ class Skills(Tool):
         return str(owner.workspace) if owner is not None else self.computer.context.cwd
 
 
-class NewSkill(Tool):
+class NewSkill(ComputerTool):
     """Keeps what was done as steps, or a block that worked as a function."""
 
     def __init__(self, computer: Computer, skills: Skills) -> None:

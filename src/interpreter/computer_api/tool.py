@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-class Tool:
+class ComputerTool:
     """One tool of the computer, such as its mouse. Code can call its public methods and properties.
 
     Values are JSON values, pictures, and bytes. Mistakes raise a typed error or a ValueError whose message says what
@@ -115,9 +115,9 @@ TOOLS = {
 }
 
 
-def kind_of(name: str) -> type[Tool]:
+def kind_of(name: str) -> type[ComputerTool]:
     module, _, kind = TOOLS[name].partition(":")
-    found: type[Tool] = getattr(import_module(f"interpreter.computer_api.{module}"), kind)
+    found: type[ComputerTool] = getattr(import_module(f"interpreter.computer_api.{module}"), kind)
     return found
 
 
@@ -128,7 +128,7 @@ TOP = ("help", "view", "screenshot")  # what the computer itself offers to code,
 
 def names(owner: Any) -> dict[str, Kind]:
     """The public names of the computer or of a tool, and what each is; nothing is called to find out."""
-    if not isinstance(owner, Tool):
+    if not isinstance(owner, ComputerTool):
         return (
             {**dict.fromkeys(TOOLS, "part"), **dict.fromkeys(TOP, "method")}
             if isinstance(owner, ComputerSettings)
@@ -136,8 +136,8 @@ def names(owner: Any) -> dict[str, Kind]:
         )
     own: dict[str, Kind] = {}
     for name, value in vars(owner).items():
-        if not name.startswith("_") and isinstance(value, (Tool, *PLAIN)):
-            own[name] = "part" if isinstance(value, Tool) else "value"
+        if not name.startswith("_") and isinstance(value, (ComputerTool, *PLAIN)):
+            own[name] = "part" if isinstance(value, ComputerTool) else "value"
     return {**of_class(type(owner)), **own}
 
 
@@ -146,7 +146,7 @@ def of_class(kind: type) -> dict[str, Kind]:
     found: dict[str, Kind] = {}
     for base in reversed(kind.__mro__):
         for name, value in vars(base).items():
-            if not (name.startswith("_") or isinstance(value, type) or hasattr(Tool, name)):
+            if not (name.startswith("_") or isinstance(value, type) or hasattr(ComputerTool, name)):
                 is_method = callable(value) or isinstance(value, staticmethod | classmethod)
                 found[name] = "method" if is_method else "value"
     return found

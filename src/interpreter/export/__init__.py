@@ -19,7 +19,7 @@ from interpreter.host.files import confined
 from interpreter.llm.secrets import redacted
 from interpreter.messages import Message
 from interpreter.runtimes import BUILT_IN, Registry, resolve
-from interpreter.session.journal.reader import Block, Entry, Said, Shown, ToolCall
+from interpreter.session.journal.reader import Entry, RecordedBlock, RecordedToolCall, Said, Shown
 from interpreter.sigint import Hold
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ _NOTE = re.compile(r"\[redacted: [^\]\n]{1,200}\]")
 
 
 @dataclass(frozen=True)
-class Conversation:
+class ExportedConversation:
     """What an export is made from."""
 
     entries: Sequence[Entry]
@@ -45,7 +45,7 @@ class Conversation:
 
 
 @dataclass
-class Program:
+class ExportedProgram:
     """The source, and how many of the conversation's blocks are in it."""
 
     text: str
@@ -61,7 +61,7 @@ class Document:
     text: str
     pictures: dict[str, bytes] = field(default_factory=dict)  # files for the folder of pictures beside it
     notes: list[str] = field(default_factory=list)  # what the reader should know about it, in sentences
-    program: Program | None = None
+    program: ExportedProgram | None = None
 
 
 class Exporter(NamedTuple):
@@ -71,7 +71,7 @@ class Exporter(NamedTuple):
     title: str
     function: str
 
-    def make(self, conversation: Conversation) -> Document:
+    def make(self, conversation: ExportedConversation) -> Document:
         return resolve(self.function)(conversation)  # type: ignore[no-any-return]
 
 
@@ -89,7 +89,7 @@ EXPORTERS = {
 def title_of(entries: Sequence[Entry]) -> str:
     """What the conversation is about: the first line that the user said."""
     said = (entry.text for entry in entries if isinstance(entry, Said) and entry.role == "user")
-    line = next((line.strip() for text in said for line in text.splitlines() if line.strip()), "Conversation")
+    line = next((line.strip() for text in said for line in text.splitlines() if line.strip()), "ExportedConversation")
     return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1].rstrip() + "…"
 
 
@@ -173,7 +173,7 @@ def without_secrets(entries: Iterable[Entry], values: Mapping[str, str]) -> list
         changed: dict[str, Any] = {
             name: redacted(getattr(entry, name), values)[0] for name in _TEXTS if hasattr(entry, name)
         }
-        if isinstance(entry, Block | ToolCall):
+        if isinstance(entry, RecordedBlock | RecordedToolCall):
             changed["outputs"] = tuple(map(clean, entry.outputs))
         elif isinstance(entry, Shown):
             changed["message"] = clean(entry.message)
@@ -186,7 +186,7 @@ def texts_of(entries: Iterable[Entry]) -> str:
     texts: list[str] = []
     for entry in entries:
         texts += [getattr(entry, name) for name in _TEXTS if hasattr(entry, name)]
-        outputs = entry.outputs if isinstance(entry, Block | ToolCall) else ()
+        outputs = entry.outputs if isinstance(entry, RecordedBlock | RecordedToolCall) else ()
         shown = [entry.message] if isinstance(entry, Shown) else outputs
         texts += [str(each.get("content") or "") for each in shown if each.get("type") != "image"]
     return "\n".join(texts)

@@ -16,11 +16,11 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from interpreter.export import Conversation, Document, pictures_folder
+from interpreter.export import Document, ExportedConversation, pictures_folder
 from interpreter.host.files import read_bytes
 from interpreter.messages import Message
 from interpreter.runtimes import Registry
-from interpreter.session.journal.reader import Block, Entry, Said, Shown, ToolCall
+from interpreter.session.journal.reader import Entry, RecordedBlock, RecordedToolCall, Said, Shown
 
 IMAGE_FORMATS = {"base64": "image/png", "base64.png": "image/png", "base64.jpeg": "image/jpeg"}
 SVG = "image/svg+xml"
@@ -35,7 +35,7 @@ _SHAPE = re.compile(r"\[?\d+ rows [x×] \d+ columns\]?")
 
 
 @dataclass(frozen=True)
-class Text:
+class PlainText:
     """What was printed, or the text form of a display of this MIME type."""
 
     text: str
@@ -43,7 +43,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Picture:
+class ImageFile:
     """An image file."""
 
     mime: str
@@ -62,7 +62,7 @@ class Page:
     html: str
 
 
-Output = Text | Picture | Page
+Output = PlainText | ImageFile | Page
 
 
 def outputs_of(messages: Sequence[Message], richest: bool = True) -> list[Output]:
@@ -71,7 +71,7 @@ def outputs_of(messages: Sequence[Message], richest: bool = True) -> list[Output
     for message in messages:
         for output in _read(message):
             before = found[-1] if found else None
-            if richest and not isinstance(output, Text) and isinstance(before, Text) and not before.mime:
+            if richest and not isinstance(output, PlainText) and isinstance(before, PlainText) and not before.mime:
                 found[-1:] = _shortened(before, output)
             found.append(output)
     return found
@@ -83,30 +83,30 @@ def _read(message: Message) -> Iterator[Output]:
         return
     match message.get("type"):
         case "image":
-            yield (picture(message) if form != "path" else None) or Text(content)
+            yield (picture(message) if form != "path" else None) or PlainText(content)
         case "code":
-            yield Page(content) if form == "html" else Text(content, "application/javascript")
+            yield Page(content) if form == "html" else PlainText(content, "application/javascript")
         case "console" if mime == SVG:
-            yield Picture(SVG, content.encode("utf-8", "replace"))
+            yield ImageFile(SVG, content.encode("utf-8", "replace"))
         case "console":
-            yield Text(content, mime)
+            yield PlainText(content, mime)
 
 
-def picture(message: Message) -> Picture | None:
+def picture(message: Message) -> ImageFile | None:
     """The image of a message; None if there is none, it is only described, or cannot be read."""
     content, form = str(message.get("content", "")), message.get("format", "")
     if message.get("type") != "image":
         return None
     try:
         if form == "path":
-            return Picture(mimetypes.guess_type(content)[0] or "image/png", read_bytes(content))
+            return ImageFile(mimetypes.guess_type(content)[0] or "image/png", read_bytes(content))
         data = base64.b64decode(content, validate=True)
     except (OSError, ValueError):
         return None
-    return Picture(IMAGE_FORMATS[form], data) if form in IMAGE_FORMATS else None
+    return ImageFile(IMAGE_FORMATS[form], data) if form in IMAGE_FORMATS else None
 
 
-def _shortened(printed: Text, richer: Output) -> list[Output]:
+def _shortened(printed: PlainText, richer: Output) -> list[Output]:
     """What was printed, without the text form of the display that follows."""
     lines = printed.text.rstrip("\n").split("\n")
     if _OBJECT.fullmatch(lines[-1].strip()):
@@ -119,7 +119,7 @@ def _shortened(printed: Text, richer: Output) -> list[Output]:
             said = _SHAPE.sub("", kept.pop()).split() + said
         lines = kept if words and said == words else lines
     rest = "\n".join(lines)
-    return [Text(rest + "\n")] if rest.strip() else []
+    return [PlainText(rest + "\n")] if rest.strip() else []
 
 
 # -- Markdown ----------------------------------------------------------------------------------------------------------
@@ -134,7 +134,7 @@ _ENDED = {
 _EXTENSIONS = {"image/jpeg": ".jpg", "image/svg+xml": ".svg", "image/gif": ".gif", "image/webp": ".webp"}
 
 
-def markdown(conversation: Conversation) -> Document:
+def markdown(conversation: ExportedConversation) -> Document:
     """The document, with its pictures for the folder beside it."""
     folder = pictures_folder(conversation.path).name
     writing = _Writing(folder)
@@ -150,13 +150,13 @@ def markdown(conversation: Conversation) -> Document:
                     writing.add_picture(image)
                 else:
                     writing.add(quoted(str(message.get("content", ""))))
-            case Block():
+            case RecordedBlock():
                 writing.add(fenced(entry.code, conversation.registry.canonical(entry.language)))
                 if entry.ran:
                     writing.add_outputs(entry)
                 if reason := why_not(entry):
                     writing.add(f"*{reason}.*")
-            case ToolCall():
+            case RecordedToolCall():
                 writing.add(fenced(str(entry), ""))
                 writing.add_outputs(entry)
     notes = [f"Its images are in {folder}/."] if writing.pictures else []
@@ -175,28 +175,28 @@ class _Writing:
         if part.strip():
             self.parts.append(part.strip("\n"))
 
-    def add_picture(self, image: Picture) -> None:
+    def add_picture(self, image: ImageFile) -> None:
         number = len(self.pictures) + 1
         name = f"figure-{number}{_EXTENSIONS.get(image.mime, '.png')}"
         self.pictures[name] = image.content
         self.add(f"![Figure {number}]({quote(self._folder)}/{name})")
 
-    def add_outputs(self, of: Block | ToolCall) -> None:
+    def add_outputs(self, of: RecordedBlock | RecordedToolCall) -> None:
         outputs = outputs_of(of.outputs, richest=False)
-        printed = any(isinstance(output, Text) for output in outputs)
+        printed = any(isinstance(output, PlainText) for output in outputs)
         for output in outputs:
             match output:
-                case Picture():
+                case ImageFile():
                     self.add_picture(output)
                 case Page(html=html) if not printed:
                     self.add(fenced(html, "html"))
-                case Text(text=text, mime="text/markdown" | "text/latex"):
+                case PlainText(text=text, mime="text/markdown" | "text/latex"):
                     self.add(text)
-                case Text(text=text) if text.strip():
+                case PlainText(text=text) if text.strip():
                     self.add(fenced(text, "text"))
 
 
-def why_not(block: Block) -> str:
+def why_not(block: RecordedBlock) -> str:
     """Why the block did not run to its end; empty if it did."""
     if not block.ran:
         return _DECIDED.get(block.decision, "This block was not run")
@@ -223,7 +223,7 @@ _LIGHT, _DARK = "friendly", "github-dark"
 _ROW_HEIGHT, _LEAST_HEIGHT, _MOST_HEIGHT = 30, 140, 640
 
 
-def page(conversation: Conversation) -> Document:
+def page(conversation: ExportedConversation) -> Document:
     writer, title = _Writer(conversation.registry), escape(conversation.title)
     body = "\n".join(writer.entry(entry) for entry in conversation.entries)
     return Document(
@@ -292,13 +292,13 @@ class _Writer:
                 if (image := picture(message)) is not None:
                     return self._figure(image)
                 return f'<section class="you">{escape(str(message.get("content", "")))}</section>'
-            case Block():
+            case RecordedBlock():
                 return self._block(entry)
-            case ToolCall():
+            case RecordedToolCall():
                 code = f'<pre class="code"><code>{escape(str(entry))}</code></pre>'
                 return f'<section class="block">{code}{self._outputs(entry)}</section>'
 
-    def _block(self, block: Block) -> str:
+    def _block(self, block: RecordedBlock) -> str:
         told = f'<span class="bad">{escape(reason)}</span>' if (reason := why_not(block)) else ""
         language = self._registry.describe(block.language)
         code = self._renderer.code(block.code, block.language)
@@ -308,21 +308,21 @@ class _Writer:
             f"{self._outputs(block) if block.ran else ''}</section>"
         )
 
-    def _outputs(self, of: Block | ToolCall) -> str:
+    def _outputs(self, of: RecordedBlock | RecordedToolCall) -> str:
         return "".join(f'<div class="out">{self._output(output)}</div>' for output in outputs_of(of.outputs))
 
     def _output(self, output: Output) -> str:
         match output:
-            case Picture():
+            case ImageFile():
                 return self._figure(output)
             case Page(html=html):
                 return _frame(html)
-            case Text(text=text, mime="text/markdown"):
+            case PlainText(text=text, mime="text/markdown"):
                 return f'<div class="prose">{self._renderer.markdown(text)}</div>'
-            case Text(text=text):
+            case PlainText(text=text):
                 return f"<pre>{escape(text.rstrip())}</pre>"
 
-    def _figure(self, image: Picture) -> str:
+    def _figure(self, image: ImageFile) -> str:
         self._figures += 1
         source = f"data:{image.mime};base64,{base64.b64encode(image.content).decode()}"
         return f'<figure><img src="{escape(source)}" alt="Figure {self._figures}"></figure>'

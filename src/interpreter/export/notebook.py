@@ -10,13 +10,13 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from interpreter.export import Conversation, Document
+from interpreter.export import Document, ExportedConversation
 from interpreter.export.documents import (
     SVG,
+    ImageFile,
     Output,
     Page,
-    Picture,
-    Text,
+    PlainText,
     fenced,
     outputs_of,
     picture,
@@ -25,7 +25,7 @@ from interpreter.export.documents import (
 )
 from interpreter.messages import Message
 from interpreter.runtimes import BaseLanguage, Registry, resolve
-from interpreter.session.journal.reader import Block, Entry, Said, Shown, ToolCall
+from interpreter.session.journal.reader import Entry, RecordedBlock, RecordedToolCall, Said, Shown
 
 Cell = dict[str, Any]
 _UNREPEATABLE = frozenset({"interrupted", "timed_out", "died", "background"})
@@ -46,7 +46,7 @@ class Setup(NamedTuple):
     magic: str
 
 
-def notebook(conversation: Conversation) -> Document:
+def notebook(conversation: ExportedConversation) -> Document:
     """The notebook's JSON (nbformat 4.5)."""
     writing = _Writing(conversation.entries, conversation.registry)
     cells = [_markdown(f"# {conversation.title}"), *writing.cells()]
@@ -68,7 +68,7 @@ class _Writing:
         self._count = 0
         codes: dict[type[BaseLanguage], list[str]] = {}
         for entry in entries:
-            if isinstance(entry, Block) and self._is_cell(entry):
+            if isinstance(entry, RecordedBlock) and self._is_cell(entry):
                 codes.setdefault(registry.describe(entry.language), []).append(entry.code)
         self._setups: dict[str, Setup] = {}
         for language, code in codes.items():
@@ -87,21 +87,21 @@ class _Writing:
                     yield _markdown(entry.text)
                 case Shown():
                     yield _shown(entry.message)
-                case Block() if self._is_cell(entry):
+                case RecordedBlock() if self._is_cell(entry):
                     yield self._code(entry)
-                case Block():  # it did not run, or would not end well if it ran again
+                case RecordedBlock():  # it did not run, or would not end well if it ran again
                     language = self._registry.canonical(entry.language)
                     reason = why_not(entry) or f"A notebook can't run {language}"
                     note = f"*{reason}, so it is included as text, not as a cell.*"
                     yield _markdown("\n\n".join([note, fenced(entry.code, language), *_printed(entry)]))
-                case ToolCall():
+                case RecordedToolCall():
                     yield _markdown("\n\n".join([fenced(str(entry), ""), *_printed(entry)]))
 
-    def _is_cell(self, block: Block) -> bool:
+    def _is_cell(self, block: RecordedBlock) -> bool:
         known = self._registry.describe(block.language).cell_magic is not None
         return known and block.ran and block.ended not in _UNREPEATABLE and bool(block.code.strip())
 
-    def _code(self, block: Block) -> Cell:
+    def _code(self, block: RecordedBlock) -> Cell:
         self._count += 1
         language = self._registry.describe(block.language)
         source = block.code
@@ -115,7 +115,7 @@ class _Writing:
             cell["metadata"]["tags"] = ["raises-exception"]  # so that running all goes on, as the session did
         return cell
 
-    def _with_earlier(self, block: Block, language: type[BaseLanguage]) -> str:
+    def _with_earlier(self, block: RecordedBlock, language: type[BaseLanguage]) -> str:
         """Such cells have a process each, so one that uses earlier names begins with the code that made them."""
         needed: list[str] = []
         wanted = block.code
@@ -136,8 +136,8 @@ class _Writing:
         return "\n".join([above, *needed, here, block.code])
 
 
-def _printed(of: Block | ToolCall) -> list[str]:
-    return [fenced(output.text, "text") for output in outputs_of(of.outputs) if isinstance(output, Text)]
+def _printed(of: RecordedBlock | RecordedToolCall) -> list[str]:
+    return [fenced(output.text, "text") for output in outputs_of(of.outputs) if isinstance(output, PlainText)]
 
 
 def _shown(message: Message) -> Cell:
@@ -162,14 +162,14 @@ def _code_cell(source: str, outputs: Sequence[dict[str, Any]], count: int | None
 
 def _output(output: Output) -> dict[str, Any]:
     match output:
-        case Text(text=text, mime=""):
+        case PlainText(text=text, mime=""):
             return {"output_type": "stream", "name": "stdout", "text": text.splitlines(keepends=True)}
-        case Picture(mime=mime, data=data):
+        case ImageFile(mime=mime, data=data):
             source = data.splitlines(keepends=True) if mime == SVG else data
             forms: dict[str, Any] = {mime: source, "text/plain": "(image)"}
         case Page(html=html):
             forms = {"text/html": html.splitlines(keepends=True), "text/plain": "(HTML)"}
-        case Text(text=text, mime=mime):
+        case PlainText(text=text, mime=mime):
             forms = {"text/plain": text}
             if mime == "application/json":
                 with suppress(ValueError):

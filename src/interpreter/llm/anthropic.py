@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from interpreter.llm.computer_use import TOOL, Screen, as_call, code_of, kind_of, screen_in
+from interpreter.llm.computer_use import TOOL, ModelScreen, as_call, code_of, kind_of, screen_in
 from interpreter.llm.http import Exchange, Replies, arguments_chunk, call_chunk, delta_chunk, loads
 from interpreter.llm.kept_replies import Parts, Prefix, call_part, joined_parts, turns
 from interpreter.llm.providers import Endpoint, matches
@@ -281,7 +281,7 @@ def _is_computer_call(block: Mapping[str, Any]) -> bool:
     return _is_call(block) and block.get("name") == TOOL
 
 
-def _parts(blocks: Sequence[Block], screen: Screen | None) -> Parts:
+def _parts(blocks: Sequence[Block], screen: ModelScreen | None) -> Parts:
     """What a stored reply says; an action on the screen is compared by its code."""
     pieces: list[str | tuple[str, str]] = []
     for block in blocks:

@@ -17,7 +17,7 @@ _WAIT = 2  # seconds, where the model does not say how long
 
 
 @dataclass(frozen=True)
-class Screen:
+class ModelScreen:
     """The screen as the model sees it: the size of its pictures, and what they are pictures of."""
 
     width: int
@@ -69,9 +69,9 @@ def kind_of(wire: str, model: str) -> Kind | None:
     return next(fitting, None)
 
 
-def screen_in(tools: Sequence[Mapping[str, Any]] | None) -> Screen | None:
+def screen_in(tools: Sequence[Mapping[str, Any]] | None) -> ModelScreen | None:
     """The screen of the computer tool among the tools of a request; None if there is none."""
-    return next((Screen(**tool[TOOL]) for tool in tools or () if tool["type"] == TOOL), None)
+    return next((ModelScreen(**tool[TOOL]) for tool in tools or () if tool["type"] == TOOL), None)
 
 
 def as_call(code: str) -> str:
@@ -79,7 +79,7 @@ def as_call(code: str) -> str:
     return json.dumps({"language": "python", "code": code}, ensure_ascii=False)
 
 
-def code_of(actions: Sequence[Mapping[str, Any]], screen: Screen, warnings: Sequence[str] = ()) -> str:
+def code_of(actions: Sequence[Mapping[str, Any]], screen: ModelScreen, warnings: Sequence[str] = ()) -> str:
     """The actions, of either provider, as Python. It first asks the user about the provider's warnings."""
     lines: list[str] = []
     for action in actions:
@@ -103,7 +103,7 @@ def _while_held(keys: Sequence[str], lines: list[str]) -> list[str]:
     return down + lines + up
 
 
-def _act(kind: str, action: Mapping[str, Any], screen: Screen) -> Iterator[str]:
+def _act(kind: str, action: Mapping[str, Any], screen: ModelScreen) -> Iterator[str]:
     place = action.get("coordinate") or ([action["x"], action["y"]] if "x" in action and "y" in action else None)
     at = "x={}, y={}".format(*screen.place(*place)) if place else ""
     match kind:
@@ -155,7 +155,7 @@ def _click(kind: str, action: Mapping[str, Any], at: str) -> str:
     return f"computer.mouse.{method}({', '.join(arguments)})"
 
 
-def _drag(action: Mapping[str, Any], screen: Screen) -> Iterator[str]:
+def _drag(action: Mapping[str, Any], screen: ModelScreen) -> Iterator[str]:
     path = [(at["x"], at["y"]) if isinstance(at, Mapping) else at[:2] for at in action.get("path") or ()]
     path = path or [action[name][:2] for name in ("start_coordinate", "coordinate") if action.get(name)]
     places = [screen.place(*place) for place in path]

@@ -54,7 +54,7 @@ class Prefix:
         self._hash.update(json.dumps(part, sort_keys=True).encode() + b"\n")
 
 
-class Turn(NamedTuple):
+class KeptTurn(NamedTuple):
     """A message to send, or a whole stored reply that starts with it."""
 
     messages: Messages  # the message, or all messages that make up the stored reply and its results
@@ -70,7 +70,7 @@ def turns(
     prefix: Prefix,
     parts_of_kept: Callable[[list[dict[str, Any]]], Parts],
     without_pictures: Prefix | None = None,
-) -> Iterator[Turn]:
+) -> Iterator[KeptTurn]:
     """The conversation turn by turn, with the replies that were stored. The caller adds each turn to `sent`."""
     at = 0
     while at < len(chat):
@@ -79,12 +79,14 @@ def turns(
             kept = replies.get(prefix.at(sent), [])
             if not kept and without_pictures is not None:
                 kept = replies.get(without_pictures.at(chat[:at]), [])
-        turn = (_stored_turn(chat, at, kept, parts_of_kept(kept)) if kept else None) or Turn(chat[at : at + 1], kept)
+        turn = (_stored_turn(chat, at, kept, parts_of_kept(kept)) if kept else None) or KeptTurn(
+            chat[at : at + 1], kept
+        )
         yield turn
         at += len(turn.messages)
 
 
-def _stored_turn(chat: Messages, start: int, kept: list[dict[str, Any]], parts: Parts) -> Turn | None:
+def _stored_turn(chat: Messages, start: int, kept: list[dict[str, Any]], parts: Parts) -> KeptTurn | None:
     """The stored reply in the conversation, or None if it has changed.
 
     A reply with two blocks is two turns in the conversation, since the first block ran before the second was known.
@@ -102,12 +104,12 @@ def _stored_turn(chat: Messages, start: int, kept: list[dict[str, Any]], parts: 
             results.append(message)
             continue
         if found == parts:
-            return Turn(chat[start:at], kept, ids, results)
+            return KeptTurn(chat[start:at], kept, ids, results)
         found += parts_of(message)
         ids += [each["id"] for each in message.get("tool_calls") or ()]
         if found != parts[: len(found)]:
             return None
-    return Turn(chat[start:], kept, ids, results) if found == parts else None
+    return KeptTurn(chat[start:], kept, ids, results) if found == parts else None
 
 
 def parts_of(message: Mapping[str, Any]) -> Parts:

@@ -27,7 +27,7 @@ from interpreter.errors import (
 )
 from interpreter.llm.anthropic import AnthropicMessages
 from interpreter.llm.chat_completions import ChatCompletions
-from interpreter.llm.computer_use import Screen, kind_of
+from interpreter.llm.computer_use import ModelScreen, kind_of
 from interpreter.llm.context import (
     Context,
     Cut,
@@ -88,7 +88,7 @@ class Agent(Protocol):
     """The agent that a model works for."""
 
     messages: list[Message]
-    screen: Screen | None
+    screen: ModelScreen | None
 
     @property
     def cancelled(self) -> bool: ...

@@ -17,7 +17,7 @@ from interpreter.config.settings import InterpreterSettings, LlmSettings
 from interpreter.console_text import SPECIAL, ConsoleText
 from interpreter.errors import UnknownMessageError
 from interpreter.host import files
-from interpreter.llm.computer_use import TOOL, Screen
+from interpreter.llm.computer_use import TOOL, ModelScreen
 from interpreter.llm.context import (
     LEFT_OUT,
     LEFT_OUT_PART,
@@ -74,7 +74,7 @@ def build_request(
     *,
     has_tools: bool,  # otherwise the model writes its code in fences
     vision: bool,
-    screen: Screen | None,  # for a model with a computer tool of its provider
+    screen: ModelScreen | None,  # for a model with a computer tool of its provider
     secrets: Mapping[str, str] | None,  # to redact; None redacts nothing
     cut: Cut | None = None,
 ) -> dict[str, Any]:

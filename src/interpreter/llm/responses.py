@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from interpreter.llm.computer_use import TOOL, Screen, as_call, code_of, kind_of
+from interpreter.llm.computer_use import TOOL, ModelScreen, as_call, code_of, kind_of
 from interpreter.llm.context import is_left_out, left_out_url
 from interpreter.llm.http import Exchange, Replies, arguments_chunk, call_chunk, delta_chunk
 from interpreter.llm.kept_replies import (
+    KeptTurn,
     Parts,
     Prefix,
-    Turn,
     call_part,
     joined_parts,
     turns,
@@ -211,7 +211,7 @@ def _as_sent(item: Item) -> Item:
     return {key: value for key, value in item.items() if key not in _STORED_BY_SERVER}
 
 
-def _results(turn: Turn) -> list[Item] | None:
+def _results(turn: KeptTurn) -> list[Item] | None:
     """The results of the calls of a stored reply; None if an action has no picture to answer it with."""
     stored = (item for item in turn.kept if item["type"] in _CALLS)
     calls = dict(zip(turn.ids or (), stored, strict=False))
@@ -245,7 +245,7 @@ def _pictures(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [part for part in parts if part["type"] == "image_url" or is_left_out(part)]
 
 
-def _parts(items: Sequence[Item], screen: Screen | None) -> Parts:
+def _parts(items: Sequence[Item], screen: ModelScreen | None) -> Parts:
     """What a stored reply says; an action on the screen is compared by its code."""
     pieces: list[str | tuple[str, str]] = []
     for item in items:
@@ -263,7 +263,7 @@ def _text_of(item: Mapping[str, Any]) -> str:
     return "".join(part.get("text") or part.get("refusal") or "" for part in parts)
 
 
-def _code_of_call(item: Mapping[str, Any], screen: Screen) -> str:
+def _code_of_call(item: Mapping[str, Any], screen: ModelScreen) -> str:
     actions = item.get("actions") or [item.get("action") or {}]
     warnings = [check.get("message") or check.get("code") or "" for check in item.get("pending_safety_checks") or ()]
     return code_of(actions, screen, warnings)

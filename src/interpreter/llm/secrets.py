@@ -18,7 +18,7 @@ _WORD = r"(?<![A-Za-z0-9_-])"
 _END = r"(?![A-Za-z0-9_-])"
 
 
-class Rule(NamedTuple):
+class SecretPattern(NamedTuple):
     """What kind of secret has this shape; one of the marks stands in every text that has it.
 
     The pattern is compiled when it is first needed. What its group `kept` matches is not part of the secret.
@@ -34,32 +34,34 @@ _AWS_SECRET = r"(?P<kept>(?:aws_secret_access_key|AWS_SECRET_ACCESS_KEY|SecretAc
 _DIGIT = r"(?=[A-Za-z_-]{0,200}\d)"  # words with hyphens between them have none
 
 RULES = (
-    Rule("private key", "PRIVATE KEY", rf"{_PEM}(?:(?!-----)[\s\S]){{20,20000}}(?:{_PEM})?"),
-    Rule("Anthropic key", "sk-ant-", rf"{_WORD}sk-ant-{_DIGIT}[A-Za-z0-9_-]{{20,300}}"),
-    Rule("OpenRouter key", "sk-or-", rf"{_WORD}sk-or-(?:v1-)?[A-Za-z0-9]{{20,100}}"),
-    Rule("OpenAI key", "sk-", rf"{_WORD}sk-(?:proj|svcacct|admin)-{_DIGIT}[A-Za-z0-9_-]{{20,300}}"),
-    Rule("API key", "sk-", rf"{_WORD}sk-{_DIGIT}[A-Za-z0-9]{{20,100}}{_END}"),
-    Rule("Stripe key", "k_live_|k_test_", rf"{_WORD}[rs]k_(?:live|test)_[A-Za-z0-9]{{16,120}}"),
-    Rule("GitHub token", "ghp_|gho_|ghu_|ghs_|ghr_", rf"{_WORD}gh[pousr]_[A-Za-z0-9]{{30,255}}"),
-    Rule("GitHub token", "github_pat_", rf"{_WORD}github_pat_[A-Za-z0-9_]{{40,255}}"),
-    Rule("GitLab token", "glpat-", rf"{_WORD}glpat-[A-Za-z0-9_-]{{20,100}}"),
-    Rule("AWS access key", "AKIA|ASIA", rf"{_WORD}(?:AKIA|ASIA)[A-Z2-7]{{16}}{_END}"),
-    Rule("AWS secret key", "ecret", rf"{_AWS_SECRET}[A-Za-z0-9/+]{{40}}(?![A-Za-z0-9/+=])"),
-    Rule("AWS secret key", "AWS_SECRET", rf"{_AWS_SECRET}[A-Za-z0-9/+]{{40}}(?![A-Za-z0-9/+=])"),
-    Rule("Google key", "AIza", rf"{_WORD}AIza[A-Za-z0-9_-]{{35}}{_END}"),
-    Rule("Slack token", "xox", rf"{_WORD}xox[abeoprs]-[A-Za-z0-9-]{{10,250}}"),
-    Rule("Hugging Face token", "hf_", rf"{_WORD}hf_[A-Za-z0-9]{{30,60}}{_END}"),
-    Rule("Groq key", "gsk_", rf"{_WORD}gsk_[A-Za-z0-9]{{40,80}}{_END}"),
-    Rule("xAI key", "xai-", rf"{_WORD}xai-[A-Za-z0-9]{{60,120}}{_END}"),
-    Rule("PyPI token", "pypi-AgE", rf"{_WORD}pypi-AgE[A-Za-z0-9_-]{{50,300}}"),
-    Rule("npm token", "npm_", rf"{_WORD}npm_[A-Za-z0-9]{{36}}{_END}"),
-    Rule(
+    SecretPattern("private key", "PRIVATE KEY", rf"{_PEM}(?:(?!-----)[\s\S]){{20,20000}}(?:{_PEM})?"),
+    SecretPattern("Anthropic key", "sk-ant-", rf"{_WORD}sk-ant-{_DIGIT}[A-Za-z0-9_-]{{20,300}}"),
+    SecretPattern("OpenRouter key", "sk-or-", rf"{_WORD}sk-or-(?:v1-)?[A-Za-z0-9]{{20,100}}"),
+    SecretPattern("OpenAI key", "sk-", rf"{_WORD}sk-(?:proj|svcacct|admin)-{_DIGIT}[A-Za-z0-9_-]{{20,300}}"),
+    SecretPattern("API key", "sk-", rf"{_WORD}sk-{_DIGIT}[A-Za-z0-9]{{20,100}}{_END}"),
+    SecretPattern("Stripe key", "k_live_|k_test_", rf"{_WORD}[rs]k_(?:live|test)_[A-Za-z0-9]{{16,120}}"),
+    SecretPattern("GitHub token", "ghp_|gho_|ghu_|ghs_|ghr_", rf"{_WORD}gh[pousr]_[A-Za-z0-9]{{30,255}}"),
+    SecretPattern("GitHub token", "github_pat_", rf"{_WORD}github_pat_[A-Za-z0-9_]{{40,255}}"),
+    SecretPattern("GitLab token", "glpat-", rf"{_WORD}glpat-[A-Za-z0-9_-]{{20,100}}"),
+    SecretPattern("AWS access key", "AKIA|ASIA", rf"{_WORD}(?:AKIA|ASIA)[A-Z2-7]{{16}}{_END}"),
+    SecretPattern("AWS secret key", "ecret", rf"{_AWS_SECRET}[A-Za-z0-9/+]{{40}}(?![A-Za-z0-9/+=])"),
+    SecretPattern("AWS secret key", "AWS_SECRET", rf"{_AWS_SECRET}[A-Za-z0-9/+]{{40}}(?![A-Za-z0-9/+=])"),
+    SecretPattern("Google key", "AIza", rf"{_WORD}AIza[A-Za-z0-9_-]{{35}}{_END}"),
+    SecretPattern("Slack token", "xox", rf"{_WORD}xox[abeoprs]-[A-Za-z0-9-]{{10,250}}"),
+    SecretPattern("Hugging Face token", "hf_", rf"{_WORD}hf_[A-Za-z0-9]{{30,60}}{_END}"),
+    SecretPattern("Groq key", "gsk_", rf"{_WORD}gsk_[A-Za-z0-9]{{40,80}}{_END}"),
+    SecretPattern("xAI key", "xai-", rf"{_WORD}xai-[A-Za-z0-9]{{60,120}}{_END}"),
+    SecretPattern("PyPI token", "pypi-AgE", rf"{_WORD}pypi-AgE[A-Za-z0-9_-]{{50,300}}"),
+    SecretPattern("npm token", "npm_", rf"{_WORD}npm_[A-Za-z0-9]{{36}}{_END}"),
+    SecretPattern(
         "JSON web token",
         "eyJ",
         rf"{_WORD}eyJ[A-Za-z0-9_-]{{8,4000}}\.eyJ[A-Za-z0-9_-]{{8,8000}}\.[A-Za-z0-9_-]{{10,1000}}",
     ),
-    Rule("bearer token", "earer ", r"(?<=[Bb]earer )(?=[A-Za-z._~+/-]{0,200}\d)[A-Za-z0-9._~+/-]{20,4000}={0,2}"),
-    Rule("password", "://", r"(?<=://)(?P<kept>[^\s/:@\"']{1,100}:)[^\s/@\"']{6,200}(?=@[\w.-])"),
+    SecretPattern(
+        "bearer token", "earer ", r"(?<=[Bb]earer )(?=[A-Za-z._~+/-]{0,200}\d)[A-Za-z0-9._~+/-]{20,4000}={0,2}"
+    ),
+    SecretPattern("password", "://", r"(?<=://)(?P<kept>[^\s/:@\"']{1,100}:)[^\s/@\"']{6,200}(?=@[\w.-])"),
 )
 
 

@@ -99,9 +99,9 @@ class CallApproval:
 
 
 def _judge_call(policy: Policy, language: str, name: str, words: str, how: str) -> Verdict:
-    from interpreter.policy.analysis import Effect, Effects, Step
+    from interpreter.policy.analysis import Effect, Effects, EffectStep
 
-    step = Step(language, words, 1, (name,), (Effect("computer", name, 1, how=how),), fixed=False)
+    step = EffectStep(language, words, 1, (name,), (Effect("computer", name, 1, how=how),), fixed=False)
     return policy.judge(language, words, Effects(language, policy.workspace, (step,)))
 
 

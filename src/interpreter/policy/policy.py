@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 from interpreter.config.homes import our_folder
-from interpreter.policy.analysis import Effects, Step, analyze
+from interpreter.policy.analysis import Effects, EffectStep, analyze
 from interpreter.policy.files import project_file, user_file
 from interpreter.policy.policy_file import Grant, PolicyFile, ProjectRules, project_rules, read_file, read_text
 from interpreter.policy.rules import Folders, Rule, Verdict, folders_for, judge_steps, matches_path
@@ -69,7 +69,7 @@ class Policy:
         """Why the rules do not let a sandbox have this host, path or variable; empty if they do."""
         effects = analyze("python", _CODE_FOR_ACCESS[kind].format(value=value), self.workspace).all
         concerned = tuple(effect for effect in effects if effect.kind not in ("program", "unknown"))
-        step = Step("", f"{kind} {value}", 1, (), concerned)
+        step = EffectStep("", f"{kind} {value}", 1, (), concerned)
         for rule in self.rules:
             if rule.decision == "deny" and (rule.matches(step, self.folders) or self._protects(rule, kind, value)):
                 return rule.reason or str(rule)

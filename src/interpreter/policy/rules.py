@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple, get_args
 
 from interpreter.config.homes import homes, our_folder
 from interpreter.host.processes import is_inside
-from interpreter.policy.analysis import Effect, Effects, Step, analyze
+from interpreter.policy.analysis import Effect, Effects, EffectStep, analyze
 from interpreter.policy.analysis.notes import is_of_system
 
 Decision = Literal["allow", "ask", "deny"]
@@ -89,7 +89,7 @@ class Rule:
     def holds_in(self, workspace: str) -> bool:
         return not self.folder or is_inside(workspace, os.path.realpath(os.path.expanduser(self.folder)))
 
-    def matches(self, step: Step, folders: Folders) -> bool:
+    def matches(self, step: EffectStep, folders: Folders) -> bool:
         if self.language and step.language not in self.language:
             return False
         loosely = self.decision != "allow"
@@ -99,7 +99,7 @@ class Rule:
             return self._touches(step, folders)
         return (step.fixed or not self.command) and all(self._covers(effect, folders) for effect in step.effects)
 
-    def _touches(self, step: Step, folders: Folders) -> bool:
+    def _touches(self, step: EffectStep, folders: Folders) -> bool:
         if not (self.does or self.path or self.host or self.call):
             return True
         if not step.effects:
@@ -232,7 +232,7 @@ class Verdict:
         return bool(self.rules)
 
 
-def judge_steps(rules: Sequence[Rule], steps: Sequence[Step], folders: Folders) -> Verdict:
+def judge_steps(rules: Sequence[Rule], steps: Sequence[EffectStep], folders: Folders) -> Verdict:
     parts = [_judge_step(rules, step, folders) for step in steps]
     # A command that changes nothing by itself, such as `cd`, counts only if there is nothing else.
     pairs = zip(steps, parts, strict=True)
@@ -248,7 +248,7 @@ def judge_steps(rules: Sequence[Rule], steps: Sequence[Step], folders: Folders) 
     return Verdict(DECISIONS[strictest], matching, reason, tuple(parts))
 
 
-def _judge_step(rules: Sequence[Rule], step: Step, folders: Folders) -> StepVerdict:
+def _judge_step(rules: Sequence[Rule], step: EffectStep, folders: Folders) -> StepVerdict:
     matching = [rule for rule in rules if rule.matches(step, folders)]
     strictest = max(matching, key=lambda rule: DECISIONS.index(rule.decision), default=None)
     return StepVerdict(step.text, step.line, strictest.decision if strictest else "ask", strictest)
@@ -370,7 +370,7 @@ def propose_rule(language: str, code: str, effects: Effects | None = None, works
     )
 
 
-def _command(step: Step) -> str:
+def _command(step: EffectStep) -> str:
     """As much of the command as says what it does."""
     words = step.words
     if not words:

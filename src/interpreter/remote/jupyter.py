@@ -20,7 +20,15 @@ from interpreter.messages import Chunk
 from interpreter.remote.keeper import About
 from interpreter.remote.machine import DESCRIBED, TRY_AGAIN, RemoteLanguage, connect_in_session
 from interpreter.runtimes.base import BaseLanguage
-from interpreter.runtimes.block import Block, Spool, closing_chunk, console, display_chunks, notice, outputs_folder
+from interpreter.runtimes.block import (
+    RunningBlock,
+    Spool,
+    closing_chunk,
+    console,
+    display_chunks,
+    notice,
+    outputs_folder,
+)
 from interpreter.runtimes.calls import Request
 from interpreter.runtimes.live import LONGEST_PROMPT
 from interpreter.runtimes.protocol import LONGEST, Frame, free
@@ -136,7 +144,7 @@ class JupyterServer:
         self.kernels.clear()
 
 
-class Asked(Block):
+class Asked(RunningBlock):
     """A request to a kernel, which has ended when the kernel has replied and is idle again."""
 
     def __init__(self) -> None:
@@ -274,13 +282,13 @@ class JupyterLanguage(RemoteLanguage):
 
     # -- a block -------------------------------------------------------------------------------------------------
 
-    def begin(self, code: str) -> tuple[Any, Block]:
+    def begin(self, code: str) -> tuple[Any, RunningBlock]:
         self._started()
         content = {"code": code, "silent": False, "store_history": True, "allow_stdin": True, "stop_on_error": False}
         self._request, block = self.request("execute_request", content)
         return self._request, block
 
-    def _chunks(self, run: Any, block: Block, event: Frame) -> Iterator[Chunk]:
+    def _chunks(self, run: Any, block: RunningBlock, event: Frame) -> Iterator[Chunk]:
         if event["event"] == "told":
             yield notice(event["words"] + "\n")
             return

@@ -36,7 +36,7 @@ from interpreter.runtimes.launch import SessionContext
 from interpreter.runtimes.live import LiveLanguage
 from interpreter.runtimes.protocol import READ_SIZE, BadFrame, Frame
 from interpreter.runtimes.sharing import take
-from interpreter.workspace import FileRecord, Limits
+from interpreter.workspace import FileRecord, SnapshotLimits
 
 SOCKET = "socket"
 GONE = 3  # the exit code of `resume` if there is no keeper
@@ -266,7 +266,7 @@ class Keeper:
 
     def record(self, limits: list[int]) -> FileRecord:
         with self._lock:
-            wanted = Limits(*limits)
+            wanted = SnapshotLimits(*limits)
             if self._record is None:
                 self._record = FileRecord(self.workspace, self.folder / "files", wanted, [self.folder.parent])
             if self._record.limits != wanted:

@@ -19,7 +19,7 @@ from interpreter.messages import Chunk
 from interpreter.remote.keeper import OFFERED, SETTINGS, About, types_of
 from interpreter.remote.link import Link, packed, unpacked
 from interpreter.runtimes.base import BaseLanguage
-from interpreter.runtimes.block import Block, Spool, closing_chunk, event_chunks, notice, outputs_folder
+from interpreter.runtimes.block import RunningBlock, Spool, closing_chunk, event_chunks, notice, outputs_folder
 from interpreter.runtimes.calls import Call, CallRequest, Request, failure
 from interpreter.runtimes.launch import SessionContext
 from interpreter.runtimes.live import CONTROL, LONGEST_PROMPT
@@ -124,7 +124,7 @@ class Machine:
         self._lock = threading.RLock()
         self._wake = threading.Event()
         self._numbers = itertools.count(1)
-        self._runs: dict[int, tuple[Block, Any]] = {}
+        self._runs: dict[int, tuple[RunningBlock, Any]] = {}
         self._waiting: dict[int, queue.SimpleQueue[Frame]] = {}
         self._calls: dict[int, Call] = {}
 
@@ -316,7 +316,7 @@ class Machine:
                 if (gone := self._calls.pop(frame["call"], None)) is not None:
                     gone.end()
 
-    def _answer(self, frame: Frame, block: Block | None, language: Any) -> None:
+    def _answer(self, frame: Frame, block: RunningBlock | None, language: Any) -> None:
         """Code there calls a tool of this computer: answer it in a thread of its own."""
         tools = self.computer.context.tools if self.computer is not None else None
         if tools is None or (block is None and frame["how"] != "names"):
@@ -380,10 +380,10 @@ class Machine:
             raise kind(reply["words"] or reply["error"])
         return reply.get("value")
 
-    def begin(self, language: Any, code: str, settings: Frame) -> tuple[int, Block]:
+    def begin(self, language: Any, code: str, settings: Frame) -> tuple[int, RunningBlock]:
         """Start a block there."""
         number = next(self._numbers)
-        block = Block(number, code, Spool(outputs_folder))
+        block = RunningBlock(number, code, Spool(outputs_folder))
         self._runs[number] = block, language
         frame = {"op": "run", "run": number, "language": language.there, "code": code, "context": settings}
         self._link.send(frame)
@@ -436,7 +436,7 @@ class RemoteLanguage(BaseLanguage):
 
     def __init__(self, computer: Any = None) -> None:
         self._context: SessionContext = computer.context if computer is not None else SessionContext()
-        self._run: tuple[Any, Block] | None = None
+        self._run: tuple[Any, RunningBlock] | None = None
         self._stopped = self._told = False
 
     @property
@@ -503,7 +503,7 @@ class RemoteLanguage(BaseLanguage):
         """What undo does not cover, told once before the first block."""
         return f"Files on {self.machine.name} are not covered by undo; its variables are."
 
-    def begin(self, code: str) -> tuple[Any, Block]:
+    def begin(self, code: str) -> tuple[Any, RunningBlock]:
         """Start a block there; its number, and where its events arrive."""
         return self.machine.begin(self, code, self._settings())
 
@@ -528,7 +528,7 @@ class RemoteLanguage(BaseLanguage):
         if self.covered_by_undo and self.machine.place is not None:
             self.context.cwd, self.context.exported = self.machine.place, dict(self.machine.exported)
 
-    def _chunks(self, run: int, block: Block, event: Frame) -> Iterator[Chunk]:
+    def _chunks(self, run: int, block: RunningBlock, event: Frame) -> Iterator[Chunk]:
         match event["event"]:
             case "chunk" if event["asks"]:
                 kind: Any = "password" if event["chunk"].get("password") else "text"

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from interpreter.messages import Chunk
     from interpreter.runtimes.dry_run import DryRun, Overlay
     from interpreter.runtimes.launch import SessionContext
-    from interpreter.runtimes.state import Completions, Restored, Value, Variable, View, Window
+    from interpreter.runtimes.state import Completions, Restored, TableQuery, Value, Variable, Window
 
 NOT_TAKEN_ALONG = "{name} variables can't be copied. Run its blocks again instead."
 
@@ -116,7 +116,7 @@ class BaseLanguage:
         name: str,
         rows: Window = (0, 50),
         columns: Window = (0, 50),
-        view: View | None = None,
+        view: TableQuery | None = None,
         again: bool = False,
     ) -> Value:
         """A value to look at: of a table, these rows and columns of this view.

@@ -47,7 +47,7 @@ class Channel:
 
     order = 1  # what the driver framed before a child wrote comes first
 
-    def __init__(self, block: Block | None, fd: int, name: str, plain: Callable[[str], str] = str) -> None:
+    def __init__(self, block: RunningBlock | None, fd: int, name: str, plain: Callable[[str], str] = str) -> None:
         self.block, self.fd, self.name, self._plain = block, fd, name, plain
         self.before: Channel | None = None  # what arrived there comes first
         self.early = ""  # the end of what was written while there was no block
@@ -97,7 +97,7 @@ class Channel:
 # -- the block -------------------------------------------------------------------------------------------------------
 
 
-class Block:
+class RunningBlock:
     """A running or finished block. The reader thread puts events; a consumer peeks at one, handles it and advances.
 
     An event stays in the queue until it has been handled, so an exception in the consumer cannot lose it. The last

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Literal, Protocol
 
 from interpreter.messages import Chunk
-from interpreter.runtimes.block import Block
+from interpreter.runtimes.block import RunningBlock
 from interpreter.runtimes.launch import Containment
 from interpreter.runtimes.protocol import Frame
 from interpreter.sigint import interrupt_user_code
@@ -239,7 +239,7 @@ class Calls:
 
     # -- for the reader thread -----------------------------------------------------------------------------------
 
-    def made(self, frame: Frame, block: Block | None) -> None:
+    def made(self, frame: Frame, block: RunningBlock | None) -> None:
         is_over = block is None or block.finished or block.clock.stage in ("swept", "pressed", "killed")
         call = Call(frame, block, self.language, self.containment, self.action)
         if self.tools is None or (is_over and call.how not in HARMLESS):
@@ -261,7 +261,7 @@ class Calls:
         if call is not None:
             call.end()
 
-    def block_over(self, block: Block) -> None:
+    def block_over(self, block: RunningBlock) -> None:
         """Its calls end with it; threads of it that wait for a reply get one."""
         with self._lock:
             ended = [call for call in self._running.values() if call.block == block.number]

@@ -13,7 +13,7 @@ from interpreter.errors import BusyError, InterpreterError, NotRestorableError, 
 from interpreter.host.files import Folder
 from interpreter.messages import Chunk
 from interpreter.runtimes.base import NOT_TAKEN_ALONG, BaseLanguage
-from interpreter.runtimes.block import IN_MEMORY, Block, Channels, closing_chunk, console, event_chunks, notice
+from interpreter.runtimes.block import IN_MEMORY, Channels, RunningBlock, closing_chunk, console, event_chunks, notice
 from interpreter.runtimes.calls import CallRequest, Request
 from interpreter.runtimes.launch import Containment, Launch, SessionContext
 from interpreter.runtimes.protocol import Frame
@@ -27,9 +27,9 @@ from interpreter.runtimes.state import (
     Place,
     Restored,
     Saving,
+    TableQuery,
     Value,
     Variable,
-    View,
     Window,
     completions_from,
     numbers,
@@ -51,7 +51,7 @@ class HasContext(Protocol):
 class Job:
     """A block that runs in the background, in a runtime of its own."""
 
-    def __init__(self, language: str, runtime: Runtime, block: Block) -> None:
+    def __init__(self, language: str, runtime: Runtime, block: RunningBlock) -> None:
         self.language, self.runtime, self.block = language, runtime, block
         self.code = block.code
         self.path = block.spool.keep()
@@ -81,7 +81,7 @@ class Job:
 @dataclass
 class Run:
     runtime: Runtime
-    block: Block
+    block: RunningBlock
     ending: list[Chunk] | None = None  # the closing chunks, once its end has been applied
 
 
@@ -496,7 +496,7 @@ class LiveLanguage(BaseLanguage):
         name: str,
         rows: Window = (0, 50),
         columns: Window = (0, 50),
-        view: View | None = None,
+        view: TableQuery | None = None,
         again: bool = False,
     ) -> Value:
         if self.runtime is None or not self.runtime.alive:

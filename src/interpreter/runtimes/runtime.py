@@ -19,7 +19,7 @@ from typing import IO
 
 from interpreter.errors import SessionStartError
 from interpreter.host.files import remove
-from interpreter.runtimes.block import KILL_AFTER, Block, Channel, Channels, Clock, Spool
+from interpreter.runtimes.block import KILL_AFTER, Channel, Channels, Clock, RunningBlock, Spool
 from interpreter.runtimes.calls import Calls
 from interpreter.runtimes.launch import HELD, Launch, Start, WarmParent, nearest_folder, path_of, warm_parent
 from interpreter.runtimes.protocol import BadFrame, Control, Data, Frame, Reader, encode
@@ -73,14 +73,14 @@ class Runtime:
         self.pid: int | None = None
         self.exit_code: int | None = None  # of the last worker that ended
         self.ended = threading.Event()  # the worker has
-        self.block: Block | None = None  # the newest one
+        self.block: RunningBlock | None = None  # the newest one
         self.inherits = False  # it began with the variables of another one
         self.first: Runtime = self  # the one that this runtime, and maybe others before it, split off from; or itself
         self.parts: set[SplitOff] = set()  # what split off from this one
         self.next_number = 1 + random_number(2)  # of a block: code of an earlier one cannot guess it and speak for it
         self.calls = Calls(name, launch.containment, self.send)
         self.snapshots = Snapshots(self)
-        self._blocks: OrderedDict[int, Block] = OrderedDict()
+        self._blocks: OrderedDict[int, RunningBlock] = OrderedDict()
         self._ending = threading.Lock()  # held to record that the worker is ready or has ended, and to begin a block
         self._writing = threading.Lock()
         self._folder: Path | None = None
@@ -297,7 +297,7 @@ class Runtime:
         timeout: float | None = None,
         snapshot: tuple[int, int] | None = None,
         on_end: Callable[[], None] | None = None,
-    ) -> Block:
+    ) -> RunningBlock:
         """Start a block. The one before must have ended.
 
         `snapshot` is the number of the present state and how many states to keep; that state can then be restored.
@@ -345,20 +345,20 @@ class Runtime:
             self.reader.wake()
         return block
 
-    def _add_block(self, code: str, clock: Clock | None = None) -> Block:
-        block = Block(self.next_number, code, Spool(self.launch.outputs), clock)
+    def _add_block(self, code: str, clock: Clock | None = None) -> RunningBlock:
+        block = RunningBlock(self.next_number, code, Spool(self.launch.outputs), clock)
         self.next_number += 1 + random_number(2)
         self.block = self._blocks[block.number] = block
         return block
 
-    def add_finished(self, code: str) -> Block:
+    def add_finished(self, code: str) -> RunningBlock:
         """Count a block that ran elsewhere as this runtime's newest."""
         block = self._add_block(code)
         block.finished = True
         block.detach()
         return block
 
-    def events(self, block: Block) -> Iterator[Frame]:
+    def events(self, block: RunningBlock) -> Iterator[Frame]:
         """The events of a block, while it runs or later. The last one is `done`, `exited` or `detached`.
 
         On KeyboardInterrupt the block is interrupted, the remaining events still come, and then it is raised again.
@@ -389,12 +389,12 @@ class Runtime:
         """Whether a block is running, attached or not."""
         return self.block is not None and not self.block.finished
 
-    def _attached(self) -> Block | None:
+    def _attached(self) -> RunningBlock | None:
         """The block that is running for a consumer."""
         block = self.block
         return block if block is not None and not block.finished and block.attached else None
 
-    def settle(self, block: Block | None) -> None:
+    def settle(self, block: RunningBlock | None) -> None:
         """Interrupt a block that still runs, and wait for its end. Its consumer can still read all its events."""
         if block is None or block.finished or not block.attached:
             return
@@ -403,7 +403,7 @@ class Runtime:
         if not self.reader.is_current:
             block.ended.wait()
 
-    def leave(self, block: Block) -> None:
+    def leave(self, block: RunningBlock) -> None:
         """The consumer leaves: end the block and drop its events."""
         self.settle(block)
         if block.finished:
@@ -422,7 +422,7 @@ class Runtime:
                     if self.block is block:
                         self._signal(block)
 
-    def _signal(self, block: Block) -> None:
+    def _signal(self, block: RunningBlock) -> None:
         if self.launch.interrupt_frames:
             self.send({"op": "interrupt", "block": block.number})
             if self.ready is None:
@@ -544,7 +544,7 @@ class Runtime:
             case event if block is not None and (event == "stream" or not block.finished):
                 block.put(frame)
 
-    def _finish(self, block: Block, frame: Frame) -> None:
+    def _finish(self, block: RunningBlock, frame: Frame) -> None:
         if self._terminal:
             self._terminal.drain()
         block.drain_channels()
@@ -608,7 +608,7 @@ class Runtime:
             self._rejection = what
             self.control.say("kill")
 
-    def _report_exit(self, block: Block) -> None:
+    def _report_exit(self, block: RunningBlock) -> None:
         startup = "" if self.ready else self._startup.early
         if not self.ready and not startup and self._refusal is not None:
             self._refusal.seek(0)

@@ -44,7 +44,7 @@ class Text:
 
 
 @dataclass(frozen=True)
-class Picture:
+class RichValue:
     """A value by its forms, as a display has them: {MIME type: data}."""
 
     type: str
@@ -76,7 +76,7 @@ class File:
 
 
 @dataclass(frozen=True)
-class View:
+class TableQuery:
     """How to look at a table, which stays as it is. `stats` is a column, or empty for all: what it holds, in figures.
 
     `export` is `csv`, `tsv`, `parquet` or `xlsx`: the whole view as a file of that kind. With `histograms`, the answer
@@ -93,7 +93,7 @@ class View:
     histograms: bool = False
 
 
-Value = Text | Picture | Table | File
+Value = Text | RichValue | Table | File
 
 
 def variables_from(answer: dict[str, Any]) -> list[Variable]:
@@ -122,7 +122,7 @@ def value_from(answer: dict[str, Any]) -> Value:
             except ValueError:
                 raise UsageError("The session sent an incomplete file.") from None
         case "picture":
-            return Picture(kind, answer.get("data") or {})
+            return RichValue(kind, answer.get("data") or {})
         case _:
             return Text(kind, answer.get("text") or "")
 

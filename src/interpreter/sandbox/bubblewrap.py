@@ -16,7 +16,7 @@ from interpreter.host import processes
 from interpreter.host.files import left_behind
 from interpreter.runtimes.seccomp_notify import CALLS
 from interpreter.sandbox.places import APART, Places, is_inside
-from interpreter.sandbox.sandbox import MEGABYTE, Limits
+from interpreter.sandbox.sandbox import MEGABYTE, ResourceLimits
 
 # For root the namespaces alone are no sandbox: the capabilities have to go, and so has the way to new ones.
 NAMESPACES = ("--unshare-all", "--unshare-user", "--disable-userns", "--cap-drop", "ALL")
@@ -287,7 +287,7 @@ PROCESSES_FILES = {1: "pids.max", 2: "pids.max"}
 class ControlGroups:
     """The control groups of one sandbox: as many as were to be had, perhaps none."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: ResourceLimits) -> None:
         self.folders: list[Path] = []
         self.holds: set[str] = set()
         if limits.memory is not None:

@@ -69,7 +69,7 @@ Resolve = Callable[[str, int], Sequence[str]]
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ProxyVerdict:
     """A connection that was asked for."""
 
     host: str
@@ -79,7 +79,7 @@ class Verdict:
     listed: bool = True  # refused for its address, or because it is not on the list?
 
 
-class Refused(Exception):
+class ProxyRefused(Exception):
     """The connection may not be made; the words are for the one who asked for it."""
 
     def __init__(self, status: str, words: str) -> None:
@@ -94,7 +94,7 @@ class Proxy:
         self.hosts = list(hosts)
         self._resolve = resolve or addresses_of
         self._allow_private = allow_private  # for tests, whose servers are on this machine
-        self._verdicts: list[Verdict] = []
+        self._verdicts: list[ProxyVerdict] = []
         self._open: dict[socket.socket, tuple[str, int]] = {}  # connections to servers
         self._lock = threading.Lock()
         self._places = threading.Semaphore(MOST_CONNECTIONS)
@@ -132,7 +132,7 @@ class Proxy:
                 with contextlib.suppress(OSError):
                     end.shutdown(socket.SHUT_RDWR)
 
-    def take_verdicts(self) -> list[Verdict]:
+    def take_verdicts(self) -> list[ProxyVerdict]:
         """What was asked for since the last time."""
         with self._lock:
             taken, self._verdicts = self._verdicts, []
@@ -198,7 +198,7 @@ class Proxy:
                 client.settimeout(PATIENCE)
                 try:
                     server = self._answer(client)
-                except Refused as refusal:
+                except ProxyRefused as refusal:
                     client.sendall(answer(refusal.status, f"{refusal}\n"))
                     return
                 try:
@@ -214,7 +214,7 @@ class Proxy:
         head, rest = read_head(client)
         request = REQUEST.match(head)
         if request is None:
-            raise Refused("400 Bad Request", "The sandbox's proxy only supports HTTP.")
+            raise ProxyRefused("400 Bad Request", "The sandbox's proxy only supports HTTP.")
         method, target = request[1].decode(), request[2].decode("ascii", "replace")
         if method == "CONNECT":
             server = self._connect(*split(ADDRESSED.fullmatch(target), 443))
@@ -235,17 +235,17 @@ class Proxy:
     def _connect(self, host: str, port: int) -> socket.socket:
         try:
             if not is_listed(host, port, list(self.hosts)):
-                raise Refused("403 Forbidden", f"{host}:{port} is not an allowed host (setting sandbox_hosts).")
+                raise ProxyRefused("403 Forbidden", f"{host}:{port} is not an allowed host (setting sandbox_hosts).")
             address = self._judged(host, port)
             try:
                 server = socket.create_connection((address, port), PATIENCE)
             except OSError as error:
-                raise Refused("502 Bad Gateway", f"{host}:{port}: {error.strerror or error}") from error
-        except Refused as refusal:
+                raise ProxyRefused("502 Bad Gateway", f"{host}:{port}: {error.strerror or error}") from error
+        except ProxyRefused as refusal:
             if refusal.status.startswith("403"):
-                self._note(Verdict(host, port, False, str(refusal), is_listed(host, port, list(self.hosts))))
+                self._note(ProxyVerdict(host, port, False, str(refusal), is_listed(host, port, list(self.hosts))))
             raise
-        self._note(Verdict(host, port, True))
+        self._note(ProxyVerdict(host, port, True))
         server.settimeout(None)
         with self._lock:
             self._open[server] = (host, port)
@@ -263,15 +263,15 @@ class Proxy:
         try:
             found = list(self._resolve(host, port))
         except OSError as error:
-            raise Refused("502 Bad Gateway", f"can't resolve {host}: {error.strerror or error}") from error
+            raise ProxyRefused("502 Bad Gateway", f"can't resolve {host}: {error.strerror or error}") from error
         if not found:
-            raise Refused("502 Bad Gateway", f"{host} has no address.")
+            raise ProxyRefused("502 Bad Gateway", f"{host} has no address.")
         inside = [address for address in found if not is_public(address)]
         if inside and not self._allow_private:
-            raise Refused("403 Forbidden", f"{host} is {inside[0]}, an address on this machine or its network.")
+            raise ProxyRefused("403 Forbidden", f"{host} is {inside[0]}, an address on this machine or its network.")
         return found[0]
 
-    def _note(self, verdict: Verdict) -> None:
+    def _note(self, verdict: ProxyVerdict) -> None:
         with self._lock:
             self._verdicts = [*self._verdicts, verdict][-REMEMBERED:]
 
@@ -286,7 +286,7 @@ def read_head(client: socket.socket) -> tuple[bytes, bytes]:
     while b"\r\n\r\n" not in data:
         piece = client.recv(PIECE)
         if not piece or len(data) > LONGEST_HEAD:
-            raise Refused("400 Bad Request", "The request is incomplete.")
+            raise ProxyRefused("400 Bad Request", "The request is incomplete.")
         data += piece
     head, _, rest = data.partition(b"\r\n\r\n")
     return head + b"\r\n\r\n", rest
@@ -294,7 +294,7 @@ def read_head(client: socket.socket) -> tuple[bytes, bytes]:
 
 def split(match: re.Match[str] | None, usual: int) -> tuple[str, int]:
     if match is None:
-        raise Refused("400 Bad Request", "The request names no host.")
+        raise ProxyRefused("400 Bad Request", "The request names no host.")
     return match[1].strip("[]"), int(match[2] or usual)
 
 

@@ -23,7 +23,7 @@ from interpreter.errors import InterpreterError, NotRestorableError
 from interpreter.runtimes.block import notice
 from interpreter.runtimes.live import LiveLanguage
 from interpreter.sandbox.places import APART, PACKAGE, Places, is_inside, is_trusted
-from interpreter.sandbox.proxy import Verdict, is_listed, is_public
+from interpreter.sandbox.proxy import ProxyVerdict, is_listed, is_public
 from interpreter.sandbox.sandbox import LEADING_OUT, Access, Sandbox, full, is_harmless
 
 if TYPE_CHECKING:
@@ -318,7 +318,7 @@ DIRECT = Denial(
 )
 
 
-def blocked(sandbox: Sandbox, places: Places, block: EndedBlock, verdicts: Iterable[Verdict]) -> list[Denial]:
+def blocked(sandbox: Sandbox, places: Places, block: EndedBlock, verdicts: Iterable[ProxyVerdict]) -> list[Denial]:
     """What was stopped, each once, the certain first."""
     verdicts = list(verdicts)
     found = []

@@ -21,7 +21,7 @@ PORT = 41080  # of the proxy, in the sandbox's own network
 
 
 @dataclass(frozen=True)
-class Limits:
+class ResourceLimits:
     """Resource limits of a sandboxed session; None: no limit."""
 
     memory: int | None = 8192  # megabytes: of each process, and of all together where there are control groups
@@ -72,7 +72,7 @@ class Sandbox:
     hosts: tuple[str, ...] = ()
     env: tuple[str, ...] = ()
     paths: tuple[str, ...] = ()
-    limits: Limits = Limits()
+    limits: ResourceLimits = ResourceLimits()
     unix_sockets: bool = False
     fixed: bool = False  # nobody can be asked for more
 
@@ -128,7 +128,7 @@ class Sandbox:
     @classmethod
     def from_data(cls, data: dict[str, Any]) -> Sandbox:
         """From its fields as JSON has them."""
-        return cls(**{**data, "limits": Limits(**data["limits"])})
+        return cls(**{**data, "limits": ResourceLimits(**data["limits"])})
 
     @classmethod
     def from_settings(cls, settings: Any, **changed: Any) -> Sandbox:
@@ -140,7 +140,7 @@ class Sandbox:
             "hosts": tuple(settings.sandbox_hosts),
             "env": tuple(settings.sandbox_env),
             "paths": tuple(settings.sandbox_paths),
-            "limits": Limits(**limits),
+            "limits": ResourceLimits(**limits),
             "unix_sockets": settings.sandbox_unix_sockets,
         }
         return cls(**{**said, **changed})

@@ -11,7 +11,7 @@ from interpreter.errors import SandboxUnavailableError
 from interpreter.host import processes
 from interpreter.runtimes.launch import Start
 from interpreter.sandbox.places import TRUSTED, Places, is_inside
-from interpreter.sandbox.sandbox import ENTER, Limits
+from interpreter.sandbox.sandbox import ENTER, ResourceLimits
 
 PROGRAM = "/usr/bin/sandbox-exec"
 BEGIN = """\
@@ -68,7 +68,7 @@ def profile(
 
 
 def wrapped(
-    limits: Limits,
+    limits: ResourceLimits,
     places: Places,
     repositories: list[Path],
     own: dict[Path, bool],

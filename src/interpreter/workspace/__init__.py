@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from interpreter.workspace.diff import Change, Changes
     from interpreter.workspace.record import FileRecord
-    from interpreter.workspace.restore import Kept, Plan, Report, Step
-    from interpreter.workspace.snapshot import Coverage, Limits, NotCovered
+    from interpreter.workspace.restore import Kept, RestorePlan, RestoreReport, Step
+    from interpreter.workspace.snapshot import Coverage, NotCovered, SnapshotLimits
     from interpreter.workspace.tree import Item
 
 __all__ = [
@@ -19,18 +19,18 @@ __all__ = [
     "FileRecord",
     "Item",
     "Kept",
-    "Limits",
     "NotCovered",
-    "Plan",
-    "Report",
+    "RestorePlan",
+    "RestoreReport",
+    "SnapshotLimits",
     "Step",
 ]
 
 _MODULES = {
     "diff": ("Change", "Changes"),
     "record": ("FileRecord",),
-    "restore": ("Kept", "Plan", "Report", "Step"),
-    "snapshot": ("Coverage", "Limits", "NotCovered"),
+    "restore": ("Kept", "RestorePlan", "RestoreReport", "Step"),
+    "snapshot": ("Coverage", "SnapshotLimits", "NotCovered"),
     "tree": ("Item",),
 }
 

@@ -16,7 +16,7 @@ from interpreter.host.files import Folder
 from interpreter.workspace.diff import Change, Changes, Parse
 from interpreter.workspace.record import FileRecord
 from interpreter.workspace.restore import Kept, Restoration, Step, Written, plan_steps
-from interpreter.workspace.snapshot import Snapshot
+from interpreter.workspace.snapshot import FileSnapshot
 from interpreter.workspace.store import ContentStore, clone, copy, hash_of
 from interpreter.workspace.tree import Item, Pair, alike, installed, item_at, item_from, key_of, same, unchanged
 
@@ -60,7 +60,7 @@ def copy_tree(source: Path, target: Path) -> None:
             new.utime(path, (facts.st_atime_ns, facts.st_mtime_ns))
 
 
-def merge_steps(base: dict[str, Item], copied: FileRecord, snapshot: Snapshot) -> list[Step]:
+def merge_steps(base: dict[str, Item], copied: FileRecord, snapshot: FileSnapshot) -> list[Step]:
     """What has to be done to the workspace; a step has drift where the workspace itself has changed since the copy.
 
     `base` is what the copy was in the beginning.

@@ -21,15 +21,15 @@ from interpreter.workspace.restore import (
     PREFIX,
     Direction,
     Kept,
-    Plan,
-    Report,
     Restoration,
+    RestorePlan,
+    RestoreReport,
     Step,
     plan_steps,
     repositories_in,
     select_steps,
 )
-from interpreter.workspace.snapshot import Coverage, Limits, NotCovered, Snapshot
+from interpreter.workspace.snapshot import Coverage, FileSnapshot, NotCovered, SnapshotLimits
 from interpreter.workspace.store import CONTENTS, ContentStore, append, copy_store
 from interpreter.workspace.tree import Item, Pair, alike, item_from_json, repository_of, same
 
@@ -57,17 +57,17 @@ class FileRecord:
         self,
         workspace: str | Path,
         store_folder: str | Path,
-        limits: Limits | None = None,
+        limits: SnapshotLimits | None = None,
         exclude: Iterable[str | Path] = (),
     ) -> None:
         root, folder = Path(workspace).resolve(), Path(store_folder).resolve()
-        self.folder, self.limits = folder, limits or Limits()
+        self.folder, self.limits = folder, limits or SnapshotLimits()
         self.store = ContentStore(folder / CONTENTS)
         self._ledger = Ledger(folder)
         self._lock, self._hold = threading.RLock(), Hold()
         skip = [folder, *map(Path, exclude)]
         items, point = self._ledger.items, self._interruption_point
-        self.snapshot = Snapshot(root, self.store, self.limits, items, skip, point)
+        self.snapshot = FileSnapshot(root, self.store, self.limits, items, skip, point)
         self._closing = self._is_ending = False
         self._background: int | None = None  # the thread that called `prepare_in_background` last
         self._background_cost = Coverage()  # until it is shown
@@ -217,7 +217,7 @@ class FileRecord:
             lost += [NotCovered(f"{path}/", why) for path, why in closed.items() if path in pairs]
             return Changes(str(block), pairs, tuple(lost), self.off)
 
-    def limit(self, limits: Limits) -> None:
+    def limit(self, limits: SnapshotLimits) -> None:
         """Use other limits from now on; what was left out is looked at again."""
         with self._lock, self._hold:
             self.limits = limits
@@ -263,17 +263,17 @@ class FileRecord:
 
     # -- undo ----------------------------------------------------------------------------------------------------
 
-    def plan_undo(self, count: int = 1, *, since: str | int | None = None) -> Plan:
+    def plan_undo(self, count: int = 1, *, since: str | int | None = None) -> RestorePlan:
         """What undoing the last blocks would restore, or that block and all after it."""
         return self._plan("undo", count, since)
 
-    def plan_redo(self, count: int = 1, *, until: str | int | None = None) -> Plan:
+    def plan_redo(self, count: int = 1, *, until: str | int | None = None) -> RestorePlan:
         """What redoing the next blocks would restore, or all up to that one."""
         return self._plan("redo", count, until)
 
     def undo(
-        self, plan: Plan | None = None, overwrite: Collection[str] = (), repositories: Collection[str] = ()
-    ) -> Report:
+        self, plan: RestorePlan | None = None, overwrite: Collection[str] = (), repositories: Collection[str] = ()
+    ) -> RestoreReport:
         """Do what a plan says; without one, undo the last block.
 
         What something else has changed is left alone, unless its path is in `overwrite`; `.git` folders are, unless
@@ -313,8 +313,8 @@ class FileRecord:
             return replace(report, kept=(*kept, *report.kept), saved=saved)
 
     def redo(
-        self, plan: Plan | None = None, overwrite: Collection[str] = (), repositories: Collection[str] = ()
-    ) -> Report:
+        self, plan: RestorePlan | None = None, overwrite: Collection[str] = (), repositories: Collection[str] = ()
+    ) -> RestoreReport:
         return self.undo(plan or self.plan_redo(), overwrite, repositories)
 
     @property
@@ -322,7 +322,7 @@ class FileRecord:
         """Whether an undo was cut off."""
         return self._ledger.intent() is not None
 
-    def finish(self) -> Report | None:
+    def finish(self) -> RestoreReport | None:
         """Do the rest of an undo that was cut off; None if there was none."""
         with self._lock, self._hold:
             intent = self._ledger.intent()
@@ -350,7 +350,7 @@ class FileRecord:
             report = self._restore(intent, rest)
             return replace(report, kept=(*kept, *report.kept))
 
-    def _plan(self, direction: Direction, count: int, last: str | int | None) -> Plan:
+    def _plan(self, direction: Direction, count: int, last: str | int | None) -> RestorePlan:
         """What undoing or redoing so many blocks would do, or all blocks up to `last`.
 
         Files that were overwritten on request get back what they held before that.
@@ -384,9 +384,9 @@ class FileRecord:
             touched = {folder for folder, blocks_then in self._ledger.touched.items() if blocks_then > first}
             units = tuple(repositories_in(steps, self.snapshot, touched))
             off = tuple(NotCovered(f"block {each.block}", each.off) for each in chosen if each.off)
-            return Plan(direction, tuple(names[:count]), position, tuple(steps), units, off, self._stamp)
+            return RestorePlan(direction, tuple(names[:count]), position, tuple(steps), units, off, self._stamp)
 
-    def _restore(self, intent: dict[str, Any], steps: list[Step]) -> Report:
+    def _restore(self, intent: dict[str, Any], steps: list[Step]) -> RestoreReport:
         if not os.path.isdir(self.snapshot.root):  # the block deleted the workspace itself
             os.makedirs(self.snapshot.root, 0o700)
             steps = [step if step.path else replace(step, now=self.snapshot.now("")) for step in steps]
@@ -401,7 +401,7 @@ class FileRecord:
         else:
             self._ledger.done()
         self._refresh(own=True)
-        return Report(intent["direction"], tuple(intent["blocks"]), written.paths, written.kept, written.failed)
+        return RestoreReport(intent["direction"], tuple(intent["blocks"]), written.paths, written.kept, written.failed)
 
     # -- what blocks changed -------------------------------------------------------------------------------------
 

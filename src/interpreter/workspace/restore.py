@@ -16,7 +16,7 @@ from typing import Any, BinaryIO, Literal, NamedTuple
 
 from interpreter.errors import UndoError
 from interpreter.host.files import Folder
-from interpreter.workspace.snapshot import NotCovered, Snapshot
+from interpreter.workspace.snapshot import FileSnapshot, NotCovered
 from interpreter.workspace.store import ContentStore
 from interpreter.workspace.tree import Item, Pair, alike, item_at, repository_of, same, unchanged
 
@@ -87,7 +87,7 @@ class Repository(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Plan:
+class RestorePlan:
     """What an undo or a redo would do. Nothing has been done yet."""
 
     direction: Direction
@@ -130,7 +130,7 @@ class Written:
 
 
 @dataclass(frozen=True)
-class Report:
+class RestoreReport:
     """What an undo or a redo did."""
 
     direction: Direction
@@ -149,7 +149,7 @@ class Report:
         return {"blocks": list(self.blocks), "restored": list(self.restored), "kept": kept, "saved": self.saved}
 
 
-def plan_steps(changes: Iterable[dict[str, Pair]], snapshot: Snapshot, store: ContentStore) -> list[Step]:
+def plan_steps(changes: Iterable[dict[str, Pair]], snapshot: FileSnapshot, store: ContentStore) -> list[Step]:
     """What has to be done at each path to have all changes made, one after the other; nothing where it is so already.
 
     A file that was only renamed is renamed back, so that it stays the same file, however large it is.
@@ -193,7 +193,7 @@ def plan_steps(changes: Iterable[dict[str, Pair]], snapshot: Snapshot, store: Co
     return steps
 
 
-def repositories_in(steps: list[Step], snapshot: Snapshot, touched: Collection[str]) -> Iterator[Repository]:
+def repositories_in(steps: list[Step], snapshot: FileSnapshot, touched: Collection[str]) -> Iterator[Repository]:
     """The `.git` folders in which something is to be done; `touched` are those that something else has changed."""
     for folder in sorted({step.repository for step in steps if step.repository}):
         ours = [step for step in steps if step.repository == folder]
@@ -218,7 +218,7 @@ def _is_torn_out(step: Step) -> bool:
 
 
 def select_steps(
-    plan: Plan, overwrite: Collection[str] = (), repositories: Collection[str] = ()
+    plan: RestorePlan, overwrite: Collection[str] = (), repositories: Collection[str] = ()
 ) -> tuple[list[Step], list[Kept]]:
     """The steps to do, and those to leave with the reason: what something else changed is only touched on request."""
     units = {each.folder: each for each in plan.repositories}

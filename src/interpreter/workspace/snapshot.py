@@ -16,10 +16,10 @@ from typing import NamedTuple
 from interpreter.host.files import Folder
 from interpreter.workspace.store import ContentStore, hash_of
 from interpreter.workspace.tree import (
+    FileTree,
     Item,
     Key,
     Pair,
-    Tree,
     installed,
     is_fresh,
     item_from,
@@ -40,7 +40,7 @@ _GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EINVAL}  #
 
 
 @dataclass(frozen=True)
-class Limits:
+class SnapshotLimits:
     """How much is copied at most. What exceeds a limit is not covered, and the user is told."""
 
     file_bytes: int = 64 * MEGABYTE
@@ -163,7 +163,7 @@ def size_in_words(count: int) -> str:
 # -- the snapshot ------------------------------------------------------------------------------------------------
 
 
-class Snapshot:
+class FileSnapshot:
     """What is at each path of the workspace, brought up to date by `refresh`. It begins with `items`, as once seen.
 
     Small files and texts are stored first, then the most recent ones, until the limits are reached.
@@ -173,7 +173,7 @@ class Snapshot:
         self,
         root: Path,
         store: ContentStore,
-        limits: Limits,
+        limits: SnapshotLimits,
         items: dict[str, Item],
         skip: Iterable[Path],
         interruption_point: Callable[[], None],
@@ -182,7 +182,9 @@ class Snapshot:
         self._store, self._limits = store, limits
         self._interruption_point = interruption_point  # called where a refresh may be broken off; may raise
         why = left_out(self.root)
-        self.tree = Tree(lambda path: self.folder.opened(path), lambda path, names: why(path) or installed(path, names))
+        self.tree = FileTree(
+            lambda path: self.folder.opened(path), lambda path, names: why(path) or installed(path, names)
+        )
         for folder in skip:
             self.skip(folder)
         self._fresh = set(items)  # paths that have to be read again
@@ -218,7 +220,7 @@ class Snapshot:
         if folder.resolve().is_relative_to(self.root):
             self.tree.leave_out(folder.resolve().relative_to(self.root).as_posix())
 
-    def limit(self, limits: Limits) -> None:
+    def limit(self, limits: SnapshotLimits) -> None:
         self._limits = limits
         self._fresh |= {path for path in self.not_covered if not path.endswith("/")}
 

@@ -126,7 +126,7 @@ def item_at(folder: Folder, path: str) -> Item | None:
 # -- a whole tree ------------------------------------------------------------------------------------------------
 
 
-class Tree:
+class FileTree:
     """What `stat` says about everything under a root, as it was last seen. The root's own path is empty.
 
     `opened` opens a folder. `closes` says why a folder is left out, given its path and the names in it. A large tree is

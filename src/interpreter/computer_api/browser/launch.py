@@ -29,7 +29,7 @@ MOST_PROFILES = 16
 
 
 @dataclass(frozen=True)
-class Launch:
+class BrowserLaunch:
     """How the browser should run; a different one needs another browser."""
 
     boundary: Boundary
@@ -41,7 +41,7 @@ class Launch:
     def is_firefox(self) -> bool:
         return not self.attach_to and is_firefox(self.path or "")
 
-    async def start(self) -> tuple[Playwright, BrowserContext, Profile | None]:
+    async def start(self) -> tuple[Playwright, BrowserContext, BrowserProfile | None]:
         """The browser and its profile; an attached browser has no profile from us."""
         try:
             from playwright.async_api import Error, async_playwright
@@ -67,7 +67,7 @@ class Launch:
             await playwright.stop()
             raise
 
-    async def _launch(self, playwright: Playwright) -> tuple[BrowserContext, Profile]:
+    async def _launch(self, playwright: Playwright) -> tuple[BrowserContext, BrowserProfile]:
         from playwright.async_api import Error
 
         program = find_browser(self.path, playwright)
@@ -86,7 +86,7 @@ class Launch:
             options["no_viewport"] = True  # the page is as large as the window is
         if not firefox:  # Chromium refuses to start as root with its own sandbox
             options["chromium_sandbox"] = not hasattr(os, "geteuid") or os.geteuid() != 0
-        profile = Profile(our_folder("data") / "browser")
+        profile = BrowserProfile(our_folder("data") / "browser")
         try:
             kind = playwright.firefox if firefox else playwright.chromium
             context = await kind.launch_persistent_context(profile.path, **options)
@@ -135,7 +135,7 @@ def can_show_window() -> bool:
 # -- profiles ----------------------------------------------------------------------------------------------------------
 
 
-class Profile:
+class BrowserProfile:
     """Cookies and logins that stay, apart from the user's own; used by one of our browsers at a time."""
 
     def __init__(self, root: Path) -> None:

@@ -20,7 +20,7 @@ from interpreter.computer_api.browser.boundary import BrowserError, ElementError
 if TYPE_CHECKING:
     from playwright.async_api import Frame, Page
 
-    from interpreter.computer_api.browser.window import Window
+    from interpreter.computer_api.browser.window import BrowserWindow
 
 LONGEST_PAGE = 2_000_000  # characters
 MOST_FRAMES = 20
@@ -45,7 +45,7 @@ TOO_LONG = "The page is too long to say what has changed: snapshot(find='text') 
 
 
 async def markdown(
-    window: Window, start: int, length: int, whole_page: bool = False, hidden: bool = False, ref: str = ""
+    window: BrowserWindow, start: int, length: int, whole_page: bool = False, hidden: bool = False, ref: str = ""
 ) -> str:
     """A portion of the page or of an element."""
     page = await window.page()
@@ -53,7 +53,7 @@ async def markdown(
     return portion(window, await whole(window, page, whole_page, hidden, ref), page.url, start, length)
 
 
-def portion(window: Window, text: str, url: str, start: int, length: int) -> str:
+def portion(window: BrowserWindow, text: str, url: str, start: int, length: int) -> str:
     """A part of a text, framed; it ends with a line where it can."""
     text = clean(text)
     start = min(max(start, 0), len(text))
@@ -69,12 +69,14 @@ def portion(window: Window, text: str, url: str, start: int, length: int) -> str
     return framed(_notices(window) + text, url, rest)
 
 
-def _notices(window: Window) -> str:
+def _notices(window: BrowserWindow) -> str:
     """What happened since the last call; it goes inside the frame, since the words may be the page's."""
     return "".join(f"({notice})\n" for notice in window.take_notices())
 
 
-async def whole(window: Window, page: Page, whole_page: bool = False, hidden: bool = False, ref: str = "") -> str:
+async def whole(
+    window: BrowserWindow, page: Page, whole_page: bool = False, hidden: bool = False, ref: str = ""
+) -> str:
     """The page and what is in its frames, or an element."""
     await window.open_closed_roots(page)
     asked = {"longest": LONGEST_PAGE, "whole": whole_page, "hidden": hidden}
@@ -162,7 +164,9 @@ def elements(rows: Iterable[list[Any]]) -> list[Element]:
     return found
 
 
-async def look(window: Window, most: int = MOST_ELEMENTS, wanted: str = "", interactive: bool = False) -> list[Element]:
+async def look(
+    window: BrowserWindow, most: int = MOST_ELEMENTS, wanted: str = "", interactive: bool = False
+) -> list[Element]:
     """What is on the current page and in its frames: the first elements, or on a long page what has a text."""
     page = await window.page()
     await window.open_closed_roots(page)
@@ -170,7 +174,9 @@ async def look(window: Window, most: int = MOST_ELEMENTS, wanted: str = "", inte
     return elements(await _rows(window, page.main_frame, asked, 0, [MOST_FRAMES]))
 
 
-async def _rows(window: Window, frame: Frame, asked: dict[str, Any], depth: int, left: list[int]) -> list[list[Any]]:
+async def _rows(
+    window: BrowserWindow, frame: Frame, asked: dict[str, Any], depth: int, left: list[int]
+) -> list[list[Any]]:
     found = await window.ask(frame, "elements", base=window.last_ref, **asked)
     window.last_ref = max(window.last_ref, int(found["last"]))
     if depth == 0:
@@ -235,7 +241,7 @@ def missing(found: list[Element], target: str, waited: float) -> ElementError:
     )
 
 
-async def snapshot(window: Window, find: str | None, start: int, budget: int, interactive: bool = False) -> str:
+async def snapshot(window: BrowserWindow, find: str | None, start: int, budget: int, interactive: bool = False) -> str:
     """A portion of the page's elements, framed."""
     page = await window.page()
     most = MOST_ELEMENTS if find or interactive else max(start, 0) + MOST_COMPARED  # more than a portion has
@@ -259,7 +265,7 @@ async def snapshot(window: Window, find: str | None, start: int, budget: int, in
     )
 
 
-async def changes(window: Window, budget: int) -> str:
+async def changes(window: BrowserWindow, budget: int) -> str:
     """What is on the page that was not there when the model last saw its elements, framed; our own words if nothing."""
     before, lines = window.shown
     if budget <= 0:

@@ -28,7 +28,7 @@ from interpreter.computer_api.browser.boundary import (
     quoted,
     shown,
 )
-from interpreter.computer_api.browser.launch import ENGINE, OTHER_PROFILE, Launch, Profile, reason
+from interpreter.computer_api.browser.launch import ENGINE, OTHER_PROFILE, BrowserLaunch, BrowserProfile, reason
 from interpreter.errors import ComputerError
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ UTILITY_WORLD = "__playwright_utility_world"
 KEEP_ROOT = "function () { (globalThis.closedRoots ??= new WeakMap()).set(this.host, this) }"
 
 
-class Worker:
+class BrowserWorker:
     """A daemon thread with an event loop."""
 
     def __init__(self) -> None:
@@ -119,14 +119,14 @@ class Worker:
             runner.get_loop().run_forever()
 
 
-class Window:
+class BrowserWindow:
     """The tabs of a browser, and its notices for the caller. Everything here runs in the worker's thread."""
 
     # What Playwright raises; set when the browser is open.
     error: type[Exception]
     timeout_error: type[Exception]
 
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: BrowserLaunch) -> None:
         self.launch = launch
         self.notices: list[str] = []
         self.dialog_answer = CANCEL  # to the next dialog of a page
@@ -136,10 +136,10 @@ class Window:
         self.load_failed = asyncio.Event()  # there is an error page or a file instead
         self.wanted_download: asyncio.Future[Download] | None = None
         self.failed_url = ""  # the last address that a tab could not load
-        self.worker = Worker()
+        self.worker = BrowserWorker()
         self._playwright: Playwright | None = None
         self._context: BrowserContext | None = None
-        self._profile: Profile | None = None
+        self._profile: BrowserProfile | None = None
         self._page: Page | None = None
         self.wait = WAIT  # seconds for an element to appear
         self.changes = 0  # characters that a report has of what an action changed
@@ -207,7 +207,7 @@ class Window:
     def _on_close(self, *_: Any) -> None:
         self.closed = True
 
-    async def run(self, act: Callable[[Window], Awaitable[Result]], limit: float) -> Result:
+    async def run(self, act: Callable[[BrowserWindow], Awaitable[Result]], limit: float) -> Result:
         """Do something with the browser; Playwright's errors become ours."""
         self.step_limit = limit * STEP_SHARE
         self.context.set_default_timeout(self.step_limit * 1000)

@@ -111,7 +111,7 @@ class AccessibilityError(ComputerError):
 
 
 @dataclass
-class Element:
+class ScreenElement:
     """One element, with what has been read of it so far."""
 
     key: Key
@@ -150,12 +150,12 @@ class Element:
 
 
 @dataclass
-class Tree:
+class AccessibilityTree:
     """The elements of the programs that have windows, by their key."""
 
-    elements: dict[Key, Element] = field(default_factory=dict)
+    elements: dict[Key, ScreenElement] = field(default_factory=dict)
 
-    def ancestors(self, element: Element) -> Iterator[Element]:
+    def ancestors(self, element: ScreenElement) -> Iterator[ScreenElement]:
         seen = {element.key}
         parent = self.elements.get(element.parent)
         while parent is not None and parent.key not in seen:
@@ -163,7 +163,7 @@ class Tree:
             seen.add(parent.key)
             parent = self.elements.get(parent.parent)
 
-    def top(self, element: Element) -> Element | None:
+    def top(self, element: ScreenElement) -> ScreenElement | None:
         """The window that the element is in."""
         found = None
         for each in (element, *self.ancestors(element)):
@@ -171,18 +171,18 @@ class Tree:
                 found = each
         return found
 
-    def is_top(self, element: Element) -> bool:
+    def is_top(self, element: ScreenElement) -> bool:
         """Whether it is a window: by its role, or since only its application is above it, as plain ones of Qt are."""
         parent = self.elements.get(element.parent)
         return element.role in TOPS or (parent is not None and parent.role == "application")
 
-    def tops(self) -> list[Element]:
+    def tops(self) -> list[ScreenElement]:
         """The windows that are shown."""
         return [each for each in self.elements.values() if each.showing and self.is_top(each)]
 
-    def below(self, top: Element) -> Iterator[Element]:
+    def below(self, top: ScreenElement) -> Iterator[ScreenElement]:
         """An element and all in it, in the order of their programs."""
-        children: dict[Key, list[Element]] = {}
+        children: dict[Key, list[ScreenElement]] = {}
         for element in self.elements.values():
             children.setdefault(element.parent, []).append(element)
         waiting, seen = [top], set()
@@ -232,7 +232,7 @@ class AccessibilityBus:
             return None
         return Box(left, top, width, height) if width > 0 and height > 0 else None
 
-    async def boxes(self, elements: Iterable[Element]) -> None:
+    async def boxes(self, elements: Iterable[ScreenElement]) -> None:
         """Find out where these are, if it is not known yet."""
         unknown = [element for element in elements if element.box is None and "Component" in element.interfaces]
         for element, box in zip(unknown, await asyncio.gather(*(self.box(e.key) for e in unknown)), strict=True):
@@ -244,10 +244,10 @@ class AccessibilityBus:
         begin = max(0, count - _MOST_TEXT) if from_end else 0
         return str((await self.call(key, _SPI + "Text", "GetText", "ii", [begin, min(count, begin + _MOST_TEXT)]))[0])
 
-    async def values(self, elements: Iterable[Element]) -> None:
+    async def values(self, elements: Iterable[ScreenElement]) -> None:
         """Find out what is written or set in these."""
 
-        async def value(element: Element) -> None:
+        async def value(element: ScreenElement) -> None:
             with suppress(AccessibilityError):
                 if "Text" in element.interfaces:
                     element.value = await self.text(element.key, element.role == "terminal")
@@ -272,7 +272,7 @@ class AccessibilityBus:
 
     # -- the tree --------------------------------------------------------------------------------------------------
 
-    async def tree(self, pids: frozenset[int]) -> Tree:
+    async def tree(self, pids: frozenset[int]) -> AccessibilityTree:
         """The tree of the programs with these process ids; of all, if none is given."""
         registry = "org.a11y.atspi.Registry"
         with suppress(AccessibilityError):  # an older registry refuses it; then the elements are walked
@@ -281,12 +281,12 @@ class AccessibilityBus:
             await self.call(
                 (registry, "/org/a11y/atspi/registry"), _SPI + "Registry", "RegisterEvent", "sass", rare_event
             )
-        tree = Tree()
+        tree = AccessibilityTree()
         programs = (await self.call((registry, _ROOT), _SPI + "Accessible", "GetChildren"))[0]
         await asyncio.gather(*(self._add_program(tree, (name, path), pids) for name, path in programs))
         return tree
 
-    async def _add_program(self, tree: Tree, key: Key, pids: frozenset[int]) -> None:
+    async def _add_program(self, tree: AccessibilityTree, key: Key, pids: frozenset[int]) -> None:
         try:
             pid = int((await self.call(_DBUS, _DBUS[0], "GetConnectionUnixProcessID", "s", [key[0]]))[0])
             if pids and pid not in pids:
@@ -299,7 +299,7 @@ class AccessibilityBus:
             element.pid = pid
             tree.elements[element.key] = element
 
-    async def _cached(self, key: Key) -> list[Element]:
+    async def _cached(self, key: Key) -> list[ScreenElement]:
         """All elements in one answer, as GTK and Chromium give it; Qt has none."""
         try:
             items = (await self.call((key[0], "/org/a11y/atspi/cache"), _SPI + "Cache", "GetItems"))[0]
@@ -311,10 +311,10 @@ class AccessibilityBus:
             # Old programs list their children where new ones count them.
             index, children = (middle[0], middle[1]) if len(middle) == 2 else (0, len(middle[0]))
             names = (role_name(role), name, description, state_names(states), _interfaces(interfaces))
-            found.append(Element(tuple(own), tuple(parent), index, *names, children))
+            found.append(ScreenElement(tuple(own), tuple(parent), index, *names, children))
         return found if any(element.role != "application" for element in found) else []
 
-    async def _missing(self, found: list[Element]) -> list[tuple[Key, Key, int]]:
+    async def _missing(self, found: list[ScreenElement]) -> list[tuple[Key, Key, int]]:
         """The children that the one answer does not have: Chromium's cache lacks pages that were loaded later."""
         known = {element.key for element in found}
         counts = Counter(element.parent for element in found)
@@ -335,9 +335,9 @@ class AccessibilityBus:
         found = (await self.call(key, _SPI + "Accessible", "GetChildren"))[0]
         return [((bus, path), key, number) for number, (bus, path) in enumerate(found) if path != _NULL]
 
-    async def _walk(self, level: list[tuple[Key, Key, int]]) -> list[Element]:
+    async def _walk(self, level: list[tuple[Key, Key, int]]) -> list[ScreenElement]:
         """Read element by element, as far as something is shown."""
-        found: list[Element] = []
+        found: list[ScreenElement] = []
         now = asyncio.get_running_loop().time
         end = now() + _WALK
         while level and len(found) < _MOST_WALKED and now() < end:
@@ -348,7 +348,7 @@ class AccessibilityBus:
                     level += children
         return found
 
-    async def _read(self, key: Key, parent: Key, index: int) -> tuple[Element | None, list[tuple[Key, Key, int]]]:
+    async def _read(self, key: Key, parent: Key, index: int) -> tuple[ScreenElement | None, list[tuple[Key, Key, int]]]:
         accessible = _SPI + "Accessible"
         try:
             role, states, interfaces = await asyncio.gather(
@@ -364,7 +364,7 @@ class AccessibilityBus:
             children = await self._children(key) if shown else []
         except AccessibilityError:
             return None, []
-        return Element(
+        return ScreenElement(
             key, parent, index, kind, name, description, state, _interfaces(interfaces[0]), len(children)
         ), children
 

@@ -13,14 +13,14 @@ from interpreter.computer_api.display import pictures
 from interpreter.computer_api.display.accessibility import (
     AccessibilityBus,
     AccessibilityError,
-    Element,
+    AccessibilityTree,
     Key,
-    Tree,
+    ScreenElement,
     query,
 )
 from interpreter.computer_api.display.finding import (
     Match,
-    View,
+    ScreenView,
     as_text,
     equally_good,
     icon_matches,
@@ -38,7 +38,7 @@ from interpreter.computer_api.display.pictures import (
     read,
 )
 from interpreter.computer_api.platforms import Box, NotFoundOnScreenError, Screen, Window, open_screen
-from interpreter.computer_api.tool import Picture, Tool, acts
+from interpreter.computer_api.tool import ComputerTool, Picture, acts
 
 if TYPE_CHECKING:
     from PIL.Image import Image
@@ -50,16 +50,16 @@ FRAMES = frozenset("text, entry, password, document text, terminal, spin button,
 _IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
 
 
-class Display(Tool):
+class Display(ComputerTool):
     """The screen: pictures of it, the text on it, and the elements that programs report."""
 
     def __init__(self, computer: Computer) -> None:
         super().__init__(computer)
         self._opened: tuple[tuple[str | None, ...], Screen] | None = None
         self._text = ScreenText()
-        self._refs: dict[str, tuple[Element, Box]] = {}
+        self._refs: dict[str, tuple[ScreenElement, Box]] = {}
         self._names: dict[Key, str] = {}  # the refs that elements have had
-        self._tree = Tree()
+        self._tree = AccessibilityTree()
 
     # -- pictures --------------------------------------------------------------------------------------------------
 
@@ -325,7 +325,7 @@ class Display(Tool):
             )
         return listed, view.unnamed_lines(found, placed) if read else [], more, found
 
-    def _ref(self, element: Element) -> str:
+    def _ref(self, element: ScreenElement) -> str:
         """What code calls an element; it stays the same as long as the element is there."""
         return self._names.setdefault(element.key, f"e{len(self._names) + 1}")
 
@@ -341,7 +341,7 @@ class Display(Tool):
         element, box = known
         for each in (element, *self._tree.ancestors(element)):
             each.box = None  # it may have moved
-        placed = View(self._screen, self._text, self._tree).place([element])
+        placed = ScreenView(self._screen, self._text, self._tree).place([element])
         box = placed[0][1] if placed else box
         return Match.at(box, element.name, "accessibility", element.role, 1.0, element.key)
 
@@ -367,8 +367,8 @@ class Display(Tool):
             self._opened = (names, open_screen())
         return self._opened[1]
 
-    def _view(self) -> View:
-        return View(self._screen, self._text)
+    def _view(self) -> ScreenView:
+        return ScreenView(self._screen, self._text)
 
     def terminate(self) -> None:
         self._opened = None  # the connection closes with it

@@ -19,9 +19,9 @@ from interpreter.computer_api.display.accessibility import (
     WRITABLE,
     AccessibilityBus,
     AccessibilityError,
-    Element,
+    AccessibilityTree,
     Key,
-    Tree,
+    ScreenElement,
     query,
 )
 from interpreter.computer_api.display.pictures import Line, PlacedPixels, ScreenText, pixels_of
@@ -31,7 +31,7 @@ from interpreter.console_text import visible_line
 if TYPE_CHECKING:
     from interpreter.computer_api.display.pictures import Pixels
 
-    Placed = list[tuple[Element, Box]]
+    Placed = list[tuple[ScreenElement, Box]]
 
 _NOWHERE = Box(0, 0, 0, 0)
 EXACT, SAME_LETTERS, NEAR = 1.0, 0.97, 0.78
@@ -110,10 +110,10 @@ class Match:
         return found
 
 
-class View:
+class ScreenView:
     """The screen at one moment; each thing about it is read once, when it is first needed."""
 
-    def __init__(self, screen: Screen, text: ScreenText, tree: Tree | None = None) -> None:
+    def __init__(self, screen: Screen, text: ScreenText, tree: AccessibilityTree | None = None) -> None:
         self._screen, self._text = screen, text
         self._placements: dict[Key, Placement] = {}
         if tree is not None:
@@ -132,14 +132,14 @@ class View:
         return self._screen.active_window()
 
     @cached_property
-    def tree(self) -> Tree:
+    def tree(self) -> AccessibilityTree:
         """The elements of the programs; empty if they cannot be read."""
         known = {window.pid for window in self.windows if not window.popup}
         pids = frozenset(pid for pid in known if pid is not None)
         try:
             return query(lambda bus: bus.tree(frozenset() if None in known else pids))
         except AccessibilityError:
-            return Tree()
+            return AccessibilityTree()
 
     def region(self) -> Box:
         """The active window and the open menus; the whole desktop if none is active."""
@@ -202,7 +202,7 @@ class View:
         inside = box.moved(-self.desktop.left, -self.desktop.top)
         return self._pixels[max(0, inside.top) : max(0, inside.bottom), max(0, inside.left) : max(0, inside.right)]
 
-    def place(self, elements: Sequence[Element]) -> Placed:
+    def place(self, elements: Sequence[ScreenElement]) -> Placed:
         """Those of the elements that can be seen, and where."""
         # The boxes of these decide whether an element is seen.
         involved = {element.key: element for element in elements}
@@ -219,7 +219,7 @@ class View:
                 return []
         return self.visible(elements)
 
-    def visible(self, elements: Iterable[Element]) -> Placed:
+    def visible(self, elements: Iterable[ScreenElement]) -> Placed:
         """The visible part of each element that can be seen, of those whose boxes are known."""
         placed = ((element, self.visible_part(element)) for element in elements)
         return [(element, box) for element, box in placed if box is not None]
@@ -243,7 +243,7 @@ class View:
         if not roots:
             return [], 0
 
-        async def read(bus: AccessibilityBus) -> tuple[list[Element], int]:
+        async def read(bus: AccessibilityBus) -> tuple[list[ScreenElement], int]:
             # Where a program does not number the children of an element, their places tell the order.
             unnumbered = {element.parent for element in tree.elements.values() if element.index < 0}
             await bus.boxes([e for e in tree.elements.values() if e.showing and e.parent in unnumbered][:limit])
@@ -262,7 +262,7 @@ class View:
 
     # -- which elements can be seen, and so clicked: programs list many that cannot ----------------------------------
 
-    def visible_part(self, element: Element) -> Box | None:
+    def visible_part(self, element: ScreenElement) -> Box | None:
         """The part of an element that can be seen; None if it is hidden, in something closed, or scrolled away."""
         if element.box is None or not element.showing:
             return None
@@ -296,7 +296,7 @@ class View:
                     return None
         return None
 
-    def _placement(self, element: Element) -> Placement:
+    def _placement(self, element: ScreenElement) -> Placement:
         """Where the program's window of this element is on the screen."""
         top = self.tree.top(element)
         key = top.key if top is not None else element.key
@@ -304,7 +304,7 @@ class View:
             self._placements[key] = self._place_top(element, top)
         return self._placements[key]
 
-    def _place_top(self, element: Element, top: Element | None) -> Placement:
+    def _place_top(self, element: ScreenElement, top: ScreenElement | None) -> Placement:
         own = [window for window in self.windows if window.pid == element.pid is not None]
         if top is None:
             return Placement(own[0] if own else None)
@@ -367,7 +367,7 @@ class Placement:
         )
 
 
-def _is_worth_listing(tree: Tree, element: Element) -> bool:
+def _is_worth_listing(tree: AccessibilityTree, element: ScreenElement) -> bool:
     if not element.showing or element.role in TOPS:
         return False
     if element.role in INTERACTIVE:
@@ -426,7 +426,7 @@ def _named(name: str) -> str:
 # -- by name or description --------------------------------------------------------------------------------------------
 
 
-def text_on_screen(view: View, target: str) -> list[Match]:
+def text_on_screen(view: ScreenView, target: str) -> list[Match]:
     """All places that are equally good for a text or a description; none if there is nothing like it."""
     wanted, quoted = unquoted(target)
     searches: list[Callable[[], list[Match]]] = [
@@ -442,7 +442,7 @@ def text_on_screen(view: View, target: str) -> list[Match]:
     return next((found for search in searches if (found := search())), [])
 
 
-def _candidates(view: View) -> list[Element]:
+def _candidates(view: ScreenView) -> list[ScreenElement]:
     return [
         element
         for element in view.tree.elements.values()
@@ -450,7 +450,7 @@ def _candidates(view: View) -> list[Element]:
     ]
 
 
-def named(view: View, wanted: str, least: float, roles: frozenset[str] | None = None) -> list[Match]:
+def named(view: ScreenView, wanted: str, least: float, roles: frozenset[str] | None = None) -> list[Match]:
     """Elements with this name; without a name, the description counts."""
     rated = [
         (element, name_similarity(wanted, element.name or element.description))
@@ -460,7 +460,7 @@ def named(view: View, wanted: str, least: float, roles: frozenset[str] | None = 
     return _best(view, [(element, rate) for element, rate in rated if rate >= least])
 
 
-def described(view: View, wanted: str, reads: bool = False) -> list[Match]:
+def described(view: ScreenView, wanted: str, reads: bool = False) -> list[Match]:
     """Elements given by name and kind, such as `the Save button` or `gear icon`; or (`reads`) text of that name."""
     words = plain(wanted).removeprefix("the ")
     for kind in sorted(KINDS, key=len, reverse=True):
@@ -481,7 +481,7 @@ def described(view: View, wanted: str, reads: bool = False) -> list[Match]:
     return []
 
 
-def mentioned(view: View, wanted: str, roles: frozenset[str] = INTERACTIVE) -> list[Match]:
+def mentioned(view: ScreenView, wanted: str, roles: frozenset[str] = INTERACTIVE) -> list[Match]:
     """Elements to click on whose name or description has all the words."""
     words = set(plain(wanted).split())
     rated = [
@@ -492,7 +492,7 @@ def mentioned(view: View, wanted: str, roles: frozenset[str] = INTERACTIVE) -> l
     return _best(view, rated)
 
 
-def _best(view: View, rated: list[tuple[Element, float]]) -> list[Match]:
+def _best(view: ScreenView, rated: list[tuple[ScreenElement, float]]) -> list[Match]:
     """The best that can be seen; if there are any, those to click on, and those in the active window."""
     rated = sorted(rated, key=lambda each: -each[1])[:_MOST_PLACED]
     rates = {element.key: rate for element, rate in rated}
@@ -513,7 +513,7 @@ def _best(view: View, rated: list[tuple[Element, float]]) -> list[Match]:
     ]
 
 
-def _is_active(view: View, box: Box) -> bool:
+def _is_active(view: ScreenView, box: Box) -> bool:
     upper = next((window for window in view.windows if window.box.has(*box.center)), None)
     return upper is not None and (upper.popup or (view.active is not None and upper.id == view.active.id))
 
@@ -521,7 +521,7 @@ def _is_active(view: View, box: Box) -> bool:
 # -- by words that can be read -----------------------------------------------------------------------------------------
 
 
-def written(view: View, wanted: str, region: Box, least: float) -> list[Match]:
+def written(view: ScreenView, wanted: str, region: Box, least: float) -> list[Match]:
     return equally_good([match for match in read_matches(view.lines(region), wanted) if match.similarity >= least])
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from interpreter.computer_api.at_session import do, do_in_python
 from interpreter.computer_api.files.work.texts import get_close_matches_in_text
-from interpreter.computer_api.tool import Tool
+from interpreter.computer_api.tool import ComputerTool
 
 __all__ = ["Docs", "Files", "get_close_matches_in_text"]
 
@@ -14,7 +14,7 @@ __all__ = ["Docs", "Files", "get_close_matches_in_text"]
 _OLD = frozenset({"verbose", "python_docstrings_only"})
 
 
-class Files(Tool):
+class Files(ComputerTool):
     """Finds, reads and edits files, as the session's code could do it itself: no further."""
 
     def search(
@@ -69,7 +69,7 @@ class Files(Tool):
         )
 
 
-class Docs(Tool):
+class Docs(ComputerTool):
     """Searches docstrings, here on this machine; nothing is imported for it."""
 
     def search(

@@ -13,7 +13,7 @@ from itertools import groupby
 from pathlib import Path
 
 from interpreter.errors import ExportError, SandboxUnavailableError
-from interpreter.export import Conversation, Document, Program
+from interpreter.export import Document, ExportedConversation, ExportedProgram
 from interpreter.export.notebook import leaves_state, shell_function
 from interpreter.export.script.analysis import names_of
 from interpreter.export.script.steps import Edit, Step, edited, is_show, quoted, steps_of, throws_result_away, without
@@ -25,7 +25,7 @@ _SHOWS = re.compile(r"\.show\(")
 _WIDTH = 100
 
 
-def program(conversation: Conversation) -> Document:
+def program(conversation: ExportedConversation) -> Document:
     assert conversation.installed is not None
     installed, everything = conversation.installed(), conversation.everything
     steps = steps_of(conversation.entries, conversation.registry)
@@ -40,7 +40,7 @@ def program(conversation: Conversation) -> Document:
     ast.parse(text)
     kept = [one.step for one in choice.kept if one.statements is None]
     pictures = [message for step in kept for message in step.block.outputs if message.get("type") == "image"]
-    return Document(text, notes=notes, program=Program(text, len(steps.steps), len(kept), pictures))
+    return Document(text, notes=notes, program=ExportedProgram(text, len(steps.steps), len(kept), pictures))
 
 
 def header(installed: Installed, dependencies: Sequence[str], title: str, notes: Sequence[str]) -> str:

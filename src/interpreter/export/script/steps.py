@@ -21,7 +21,7 @@ from interpreter.export.script.analysis import (
 )
 from interpreter.policy.analysis import analyze
 from interpreter.runtimes import BUILT_IN, Registry, resolve
-from interpreter.session.journal.reader import Block, Entry, Said
+from interpreter.session.journal.reader import Entry, RecordedBlock, Said
 
 _JUST_RUN = frozenset({"time", "timeit", "capture", "prun"})
 _SHELLS = frozenset({"bash", "sh", "shell", "system", "sx", "!"})
@@ -33,7 +33,7 @@ _GONE = "\0"  # cannot stand in source code
 class Step:
     """One block that ran, ready to be chosen or left out."""
 
-    block: Block
+    block: RecordedBlock
     code: str
     kind: str
     heading: str = ""
@@ -78,8 +78,8 @@ def steps_of(entries: Sequence[Entry], registry: Registry = BUILT_IN) -> Steps:
     for entry in entries:
         if isinstance(entry, Said) and entry.role == "user" and entry.text.strip():
             heading = entry.text.strip().splitlines()[0]
-        number += isinstance(entry, Block)
-        if not isinstance(entry, Block) or not entry.ran:
+        number += isinstance(entry, RecordedBlock)
+        if not isinstance(entry, RecordedBlock) or not entry.ran:
             continue
         language = registry.describe(entry.language)
         if language.script is not None:
@@ -89,7 +89,7 @@ def steps_of(entries: Sequence[Entry], registry: Registry = BUILT_IN) -> Steps:
     return found
 
 
-def add_python(found: Steps, known: Known, block: Block, number: int, heading: str) -> None:
+def add_python(found: Steps, known: Known, block: RecordedBlock, number: int, heading: str) -> None:
     plain = plain_python(block.code)
     if plain is None:
         if block.succeeded:
@@ -111,7 +111,7 @@ def add_python(found: Steps, known: Known, block: Block, number: int, heading: s
     found.steps.append(step)
 
 
-def add_shell(found: Steps, known: Known, block: Block, number: int, heading: str) -> None:
+def add_shell(found: Steps, known: Known, block: RecordedBlock, number: int, heading: str) -> None:
     """A shell block as a step; what it installs becomes a dependency."""
     if not block.succeeded:
         return

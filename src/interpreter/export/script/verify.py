@@ -35,7 +35,7 @@ _TEMPLATES = Path(__file__).parent.parent / "templates"
 
 
 @dataclass
-class Report:
+class VerifyReport:
     exit_code: int | None  # None if it took too long
     output: str = ""
     same: list[str] = field(default_factory=list)
@@ -84,7 +84,7 @@ class Verification:
     containment: Containment | None = None  # the session's sandbox
     layer: str = ""  # the session environment that the Python belongs to, if it does
 
-    def run(self) -> Report:
+    def run(self) -> VerifyReport:
         """Try without the session's results; if that fails, with them, which the report notes."""
         results: list[str] = []
         if self.since is not None:
@@ -99,7 +99,7 @@ class Verification:
             report, report.needed_results = (again, False) if again.ran else (report, True)
         return report
 
-    def _attempt(self, leave_out: Sequence[str]) -> tuple[Report, list[str]]:
+    def _attempt(self, leave_out: Sequence[str]) -> tuple[VerifyReport, list[str]]:
         """One run, and which existing files it wrote again."""
         with tempfile.TemporaryDirectory(prefix="open-interpreter-verify-", ignore_cleanup_errors=True) as made:
             path = os.path.realpath(made)
@@ -145,7 +145,7 @@ class _Attempt:
     def __init__(self, given: Verification, place: Folder, containment: Containment | None) -> None:
         self._given, self._place, self._containment = given, place, containment
 
-    def execute(self) -> Report:
+    def execute(self) -> VerifyReport:
         folder, program = f"{self._place.path}/folder", f"{self._place.path}/program_being_verified.py"
         # The folder's own name in the program means the copy, so that the run does not write into the original.
         text = self._given.text.replace(str(self._given.folder), folder)
@@ -154,8 +154,8 @@ class _Attempt:
         try:
             done = self._run_script("run_program", folder, program)
         except TimeoutError:
-            return Report(None)
-        return Report(done.returncode, done.text if len(done.text) <= _TAIL else "…" + done.text[-_TAIL:])
+            return VerifyReport(None)
+        return VerifyReport(done.returncode, done.text if len(done.text) <= _TAIL else "…" + done.text[-_TAIL:])
 
     def _run_script(self, template: str, *arguments: str, stdin: bytes = b"") -> Completed:
         """Run one of our own scripts with the session's Python, where the program runs."""
@@ -168,7 +168,7 @@ class _Attempt:
         in_container = containment is not None and containment.sandbox.image  # which has the place as its workspace
         return run_to_end(start, containment, stdin, TIMEOUT, None if in_container else Path(self._place.path))
 
-    def compare_files(self, report: Report, original: Folder, copy: Folder, written: Sequence[str]) -> None:
+    def compare_files(self, report: VerifyReport, original: Folder, copy: Folder, written: Sequence[str]) -> None:
         for number, name in enumerate(written):
             try:
                 if have_same_content(copy, original, name):
@@ -182,7 +182,7 @@ class _Attempt:
             except OSError:
                 report.unknown.append(f"{name}: the program creates it, but it is not in the folder")
 
-    def compare_pictures(self, report: Report) -> None:
+    def compare_pictures(self, report: VerifyReport) -> None:
         drawn, pairs = sorted(self._place.listdir("figures")), []
         for number, message in enumerate(self._given.pictures):
             recorded = picture(message)

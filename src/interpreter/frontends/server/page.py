@@ -22,7 +22,7 @@ from interpreter.frontends.server.routes import _VIEW, ANY, NUMBER, TEXT, Call, 
 from interpreter.frontends.server.sessions import Live
 from interpreter.host.files import Folder
 from interpreter.runtimes import BUILT_IN
-from interpreter.runtimes.state import Table, View
+from interpreter.runtimes.state import Table, TableQuery
 
 WEB = Path(__file__).parent / "web"
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
@@ -153,7 +153,7 @@ async def show_histograms(call: Call) -> Any:
     """The shape of some columns of a live table."""
     live, query, place = await call.live(write=False), call.query, call.request.path_params
     window = query["column"], query["column"] + query["columns"]
-    view = View(filter=query["filter"], find=query["find"], histograms=True)
+    view = TableQuery(filter=query["filter"], find=query["find"], histograms=True)
     computer = live.interpreter.computer
     if computer.get_language(place["language"]) is None:
         raise Refused(404, "language", "There is no such language.")

@@ -40,7 +40,7 @@ from interpreter.frontends.server.questions import MOST_OUTPUT, answer_to, clean
 from interpreter.frontends.server.sessions import CHOOSABLE, Hub, Key, Live, change_settings
 from interpreter.host.files import Folder, remove
 from interpreter.messages import fold
-from interpreter.runtimes.state import File, Picture, Table, Text, View
+from interpreter.runtimes.state import File, RichValue, Table, TableQuery, Text
 from interpreter.session import Do, Event
 from interpreter.version import __version__
 
@@ -563,8 +563,8 @@ async def show_variable(call: Call) -> Any:
     live, query, place = await call.live(write=False), call.query, call.request.path_params
     rows = query["row"], query["row"] + query["rows"]
     columns = query["column"], query["column"] + query["columns"]
-    view = View(query["sort"], query["descending"], query["filter"], query["find"])
-    computer, asked = live.interpreter.computer, None if view == View() else view
+    view = TableQuery(query["sort"], query["descending"], query["filter"], query["find"])
+    computer, asked = live.interpreter.computer, None if view == TableQuery() else view
     if computer.get_language(place["language"]) is None:
         raise Refused(404, "language", "There is no such language.")
     value = await call.server.working(computer.look, place["language"], place["name"], rows, columns, asked)
@@ -572,7 +572,7 @@ async def show_variable(call: Call) -> Any:
         case Table():
             table = {**vars(value), "cells": [_clean_column(live, column) for column in value.cells]}
             return {"kind": "table", **json.loads(dumped(table))}
-        case Picture():
+        case RichValue():
             return {"kind": "picture", "type": value.type, "data": json.loads(dumped(value.data))}
         case Text():
             return clean(live, {"kind": "text", "type": value.type, "text": value.text})

@@ -21,7 +21,7 @@ from interpreter.sigint import in_main_thread
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
-    from interpreter.frontends.terminal.render.display import Display
+    from interpreter.frontends.terminal.render.display import TerminalDisplay
     from interpreter.frontends.terminal.render.plain import PlainDisplay
     from interpreter.frontends.terminal.tty import Tty
     from interpreter.messages import Chunk
@@ -94,7 +94,7 @@ class TurnKeyboard:
     def __init__(
         self,
         tty: Tty,
-        display: Display | PlainDisplay,
+        display: TerminalDisplay | PlainDisplay,
         typed: TypeAhead,
         interpreter: OpenInterpreter,
         marks: bool,

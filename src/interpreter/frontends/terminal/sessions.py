@@ -24,12 +24,12 @@ from interpreter.frontends.terminal.widgets import search_row
 from interpreter.llm.usage import in_dollars
 from interpreter.session import APPROVE, REFUSE, Answer, Event, Question
 from interpreter.session.journal import SavedSession, Summary
-from interpreter.session.journal.reader import Block, Entry, Said, Shown, entries_from_session
+from interpreter.session.journal.reader import Entry, RecordedBlock, Said, Shown, entries_from_session
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.app.conversations import VariablesOffer
-    from interpreter.export.script.verify import Report
+    from interpreter.export.script.verify import VerifyReport
     from interpreter.frontends.terminal.terminal import Terminal
 
 _WIDE = 100  # columns
@@ -268,7 +268,7 @@ def export(form: str, terminal: Terminal, interpreter: OpenInterpreter, argument
         terminal.display.line("\n".join(_report_lines(report)), "" if report.reproduced else "error")
 
 
-def _report_lines(report: Report) -> list[str]:
+def _report_lines(report: VerifyReport) -> list[str]:
     if not report.ran:
         how = "did not finish in time" if report.exit_code is None else f"ended with exit code {report.exit_code}"
         return [f"Not verified: a fresh run {how}.", report.output.strip()]
@@ -321,7 +321,7 @@ def replay_screen(terminal: Terminal, interpreter: OpenInterpreter, argument: st
     for entry in rest:
         if isinstance(entry, Shown):
             _show_picture(terminal, entry.message)
-        elif isinstance(entry, Block):
+        elif isinstance(entry, RecordedBlock):
             for call in entry.calls:
                 when = time.strftime("%H:%M:%S", time.localtime(call["time"])) if call.get("time") else ""
                 outcome = _OUTCOMES.get(str(call.get("outcome")), "")

@@ -242,7 +242,7 @@ def start_again(interpreter: OpenInterpreter, program: str, model: str) -> bool:
     return False
 
 
-def _served(found: list[servers.Server]) -> Iterator[Choice]:
+def _served(found: list[servers.LocalServer]) -> Iterator[Choice]:
     for server in found:
         for model in server.models:
             take = partial(_use_server_model, server=server, model=model)
@@ -251,7 +251,7 @@ def _served(found: list[servers.Server]) -> Iterator[Choice]:
             yield Choice("Get another model for Ollama", partial(_get_for_ollama, server=server))
 
 
-def _startable(found: list[servers.Server]) -> Iterator[Choice]:
+def _startable(found: list[servers.LocalServer]) -> Iterator[Choice]:
     program = engine.ollama_program()
     if program and not any(server.kind.name == OLLAMA for server in found):
         kind = next(kind for kind in servers.known_kinds() if kind.name == OLLAMA)
@@ -277,13 +277,13 @@ def _builtin() -> Iterator[Choice]:
 # -- taking a choice -----------------------------------------------------------------------------------------------
 
 
-def _use_server_model(interpreter: OpenInterpreter, server: servers.Server, model: servers.Model) -> None:
+def _use_server_model(interpreter: OpenInterpreter, server: servers.LocalServer, model: servers.Model) -> None:
     window = use_server_model(interpreter, server, model)
     size = f", window {window:,} tokens." if window else "."
     print(fitting(f"Using {model.name} at {server.kind.title}{size}"))
 
 
-def _get_for_ollama(interpreter: OpenInterpreter, server: servers.Server) -> None:
+def _get_for_ollama(interpreter: OpenInterpreter, server: servers.LocalServer) -> None:
     had = {model.name for model in server.models}
     names = [name for name in SUGGESTED if name not in had]
     rows = [*names, "Another one: type its name (see https://ollama.com/library)"]
@@ -356,7 +356,7 @@ def _ask_for_file(interpreter: OpenInterpreter) -> None:
     _use_builtin(interpreter, Path(path))
 
 
-def _model_label(server: servers.Server, model: servers.Model) -> str:
+def _model_label(server: servers.LocalServer, model: servers.Model) -> str:
     notes = [f"{model.size / 1e9:.1f} GB"] if model.size else []
     notes += ["loaded"] if model.is_loaded else []
     return f"{server.kind.title}  {model.name}" + (f" ({', '.join(notes)})" if notes else "")

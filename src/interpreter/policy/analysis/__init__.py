@@ -9,11 +9,11 @@ import os
 import re
 from collections.abc import Mapping
 
-from interpreter.policy.analysis.effects import Effect, Effects, Kind, Place, Reversibility, Step, reversibility
+from interpreter.policy.analysis.effects import Effect, Effects, EffectStep, Kind, Place, Reversibility, reversibility
 from interpreter.policy.analysis.notes import Notes, Places
 from interpreter.runtimes import BUILT_IN, BaseLanguage, Registry, resolve
 
-__all__ = ["Effect", "Effects", "Kind", "Place", "Reversibility", "Step", "analyze", "look", "reversibility"]
+__all__ = ["Effect", "EffectStep", "Effects", "Kind", "Place", "Reversibility", "analyze", "look", "reversibility"]
 
 FAILED = "the analysis of this code failed"
 

@@ -58,7 +58,7 @@ class Effect:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class EffectStep:
     """A part of the block that is judged by itself: a command, a redirection, a call."""
 
     language: str
@@ -82,7 +82,7 @@ class Effects:
 
     language: str
     workspace: str
-    steps: tuple[Step, ...]
+    steps: tuple[EffectStep, ...]
     defines: dict[str, tuple[Effect, ...]] = field(default_factory=dict, compare=False, repr=False)
     """What the functions that the block defines would do when a later block calls them."""
     lasting: str = ""

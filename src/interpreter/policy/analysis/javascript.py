@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from interpreter.policy.analysis.effects import Effect
 from interpreter.policy.analysis.notes import HOLE, Doing, Notes, analyze_embedded, note_computer_call, sql_changes
-from interpreter.policy.analysis.programs import Call, analyze_command
+from interpreter.policy.analysis.programs import CommandCall, analyze_command
 from interpreter.policy.analysis.tables import javascript_calls, listed
 
 # A line ends at U+2028 and U+2029, too: code behind them is not part of a comment.
@@ -315,7 +315,7 @@ class _Walk:
                     is_list = all(token.kind in _TEXTS or token.text in "[,]" for token in given)
                     more = [token.text for token in given if token.kind in _TEXTS] if is_list else [HOLE]
                     words = [value, *more]
-                    analyze_command(Call(words, doing.line, " ".join(words).replace(HOLE, "*")), self.notes)
+                    analyze_command(CommandCall(words, doing.line, " ".join(words).replace(HOLE, "*")), self.notes)
                 case "sql":
                     if HOLE in value or not value or sql_changes(value):
                         doing.note("database", "a database", known=False, how="server")

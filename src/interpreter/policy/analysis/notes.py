@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from interpreter.config.homes import home, homes
 from interpreter.host.processes import is_inside
-from interpreter.policy.analysis.effects import Effect, Kind, Operation, Place, Step
+from interpreter.policy.analysis.effects import Effect, EffectStep, Kind, Operation, Place
 from interpreter.policy.analysis.tables import listed, python_calls
 
 # Stands in a text for what is only known when the code runs; no path and no argument can have it.
@@ -172,10 +172,10 @@ class Doing:
         self.effects: list[Effect] = []
         self.dropped = False  # True: what it starts is what counts, or it does nothing
 
-    def done(self) -> Step:
+    def done(self) -> EffectStep:
         words = tuple(word.replace(HOLE, "*") for word in self.words)
         fixed = not any(HOLE in word for word in self.words)
-        return Step(self.language, self.text, self.line, words, tuple(dict.fromkeys(self.effects)), fixed)
+        return EffectStep(self.language, self.text, self.line, words, tuple(dict.fromkeys(self.effects)), fixed)
 
     def path(self, kind: Kind, *paths: str, how: str = "", operation: Operation = "") -> None:
         for effect in filter(None, (self.places.effect(kind, path, self.line, how, operation) for path in paths)):

@@ -11,7 +11,7 @@ from fnmatch import fnmatchcase
 from typing import NamedTuple
 
 from interpreter.policy.analysis.notes import HOLE, Doing, Notes, analyze_embedded, is_of_system, sql_changes
-from interpreter.policy.analysis.tables import Program, Rule, listed, programs
+from interpreter.policy.analysis.tables import EffectRule, ProgramRow, listed, programs
 
 # A change of these variables changes what other commands do.
 TELLING = re.compile(
@@ -25,7 +25,7 @@ _PLACE = re.compile(r"<(?:(?P<first>\d)(?P<more>\+?)|(?P<options>-[^>]*?))(?:\|(
 _ALWAYS_KNOWN = frozenset({"--help", "--version"})
 
 
-class Call(NamedTuple):
+class CommandCall(NamedTuple):
     """A command as it is called."""
 
     words: list[str]
@@ -52,7 +52,7 @@ class Call(NamedTuple):
 class Arguments:
     """`-rf --out=x a b` as options `{-r, -f, --out}`, values `{--out: [x]}` and operands `[a, b]`."""
 
-    def __init__(self, words: Sequence[str], row: Program | str = "", stop_early: bool = False) -> None:
+    def __init__(self, words: Sequence[str], row: ProgramRow | str = "", stop_early: bool = False) -> None:
         """`row` lists the options, or names those that take a word; `stop_early`: the first operand ends them."""
         self.options: set[str] = set()
         self.values: dict[str, list[str]] = {}
@@ -102,7 +102,7 @@ class Arguments:
         return [value for name in names for value in self.values.get(name, ())]
 
 
-Handler = Callable[[Call, Arguments, Doing, Notes], None]
+Handler = Callable[[CommandCall, Arguments, Doing, Notes], None]
 HANDLERS: dict[str, Handler] = {}
 
 
@@ -112,7 +112,7 @@ def handler(function: Handler) -> Handler:
     return function
 
 
-def analyze_command(call: Call, notes: Notes) -> None:
+def analyze_command(call: CommandCall, notes: Notes) -> None:
     doing = notes.step("shell", call.text, call.line, call.words)
     if not call.words or call.words[0] in call.functions:
         return None
@@ -133,7 +133,7 @@ def analyze_command(call: Call, notes: Notes) -> None:
 
 
 class _ByTable:
-    def __init__(self, program: str, row: Program, call: Call, doing: Doing, notes: Notes) -> None:
+    def __init__(self, program: str, row: ProgramRow, call: CommandCall, doing: Doing, notes: Notes) -> None:
         self.program, self.row, self.call, self.doing, self.notes = program, row, call, doing, notes
         self.arguments = Arguments(
             call.arguments, row, row.effects[0].what in listed("programs.txt", "@before_commands")
@@ -152,15 +152,15 @@ class _ByTable:
         if self.row.effects[0].kind == "code":
             for option in sorted(given & self.row.adds.keys()):
                 self._option(option)
-            if Rule("unknown") in self.row.effects:
+            if EffectRule("unknown") in self.row.effects:
                 self.doing.unknown(f"{self.program} changes the permissions of the command")
             return HANDLERS[self.row.effects[0].what](self.call, self.arguments, self.doing, self.notes)
         rules, skip = self._rules(), any(rule.kind == "skip" for rule in self.row.effects)
         added = [rule for option in sorted(given & self.row.adds.keys()) for rule in self._option(option)]
         instead = ("instead",) if unlisted else ("instead", "only")
-        rules = tuple(Rule(*rule.what.split(" ", 1)) for rule in added if rule.kind in instead) or rules
-        also = tuple(Rule(*rule.what.split(" ", 1)) for rule in added if rule.kind == "also")
-        if skip and Rule("no", "skip") not in added:
+        rules = tuple(EffectRule(*rule.what.split(" ", 1)) for rule in added if rule.kind in instead) or rules
+        also = tuple(EffectRule(*rule.what.split(" ", 1)) for rule in added if rule.kind == "also")
+        if skip and EffectRule("no", "skip") not in added:
             self.operands = self.operands[1:]
         if not self.operands and any(rule.kind == "here" for rule in (*rules, *also)):
             self.doing.look_into(".")
@@ -170,17 +170,19 @@ class _ByTable:
             self._operands(rule)
         return None
 
-    def _rules(self) -> tuple[Rule, ...]:
+    def _rules(self) -> tuple[EffectRule, ...]:
         """The effects on the operands, which for some programs depend on their first word."""
         row = self.row
         if not row.verbs:
             return row.effects
-        start = 1 if Rule("skip") in row.effects else 0
+        start = 1 if EffectRule("skip") in row.effects else 0
         words = [word for word in self.operands if word not in row.prefixes]
         verb = "".join(words[start : start + 1])
         if not verb:
             options = self.arguments.options
-            only_asks = options <= listed("programs.txt", "@asks_version") if options else Rule("start") in row.effects
+            only_asks = (
+                options <= listed("programs.txt", "@asks_version") if options else EffectRule("start") in row.effects
+            )
             return () if only_asks and not self.operands else row.effects
         self.operands = words
         found = row.verbs.get(verb, row.verbs.get("*"))
@@ -190,7 +192,7 @@ class _ByTable:
             return found
         return row.effects
 
-    def _option(self, option: str) -> list[Rule]:
+    def _option(self, option: str) -> list[EffectRule]:
         """What an option does with its value; what it means for the operands is left to do."""
         left = []
         for rule in self.row.adds[option]:
@@ -228,7 +230,7 @@ class _ByTable:
             values = self.arguments.value(*found["options"].split("|"))
         return [word.replace(found[0], value) for value in values or filter(None, [found["default"]])]
 
-    def _operands(self, rule: Rule) -> None:
+    def _operands(self, rule: EffectRule) -> None:
         doing, kind = self.doing, rule.kind
         paths = [path for word in rule.what.split() for path in self._filled(word)] if rule.what else self.operands
         match kind:
@@ -285,7 +287,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
 @handler
-def wrapper(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def wrapper(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     name = call.program
     if name == "command" and {"-v", "-V"} & set(call.arguments[:1]):
         return None
@@ -310,14 +312,20 @@ def wrapper(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> Non
 
 
 @handler
-def xargs(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def xargs(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     mark = next(iter(arguments.value("-I", "--replace")), "{}")
     words = [word.replace(mark, HOLE) for word in arguments.operands] or ["echo"]
     _inner([*words, HOLE], call, notes)
 
 
 def _interpret(
-    language: str, codes: list[str], runs_nothing: str, call: Call, arguments: Arguments, doing: Doing, notes: Notes
+    language: str,
+    codes: list[str],
+    runs_nothing: str,
+    call: CommandCall,
+    arguments: Arguments,
+    doing: Doing,
+    notes: Notes,
 ) -> None:
     """What an interpreter runs: these codes, else a script, else what it reads, without these options."""
     if codes:
@@ -334,7 +342,7 @@ def _interpret(
 
 
 @handler
-def shell(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def shell(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     if call.program == "su":
         doing.unknown("su: runs as another user")
         arguments.operands = []  # the user
@@ -342,7 +350,7 @@ def shell(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
 
 
 @handler
-def runs_arguments(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def runs_arguments(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     match call.program:
         case "eval":
             nested(" ".join(call.arguments), call, notes)
@@ -357,7 +365,7 @@ def runs_arguments(call: Call, arguments: Arguments, doing: Doing, notes: Notes)
 
 
 @handler
-def python(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def python(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     module, rest = "".join(arguments.value("-m")[:1]), arguments.operands
     if arguments.has("-c") or not arguments.has("-m"):
         return _interpret("python", arguments.value("-c"), "--version -V -h --help", call, arguments, doing, notes)
@@ -382,7 +390,7 @@ def python(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None
 
 
 @handler
-def node(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def node(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     if call.words[0] in ("bun", "deno") and arguments.operands[:1] in (["install"], ["add"], ["i"]):
         for package in arguments.operands[1:] or ["what package.json runs"]:
             doing.note("install", package, how=call.words[0])
@@ -393,7 +401,7 @@ def node(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
 
 
 @handler
-def other_language(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def other_language(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     if call.arguments not in (["--version"], ["-v"], ["-V"], ["-version"]):
         doing.unknown(f"a program inside {call.words[0]}, which isn't analyzed")
 
@@ -403,18 +411,18 @@ def _script(path: str, doing: Doing) -> None:
     doing.unknown(f"what {path or 'a script'} does".replace(HOLE, "*"))
 
 
-def nested(code: str, call: Call, notes: Notes, language: str = "shell") -> None:
+def nested(code: str, call: CommandCall, notes: Notes, language: str = "shell") -> None:
     before = notes.places.cwd
     analyze_embedded(language, code, call.line, notes)
     if call.words[0] not in ("eval", "trap"):
         notes.places.cwd = before
 
 
-def _inner(words: list[str], call: Call, notes: Notes) -> None:
+def _inner(words: list[str], call: CommandCall, notes: Notes) -> None:
     if notes.too_deep:
         return notes.not_known("shell", "deeply nested commands", call.line)
     notes.depth += 1
-    analyze_command(Call(words, call.line, " ".join(words), call.stdin, call.functions, call.piped), notes)
+    analyze_command(CommandCall(words, call.line, " ".join(words), call.stdin, call.functions, call.piped), notes)
     notes.depth -= 1
     return None
 
@@ -443,7 +451,7 @@ def note_environment(name: str, doing: Doing) -> None:
 
 
 @handler
-def sets_variables(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def sets_variables(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     """The names of variables that it may set are among its words, and some of its words are code."""
     name = call.program
     arguments = Arguments(call.arguments, "-v -C" if name in ("printf", "mapfile") else "")
@@ -465,7 +473,7 @@ def sets_variables(call: Call, arguments: Arguments, doing: Doing, notes: Notes)
 
 
 @handler
-def change_folder(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def change_folder(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     operands = [word for word in call.arguments if word == "-" or not word.startswith("-")]
     is_back = operands == ["-"] or call.program == "popd" or (call.program == "pushd" and not operands)
     notes.places.move(None if is_back else operands[0] if operands else "~")
@@ -483,7 +491,7 @@ _SED = re.compile(
 
 
 @handler
-def sed(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def sed(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     """A script of the commands that only print is known; others read and write files, or run commands."""
     scripts = arguments.value("-e", "--expression")
     has_script = bool(scripts) or arguments.has("-f", "--file")
@@ -509,7 +517,7 @@ _AWK_MAY_ACT = re.compile(rf"{_AWK_ACTS.pattern}|\bprintf?\b[^\0]*>")
 
 
 @handler
-def awk(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def awk(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     script = "" if arguments.has("-f", "--file") else "".join(arguments.operands[:1])
     doing.read(*(word for word in arguments.operands[bool(script) :] if not _ASSIGNMENT.match(word)))
     script = re.sub(r"\\\n|,\s*\n", " ", script)
@@ -522,7 +530,7 @@ def awk(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
 
 
 @handler
-def dd(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def dd(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     for word in call.arguments:
         name, _, value = word.partition("=")
         match name:
@@ -535,7 +543,7 @@ def dd(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
 
 
 @handler
-def find(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def find(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     words, options = call.arguments, programs()[call.program].options
     start = next((at for at, word in enumerate(words) if word[:1] in ("-", "(", "!")), len(words))
     roots = words[:start] or ["."]
@@ -555,7 +563,7 @@ def find(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
                     path for word in left[:end] for path in (found if word == "{}" else [word.replace("{}", HOLE)])
                 ]
                 inner += found if call.program != "find" and "{}" not in left[:end] else []
-                analyze_command(Call(inner, call.line, " ".join(inner), None, call.functions), notes)
+                analyze_command(CommandCall(inner, call.line, " ".join(inner), None, call.functions), notes)
                 left = left[end + 1 :]
             case _ if call.program == "find" and ((word.startswith("-") and word not in options) or HOLE in word):
                 doing.unknown(f"find {word}, an unknown option".replace(HOLE, "*"))
@@ -564,7 +572,7 @@ def find(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
 
 
 @handler
-def patch(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def patch(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     doing.read(*arguments.value("-i", "--input"), *arguments.operands[1:])
     folder = next(iter(arguments.value("-d", "--directory")), ".")
     doing.write(*(arguments.operands[:1] or [f"{folder}/*"]), *arguments.value("-o", "--output"))
@@ -577,7 +585,7 @@ _GIT = ("@git_reads", "@git_writes", "@git_get", "@git_send")
 
 
 @handler
-def git(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def git(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     top = Arguments(call.arguments, "-C -c --git-dir --work-tree --namespace --exec-path", stop_early=True)
     folder = next(iter(top.value("-C", "--work-tree", "--git-dir")), ".")
     doing.look_into(folder)
@@ -639,7 +647,7 @@ _ONLY_ASKS = re.compile(r"(list|ls|describe)(-[a-z-]+)?|get|show|status|view|ver
 
 
 @handler
-def curl(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def curl(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     method = "".join(arguments.value("-X", "--request")).upper() or "GET"
     sends = arguments.has(*listed("programs.txt", "@curl_sends")) or method not in ("GET", "HEAD")
     for address in arguments.operands + arguments.value("--url") or [""]:
@@ -653,7 +661,7 @@ def curl(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
 
 
 @handler
-def wget(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def wget(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     sends = arguments.has("--post-data", "--post-file", "--method", "--body-data", "--body-file")
     named = arguments.value("-O", "--output-document")
     folder = next(iter(arguments.value("-P", "--directory-prefix")), ".")
@@ -665,7 +673,7 @@ def wget(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
 
 
 @handler
-def httpie(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def httpie(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     operands = call.plain
     method = operands.pop(0) if operands and re.fullmatch(r"[A-Z]+", operands[0]) else ""
     sends = method not in ("", "GET", "HEAD") or any("=" in word for word in operands[1:])
@@ -673,7 +681,7 @@ def httpie(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None
 
 
 @handler
-def connection(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def connection(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     if call.program == "openssl" and call.arguments[:1] != ["s_client"]:
         if call.arguments != ["version"]:
             doing.unknown("openssl, which may read and write files")
@@ -683,7 +691,7 @@ def connection(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> 
 
 
 @handler
-def remote_copy(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def remote_copy(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     *sources, target = arguments.operands or [""]
     for path in sources:
         if _REMOTE.match(path):
@@ -701,14 +709,14 @@ def remote_copy(call: Call, arguments: Arguments, doing: Doing, notes: Notes) ->
 
 
 @handler
-def service(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def service(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     at = 0 if call.program in ("kubectl", "helm") else 1
     verbs = arguments.operands[at : at + 1]
     doing.network("", "get" if any(map(_ONLY_ASKS.fullmatch, verbs)) else "send")
 
 
 @handler
-def database(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def database(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     host = next(iter(arguments.value("-h", "--host")), "localhost")
     doing.network(host, "send")
     codes = arguments.value("-c", "--command", "-e", "--execute", "--eval") + ([call.stdin] if call.stdin else [])
@@ -724,7 +732,7 @@ _SQL_REACHES = re.compile(
 
 
 @handler
-def database_file(call: Call, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def database_file(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     files, codes = arguments.operands[:1], arguments.operands[1:] + ([call.stdin] if call.stdin else [])
     doing.read(*files)
     is_asked = bool(codes) and not any(map(sql_changes, codes))

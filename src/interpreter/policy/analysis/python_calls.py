@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from interpreter.policy.analysis.effects import Kind, Operation
 from interpreter.policy.analysis.notes import HOLE, Doing, Notes, analyze_embedded, sql_changes
-from interpreter.policy.analysis.programs import Call, analyze_command, note_environment
+from interpreter.policy.analysis.programs import CommandCall, analyze_command, note_environment
 from interpreter.policy.analysis.python_values import Values
 from interpreter.policy.analysis.tables import Does, is_known_module, listed, python_calls, python_methods
 
@@ -232,7 +232,7 @@ def code(does: Does, called: Called) -> None:
 
 def _command(words: list[str], called: Called) -> None:
     text = " ".join(words).replace(HOLE, "*")
-    analyze_command(Call(words, called.doing.line, text), called.notes)
+    analyze_command(CommandCall(words, called.doing.line, text), called.notes)
 
 
 def _opened(does: Does, called: Called) -> None:

@@ -13,7 +13,7 @@ from interpreter.policy.analysis.effects import Effect
 from interpreter.policy.analysis.notes import HOLE, Doing, Notes
 from interpreter.policy.analysis.programs import (
     TELLING,
-    Call,
+    CommandCall,
     analyze_command,
     note_changed,
     note_environment,
@@ -241,7 +241,7 @@ class Shell:
             case "expansion" if self.words.text(node).endswith("@P}"):
                 self.notes.not_known("shell", "text that is expanded as a prompt", self._line(node))
             case "declaration_command":
-                call = Call(self._plain(node), self._line(node), self.words.beginning(node))
+                call = CommandCall(self._plain(node), self._line(node), self.words.beginning(node))
                 analyze_command(call, self.notes)
             case "unset_command" | "test_command":
                 doing = self.notes.step("shell", self.words.beginning(node), self._line(node), self._plain(node))
@@ -275,7 +275,7 @@ class Shell:
             if child.type == "variable_assignment" and not is_separator:
                 self._environment(child, line, note_environment if words else note_changed)
         text = " ".join([self.words.beginning(node), *map(self.words.text, self.more.get(node.id, ()))])
-        call = Call(words, line, text, self.stdin.get(node.id), self.functions, self.piped.get(node.id, ""))
+        call = CommandCall(words, line, text, self.stdin.get(node.id), self.functions, self.piped.get(node.id, ""))
         if words and words[0] in self.known and words[0] not in self.functions:
             self.notes.not_known("shell", f"what {words[0]} does, which another block defined", line)
         analyze_command(call, self.notes)

@@ -28,7 +28,7 @@ def _rows(name: str) -> Iterator[tuple[str, str]]:
 # -- shell programs -------------------------------------------------------------------------------------------------
 
 
-class Rule(NamedTuple):
+class EffectRule(NamedTuple):
     """One effect: `write`, or with what it happens to, `write node_modules`."""
 
     kind: str
@@ -36,29 +36,29 @@ class Rule(NamedTuple):
 
 
 @dataclass
-class Program:
+class ProgramRow:
     """A row of the table: what happens to the operands of a program, and what its options do."""
 
-    effects: tuple[Rule, ...]
+    effects: tuple[EffectRule, ...]
     # Each with what it takes: nothing, `=` (a word), `=?` (the rest of its own), `=*` (a word; operands follow).
     options: dict[str, str] = field(default_factory=dict)
-    adds: dict[str, tuple[Rule, ...]] = field(default_factory=dict)  # what some options do
-    verbs: dict[str, tuple[Rule, ...]] = field(default_factory=dict)
+    adds: dict[str, tuple[EffectRule, ...]] = field(default_factory=dict)  # what some options do
+    verbs: dict[str, tuple[EffectRule, ...]] = field(default_factory=dict)
     prefixes: frozenset[str] = frozenset()
     like: re.Pattern[str] | None = None  # words that it may take for commands or files
 
 
 @cache
-def programs() -> dict[str, Program]:
-    found: dict[str, Program] = {}
-    row = Program(())
+def programs() -> dict[str, ProgramRow]:
+    found: dict[str, ProgramRow] = {}
+    row = ProgramRow(())
     for left, right in _rows("programs.txt"):
         words = left.split()
         match words[0]:
             case _ if left.startswith("@"):
                 continue
             case _ if not left.startswith(" "):
-                row = Program(_rules(right))
+                row = ProgramRow(_rules(right))
                 found |= dict.fromkeys(words, row)
             case "verb":
                 row.verbs |= dict.fromkeys(words[1:], _rules(right))
@@ -81,8 +81,8 @@ def _options(word: str) -> dict[str, str]:
     return {name: equals + more}
 
 
-def _rules(text: str) -> tuple[Rule, ...]:
-    return tuple(Rule(kind, " ".join(what)) for kind, *what in map(str.split, filter(None, text.split(", "))))
+def _rules(text: str) -> tuple[EffectRule, ...]:
+    return tuple(EffectRule(kind, " ".join(what)) for kind, *what in map(str.split, filter(None, text.split(", "))))
 
 
 @cache

@@ -87,7 +87,7 @@ def in_order(findings: list[Finding]) -> list[Finding]:
 Commands = Callable[[str, Path, str], list[list[str]]]
 
 
-class Tool(NamedTuple):
+class ScannerTool(NamedTuple):
     """How a scanner is started, and how its answer is read. A language names the scanners that understand it."""
 
     name: str
@@ -112,17 +112,17 @@ _COMMAND = re.compile(r"(?P<indent>[ \t]*)(?:[\w.,\[\] ]+=[ \t]*)?(?P<sign>!{1,2
 _HELP = re.compile(r"[ \t]*\?{1,2}[\w.*]+[ \t]*|[ \t]*[\w.*]+\?{1,2}[ \t]*")
 
 
-class Part(NamedTuple):
+class CodePart(NamedTuple):
     """Code of one kind: the name of a language, or "" if no scanner knows it."""
 
     kind: str
     code: str
 
 
-def parts_of(language: str, code: str, registry: Registry = BUILT_IN) -> list[Part]:
+def parts_of(language: str, code: str, registry: Registry = BUILT_IN) -> list[CodePart]:
     """The parts of a block that are to be scanned; none if it is empty."""
     split = registry.describe(language).scan_parts
-    parts = resolve(split)(code, registry) if split else [Part(_kind(language, registry), code)]
+    parts = resolve(split)(code, registry) if split else [CodePart(_kind(language, registry), code)]
     return [part for part in parts if part.code.strip()]
 
 
@@ -131,21 +131,21 @@ def _kind(language: str, registry: Registry) -> str:
     return found.name.lower() if found.scanners else ""
 
 
-def python_parts(code: str, registry: Registry) -> list[Part]:
+def python_parts(code: str, registry: Registry) -> list[CodePart]:
     """Python, and the shell commands in it, each with empty lines in the place of the other."""
     cell = _CELL.match(code)
     if cell is not None and cell[1] not in _STILL_PYTHON:
         first, _, body = code[cell.start(1) :].partition("\n")
         above = code.count("\n", 0, cell.start(1)) + 1
         kind = _kind("shell" if cell[1] == "!" else cell[1], registry)
-        return [Part(kind, "\n" * above + body if kind else first + body)]
+        return [CodePart(kind, "\n" * above + body if kind else first + body)]
     with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
         ast.parse(code)
-        return [Part("python", code)]
+        return [CodePart("python", code)]
     python, shell = _told_apart(code.split("\n"))
     if all(line.strip() in ("", "pass") for line in python):
         python = []
-    return [Part("python", "\n".join(python)), Part("shell", "\n".join(shell))]
+    return [CodePart("python", "\n".join(python)), CodePart("shell", "\n".join(shell))]
 
 
 def _told_apart(lines: list[str]) -> tuple[list[str], list[str]]:
@@ -181,7 +181,7 @@ class Scanner:
     """
 
     def __init__(
-        self, time_limit: float = TIME_LIMIT, tools: Iterable[Tool] | None = None, registry: Registry = BUILT_IN
+        self, time_limit: float = TIME_LIMIT, tools: Iterable[ScannerTool] | None = None, registry: Registry = BUILT_IN
     ) -> None:
         self._time_limit, self._registry = time_limit, registry
         self._tools = None if tools is None else tuple(tools)
@@ -211,7 +211,7 @@ class Scanner:
         tools = list(dict.fromkeys(tool.name for tool, _, _ in begun))
         return Scan(in_order(found), missing, tools, unseen, self._news(missing), self._cancelled.is_set())
 
-    def _tools_for(self, part: Part) -> Iterable[Tool]:
+    def _tools_for(self, part: CodePart) -> Iterable[ScannerTool]:
         named = self._registry.describe(part.kind).scanners if part.kind else ()
         return self._tools if self._tools is not None and named else map(resolve, named)
 
@@ -234,7 +234,7 @@ class Scanner:
 
     # -- running them ----------------------------------------------------------------------------------------------
 
-    def _findings(self, begun: list[tuple[Tool, Part, str]]) -> list[Finding]:
+    def _findings(self, begun: list[tuple[ScannerTool, CodePart, str]]) -> list[Finding]:
         if not begun:
             return []
         with tempfile.TemporaryDirectory(prefix="scan-") as folder, ThreadPoolExecutor(len(begun)) as pool:
@@ -248,7 +248,7 @@ class Scanner:
                 self.cancel()  # the pool waits for what runs in it
                 raise
 
-    def _looked(self, tool: Tool, part: Part, program: str, folder: Path) -> list[Finding]:
+    def _looked(self, tool: ScannerTool, part: CodePart, program: str, folder: Path) -> list[Finding]:
         """One scanner's findings; a failure of the scanner is also one."""
         try:
             folder.mkdir()
@@ -316,7 +316,7 @@ def _read_bandit(text: str) -> list[Finding]:
     ]
 
 
-BANDIT = Tool("bandit", _bandit_commands, _read_bandit)
+BANDIT = ScannerTool("bandit", _bandit_commands, _read_bandit)
 
 
 RULES = Path(__file__).parent / "rules"
@@ -354,7 +354,7 @@ def _read_semgrep(text: str) -> list[Finding]:
     ]
 
 
-SEMGREP = Tool("semgrep", _semgrep_commands, _read_semgrep, _environment)
+SEMGREP = ScannerTool("semgrep", _semgrep_commands, _read_semgrep, _environment)
 
 
 _LEVELS: dict[str, Severity] = {"error": "medium", "warning": "low"}
@@ -388,4 +388,4 @@ def _read_shellcheck(text: str) -> list[Finding]:
     ]
 
 
-SHELLCHECK = Tool("shellcheck", _shellcheck_commands, _read_shellcheck, prepared=partial(_DIRECTIVE.sub, r"\1#"))
+SHELLCHECK = ScannerTool("shellcheck", _shellcheck_commands, _read_shellcheck, prepared=partial(_DIRECTIVE.sub, r"\1#"))

@@ -30,9 +30,9 @@ from interpreter.runtimes.python.language import Python
 from interpreter.runtimes.state import (
     Completions,
     Restored,
+    TableQuery,
     Value,
     Variable,
-    View,
     Window,
     completions_from,
     value_from,
@@ -183,7 +183,7 @@ class InProcessPython(BaseLanguage):
         name: str,
         rows: Window = (0, 50),
         columns: Window = (0, 50),
-        view: View | None = None,
+        view: TableQuery | None = None,
         again: bool = False,
     ) -> Value:
         frame = {"op": "inspect", "name": name, "rows": rows, "columns": columns, "again": again}

@@ -41,10 +41,10 @@ from interpreter.runtimes.state import (
     Restored,
     Saved,
     Saving,
+    TableQuery,
     Text,
     Value,
     Variable,
-    View,
     Window,
 )
 
@@ -252,7 +252,7 @@ class Shell(LiveLanguage):
         name: str,
         rows: Window = (0, 50),
         columns: Window = (0, 50),
-        view: View | None = None,
+        view: TableQuery | None = None,
         again: bool = False,
     ) -> Value:
         found = self._variables()

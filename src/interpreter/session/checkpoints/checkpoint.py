@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from interpreter.runtimes.state import Mark, Restored
     from interpreter.session import Actor, Session
     from interpreter.session.journal import Recorder
-    from interpreter.workspace import FileRecord, Plan, Report, Step
+    from interpreter.workspace import EffectStep, FileRecord, RestorePlan, RestoreReport
 
 Part = Literal["conversation", "files", "variables"]
 PARTS: tuple[Part, ...] = ("conversation", "files", "variables")
@@ -95,12 +95,12 @@ class Checkpoint:
         """What the block certainly did that undo can't restore, judging by its code."""
         if self.code is None or self.language is None:
             return ()
-        from interpreter.policy.analysis import Step, analyze, reversibility
+        from interpreter.policy.analysis import EffectStep, analyze, reversibility
 
         effects = analyze(self.language, self.code, workspace or ".", registry=registry)
         outside = [effect for effect in effects.of("write", "delete") if effect.place == "outside"]
         certain = (*effects.of("network", "install", "database", "kill"), *outside)
-        steps = (Step(effects.language, "", 0, effects=certain),)
+        steps = (EffectStep(effects.language, "", 0, effects=certain),)
         return reversibility(replace(effects, lasting="", steps=steps)).reasons  # variables are another matter
 
     @property
@@ -251,7 +251,7 @@ class UndoPlan:
     parts: tuple[Part, ...]
     messages: tuple[Message, ...] = ()
     """Those that would go, or come back."""
-    files: Plan | None = None
+    files: RestorePlan | None = None
     variables: tuple[VariablesPlan, ...] = ()
     mark: Mark | None = None
     notes: tuple[str, ...] = ()
@@ -261,14 +261,14 @@ class UndoPlan:
     """The id of the checkpoint; None for the present."""
 
     @property
-    def certain(self) -> list[Step]:
+    def certain(self) -> list[EffectStep]:
         """What is done to files that are as the blocks left them."""
         from interpreter.workspace.restore import select_steps
 
         return select_steps(self.files)[0] if self.files is not None else []
 
     @property
-    def drifted(self) -> list[Step]:
+    def drifted(self) -> list[EffectStep]:
         """The files that something else has changed since, and that can be restored."""
         drift = self.files.drift if self.files is not None else ()
         return [step for step in drift if step.repository is None and not step.impossible]
@@ -288,7 +288,7 @@ class UndoResult:
     """What an undo, a redo or a return to a checkpoint has done."""
 
     plan: UndoPlan
-    files: Report | None = None
+    files: RestoreReport | None = None
     variables: dict[str, Restored | NotRestorableError] = field(default_factory=dict)
 
     @property

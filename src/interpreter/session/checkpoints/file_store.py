@@ -122,9 +122,9 @@ class FileStore:
         self._record = self.root = self._finalizer = None
 
     def _open(self, root: str, sizes: tuple[int, int, int]) -> None:
-        from interpreter.workspace import FileRecord, Limits
+        from interpreter.workspace import FileRecord, SnapshotLimits
 
-        journal, limits = self._owner.journal, Limits(*sizes)
+        journal, limits = self._owner.journal, SnapshotLimits(*sizes)
         folder, record = self._folder(root), self._record
         if record is not None and root == self.root and not folder.exists():
             # What was recorded before there was a journal moves to it; and the other way round.

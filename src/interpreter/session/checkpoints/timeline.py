@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from interpreter.messages import Chunk, Message
     from interpreter.runtimes.state import Mark
     from interpreter.session.journal import SavedSession
-    from interpreter.workspace import Changes, FileRecord, Plan
+    from interpreter.workspace import Changes, FileRecord, RestorePlan
 
 MOST = 2_000  # checkpoints that can be returned to; the journal has them all
 _SHOW_COST_FROM = 1.0  # seconds: the cost of a first copy of the workspace that took longer is shown
@@ -363,7 +363,7 @@ class Timeline:
         gone = tuple(messages)
         return UndoPlan(to, back, passed, chosen, gone, files, variables, mark, tuple(notes), self.stamp, target)
 
-    def _plan_files(self, to: int, passed: Collection[Checkpoint], notes: list[str]) -> Plan | None:
+    def _plan_files(self, to: int, passed: Collection[Checkpoint], notes: list[str]) -> RestorePlan | None:
         record = self.files.record()
         if record is None:
             notes.append(self.files.off)

@@ -421,7 +421,7 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Block:
+class RecordedBlock:
     """Code that was proposed: what was decided about it, and what it did."""
 
     id: str
@@ -448,7 +448,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class ToolCall:
+class RecordedToolCall:
     """A call of a tool other than `execute`, and its result."""
 
     name: str
@@ -469,7 +469,7 @@ class Shown:
     at: float | None = None
 
 
-Entry = Said | Block | ToolCall | Shown
+Entry = Said | RecordedBlock | RecordedToolCall | Shown
 
 
 def entries_from_messages(messages: Iterable[Message]) -> list[Entry]:
@@ -487,7 +487,7 @@ def entries_from_session(session: SavedSession) -> list[Entry]:
     for place, entry in _placed_entries(session.messages):
         record = records.get(place)
         entry = replace(entry, at=session.times[place])
-        if isinstance(entry, Block) and record is not None:
+        if isinstance(entry, RecordedBlock) and record is not None:
             known = {name: getattr(record, name) for name in ("decision", "by", "ended", "exit_code", "seconds")}
             entry = replace(entry, id=str(record.number), calls=tuple(record.calls), **known)
         found.append(entry)
@@ -517,15 +517,17 @@ def _placed_entries(messages: Iterable[Message]) -> Iterator[tuple[int, Entry]]:
             yield place, Shown(message)
 
 
-def _code_entry(code: Message, outputs: tuple[Message, ...], number: int, declined: bool) -> Block | ToolCall:
+def _code_entry(
+    code: Message, outputs: tuple[Message, ...], number: int, declined: bool
+) -> RecordedBlock | RecordedToolCall:
     def last(key: Literal["ended", "exit_code"]) -> Any:
         return next((message[key] for message in reversed(outputs) if key in message), None)
 
     name, content = code.get("format", ""), str(code.get("content", ""))
     if code.get("type") == "tool_call":
-        return ToolCall(name, content, last("ended") or "done" if outputs else None, outputs)
+        return RecordedToolCall(name, content, last("ended") or "done" if outputs else None, outputs)
     ran = bool(outputs) and not declined
-    return Block(
+    return RecordedBlock(
         id=str(number),
         language=name,
         code=content,

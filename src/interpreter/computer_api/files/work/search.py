@@ -150,7 +150,7 @@ def _without_braces(glob: str) -> List[str]:
 # -- files that are not ignored, in the order of their names -------------------------------------------------------
 
 
-class Rule(NamedTuple):
+class IgnoreRule(NamedTuple):
     """One line of a `.gitignore`; it applies below the folder of that file."""
 
     folder: str
@@ -159,7 +159,7 @@ class Rule(NamedTuple):
     only_folders: bool
 
 
-def _walk(root: str, folder: str, rules: List[Rule], hidden: bool) -> Iterator[str]:
+def _walk(root: str, folder: str, rules: List[IgnoreRule], hidden: bool) -> Iterator[str]:
     """The paths of the files below a folder, without links."""
     place = os.path.join(root, folder)
     rules = rules + rules_in(place, folder)
@@ -180,7 +180,7 @@ def _walk(root: str, folder: str, rules: List[Rule], hidden: bool) -> Iterator[s
             yield relative
 
 
-def is_ignored(rules: List[Rule], relative: str, is_folder: bool) -> bool:
+def is_ignored(rules: List[IgnoreRule], relative: str, is_folder: bool) -> bool:
     """Whether the last rule that matches says so."""
     for rule in reversed(rules):
         below = os.path.relpath(relative, rule.folder) if rule.folder else relative
@@ -189,7 +189,7 @@ def is_ignored(rules: List[Rule], relative: str, is_folder: bool) -> bool:
     return False
 
 
-def rules_in(folder: str, relative: str) -> List[Rule]:
+def rules_in(folder: str, relative: str) -> List[IgnoreRule]:
     """What the `.gitignore` of a folder says; `relative` is that folder from where the search began."""
     try:
         with open(os.path.join(folder, ".gitignore"), encoding="utf-8", errors="replace") as file:
@@ -205,7 +205,7 @@ def rules_in(folder: str, relative: str) -> List[Rule]:
         anywhere = "" if "/" in pattern else "(?:.*/)?"
         with suppress(re.error):  # a pattern that makes no sense
             compiled = re.compile(anywhere + translated(pattern.lstrip("/")) + r"\Z", re.DOTALL)
-            rules.append(Rule(relative, compiled, ignores, line.endswith("/")))
+            rules.append(IgnoreRule(relative, compiled, ignores, line.endswith("/")))
     return rules
 
 

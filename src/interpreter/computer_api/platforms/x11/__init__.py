@@ -22,7 +22,7 @@ from interpreter.computer_api.platforms import Box, NoDisplayError, Window
 _WHOLE_PROPERTY = 1 << 14
 
 
-class Connection(AbstractContextManager["Connection"]):
+class X11Connection(AbstractContextManager["X11Connection"]):
     """One client of the X server; used by one thread at a time."""
 
     def __init__(self) -> None:

@@ -22,7 +22,7 @@ from Xlib.ext import xfixes
 from Xlib.protocol.event import SelectionNotify
 
 from interpreter.computer_api.platforms import PNG
-from interpreter.computer_api.platforms.x11 import Connection
+from interpreter.computer_api.platforms.x11 import X11Connection
 from interpreter.computer_api.tool import Picture
 from interpreter.errors import ComputerError
 from interpreter.host import processes
@@ -43,7 +43,7 @@ class X11Clipboard:
     """What was copied (CLIPBOARD), and what is selected (PRIMARY)."""
 
     def text(self, selection: str = "CLIPBOARD") -> str | None:
-        with Connection() as x:
+        with X11Connection() as x:
             offered = _targets(x, selection)
             for target in ("UTF8_STRING", "text/plain;charset=utf-8", "STRING"):
                 # Some programs give a picture also to those who ask for a text, but do not offer it so.
@@ -56,7 +56,7 @@ class X11Clipboard:
         return self.text("PRIMARY")
 
     def image(self) -> bytes | None:
-        with Connection() as x:
+        with X11Connection() as x:
             offered = _targets(x, "CLIPBOARD")
             for target in _PICTURES:
                 if target in offered and (data := _read(x, "CLIPBOARD", target)):
@@ -74,7 +74,7 @@ class X11Clipboard:
         _hold({PNG: png}).close()
 
     def changed_by(self, copy: Callable[[], None]) -> bool:
-        with Connection() as x:
+        with X11Connection() as x:
             x.display.xfixes_query_version()
             mask = xfixes.XFixesSetSelectionOwnerNotifyMask
             x.display.xfixes_select_selection_input(x.root, x.atom("CLIPBOARD"), mask)
@@ -84,7 +84,7 @@ class X11Clipboard:
             return any(event.type == kind and getattr(event, "sub_code", sub) == sub for event in x.events(2.0))
 
     def paste_once(self, text: str, paste: Callable[[], None], delay: float) -> bool:
-        with Connection() as x:
+        with X11Connection() as x:
             read = {target: _read(x, "CLIPBOARD", target) for target in _targets(x, "CLIPBOARD")}
         before = {target: data for target, data in read.items() if data is not None}
         try:
@@ -111,14 +111,14 @@ def _forms(text: str) -> dict[str, bytes]:
 # -- reading from the program that has it ------------------------------------------------------------------------------
 
 
-def _targets(x: Connection, selection: str) -> list[str]:
+def _targets(x: X11Connection, selection: str) -> list[str]:
     """The forms in which the content is offered."""
     raw = _read(x, selection, "TARGETS") or b""
     numbers = [int.from_bytes(raw[at : at + 4], sys.byteorder) for at in range(0, len(raw), 4)]
     return [name for name in map(x.atom_name, numbers) if name not in _META]
 
 
-def _read(x: Connection, selection: str, target: str) -> bytes | None:
+def _read(x: X11Connection, selection: str, target: str) -> bytes | None:
     """The content in one form; None where no program has it so."""
     window = x.root.create_window(0, 0, 1, 1, 0, X.CopyFromParent, event_mask=X.PropertyChangeMask)
     place = x.atom("OPEN_INTERPRETER_SELECTION")
@@ -137,7 +137,7 @@ def _read(x: Connection, selection: str, target: str) -> bytes | None:
         x.display.sync()
 
 
-def _read_in_parts(x: Connection, window: Any, place: int) -> bytes | None:
+def _read_in_parts(x: X11Connection, window: Any, place: int) -> bytes | None:
     """Long content comes in parts, each when the one before was taken; an empty one ends it."""
     parts: list[bytes] = []
     window.delete_property(place)
@@ -197,7 +197,7 @@ def _says(holder: IO[bytes], word: str, limit: float) -> bool:
 class _Selection:
     """In the holding process: the content, and the programs that are fetching it."""
 
-    def __init__(self, x: Connection, name: str, content: dict[str, bytes]) -> None:
+    def __init__(self, x: X11Connection, name: str, content: dict[str, bytes]) -> None:
         self._x, self._content = x, content
         self._window = x.root.create_window(0, 0, 1, 1, 0, X.CopyFromParent)
         self._name = x.atom(name)
@@ -256,7 +256,7 @@ def _say(word: str) -> None:
 
 def main() -> None:
     content = {target: base64.b64decode(data) for target, data in json.load(sys.stdin).items()}
-    with suppress(ConnectionClosedError), Connection() as x:  # with the display, the selection is gone
+    with suppress(ConnectionClosedError), X11Connection() as x:  # with the display, the selection is gone
         selection = _Selection(x, sys.argv[1], content)
         if selection.held:
             _say("held")

@@ -25,7 +25,7 @@ from interpreter.computer_api.platforms import (
     is_terminal,
 )
 from interpreter.computer_api.platforms.portable import keysym_name
-from interpreter.computer_api.platforms.x11 import Connection
+from interpreter.computer_api.platforms.x11 import X11Connection
 from interpreter.errors import ComputerError
 
 _BUTTONS = {"left": 1, "middle": 2, "right": 3}
@@ -157,7 +157,7 @@ class X11Input(InputDevice):
         self._connect()
 
     def _connect(self) -> None:
-        self._x = Connection()
+        self._x = X11Connection()
         if self._x.display.query_extension("XTEST") is None:
             raise NoDisplayError(
                 "This X server does not let programs use the mouse and keyboard: it has no XTEST extension."
@@ -316,7 +316,7 @@ class X11Input(InputDevice):
         self._x.display.sync()
 
 
-def _wait_for_ping(x: Connection, window: Any) -> None:
+def _wait_for_ping(x: X11Connection, window: Any) -> None:
     """Ask a window for a sign of life: it answers when it has read everything before the question."""
     ping = next(_PINGS)
     data = (32, [x.atom("_NET_WM_PING"), ping, window.id, 0, 0])
@@ -364,7 +364,7 @@ class X11StopKey:
         self, keys: tuple[str, ...], stopped: Callable[[], None], in_corner: Callable[[int, int], None] | None
     ) -> None:
         self._stopped, self._in_corner = stopped, in_corner
-        self._control, self._data = Connection(), Connection()
+        self._control, self._data = X11Connection(), X11Connection()
         if not self._data.display.has_extension("RECORD"):
             self._control.close()
             self._data.close()

@@ -17,7 +17,7 @@ from Xlib.ext import damage, res, shape
 
 from interpreter.computer_api.platforms import Application, Box, ControlFrame, Monitor, NoDisplayError, Window
 from interpreter.computer_api.platforms.portable import CapturedScreen
-from interpreter.computer_api.platforms.x11 import Connection
+from interpreter.computer_api.platforms.x11 import X11Connection
 from interpreter.errors import ComputerError
 from interpreter.host import processes
 
@@ -39,7 +39,7 @@ class X11Screen(CapturedScreen):
     """An X display, with one connection for requests and one for pixels."""
 
     def __init__(self) -> None:
-        self._x = Connection()
+        self._x = X11Connection()
         # The connection closes with the last user of this screen.
         weakref.finalize(self, self._x.close)
         super().__init__(self._x.name)
@@ -114,7 +114,7 @@ class X11Screen(CapturedScreen):
         return window if not has_shape or top.shape_get_rectangles(shape.SK.Input).rectangles else None
 
     @contextlib.contextmanager
-    def _requests(self) -> Iterator[Connection]:
+    def _requests(self) -> Iterator[X11Connection]:
         """The connection for one caller at a time; NoDisplayError if the display has gone."""
         with self._lock:
             try:
@@ -128,7 +128,7 @@ class X11Screen(CapturedScreen):
 @contextlib.contextmanager
 def _watch() -> Iterator[Callable[[float], list[Box]]]:
     """Have the server report what changes on the display, over a connection of its own."""
-    with Connection() as x:
+    with X11Connection() as x:
         x.display.damage_query_version()
         x.root.damage_create(damage.DamageReportRawRectangles)
         x.display.sync()
@@ -149,18 +149,18 @@ class X11Windows:
     """The windows that the window manager handles; each request has its own connection, so any thread may ask."""
 
     def all(self) -> list[Window]:
-        with Connection() as x:
+        with X11Connection() as x:
             return _all(x)
 
     def focus(self, window: int) -> bool:
-        with Connection() as x:
+        with X11Connection() as x:
             x.tell_window_manager(window, "_NET_ACTIVE_WINDOW", _FROM_USER)
             return x.wait(lambda: x.active_window() == window, _LIMIT)
 
     def place(self, window: int, x: int | None, y: int | None, width: int | None, height: int | None) -> None:
         given = (x, y, width, height)
         flags = sum(flag for flag, value in zip(_FLAGS, given, strict=True) if value is not None)
-        with Connection() as connection:
+        with X11Connection() as connection:
             before = _window(connection, window)
             values = [_FROM_USER << 12 | _STATIC_GRAVITY | flags, *(value or 0 for value in given)]
             connection.tell_window_manager(window, "_NET_MOVERESIZE_WINDOW", *values)
@@ -176,12 +176,12 @@ class X11Windows:
                 raise ComputerError("The window manager left the window where it was.")
 
     def close(self, window: int) -> bool:
-        with Connection() as x:
+        with X11Connection() as x:
             x.tell_window_manager(window, "_NET_CLOSE_WINDOW", 0, _FROM_USER)
             return x.wait(lambda: window not in _clients(x), _LIMIT)
 
     def launch(self, application: Application, args: list[str]) -> Window:
-        with Connection() as x:
+        with X11Connection() as x:
             before, front = set(_clients(x)), x.active_window()
             connected, worked, end = _connected(x), -1, time.monotonic() + _START_LIMIT
             runs_already = bool(_windows_of(x, application))
@@ -232,7 +232,7 @@ class X11Windows:
             return _window(x, number) or window
 
 
-def _connected(x: Connection) -> set[int] | None:
+def _connected(x: X11Connection) -> set[int] | None:
     """The processes that are connected to the display; None if the server does not say."""
     if not x.display.has_extension("X-Resource"):
         return None
@@ -252,7 +252,7 @@ def _work_of(session: int) -> int:
     return work
 
 
-def _windows_of(x: Connection, application: Application) -> list[Window]:
+def _windows_of(x: X11Connection, application: Application) -> list[Window]:
     """The windows whose class is, as far as one can tell, that of the application."""
     command = os.path.basename(application.command[0])
     names = [name.casefold() for name in (application.name, command) if len(name) > 2]
@@ -264,16 +264,16 @@ def _windows_of(x: Connection, application: Application) -> list[Window]:
     return found
 
 
-def _clients(x: Connection) -> list[int]:
+def _clients(x: X11Connection) -> list[int]:
     return x.numbers(x.root, "_NET_CLIENT_LIST")
 
 
-def _all(x: Connection) -> list[Window]:
+def _all(x: X11Connection) -> list[Window]:
     found = (_window(x, client) for client in _clients(x))
     return [window for window in found if window is not None]
 
 
-def _window(x: Connection, number: int) -> Window | None:
+def _window(x: X11Connection, number: int) -> Window | None:
     """What is known of a window; None if it has gone meanwhile."""
     try:
         return x.describe(x.window(number))
@@ -285,12 +285,12 @@ class X11ControlFrame(ControlFrame):
     """Four narrow windows at the edges of the screen; clicks pass through them."""
 
     def __init__(self) -> None:
-        self._x: Connection | None = None
+        self._x: X11Connection | None = None
         self._windows: list[Any] = []
 
     def show(self) -> bool:
         try:
-            x = self._x = self._x or Connection()
+            x = self._x = self._x or X11Connection()
             size, width = x.root.get_geometry(), _CONTROL_WIDTH
             edges = (
                 (0, 0, size.width, width),

@@ -21,7 +21,7 @@ from interpreter.errors import ComputerError, InterpreterError, UsageError
 from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.tty import prompt_toolkit_options
 from interpreter.runtimes.block import display_chunks
-from interpreter.runtimes.state import File, Picture, Table, Text, Value, View, Window
+from interpreter.runtimes.state import File, RichValue, Table, TableQuery, Text, Value, Window
 
 if TYPE_CHECKING:
     from prompt_toolkit.formatted_text import StyleAndTextTuples
@@ -68,15 +68,15 @@ class Source:
     def __init__(self, interpreter: OpenInterpreter, language: str, name: str) -> None:
         self._interpreter, self._language, self.name = interpreter, language, name
 
-    def look(self, rows: Window, columns: Window, view: View, again: bool = False) -> Value:
-        asked = None if view == View() else view
+    def look(self, rows: Window, columns: Window, view: TableQuery, again: bool = False) -> Value:
+        asked = None if view == TableQuery() else view
         return self._interpreter.computer.look(self._language, self.name, rows, columns, asked, again)
 
-    def table(self, rows: Window, columns: Window, view: View, again: bool = False) -> Table:
+    def table(self, rows: Window, columns: Window, view: TableQuery, again: bool = False) -> Table:
         found = self.look(rows, columns, view, again)
         return found if isinstance(found, Table) else Table("", 0, 0)
 
-    def file(self, view: View, form: str) -> File:
+    def file(self, view: TableQuery, form: str) -> File:
         found = self.look((0, 0), (0, 0), replace(view, export=form, stats=None))
         if not isinstance(found, File):
             raise UsageError("The session sent no file.")
@@ -85,7 +85,7 @@ class Source:
     def stop(self) -> None:
         self._interpreter.computer.runtimes.runtime(self._language).stop_looking()
 
-    def export(self, view: View, path: str) -> str:
+    def export(self, view: TableQuery, path: str) -> str:
         rows = 0
 
         def fetch(form: str) -> bytes:
@@ -97,7 +97,7 @@ class Source:
         written = result_of(export_table(self._interpreter, path, fetch))
         return f"Wrote {_counted(rows, 'row')} to {written}."
 
-    def copied(self, terminal: Terminal, view: View) -> str:
+    def copied(self, terminal: Terminal, view: TableQuery) -> str:
         file = self.file(view, "tsv")
         return f"{copy(terminal, file.data.decode('utf-8', 'replace'))} {_counted(file.rows, 'row')}."
 
@@ -124,7 +124,7 @@ def show(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
     except KeyboardInterrupt:
         terminal.tty.write("\n")  # the terminal has shown ^C
         raise UsageError("Stopped.") from None
-    if isinstance(value, Picture):
+    if isinstance(value, RichValue):
         terminal.follow(interpreter)
         for chunk in display_chunks(value.data):
             terminal.display.show({**chunk, "role": "computer"})
@@ -150,12 +150,14 @@ def parsed(text: str) -> tuple[str, dict[str, str]]:
     return name, options
 
 
-def view_of(options: dict[str, str]) -> View:
+def view_of(options: dict[str, str]) -> TableQuery:
     sort, descending = options.get("sort", ""), False
     if direction := _DIRECTION.search(sort):
         sort, descending = sort[: direction.start()], direction[1].lower() == "desc"
     columns = tuple(name.strip() for name in options.get("columns", "").split(",") if name.strip())
-    return View(sort, descending, options.get("filter", ""), options.get("find", ""), columns, options.get("stats"))
+    return TableQuery(
+        sort, descending, options.get("filter", ""), options.get("find", ""), columns, options.get("stats")
+    )
 
 
 def _number(text: str) -> int:
@@ -235,7 +237,7 @@ def column_texts(texts: Sequence[str], right: bool, widest: int) -> list[str]:
     return [" " * (width - cells(text)) + text if right else text + " " * (width - cells(text)) for text in cut]
 
 
-def show_table(terminal: Terminal, source: Source, first: Table, view: View, at_once: bool) -> None:
+def show_table(terminal: Terminal, source: Source, first: Table, view: TableQuery, at_once: bool) -> None:
     """All of a small table, a view of a large one; its beginning if no keys can be read."""
     columns, lines = terminal.tty.size()
     rows, places = drawn(first, columns - 1)
@@ -277,7 +279,7 @@ class TableView:
 
     keys = _TABLE_KEYS
 
-    def __init__(self, terminal: Terminal, source: Source, title: str, first: Table, view: View) -> None:
+    def __init__(self, terminal: Terminal, source: Source, title: str, first: Table, view: TableQuery) -> None:
         self._terminal, self._source, self._title = terminal, source, title
         self._table, self._loaded = first, ((0, len(first.index)), (0, AT_ONCE), view)
         self.view = view
@@ -371,7 +373,7 @@ class TableView:
     def _say(self, message: str) -> None:
         self.message = message
 
-    def _load(self, wanted: tuple[Window, Window, View]) -> None:
+    def _load(self, wanted: tuple[Window, Window, TableQuery]) -> None:
         rows, columns, view = wanted
         try:
             self._table = self._source.table(rows, columns, view, again=view == self._loaded[2])

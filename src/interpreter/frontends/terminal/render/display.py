@@ -36,12 +36,12 @@ _HINT_AFTER = 5.0
 _SPINNERS = ("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\")  # with and without Unicode
 
 
-class Display:
+class TerminalDisplay:
     """Shows a stream of chunks: one open view and a status line. The caller calls `tick` at each `deadline`."""
 
     def __init__(
         self,
-        screen: Screen,
+        screen: TerminalScreen,
         theme: Theme,
         clock: Callable[[], float] = time.monotonic,
         pictures: Pictures | None = None,
@@ -416,7 +416,7 @@ class Display:
                 self.flush()
 
 
-class Screen:
+class TerminalScreen:
     """Draws on one terminal. `body` is what is still open, `footer` a status line below it."""
 
     def __init__(self, write: Callable[[str], object], size: Callable[[], tuple[int, int]]) -> None:

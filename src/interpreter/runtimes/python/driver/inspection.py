@@ -57,7 +57,7 @@ def answer(
 def listed(namespace: dict[str, Any], hidden: dict[str, Any]) -> dict[str, Any]:
     """The user's variables, in the order in which they were defined."""
     names = [name for name, value in list(namespace.items()) if is_the_users(name, value, hidden)]
-    preview = Preview()
+    preview = ValuePreview()
     end = time.monotonic() + SECONDS
     rows = []
     for name in names[:MOST_VARIABLES]:
@@ -120,7 +120,7 @@ def size_of(value: Any) -> int | None:
         return None
 
 
-class Preview:
+class ValuePreview:
     """A line about a value, made from a few of its elements."""
 
     def __init__(self) -> None:
