@@ -43,6 +43,9 @@ class ComputerTool:
         """The computer ends: end what the tool has started."""
 
 
+Tool = ComputerTool  # its earlier name, which users' tools may import
+
+
 @dataclass(frozen=True)
 class Picture:
     """A picture as it travels: PNG, and what it is of, so that places in it can be mapped back to the screen."""
