@@ -203,18 +203,12 @@ class Python(LiveLanguage):
 
     def settle(self, event: Frame) -> None:
         """Take the next block's snapshot now; while threads run, only that block knows what to keep."""
-        if self._can_rewind() and not event.get("threads") and self.runtime is not None and not self._saves_memory:
+        if self._can_rewind() and not event.get("threads") and self.runtime is not None:
             self.runtime.snapshots.take_soon(self.present, self.most_snapshots)
 
     @property
     def most_snapshots(self) -> int:
-        present = not self._saves_memory  # which is not returned to
-        return self.context.snapshots + present
-
-    @property
-    def _saves_memory(self) -> bool:
-        """Among many sessions, a block begins with its snapshot: one from the last block's end would cost 3 MB."""
-        return self.runtime is not None and bool(self.runtime.launch.preload)
+        return self.context.snapshots + 1  # one is the present state, which is not returned to
 
     def dry_run(self, overlay: Overlay) -> DryRun:
         from interpreter.runtimes.dry_run import PythonDryRun
