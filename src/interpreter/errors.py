@@ -257,3 +257,7 @@ class PolicyError(InterpreterError):
 
 class RemoteError(InterpreterError):
     """Another machine can't be reached, or what ran there is gone."""
+
+
+class RemoteInUseError(RemoteError):
+    """Another process is connected to the runtimes that a session has on another machine."""

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
-from model_server import ModelServer
-from remote.sshd import SSHD, sshd
-from terminal.person import someone
+from model_server import ModelServer, text
+from remote.sshd import SSHD, Sshd, sshd
+from terminal.person import Person, someone
+from waiting import until
 
 pytestmark = [
     pytest.mark.skipif(os.geteuid() != 0, reason="only root can start an sshd that logs in others"),
@@ -44,3 +46,57 @@ def test_a_no_ends_the_start_with_the_reason(tmp_path: Path) -> None:
             person.answers("Are you sure you want to continue connecting", "no")
             person.sees("Can't connect to root@127.0.0.1")
             assert person.ends() != 0
+
+
+def is_killed(person: Person, host: Sshd) -> Path:
+    """The folder of the keeper that it leaves behind."""
+    (keeper,) = (host.folder / "cache" / "open-interpreter" / "keepers").iterdir()
+    person.signals(signal.SIGKILL)
+    assert person.ends() == -signal.SIGKILL
+    return keeper
+
+
+@pytest.mark.full
+def test_runtimes_outlive_a_killed_client_and_a_resumed_conversation_has_them(tmp_path: Path, home: Path) -> None:
+    profile = tmp_path / "away.yaml"
+    with sshd(tmp_path) as host, ModelServer(replies=[text("Hello."), text("Fine.")]) as server:
+        profile.write_text(f"computer:\n  remote_ssh: {host.command}\n")
+        with someone("--profile", str(profile), "--remote", host.url(), server=server, columns=150) as person:
+            person.says("hi")
+            person.sees("Hello.")
+            person.says(">>> import os; os.mkdir('sub'); os.chdir('sub'); x = 41; print('ready')")
+            person.sees("ready", times=2)
+            person.says(">>> import time; y = 1; print('begun', flush=True); time.sleep(1000)")
+            person.sees("begun", times=2)
+            is_killed(person, host)
+        (noted,) = home.rglob("keepers.json")
+        assert noted.stat().st_mode & 0o777 == 0o600
+        with someone("--profile", str(profile), "--continue", server=server, columns=150) as person:
+            person.sees("The session on root@127.0.0.1 is still running, with its variables.")
+            person.says(">>> print(x + y, os.path.basename(os.getcwd()))")
+            person.sees("42 sub")
+            person.says("and now?")
+            person.sees("Fine.")
+            assert person.leaves() == 0
+        said = str(server.requests[-1].body)
+        assert "The live sessions on root@127.0.0.1 are still running" in said
+        assert noted.read_text().split('"keeper": "')[1][:16] not in said
+
+
+@pytest.mark.full
+def test_a_keeper_that_has_ended_meanwhile_means_that_the_variables_are_gone(tmp_path: Path, home: Path) -> None:
+    profile = tmp_path / "away.yaml"
+    with sshd(tmp_path) as host, ModelServer(replies=[text("Hello.")]) as server:
+        profile.write_text(f"computer:\n  remote_ssh: {host.command}\n  remote_keep: 1\n")
+        with someone("--profile", str(profile), "--remote", host.url(), server=server, columns=150) as person:
+            person.says("hi")
+            person.sees("Hello.")
+            person.says(">>> x = 41; print('ready')")
+            person.sees("ready", times=2)
+            keeper = is_killed(person, host)
+        until(lambda: not keeper.exists(), "the keeper to end")
+        with someone("--profile", str(profile), "--continue", server=server, columns=150) as person:
+            person.answers("The variables are gone. Run the block that built them again?", "n")
+            person.says(">>> print(x)")
+            person.sees("NameError")
+            assert person.leaves() == 0

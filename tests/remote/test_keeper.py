@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from interpreter.errors import RemoteError
+from interpreter.errors import RemoteError, RemoteInUseError
 from interpreter.remote.machine import Machine
 from remote.conftest import Elsewhere, text, told
 from waiting import until
@@ -177,6 +177,32 @@ def test_closing_ends_the_keeper_and_what_it_keeps(elsewhere: Elsewhere) -> None
     assert elsewhere.output("print('new')") == "new\n"
 
 
+# -- another client ------------------------------------------------------------------------------------------------
+
+
+def test_another_client_is_refused_while_one_is_connected_and_then_takes_over(elsewhere: Elsewhere) -> None:
+    elsewhere.run("x = 41")
+    first, transport = elsewhere.machine, elsewhere.transport
+    running = threading.Thread(target=elsewhere.run, args=("y = 1\nimport time\ntime.sleep(1000)",), daemon=True)
+    running.start()
+    until(lambda: bool(first._runs), "the block to begin")
+    second = Elsewhere(Machine("elsewhere", transport, "", 60), transport)
+    second.machine.take_over(first.keeper)
+    with pytest.raises(RemoteInUseError, match="Another Open Interpreter is connected"):
+        second.run("pass")
+    first._closed = True  # it was killed: it does not come back
+    transport.processes[0].kill()
+    assert second.output("print(x + 1)") == "42\n"
+    assert second.machine.is_taken_over
+    first._closed = False
+    with pytest.raises(RemoteInUseError):
+        list(first.connecting())  # it was only asleep
+    running.join(10)
+    assert not running.is_alive()
+    assert second.output("print(x + 1)") == "42\n"
+    second.machine.close()
+
+
 # -- nothing that it says is trusted ---------------------------------------------------------------------------------
 
 
@@ -191,7 +217,7 @@ class Forger:
 
     def open(self, what: str, name: str, seconds: float) -> socket.socket:
         ours, theirs = socket.socketpair()
-        theirs.sendall(b'{"seen": 0, "instance": "x"}\n')
+        theirs.sendall(b'{"seen": 0, "instance": "x"}\n' * 2)
         self.opened.append(theirs)
         threading.Thread(target=self.speak, args=(theirs,), daemon=True).start()
         return ours

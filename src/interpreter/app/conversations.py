@@ -39,6 +39,11 @@ _RESTORED = (
     "[This conversation was resumed on {date}, in a new process. The user has restored the saved variables: "
     "{names}.{lost} Files are still there. The working directory is {folder}.]"
 )
+_STILL_RUNNING = (
+    "[This conversation was resumed on {date}, in a new process. The live sessions on {machine} are still running, so "
+    "variables, functions and imports are there; a block that was running was interrupted. The working directory is "
+    "{folder}.]"
+)
 _RERUN = "The user has run {done} of the {all} successful blocks again, so what they define exists. "
 
 
@@ -115,6 +120,8 @@ class VariablesOffer:
 
 def variables_offer(interpreter: OpenInterpreter) -> VariablesOffer | None:
     """What can be offered right after a conversation was resumed; None if it has no variables."""
+    if still_running_on(interpreter):
+        return None
     session, found = interpreter.journal.read(), interpreter.timeline.variables.found
     blocks = blocks_to_rerun(session) if session is not None else []
     if session is None or not (blocks or found):
@@ -126,12 +133,25 @@ def variables_offer(interpreter: OpenInterpreter) -> VariablesOffer | None:
     return VariablesOffer(names, lost, saved_at, newer, len(blocks))
 
 
+def still_running_on(interpreter: OpenInterpreter) -> str:
+    """The other machine on which the runtimes of the resumed conversation are still alive; else empty."""
+    machine = interpreter.computer.machine
+    return machine.name if getattr(machine, "is_taken_over", False) and machine.connected else ""
+
+
 def restore_variables(interpreter: OpenInterpreter) -> Generator[Event, None, Outcomes | None]:
     """Restore the variables of a conversation that was just resumed; by language, how that went.
 
     It asks first, unless code runs without asking. None if the answer was no, or nothing was saved. The answer `RERUN`
     is for the front end: it runs the blocks again, with `Rerun(interpreter, approved=True)`.
     """
+    machine = interpreter.computer.machine
+    if getattr(machine, "is_taken_over", False):
+        from interpreter.remote.machines import Connect
+
+        yield from perform(interpreter, Connect(machine))
+    if name := still_running_on(interpreter):
+        interpreter.journal.tell_model(_note(interpreter, text=_STILL_RUNNING, machine=name))
     offer = variables_offer(interpreter)
     if offer is None or not offer.names:
         return None

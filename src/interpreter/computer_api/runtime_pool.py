@@ -101,9 +101,9 @@ class RuntimePool:
             if owner is not None:
                 self._context.cwd = self._context.workspace = owner.workspace
                 self._context.cancelled = lambda: owner.cancelled
-            if computer.machine is not None:
-                self._context.cwd, self._context.elsewhere = computer.machine.workspace, True
         shared = self._context
+        if computer.machine is not None and not shared.elsewhere:
+            shared.cwd, shared.elsewhere = computer.machine.workspace, True
         shared.python, shared.shell, shared.shell_rc = computer.python, computer.shell, computer.shell_rc
         shared.active_lines, shared.table_rows = computer.active_line_detection, computer.table_rows
         shared.sql, shared.browser, shared.snapshots = computer.sql, computer.browser_path, computer.undo_snapshots

@@ -168,7 +168,13 @@ def _resume(parsed: Parsed, terminal: Terminal, interpreter: OpenInterpreter) ->
     from interpreter.frontends.terminal import sessions
 
     row = sessions.named(terminal, interpreter, parsed.actions)
-    return result_of(conversations.resume(interpreter, row)) if row is not None else None
+    if row is None:
+        return None
+    if not interpreter.computer.remote:
+        from interpreter.remote.machines import noted_address
+
+        interpreter.computer.remote = noted_address(row.path)
+    return result_of(conversations.resume(interpreter, row))
 
 
 def end(interpreter: OpenInterpreter) -> None:

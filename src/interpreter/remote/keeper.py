@@ -22,6 +22,7 @@ import shutil
 import socket
 import sys
 import threading
+import time
 import typing
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -39,6 +40,7 @@ from interpreter.runtimes.sharing import take
 from interpreter.workspace import FileRecord, SnapshotLimits
 
 SOCKET = "socket"
+STOPPING = 10.0  # seconds in which the blocks of a client that was killed end
 GONE = 3  # the exit code of `resume` if there is no keeper
 MOST_AHEAD = 4 * 1024 * 1024  # characters that may be on their way to a client before the program has to wait
 SETTINGS = tuple(
@@ -85,6 +87,7 @@ class About:
     user: str
     languages: dict[str, str | None]
     """What their runtimes say of themselves; None for one that is not installed."""
+    workspace: str = ""
 
 
 class Running:
@@ -96,6 +99,7 @@ class Running:
         self.room = threading.Condition()
         self.ahead = 0  # characters that the client has not shown yet
         self.is_stopped = False
+        self.ended = threading.Event()
 
     def wait_for_room(self) -> None:
         with self.room:
@@ -122,7 +126,7 @@ class Keeper:
         self.context = SessionContext(cwd=workspace)
         self.context.tools = self
         self.workspace = workspace
-        self.link = Link(self._received, secrets.token_hex(8))
+        self.link = Link(self._received, secrets.token_hex(8), self._replace_client)
         self.over = threading.Event()
         self._languages: dict[str, BaseLanguage] = {}
         self._record: FileRecord | None = None
@@ -147,6 +151,21 @@ class Keeper:
         with self._lock:
             if not self.link.connected and not self.over.is_set():
                 self.wait_for_client()
+
+    def _replace_client(self) -> None:
+        """Another client comes in the place of one that was killed: end what that one had begun."""
+        self.stop_waiting()
+        with self._lock:
+            running, self._running = list(self._running.values()), {}
+            calls, self._calls = list(self._calls.values()), {}
+        for waiting in calls:
+            waiting.put(failure("The call was interrupted."))
+        for each in running:
+            each.answers.put(None)
+            threading.Thread(target=each.stop, name="stop", daemon=True).start()
+        until = time.monotonic() + STOPPING
+        for each in running:
+            each.ended.wait(max(0.0, until - time.monotonic()))
 
     def wait_for_client(self) -> None:
         """End by itself if no client comes in time."""
@@ -173,10 +192,12 @@ class Keeper:
         running = self._running.get(frame.get("run", -1))
         match frame.get("op"):
             case "run":
-                self._running[frame["run"]] = Running()
-                threading.Thread(target=self._run, args=(frame,), name="block", daemon=True).start()
+                running = self._running[frame["run"]] = Running()
+                block = (frame, running, self.link.client)
+                threading.Thread(target=self._run, args=block, name="block", daemon=True).start()
             case "call":
-                threading.Thread(target=self._call, args=(frame,), name="call", daemon=True).start()
+                args = (frame, self.link.client)
+                threading.Thread(target=self._call, args=args, name="call", daemon=True).start()
             case "stop" if running is not None:
                 threading.Thread(target=running.stop, name="stop", daemon=True).start()
             case "answer" if running is not None:
@@ -200,22 +221,22 @@ class Keeper:
                 self._languages[name] = language(self)
             return self._languages[name]
 
-    def _run(self, frame: Frame) -> None:
+    def _run(self, frame: Frame, running: Running, client: str) -> None:
         number, end, known = frame["run"], Frame(), dict[str, int]()
-        running = self._running[number]
         try:
             self._apply(frame["context"])
             known = {name: each.number for name, each in self.context.shared.items()}
             running.language = language = self.runtime(frame["language"])
             self.context.cancelled = lambda: running.is_stopped
-            language.on_end = lambda: self.link.send({"event": "over", "run": number})
+            language.on_end = lambda: self.link.send({"event": "over", "run": number}, client)
             for chunk in language.run(frame["code"]):
                 running.wait_for_room()
                 request: Request | None = chunk.pop("request", None)
                 size = len(chunk["content"]) if isinstance(chunk.get("content"), str) else 0
                 running.add(size)
                 asks = request is not None
-                self.link.send({"event": "chunk", "run": number, "chunk": chunk, "asks": asks, "size": size})
+                said = {"event": "chunk", "run": number, "chunk": chunk, "asks": asks, "size": size}
+                self.link.send(said, client)
                 if request is not None and (text := running.answers.get()) is not None:
                     request.text, request.is_answered = text, True
         except InterpreterError as error:
@@ -223,9 +244,11 @@ class Keeper:
         except Exception as error:  # noqa: BLE001 - the client must not wait for ever
             end = {"failed": f"{type(error).__name__}: {error}"}
         finally:
-            self._running.pop(number, None)
+            running.ended.set()
+            if self._running.get(number) is running:
+                del self._running[number]
             new = [[name, each.text] for name, each in self.context.shared.items() if known.get(name) != each.number]
-            self.link.send({"event": "ran", "run": number, "shared": new, **end, **self._place()})
+            self.link.send({"event": "ran", "run": number, "shared": new, **end, **self._place()}, client)
 
     def _apply(self, settings: Frame) -> None:
         for name in SETTINGS:
@@ -238,7 +261,7 @@ class Keeper:
     def _place(self) -> Frame:
         return {"cwd": self.context.cwd, "exported": self.context.exported}
 
-    def _call(self, frame: Frame) -> None:
+    def _call(self, frame: Frame, client: str) -> None:
         """Answer a question about a language or the files."""
         reply: Frame
         try:
@@ -258,11 +281,12 @@ class Keeper:
             reply = {"value": packed(value)}
         except Exception as error:  # noqa: BLE001 - the client must not wait for ever
             reply = {"error": type(error).__name__, "words": str(error)}
-        self.link.send({"event": "reply", "call": frame["call"], **reply, **self._place()})
+        self.link.send({"event": "reply", "call": frame["call"], **reply, **self._place()}, client)
 
     def _about(self) -> About:
         languages = {each.name: self.runtime(each.name).version() for each in built_in_languages()}
-        return About(f"{platform.system()} {platform.release()}", getpass.getuser(), languages)
+        system = f"{platform.system()} {platform.release()}"
+        return About(system, getpass.getuser(), languages, self.workspace)
 
     def record(self, limits: list[int]) -> FileRecord:
         with self._lock:

@@ -10,36 +10,49 @@ import base64
 import contextlib
 import dataclasses
 import json
+import secrets
 import socket
 import threading
 import types
 import typing
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
+from interpreter.errors import RemoteInUseError
 from interpreter.runtimes.protocol import READ_SIZE, BadFrame, Frame, Lines, encode
 
 ACKNOWLEDGE = 64  # messages after which the other side is told that they arrived, if there is nothing else to say
 GREETING = 20.0  # seconds in which a new connection has to say which messages it has
+LEAVING = 5.0  # seconds in which the connection of a client that was killed ends
 
 
 class Link:
-    """One side of a conversation that outlives its connections."""
+    """One side of a conversation that outlives its connections.
 
-    def __init__(self, received: Callable[[Frame], None], instance: str = "") -> None:
-        self._received = received
+    A keeper has one client at a time. If that was killed, another one can take its place, and the numbers begin anew.
+    """
+
+    def __init__(
+        self, received: Callable[[Frame], None], instance: str = "", replaced: Callable[[], None] = lambda: None
+    ) -> None:
+        self._received, self._replaced = received, replaced
+        self._is_keeper = bool(instance)
         self.instance = instance
         """Which keeper this is; a client learns it from the first one that it meets."""
+        self.client = "" if instance else secrets.token_hex(8)
+        """Which client this is; a keeper learns it from each one that it accepts."""
         self._changed = threading.Condition()
         self._outbox: deque[tuple[int, bytes]] = deque()
         self._sent = self._seen = self._told = 0  # our last number, their last, and what they know of that
         self._socket: socket.socket | None = None
         self.closed = False
 
-    def send(self, frame: Frame) -> None:
-        """Send a message now, or as soon as there is a connection; from any thread."""
+    def send(self, frame: Frame, client: str | None = None) -> None:
+        """Send a message now, or as soon as there is a connection; from any thread. A `client` that left gets none."""
         with self._changed:
+            if client not in (None, self.client):
+                return
             self._sent += 1
             self._outbox.append((self._sent, encode({"n": self._sent, **frame})))
             self._changed.notify_all()
@@ -57,7 +70,8 @@ class Link:
     def serve(self, connection: socket.socket, greeted: Callable[[], None] = lambda: None) -> None:
         """Use a connection until it ends; it takes the place of one that may be dead without knowing it.
 
-        BadFrame if the other side sends what it must not, or is another keeper than before.
+        BadFrame if the other side sends what it must not, or is another keeper than before. RemoteInUseError if the
+        keeper has another client.
         """
         lines, ready = Lines(), deque[bytes]()
 
@@ -69,12 +83,28 @@ class Link:
                 ready.extend(lines.feed(data))
             return ready.popleft()
 
-        with contextlib.suppress(OSError):
+        def greet() -> None:
+            connection.sendall(encode({"seen": self._seen, "instance": self.instance, "client": self.client}))
+
+        with contextlib.suppress(OSError), self._leaving(connection):
             connection.settimeout(GREETING)
-            connection.sendall(encode({"seen": self._seen, "instance": self.instance}))
+            greet()
             if (line := read()) is None:
                 return
             greeting = _object(line)
+            if greeting.get("client") != self.client:
+                if not self._is_keeper:  # its next line says whether we may take the place of that client
+                    if (line := read()) is None:
+                        return
+                    greeting = _object(line)
+                elif self._accept(connection, greeting):
+                    self._replaced()
+                    greet()
+                else:
+                    connection.sendall(encode({"in_use": True}))
+                    return
+            if greeting.get("in_use"):
+                raise RemoteInUseError("in use")
             seen, instance = greeting.get("seen"), greeting.get("instance")
             if not isinstance(seen, int) or not isinstance(instance, str) or not 0 <= seen <= self._sent:
                 raise BadFrame("a greeting that makes no sense")
@@ -86,23 +116,37 @@ class Link:
                 old, self._socket = self._socket, connection
                 self._drop(seen)
                 self._changed.notify_all()
-            if old is not None:
+            if old is not None and old is not connection:
                 with contextlib.suppress(OSError):
                     old.shutdown(socket.SHUT_RDWR)
             writer = threading.Thread(target=self._write, args=(connection, seen), name="link writer", daemon=True)
             writer.start()
             greeted()
-            try:
-                while (line := read()) is not None:
-                    self._take(_object(line))
-            finally:
-                with self._changed:
-                    if self._socket is connection:
-                        self._socket = None
-                    self._changed.notify_all()
-                with contextlib.suppress(OSError):
-                    connection.shutdown(socket.SHUT_RDWR)
-                writer.join()
+            while (line := read()) is not None:
+                self._take(_object(line))
+
+    @contextlib.contextmanager
+    def _leaving(self, connection: socket.socket) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            with self._changed:
+                if self._socket is connection:
+                    self._socket = None
+                self._changed.notify_all()
+            with contextlib.suppress(OSError):
+                connection.shutdown(socket.SHUT_RDWR)
+
+    def _accept(self, connection: socket.socket, greeting: Frame) -> bool:
+        """Whether this is the client from now on: no other one is connected, and it has not been replaced itself."""
+        client, is_new = greeting.get("client"), greeting.get("instance") == ""
+        with self._changed:
+            is_free = self._changed.wait_for(lambda: self._socket is None, LEAVING) if is_new else False
+            if is_free and isinstance(client, str):
+                self.client, self._socket = client, connection
+                self._outbox.clear()
+                self._sent = self._seen = self._told = 0
+            return self._socket is connection
 
     def _take(self, frame: Frame) -> None:
         number, seen = frame.pop("n", None), frame.pop("seen", None)

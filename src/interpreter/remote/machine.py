@@ -14,7 +14,15 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any, Protocol
 
-from interpreter.errors import BusyError, InterpreterError, NotRestorableError, RemoteError, UndoError, UsageError
+from interpreter.errors import (
+    BusyError,
+    InterpreterError,
+    NotRestorableError,
+    RemoteError,
+    RemoteInUseError,
+    UndoError,
+    UsageError,
+)
 from interpreter.messages import Chunk
 from interpreter.remote.keeper import OFFERED, SETTINGS, About, types_of
 from interpreter.remote.link import Link, packed, unpacked
@@ -48,7 +56,7 @@ DESCRIBED = (
 TRY_AGAIN = (0.5, 1, 2, 4, 8)  # seconds between attempts to connect again; the last one repeats
 LEAVING = 10.0  # seconds that a consumer who leaves waits for the end of its block
 ERRORS: dict[str, type[Exception]] = {
-    each.__name__: each for each in (BusyError, NotRestorableError, UndoError, UsageError)
+    each.__name__: each for each in (BusyError, NotRestorableError, RemoteInUseError, UndoError, UsageError)
 }
 CHUNK = object_of(
     type=one_of("console", "image", "code", "input_request"),
@@ -116,11 +124,13 @@ class Machine:
         self.shared: dict[str, int] = {}  # the shared values that it has, by their numbers here
         self.about: About | None = None
         """Its system, its user and its languages, once it is connected."""
-        self._transport, self._identity = transport, secrets.token_hex(8)
+        self._transport, self.keeper = transport, secrets.token_hex(8)
+        self.is_taken_over = False
+        """Whether its runtimes are those that an earlier process has left there."""
         self._link = Link(self._received)
         self._begun = self._closed = False
         self._must_ask = False  # it can't be connected again without an answer
-        self._lost = ""  # why what ran there is gone, if it is
+        self._lost: RemoteError | None = None  # why what ran there is gone, if it is
         self._lock = threading.RLock()
         self._wake = threading.Event()
         self._numbers = itertools.count(1)
@@ -133,6 +143,10 @@ class Machine:
     @property
     def connected(self) -> bool:
         return self._link.connected
+
+    def take_over(self, keeper: str) -> None:
+        """Connect to this keeper, which a process that was killed has left there, if it is still there."""
+        self.keeper, self.about, self._begun, self.is_taken_over = keeper, None, True, True
 
     def connecting(self) -> Iterator[Chunk]:
         """Connect if that is necessary; a chunk with a `request` is a question of ssh, such as for a password."""
@@ -183,37 +197,47 @@ class Machine:
             if self._link.connected:
                 return
             self._transport.connect(ask)
-            connection = self._transport.open("resume" if self._begun else "start", self._identity, self.keep)
+            connection = self._transport.open("resume" if self._begun else "start", self.keeper, self.keep)
             if connection is None:
                 self._fail(f"The session on {self.name} has ended, and its variables are lost.")
                 self._forget()
-                connection = self._transport.open("start", self._identity, self.keep)
+                connection = self._transport.open("start", self.keeper, self.keep)
                 assert connection is not None
-            self._begun, self._closed, self._must_ask, self._lost = True, False, False, ""
+            self._begun, self._closed, self._must_ask, self._lost = True, False, False, None
             self._wake.clear()
             greeted = threading.Event()
             args = (connection, self._link, greeted)
             threading.Thread(target=self._serve, args=args, name=self.name, daemon=True).start()
             greeted.wait()
+            if self._lost is not None:
+                raise self._lost
         if self.about is None:
             self.about = unpacked(About, self._ask_keeper("keeper", "about"))
             context = self.computer.context if self.computer is not None and self.computer.machine is self else None
-            if context is not None and self.place is not None and not os.path.isabs(context.cwd):
-                self.workspace = context.cwd = self.place
+            if context is not None and self.place is not None:
+                self.workspace = self.about.workspace
+                if self.is_taken_over or not os.path.isabs(context.cwd):
+                    context.cwd, context.exported = self.place, dict(self.exported)
 
     def _serve(self, connection: socket.socket, link: Link, greeted: threading.Event) -> None:
-        problem = ""
+        problem: BadFrame | RemoteInUseError | None = None
         with connection:
             try:
                 link.serve(connection, greeted.set)
-            except BadFrame as error:
-                problem = f"The session on {self.name} was ended, because it sent {error}."
-        greeted.set()
+            except (BadFrame, RemoteInUseError) as error:
+                problem = error
         if self._closed or link is not self._link:
+            greeted.set()
             return
-        if problem:
-            self._fail(problem)
+        if isinstance(problem, RemoteInUseError):
+            words = f"Another Open Interpreter is connected to the runtimes of this session on {self.name}. "
+            self._fail(words + "Close it, then try again.", RemoteInUseError)
+            self._link = Link(self._received)
+        elif problem is not None:
+            self._fail(f"The session on {self.name} was ended, because it sent {problem}.")
             self._forget()
+        greeted.set()
+        if problem is not None:
             return
         self._tell(f"Lost the connection to {self.name}. Reconnecting. Code there keeps running.")
         self._connect_again()
@@ -230,6 +254,8 @@ class Machine:
                 return
             except (InterpreterError, OSError) as error:
                 reason = str(error)
+            if isinstance(self._lost, RemoteInUseError):
+                return
             if self._must_ask:  # the next block asks; trying on would look like an attack
                 return
             if time.monotonic() > until:
@@ -251,22 +277,23 @@ class Machine:
         for block, _ in list(self._runs.values()):
             block.nudge({"event": "chunk", "chunk": notice(words + "\n"), "asks": False, "size": 0})
 
-    def _fail(self, words: str) -> None:
+    def _fail(self, words: str, kind: type[RemoteError] = RemoteError) -> None:
         """What ran there is gone: end what waits for it."""
-        self._lost = words
+        self._lost = kind(words)
         self.place, self.exported, self.shared = None, {}, {}
         for call in list(self._calls.values()):
             call.end()
         for block, _ in list(self._runs.values()):
             block.end({"event": "lost", "words": words})
         for waiting in list(self._waiting.values()):
-            waiting.put({"error": "RemoteError", "words": words})
+            waiting.put({"error": kind.__name__, "words": words})
         self._runs.clear()
         self._waiting.clear()
 
     def _forget(self) -> None:
         """The next connection is to a new keeper."""
-        self._link, self._begun, self._identity = Link(self._received), False, secrets.token_hex(8)
+        self._link, self._begun, self.keeper = Link(self._received), False, secrets.token_hex(8)
+        self.is_taken_over = False
 
     def close(self) -> None:
         """End the keeper and everything it keeps; the next block starts a new one."""
@@ -341,7 +368,7 @@ class Machine:
     @property
     def label(self) -> str:
         """Its workspace, as long as one keeper has the copies of its files."""
-        return f"{self.workspace} on {self.name} ({self._identity[:4]})"
+        return f"{self.workspace} on {self.name} ({self.keeper[:4]})"
 
     def record(self, limits: tuple[int, int, int]) -> RemoteRecord:
         """The file record of its workspace."""
@@ -369,8 +396,8 @@ class Machine:
         return unpacked(types_of(kind, name)[1], self._ask_keeper(on, name, *args, **more))
 
     def _ask_keeper(self, on: str, name: str, *args: Any, **more: Any) -> Any:
-        if self._lost:
-            raise RemoteError(self._lost)
+        if self._lost is not None:
+            raise self._lost
         number = next(self._numbers)
         waiting = self._waiting[number] = queue.SimpleQueue()
         self._link.send({"op": "call", "call": number, "on": on, "name": name, "args": packed(args), **more})

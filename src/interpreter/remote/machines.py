@@ -5,20 +5,35 @@ A machine is reached over ssh, with a keeper there, or it is a Jupyter server wi
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Generator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import SettingError
 from interpreter.messages import Chunk
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.session import Action
+from interpreter.session.journal.file import write_whole
+from interpreter.version import __version__
 
 if TYPE_CHECKING:
     from interpreter.remote.jupyter import JupyterServer
     from interpreter.remote.machine import Machine
 
-__all__ = ["Connect", "languages_for", "machine_at", "machines_of"]
+__all__ = [
+    "Connect",
+    "languages_for",
+    "machine_at",
+    "machines_of",
+    "note_keepers",
+    "noted_address",
+    "take_over_keepers",
+]
+
+KEEPERS = "keepers.json"
+"""A file beside the journal of a session, which only the user can read."""
 
 OWN = ""
 """The name of the machine that the whole session works on."""
@@ -62,12 +77,44 @@ def machine_at(address: str, name: str = "", computer: Any = None) -> Machine | 
 
 def machines_of(computer: Any) -> dict[str, Machine | JupyterServer]:
     """The machines that the settings `remote` and `remotes` name; the first one is the session's own."""
-    named = {OWN: computer.remote} if computer.remote else {}
     for name, address in (computer.remotes or {}).items():
         if not isinstance(name, str) or not re.fullmatch(r"[\w.-]+", name) or not isinstance(address, str):
             raise SettingError("`remotes` takes names and addresses, such as `gpu: ssh://user@host/folder`.")
-        named[name] = address
-    return {name: machine_at(address, name, computer) for name, address in named.items()}
+    return {name: machine_at(address, name, computer) for name, address in _addresses(computer).items()}
+
+
+def _addresses(computer: Any) -> dict[str, str]:
+    return ({OWN: computer.remote} if computer.remote else {}) | (computer.remotes or {})
+
+
+def note_keepers(computer: Any, session: Path) -> None:
+    """Note in the folder of a session where its runtimes are, for a process that resumes it if this one is killed."""
+    addresses, noted = _addresses(computer), {}
+    for name, machine in computer.machines.items():
+        if keeper := getattr(machine, "keeper", None):
+            noted[name] = {"address": addresses[name], "keeper": keeper, "version": __version__}
+    if noted and _noted(session) != noted:
+        write_whole(session / KEEPERS, json.dumps(noted).encode())
+
+
+def take_over_keepers(computer: Any, session: Path) -> None:
+    """Let the machines of a session that is resumed look for the runtimes that its last process has left there."""
+    addresses = _addresses(computer)
+    for name, noted in _noted(session).items():
+        if name in addresses and (addresses[name], __version__) == (noted["address"], noted["version"]):
+            computer.machines[name].take_over(noted["keeper"])
+
+
+def noted_address(session: Path) -> str | None:
+    """The machine that a saved session worked on, if that was another one."""
+    return _noted(session).get(OWN, {}).get("address")
+
+
+def _noted(session: Path) -> dict[str, dict[str, str]]:
+    try:
+        return json.loads((session / KEEPERS).read_bytes())  # type: ignore[no-any-return]
+    except (OSError, ValueError):
+        return {}
 
 
 def languages_for(

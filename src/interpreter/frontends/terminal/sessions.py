@@ -14,11 +14,7 @@ from interpreter.app import conversations, exports, result_of
 from interpreter.console_text import PROSE, visible
 from interpreter.errors import ConversationNotFoundError, NotRestorableError, UsageError
 from interpreter.export import EXPORTERS
-from interpreter.frontends.terminal.chat import (
-    follow,
-    replay,
-    show_block,
-)
+from interpreter.frontends.terminal.chat import connect, follow, replay, show_block
 from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.widgets import search_row
 from interpreter.llm.usage import in_dollars
@@ -120,7 +116,9 @@ def offer_variables(terminal: Terminal, interpreter: OpenInterpreter) -> None:
     for how in (outcomes or {}).values():
         if isinstance(how, NotRestorableError):
             terminal.tell(str(how), "error")
-    if outcomes and any(not isinstance(how, NotRestorableError) for how in outcomes.values()):
+    if machine := conversations.still_running_on(interpreter):
+        terminal.tell(f"The session on {visible(machine)} is still running, with its variables.")
+    elif outcomes and any(not isinstance(how, NotRestorableError) for how in outcomes.values()):
         terminal.tell("Restored.")
     else:
         offer = conversations.variables_offer(interpreter)
@@ -204,7 +202,9 @@ def list_sessions(terminal: Terminal, interpreter: OpenInterpreter, argument: st
 def resume_session(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     row = named(terminal, interpreter, {"resume": argument or True})
     if row is not None:
-        show(terminal, interpreter, result_of(conversations.resume(interpreter, row, leave=True)))
+        session = result_of(conversations.resume(interpreter, row, leave=True))
+        connect(terminal, interpreter)
+        show(terminal, interpreter, session)
 
 
 def branch(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:

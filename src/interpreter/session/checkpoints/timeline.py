@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from contextlib import suppress
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
@@ -102,6 +103,7 @@ class Timeline:
         at = last_request(by.messages)
         label = label_of(by.messages[at].get("content")) if at < len(by.messages) else ""
         self._add("turn", at, label, by)
+        self._note_keepers()
 
     @_locked
     def conversation_of(self, by: Participant) -> Conversation:
@@ -133,6 +135,7 @@ class Timeline:
         record = self.files.record()
         checkpoint.workspace = self.files.root if record is not None else None
         self._owner.journal.write("point", **checkpoint.fields)
+        self._note_keepers()
         self._running = checkpoint
         notices = (
             [self.files.off] if self._owner.undo_files and self.files.off not in ("", OFF_ON_WINDOWS, ELSEWHERE) else []
@@ -143,6 +146,14 @@ class Timeline:
             if coverage.copied_files and coverage.seconds >= _SHOW_COST_FROM:
                 notices.append(coverage.cost + ".")
         return [{"type": "status", "format": "notice", "content": {"text": text}} for text in notices]
+
+    def _note_keepers(self) -> None:
+        folder = self._owner.journal.path
+        if self._owner.computer.machines and folder is not None:
+            from interpreter.remote.machines import note_keepers
+
+            with suppress(OSError):  # the journal says that nothing can be saved
+                note_keepers(self._owner.computer, folder)
 
     @_locked
     def after(self, action: Action | None = None) -> list[Chunk]:
@@ -174,6 +185,10 @@ class Timeline:
         """Continue with the checkpoints of an earlier run: its conversation and its files can be undone."""
         self.reset()
         self.variables.resume(saved)
+        if self._owner.computer.machines:
+            from interpreter.remote.machines import take_over_keepers
+
+            take_over_keepers(self._owner.computer, saved.path)
         self.checkpoints = [Checkpoint.from_fields(entry) for entry in saved.points]
         self._newest = max((each.id for each in self.checkpoints), default=0)
         self.places = dict.fromkeys(PARTS, self.present)
