@@ -67,6 +67,7 @@ CHUNK = object_of(
     recipient=optional(NAME),
     mime=optional(NAME),
     also=optional(NAME),
+    data=optional(TEXT),
     password=optional(flag),
     exit_code=optional(number(-(1 << 31))),
     ended=optional(one_of("done", "error", "interrupted", "timed_out", "died", "background")),
