@@ -117,6 +117,14 @@ def check(server: Server, checks: tuple[str, ...]) -> None:
 
 
 @pytest.mark.full
+def test_no_answer_is_an_empty_line_for_a_kernel_without_an_end_of_input(there: Elsewhere) -> None:
+    there.machine.connect()
+    if "r" not in there.machine.kernels:  # type: ignore[attr-defined]
+        pytest.skip("IRkernel is not installed")
+    assert "got 0" in there.output('cat("got", nchar(readline("? ")))', "R")
+
+
+@pytest.mark.full
 @pytest.mark.needs("openssl")
 def test_https_with_a_certificate_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     certificate = tmp_path / "server.pem"

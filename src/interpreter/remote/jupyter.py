@@ -30,6 +30,7 @@ from interpreter.runtimes.block import (
     outputs_folder,
 )
 from interpreter.runtimes.calls import Request
+from interpreter.runtimes.kernel import error_text, input_value
 from interpreter.runtimes.live import LONGEST_PROMPT
 from interpreter.runtimes.protocol import LONGEST, Frame, free
 from interpreter.runtimes.state import Completions, Variable
@@ -303,10 +304,7 @@ class JupyterLanguage(RemoteLanguage):
                 if free(dict, 100)(data):
                     yield from display_chunks(data, self.context.emit_images)
             case "error":
-                lines = content.get("traceback")
-                shown = "\n".join(map(str, lines)) if isinstance(lines, list) and lines else ""
-                shown = shown or f"{content.get('ename')}: {content.get('evalue')}"
-                yield console(plain(shown) + "\n", "stderr")
+                yield console(error_text(content), "stderr")
             case "input_request":
                 secret, prompt = bool(content.get("password")), str(content.get("prompt", ""))[-LONGEST_PROMPT:]
                 request = Request("password" if secret else "text", prompt)
@@ -315,8 +313,8 @@ class JupyterLanguage(RemoteLanguage):
                 if not request.is_answered and self.context.on_input is not None:
                     answer = self.context.on_input(prompt, secret)
                 if answer is not None or not self._stopped:
-                    value = "\x04" if answer is None else answer  # what kernels take for the end of input
-                    self.request("input_reply", {"value": value, "status": "ok"}, "stdin")
+                    reply = {"value": input_value(answer, self.there), "status": "ok"}
+                    self.request("input_reply", reply, "stdin")
 
     def _ending(self, event: Frame) -> Iterator[Chunk]:
         if event["event"] == "lost":
@@ -382,10 +380,3 @@ class JupyterLanguage(RemoteLanguage):
         if not isinstance(matches, list) or not isinstance(start, int):
             return Completions(cursor)
         return Completions(max(0, min(start, cursor)), [(str(each), "") for each in matches[:1000]])
-
-
-def plain(text: str) -> str:
-    """A traceback without the colours that kernels put into it."""
-    import re
-
-    return re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", text)

@@ -15,7 +15,18 @@ from interpreter.runtimes.bridge import Backend, Bridge, adopt
 LOOK_EVERY = 0.01  # seconds
 START_WITHIN = 60.0  # seconds
 ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
-END_OF_INPUT = "\x04"  # what ipykernel takes for it; others know none, and get an empty line
+
+
+def input_value(answer: str | None, language: str) -> str:
+    """An answer as a kernel takes it; for the end of input, ipykernel has a character, and others get an empty line."""
+    return ("\x04" if language == "python" else "") if answer is None else answer
+
+
+def error_text(content: dict[str, Any]) -> str:
+    """The traceback of an error, without the colours that kernels put into it; if there is none, its name and value."""
+    lines = content.get("traceback")
+    shown = "\n".join(map(str, lines)) if isinstance(lines, list) else ""
+    return ESCAPE.sub("", shown or f"{content.get('ename')}: {content.get('evalue')}") + "\n"
 
 
 class Kernel(Backend):
@@ -59,8 +70,7 @@ class Kernel(Backend):
         self.idle()
 
     def answer(self, text: str | None) -> None:
-        end = END_OF_INPUT if self._manager.kernel_spec.language == "python" else ""
-        self._client.input(end if text is None else text)
+        self._client.input(input_value(text, self._manager.kernel_spec.language))
 
     def idle(self) -> None:
         """Pass on what the kernel has said."""
@@ -99,8 +109,7 @@ class Kernel(Backend):
             case "display_data" | "execute_result":
                 self.bridge.send(event="display", block=self.bridge.block, data=content["data"])
             case "error":
-                shown = "\n".join(content["traceback"]) or f"{content['ename']}: {content['evalue']}"
-                self.bridge.stream("stderr", ESCAPE.sub("", shown) + "\n")
+                self.bridge.stream("stderr", error_text(content))
             case "status":
                 self._shown_all = content["execution_state"] == "idle"
 
