@@ -50,7 +50,7 @@ def check(name: str, folder: Path, said: str) -> None:
     elif name in ("an environment", "programs on the path", "a preloaded library", "modules beside the files"):
         assert "exit_code=0" in said and "same=['out.txt']" in said
     else:
-        assert said.startswith(("Report(", "ExportError: "))  # it may have spoilt its own results
+        assert said.startswith(("VerifyReport(", "ExportError: "))  # it may have spoilt its own results
 
 
 @pytest.mark.needs("gcc")

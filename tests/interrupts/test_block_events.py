@@ -33,7 +33,7 @@ def stream(text: str) -> Frame:
 
 
 class Strike:
-    """Raises KeyboardInterrupt before the nth bytecode that runs in the methods of Block, after `arm(n)`."""
+    """Raises KeyboardInterrupt before the nth bytecode that runs in the methods of RunningBlock, after `arm(n)`."""
 
     left = 0
 
@@ -48,7 +48,7 @@ class Strike:
         sys.settrace(None)
 
     def _called(self, frame: FrameType, event: str, _: Any) -> Callable[..., Any] | None:
-        if frame.f_code.co_filename != module.__file__ or not frame.f_code.co_qualname.startswith("Block."):
+        if frame.f_code.co_filename != module.__file__ or not frame.f_code.co_qualname.startswith("RunningBlock."):
             return None
         frame.f_trace_opcodes = True
         return self._opcode

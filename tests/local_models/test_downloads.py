@@ -125,7 +125,7 @@ def test_killed_in_the_middle_and_gone_on_with(tmp_path: Path) -> None:
         "import sys; from pathlib import Path; from interpreter.llm.local.weights import download;"
         "from interpreter.llm.local.weights import *;"
         f"weights = Weights('t', 't', {MODEL!r}, {len(CONTENT)}, {SUM!r}, 1, '', "
-        f"(Source('hub', (Part({len(CONTENT)}, url=sys.argv[1]),)),))\n"
+        f"(DownloadSource('hub', (FilePart({len(CONTENT)}, url=sys.argv[1]),)),))\n"
         "for step in download(weights, Path(sys.argv[2])): print(step.done, flush=True)"
     )
     with RoutedServer({"GET /m": half, "GET /whole": served()}) as server:

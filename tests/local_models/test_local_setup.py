@@ -33,7 +33,7 @@ servers.KINDS = tuple(
     replace(kind, address=given["at"][kind.name]) for kind in servers.KINDS if kind.name in given["at"]
 )
 weights.WEIGHTS = tuple(
-    weights.Weights(**row, sources=(weights.Source("the hub", (weights.Part(row["size"], url=url),)),))
+    weights.Weights(**row, sources=(weights.DownloadSource("the hub", (weights.FilePart(row["size"], url=url),)),))
     for row, url in given["weights"]
 )
 from interpreter.frontends.terminal.setup import local_setup

@@ -30,7 +30,11 @@ STUBBORN = "trap '' INT; echo ready; while :; do sleep 1; done"
         READY + "for (;;) display.html('x')",
         READY + "try { for (;;); } catch { console.log('caught') } finally { console.log('finally') }",
         READY + "(function again() { process.nextTick(again) })()",
-        READY + "(function again() { queueMicrotask(again) })(); await new Promise(() => {})",
+        # On a busy machine, Node 20 now and then aborts here with an assertion of its own about async ids.
+        pytest.param(
+            READY + "(function again() { queueMicrotask(again) })(); await new Promise(() => {})",
+            marks=pytest.mark.full,
+        ),
         READY + "(function again() { setImmediate(again) })(); await new Promise(() => {})",
         READY + "for await (const _ of (async function* () { for (;;) yield 1 })());",
         READY + "/^(a+)+$/.test('a'.repeat(60) + 'b')",
