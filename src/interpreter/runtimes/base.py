@@ -59,7 +59,7 @@ class BaseLanguage:
     """Static analysis: `(code, notes, known) -> defines` as in `interpreter.policy.analysis.python:analyze`. None:
     a block may do anything."""
     scanners: Sequence[str] = ()
-    """The scanners of safe mode that understand it, each an `interpreter.policy.scanners.scanner.Tool`."""
+    """The scanners of safe mode that understand it, each an `interpreter.policy.scanners.scanner.ScannerTool`."""
     scan_parts: str | None = None
     """Where code of other languages can be part of a block: `(code, registry) -> parts`, for the scanners."""
     cell_magic: str | None = None
