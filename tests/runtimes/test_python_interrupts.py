@@ -137,7 +137,7 @@ def test_an_interrupt_in_any_line_of_asyncio_is_raised_and_the_loop_stays_whole(
 
 
 @pytest.mark.parametrize(
-    "wait", ["subprocess.run(['sh', '-c', child])", "os.wait() if subprocess.Popen(['sh', '-c', child]) else 0"]
+    "wait", ["subprocess.run(['sh', '-c', child])", "(kept := subprocess.Popen(['sh', '-c', child])) and os.wait()"]
 )
 def test_code_does_not_go_on_after_a_wait_for_a_child(session: PythonRuntime, wait: str) -> None:
     session.do("import os, subprocess\nchild = 'echo ready; exec sleep 1000'")

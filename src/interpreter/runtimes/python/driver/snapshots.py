@@ -14,9 +14,11 @@ import os
 import select
 import signal
 import sys
+import time
 import warnings
 from _thread import _count as python_threads
 from _thread import get_ident
+from functools import partial
 
 from .channel import DESCRIPTOR_SPACE, received_descriptors
 from .descriptors import has_others, open_descriptors, release
@@ -33,6 +35,7 @@ GNU, OTHERS = "libgomp", ("libomp", "libiomp5")  # the others end all pools, tho
 PAUSE_HARD = 2
 LIBRARY_THREADS = ("tqdm_monitor",)  # which start again when they are needed
 ATTEMPTS = 20  # to see a thread end
+INTERRUPT_MOMENT = 0.2  # seconds
 waitpid, wait4 = os.waitpid, os.wait4
 waitid: Any = getattr(os, "waitid", None)
 
@@ -217,15 +220,30 @@ def close(fd: int) -> None:
         pass  # it was released
 
 
+@stands_in
+def let_interrupt_in(waited: Any, options: int) -> Any:
+    """Ctrl-C may end a child before it reaches us: then it gets a moment, so that the code doesn't go on."""
+    if waited[1] == signal.SIGINT and not options & os.WNOHANG:
+        time.sleep(INTERRUPT_MOMENT)
+    return waited
+
+
 class Children:
     """Hides the snapshots from the functions of `os` that wait for any child, and takes their places."""
 
     def __init__(self) -> None:
         self.hidden: set[int] = set()
         if waitid is not None:
-            os.wait = lambda: self.waitpid(-1, 0)
-            os.waitpid, os.wait4, os.waitid = self.waitpid, self.wait4, self.waitid
-            os.wait3 = lambda options: self.wait4(-1, options)
+            os.wait, os.waitpid, os.waitid = self.wait, self.waitpid, self.waitid
+            os.wait3, os.wait4 = self.wait3, self.wait4
+
+    @stands_in
+    def wait(self) -> Any:
+        return self.waitpid(-1, 0)
+
+    @stands_in
+    def wait3(self, options: int) -> Any:
+        return self.wait4(-1, options)
 
     @stands_in
     def reap(self) -> None:
@@ -241,24 +259,24 @@ class Children:
     @stands_in
     def waitpid(self, pid: int, options: int, /) -> Any:
         if pid not in ANY_CHILD or not self.hidden:
-            return waitpid(pid, options)
-        return self._first(options, lambda found: waitpid(found, options | os.WNOHANG), (0, 0))
+            return let_interrupt_in(waitpid(pid, options), options)
+        return let_interrupt_in(self._first(options, waitpid, (0, 0)), options)
 
     @stands_in
     def wait4(self, pid: int, options: int) -> Any:
         if pid not in ANY_CHILD or not self.hidden:
-            return wait4(pid, options)
+            return let_interrupt_in(wait4(pid, options), options)
         nothing = wait4(next(iter(self.hidden)), os.WNOHANG)
-        return self._first(options, lambda found: wait4(found, options | os.WNOHANG), (0, 0, nothing[2]))
+        return let_interrupt_in(self._first(options, wait4, (0, 0, nothing[2])), options)
 
     @stands_in
     def waitid(self, kind: Any, pid: int, options: int, /) -> Any:
         if kind != os.P_ALL or not self.hidden:
             return waitid(kind, pid, options)
-        return self._first(options, lambda found: waitid(os.P_PID, found, options | os.WNOHANG), None)
+        return self._first(options, partial(waitid, os.P_PID), None)
 
     @stands_in
-    def _first(self, options: int, take: Callable[[int], Any], nothing: Any) -> Any:
+    def _first(self, options: int, take: Callable[[int, int], Any], nothing: Any) -> Any:
         """Wait for the first child that is not hidden, and take it."""
         watched = os.WEXITED | os.WNOWAIT | options & (os.WNOHANG | os.WCONTINUED)
         watched |= os.WSTOPPED if options & os.WUNTRACED else 0
@@ -271,7 +289,7 @@ class Children:
             if found is None:
                 return nothing
             if found.si_pid not in self.hidden:
-                taken = take(found.si_pid)
+                taken = take(found.si_pid, options | os.WNOHANG)
                 if taken and (not isinstance(taken, tuple) or taken[0]):  # else another thread was faster
                     return taken
 
