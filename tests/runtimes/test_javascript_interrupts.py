@@ -71,7 +71,8 @@ def test_the_block_ends_and_the_state_stays(session: JavaScriptRuntime, code: st
 @pytest.mark.parametrize(
     "code",
     [
-        f'child_process.execSync("{STUBBORN}", {{stdio: "inherit"}})',
+        # Node 20 aborts if code is terminated just as it ends: here about once in a thousand times on a busy machine.
+        pytest.param(f'child_process.execSync("{STUBBORN}", {{stdio: "inherit"}})', marks=pytest.mark.full),
         f'child_process.spawnSync("{STUBBORN}", {{shell: true, stdio: "inherit"}}); for (;;);',
         f'await require("events").once(child_process.spawn("{STUBBORN}", {{shell: true, stdio: "inherit"}}), "exit")',
     ],
