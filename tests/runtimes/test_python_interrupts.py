@@ -145,6 +145,15 @@ def test_code_does_not_go_on_after_a_wait_for_a_child(session: PythonRuntime, wa
     assert (ran.stdout, ran.ended) == ("ready\n", "interrupted")
 
 
+def test_an_interrupt_in_a_finaliser_ends_the_code_around_it(session: PythonRuntime) -> None:
+    session.do(
+        "import time\nclass Slow:\n    def __del__(self):\n        print('ready', flush=True)\n        time.sleep(1000)"
+    )
+    ran = session.interrupted_when_ready("slow = Slow()\ndel slow\ntime.sleep(0.3)\nprint('went on')")
+    assert (ran.stdout, ran.ended) == ("ready\n", "interrupted")
+    assert "Exception ignored" not in ran.stderr
+
+
 def test_code_that_will_not_stop_is_killed(fresh: PythonRuntime) -> None:
     says_so = "map(os.write, [1], [b'ready\\n'])"  # from within the sum, which takes no interrupt
     ran = fresh.interrupted_when_ready(f"import itertools, os\nsum(itertools.chain({says_so}, range(10**11)))")

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-from _thread import get_ident
+import sys
+import time
+from _thread import get_ident, start_new_thread
 from types import CodeType, FrameType
 
 from .hints import Any, Callable, Function
 
 OURS = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # where our code is
 STAND_INS: list[CodeType] = []
+MOMENT = 0.002  # seconds until Python has left a finaliser that it called
 
 
 def stands_in(function: Function) -> Function:
@@ -47,6 +50,8 @@ class Interrupts:
 
     def begin(self) -> None:
         self.install()
+        if sys.unraisablehook is sys.__unraisablehook__:
+            sys.unraisablehook = self._on_unraisable
         self._running, self._struck = True, False
 
     def end(self) -> None:
@@ -64,6 +69,23 @@ class Interrupts:
         if self.cancel is not None and self.cancel(frame):
             return
         raise KeyboardInterrupt
+
+    def _on_unraisable(self, unraisable: Any) -> None:
+        """Python drops what a finaliser raises. An interrupt is meant for the code around it, so it comes again."""
+        if unraisable.exc_type is KeyboardInterrupt and self.armed and get_ident() == self._main:
+            start_new_thread(self._repeat, ())
+        else:
+            sys.__unraisablehook__(unraisable)
+
+    def _repeat(self) -> None:
+        time.sleep(MOMENT)
+        if self._running:
+            signal.pthread_kill(self._main, signal.SIGINT)
+
+    def raise_deferred(self) -> None:
+        """Raise an interrupt that came while our own code ran in the user's."""
+        if self.waiting and self.armed and not self._held and get_ident() == self._main:
+            self._handle(signal.SIGINT, None)
 
     def _may_strike(self, frame: FrameType | None) -> bool:
         """Whether an interrupt may be raised here: in the user's code, or as a second one, once, in ours."""
@@ -85,8 +107,7 @@ class Interrupts:
         if get_ident() != self._main:
             return
         self._held -= 1
-        if self.waiting and self.armed and not self._held:
-            self._handle(signal.SIGINT, None)
+        self.raise_deferred()
 
     def wait(self, wait: Callable[[], Any]) -> None:
         """Call something that waits, and let an interrupt end it even while interrupts are deferred."""

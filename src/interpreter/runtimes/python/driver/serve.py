@@ -93,7 +93,7 @@ class Worker:
         self._figures.choose_backend(watch)
         self._lines = ActiveLines(self.report.active_line)
         self._loop = EventLoop(self.interrupts)
-        self._snapshots = Snapshots(origin)
+        self._snapshots = Snapshots(origin, self.interrupts.raise_deferred)
         self._view: Any = None  # of the file system, during a dry run
         self._engine = self._make_engine()
         getpass = make_input(self.report.ask, "getpass", "Password: ", password=True)

@@ -43,11 +43,11 @@ waitid: Any = getattr(os, "waitid", None)
 class Snapshots:
     """Takes snapshots; each `take` returns None here, and may return again, much later, in the snapshot."""
 
-    def __init__(self, origin: Origin) -> None:
+    def __init__(self, origin: Origin, raise_deferred: Callable[[], None]) -> None:
         self.forking = False  # the fork that happens now is ours
         self.origin = origin
         self._openmp = OpenMP()
-        self._children = Children()
+        self._children = Children(raise_deferred)
 
     def take(self, line: int, ours: Collection[int]) -> Woken | None:
         """Fork a snapshot that waits at this socket; the loss of the descriptors in `ours` is not reported.
@@ -220,19 +220,12 @@ def close(fd: int) -> None:
         pass  # it was released
 
 
-@stands_in
-def let_interrupt_in(waited: Any, options: int) -> Any:
-    """Ctrl-C may end a child before it reaches us: then it gets a moment, so that the code doesn't go on."""
-    if waited[1] == signal.SIGINT and not options & os.WNOHANG:
-        time.sleep(INTERRUPT_MOMENT)
-    return waited
-
-
 class Children:
     """Hides the snapshots from the functions of `os` that wait for any child, and takes their places."""
 
-    def __init__(self) -> None:
+    def __init__(self, raise_deferred: Callable[[], None]) -> None:
         self.hidden: set[int] = set()
+        self._raise_deferred = raise_deferred
         if waitid is not None:
             os.wait, os.waitpid, os.waitid = self.wait, self.waitpid, self.waitid
             os.wait3, os.wait4 = self.wait3, self.wait4
@@ -259,21 +252,29 @@ class Children:
     @stands_in
     def waitpid(self, pid: int, options: int, /) -> Any:
         if pid not in ANY_CHILD or not self.hidden:
-            return let_interrupt_in(waitpid(pid, options), options)
-        return let_interrupt_in(self._first(options, waitpid, (0, 0)), options)
+            return self._let_interrupt_in(waitpid(pid, options), options)
+        return self._let_interrupt_in(self._first(options, waitpid, (0, 0)), options)
 
     @stands_in
     def wait4(self, pid: int, options: int) -> Any:
         if pid not in ANY_CHILD or not self.hidden:
-            return let_interrupt_in(wait4(pid, options), options)
+            return self._let_interrupt_in(wait4(pid, options), options)
         nothing = wait4(next(iter(self.hidden)), os.WNOHANG)
-        return let_interrupt_in(self._first(options, wait4, (0, 0, nothing[2])), options)
+        return self._let_interrupt_in(self._first(options, wait4, (0, 0, nothing[2])), options)
 
     @stands_in
     def waitid(self, kind: Any, pid: int, options: int, /) -> Any:
         if kind != os.P_ALL or not self.hidden:
             return waitid(kind, pid, options)
         return self._first(options, partial(waitid, os.P_PID), None)
+
+    @stands_in
+    def _let_interrupt_in(self, waited: Any, options: int) -> Any:
+        """Ctrl-C may end a child before it reaches us: then it gets a moment, so that the code doesn't go on."""
+        if waited[1] == signal.SIGINT and not options & os.WNOHANG:
+            time.sleep(INTERRUPT_MOMENT)
+            self._raise_deferred()
+        return waited
 
     @stands_in
     def _first(self, options: int, take: Callable[[int, int], Any], nothing: Any) -> Any:
