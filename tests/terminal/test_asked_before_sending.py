@@ -52,7 +52,9 @@ def test_ctrl_c_instead_of_an_answer_ends_the_turn(profile: str) -> None:
         person.says("write to Ann")
         person.sees("Send it? (y/n)")
         person.types(CTRL_C)
+        person.sees("Interrupted")
         person.says("another thing")
         person.sees("Next.")
         assert len(server.requests) == 2
+        assert "another thing" in str(server.requests[1])
         assert person.leaves() == 0

@@ -158,7 +158,7 @@ def _answer(terminal: Terminal, interpreter: OpenInterpreter, pending: PendingBl
 
 def allow_call(terminal: Terminal, words: str) -> Answer:
     """Ask whether a block's code may call a tool."""
-    typed = _ask(terminal, f"{words} (y/n)")
+    typed = terminal.ask(f"{words} (y/n) ", guarded=True)
     if typed is None:
         return Answer(REFUSE, by="nobody" if terminal.unanswered else "user")
     return Answer(APPROVE if typed.strip().lower() in _YES else REFUSE)

@@ -28,7 +28,7 @@ from interpreter.frontends.terminal.keyboard import TurnKeyboard
 from interpreter.frontends.terminal.terminal import LineReader, Terminal, reader_for
 from interpreter.frontends.terminal.tty import Tty
 from interpreter.messages import Chunk, Message, group_of
-from interpreter.session import ANSWER, APPROVE, Answer, Event, Question
+from interpreter.session import ANSWER, APPROVE, REFUSE, Answer, Event, Question
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
@@ -414,20 +414,22 @@ def _show(
 
 
 def _ask(terminal: Terminal, interpreter: OpenInterpreter, busy: TurnKeyboard, question: Question) -> Answer | None:
-    """The person's answer; None if this terminal cannot give one."""
-    match question.kind:
-        case "block":
-            answer = approve(terminal, interpreter, question.subject)
-            if answer.choice == APPROVE and "preview" not in answer.details:
-                busy.block_runs(question.subject.language)
-            return answer
-        case "call" | "offer":
-            return allow_call(terminal, question.subject.prompt)
-        case "text" | "password" if terminal.tty.can_type:
-            try:
+    """The person's answer, None if this terminal cannot give one; Ctrl-C ends the turn."""
+    try:
+        match question.kind:
+            case "block":
+                answer = approve(terminal, interpreter, question.subject)
+                if answer.choice == APPROVE and "preview" not in answer.details:
+                    busy.block_runs(question.subject.language)
+                return answer
+            case "call" | "offer":
+                return allow_call(terminal, question.subject.prompt)
+            case "text" | "password" if terminal.tty.can_type:
                 return Answer(ANSWER, terminal.ask(question.subject.prompt, question.kind == "password"))
-            except KeyboardInterrupt:
-                interpreter.cancel()
+    except KeyboardInterrupt:
+        busy.interrupts.count += 1
+        interpreter.cancel()
+        return None if question.kind in _INPUT else Answer(REFUSE)
     return None
 
 
