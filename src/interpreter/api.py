@@ -293,6 +293,8 @@ class OpenInterpreter(InterpreterSettings):
                     chunk = as_original(chunk)
                 if chunk is not None:
                     yield chunk
+                if event.kind == "confirmation":
+                    self.session.questions.consent_by_continuing(event.data["question"])
 
     def respond(self, message: Any) -> Generator[Event]:
         """Send a message and yield the events of the turn. `chat` yields the same as LMC chunks."""

@@ -15,6 +15,7 @@ def test_the_name_comes_from_what_the_user_said() -> None:
     title = title_of([model("Hello."), user("\nPlot the sales: by month/quarter!\nAnd so on.")])
     assert title == "Plot the sales: by month/quarter!"
     assert file_name(title) == "plot-the-sales-by-month-quarter"
+    assert title_of([model("Hello.")]) == "Conversation"
 
 
 @pytest.mark.parametrize("title", ["", "../../etc/passwd", "CON:?*", "x" * 500, "größe 数据"])

@@ -76,6 +76,10 @@ def test_an_option_that_no_row_lists_may_do_anything(code: str) -> None:
         ("pacman -S x", {("install", "x")}),
         ("pacman -Q", set()),
         ("rsync -a -e 'rm x' a b", {("read", "a"), ("write", "b"), ("delete", "x")}),
+        *(
+            (f"rsync -a {option} a b", {("read", "a"), ("write", "b"), ("delete", "b/*")})
+            for option in ("--delete", "--delete-before", "--delete-during", "--delete-after", "--delete-excluded")
+        ),
         ("strace -f rm x", {("delete", "x")}),
         ("watch -d rm x", {("delete", "x")}),
     ],

@@ -85,6 +85,13 @@ def test_going_on_is_no_consent_if_a_front_end_was_to_answer_and_did_not(chattin
     assert printed(interpreter) == "" and answers(interpreter) == [("refuse", "nobody")]
 
 
+def test_going_on_is_no_consent_for_a_front_end_that_reads_events(chatting: Chatting) -> None:
+    """Only the chunks of `chat` have the meaning that they had in 0.4.3."""
+    interpreter, _ = chatting(tool_call("echo", "hi"), text("Done."))
+    list(interpreter.respond("go"))
+    assert printed(interpreter) == "" and answers(interpreter) == [("refuse", "nobody")]
+
+
 def test_going_on_is_no_consent_if_a_rule_asks(chatting: Chatting, tmp_path: Path) -> None:
     rules(ASKS_MKDIR)
     interpreter, _ = chatting(tool_call("shell", "mkdir made"), text("Done."), workspace=str(tmp_path))

@@ -1,7 +1,7 @@
 """A conversation written to a file: the forms there are, what each is made from, and how the file is written.
 
-To add a form, write a function `(Conversation) -> Document` in a module of this package and give it a row in EXPORTERS.
-Its command in the chat is a function and a row in frontends/terminal/magics/.
+To add a form, write a function `(ExportedConversation) -> Document` in a module of this package and give it a row in
+EXPORTERS. Its command in the chat is a row in frontends/terminal/magics/__init__.py.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ EXPORTERS = {
 def title_of(entries: Sequence[Entry]) -> str:
     """What the conversation is about: the first line that the user said."""
     said = (entry.text for entry in entries if isinstance(entry, Said) and entry.role == "user")
-    line = next((line.strip() for text in said for line in text.splitlines() if line.strip()), "ExportedConversation")
+    line = next((line.strip() for text in said for line in text.splitlines() if line.strip()), "Conversation")
     return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1].rstrip() + "…"
 
 

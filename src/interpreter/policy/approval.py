@@ -62,8 +62,8 @@ class ApprovalContext(ModeSettings, Protocol):
 class PendingBlock:
     """A block that waits for approval: the subject of a question of the session, and the object that answers it.
 
-    If only the permission mode asks, continuing without an answer is consent. If a rule, a scan or a sandbox request
-    asks, it is not.
+    If only the permission mode asks, a script that reads on in `chat()` consents, as in 0.4.3. If a rule, a scan or a
+    sandbox request asks, it doesn't.
     """
 
     def __init__(self, language: str, code: str, scan: Callable[[str, str], Scan]) -> None:

@@ -431,8 +431,13 @@ class Questions:
                 return
         if None in able:
             question.wait(timeout)
-        consents = question.continuing_is_consent and None not in able
-        question.settle(Answer(APPROVE, by="continued") if consents else Answer(REFUSE, by="nobody"))
+        question.settle(Answer(REFUSE, by="nobody"))
+
+    def consent_by_continuing(self, question_id: str) -> None:
+        """Approve, as in 0.4.3: a script has read past the question, and no front end can answer it."""
+        question = self.find(question_id)
+        if question is not None and question.continuing_is_consent and not self.can_be_answered(question.kind):
+            question.settle(Answer(APPROVE, by="continued"))
 
     def withdraw(self, kinds: Collection[QuestionKind] = (), action: str = "") -> None:
         """Withdraw open questions: all, those of these kinds, or those of an action."""

@@ -702,7 +702,7 @@ def remote_copy(call: CommandCall, arguments: Arguments, doing: Doing, notes: No
         doing.network(target, "send")
     else:
         doing.write(target)
-        if arguments.has("--delete", "--delete-after", "--delete-excluded"):
+        if arguments.has("--delete", *(f"--delete-{when}" for when in ("before", "during", "after", "excluded"))):
             doing.delete(f"{target.rstrip('/')}/*", tree=True)
     if arguments.has("--remove-source-files"):
         doing.delete(*sources, tree=True)
