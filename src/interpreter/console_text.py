@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 LONGEST_LINE = 1024 * 1024  # past this a line is settled in pieces, so that memory stays bounded
 ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_]|[()#][0-9A-Za-z])")
@@ -66,6 +67,27 @@ def visible(text: str, kept: str = "") -> str:
 def visible_line(text: str, kept: str = "") -> str:
     """The same on one line, so that a name cannot look like our own lines."""
     return visible(text, kept).replace("\n", "␊")
+
+
+# -- numbers and lists in sentences -----------------------------------------------------------------------------------
+
+
+def counted(count: int, noun: str) -> str:
+    """`1 file`, `3 files`."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def first_few(names: Sequence[str], most: int) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - most:,} more" if len(names) > most else ""
+    return ", ".join(names[:most]) + more
+
+
+def short_count(count: int) -> str:
+    """A large number as people write it: 850, 128k, 1.5M."""
+    if count >= 1_000_000:
+        return f"{count / 1_000_000:.1f}".removesuffix(".0") + "M"
+    return f"{round(count / 1000)}k" if count >= 1000 else str(count)
 
 
 # -- a program's output ----------------------------------------------------------------------------------------------

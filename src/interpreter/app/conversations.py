@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from interpreter.app import perform, result_of
+from interpreter.console_text import counted, first_few
 from interpreter.errors import ConversationFileError, LanguageNotFound, NotRestorableError
 from interpreter.host import files
 from interpreter.policy.approval import BlockApproval, mode_of
@@ -109,12 +110,11 @@ class VariablesOffer:
         blocks = "the block that built them" if self.blocks == 1 else f"the {self.blocks} blocks that built them"
         if not self.names:
             return f"The variables are gone. Run {blocks} again?"
-        lines = [f"Variables saved {_ago(self.saved_at)}: {_some(self.names)}."]
+        lines = [f"Variables saved {_ago(self.saved_at)}: {first_few(self.names, _NAMED)}."]
         if self.lost:
-            lines.append(f"Not saved: {_some(self.lost)}.")
+            lines.append(f"Not saved: {first_few(self.lost, _NAMED)}.")
         if self.newer_blocks:
-            one = self.newer_blocks == 1
-            lines.append(f"{'1 block' if one else f'{self.newer_blocks} blocks'} ran after that.")
+            lines.append(f"{counted(self.newer_blocks, 'block')} ran after that.")
         return "\n".join([*lines, "Restore them?"])
 
 
@@ -163,22 +163,16 @@ def restore_variables(interpreter: OpenInterpreter) -> Generator[Event, None, Ou
     outcomes: Outcomes | None = yield from perform(interpreter, action)
     if outcomes is not None and any(isinstance(each, Restored) for each in outcomes.values()):
         lost = [*offer.lost, *(str(each) for each in outcomes.values() if isinstance(each, NotRestorableError))]
-        told = {"names": _some(offer.names, 50), "lost": f" Not restored: {_some(lost, 50)}." if lost else ""}
+        told = {"names": first_few(offer.names, 50), "lost": f" Not restored: {first_few(lost, 50)}." if lost else ""}
         interpreter.journal.tell_model(_note(interpreter, text=_RESTORED, **told))
     return outcomes
-
-
-def _some(names: list[str], most: int = _NAMED) -> str:
-    more = f" and {len(names) - most} more" if len(names) > most else ""
-    return f"{', '.join(names[:most])}{more}"
 
 
 def _ago(then: float) -> str:
     seconds = max(0.0, time.time() - then)
     for unit, size in (("day", 86400), ("hour", 3600), ("minute", 60)):
         if seconds >= size:
-            count = int(seconds // size)
-            return f"{count} {unit}{'s' if count > 1 else ''} ago"
+            return f"{counted(int(seconds // size), unit)} ago"
     return "just now"
 
 

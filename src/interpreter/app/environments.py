@@ -6,6 +6,7 @@ from collections.abc import Generator
 from typing import TYPE_CHECKING
 
 from interpreter.app import perform
+from interpreter.console_text import counted
 from interpreter.errors import NotRestorableError, SessionStartError, UsageError
 from interpreter.runtimes.environments import SESSION, Choice, Environment, empty_layer, offered_project
 from interpreter.session import Do, Event, Question
@@ -75,8 +76,7 @@ def reset_environment(interpreter: OpenInterpreter) -> Generator[Event, None, En
     chosen = environment_of(interpreter)
     if not chosen.is_layer:
         raise UsageError(_NOT_OURS.format(folder=chosen.folder or chosen.python))
-    count = len(chosen.installed())
-    words = f"Remove {count} {'package' if count == 1 else 'packages'} from the session environment?"
+    words = f"Remove {counted(len(chosen.installed()), 'package')} from the session environment?"
 
     def empty() -> Environment:
         empty_layer(chosen)

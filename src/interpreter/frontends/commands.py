@@ -15,7 +15,7 @@ from interpreter.config import profiles
 from interpreter.config.homes import make_folder
 from interpreter.config.setting import Setting, from_environment, origins
 from interpreter.config.settings import SETTINGS
-from interpreter.console_text import visible
+from interpreter.console_text import short_count, visible
 from interpreter.frontends.wtf import hook
 from interpreter.host import processes
 from interpreter.llm.local.weights import models_folder
@@ -116,7 +116,8 @@ def model_lines(source: Source, width: int, whole: bool) -> Iterator[str]:
     rows = []
     for each in models:
         price = f"{each.price.read:.2f} / {each.price.written:.2f}" if each.price else ""
-        rows.append((each.model, _tokens(each.window), price if source.kind == "provider" else "free"))
+        window = short_count(each.window) if each.window else ""
+        rows.append((each.model, window, price if source.kind == "provider" else "free"))
     longest, widest, dearest = (max((len(row[column]) for row in rows), default=0) for column in range(3))
     room = width - widest - dearest - 8
     for model, window, price in rows:
@@ -129,15 +130,6 @@ def model_lines(source: Source, width: int, whole: bool) -> Iterator[str]:
             yield f"  {model:<{min(longest, room)}}  {known}".rstrip()
     if note:
         yield f"  {note}"
-
-
-def _tokens(count: int | None) -> str:
-    """The size of a context window, such as 128k or 1M."""
-    if not count:
-        return ""
-    if count >= 1_000_000:
-        return f"{count / 1_000_000:.1f}".removesuffix(".0") + "M"
-    return f"{round(count / 1000)}k" if count >= 1000 else str(count)
 
 
 # -- policy --------------------------------------------------------------------------------------------------------

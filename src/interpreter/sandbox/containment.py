@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from interpreter.config.homes import homes, our_folder
+from interpreter.console_text import first_few
 from interpreter.errors import SandboxUnavailableError
 from interpreter.host import processes
 from interpreter.host.files import left_behind, remove
@@ -205,8 +206,8 @@ class Containment:
         """Which trusted files are new, and whether some may be that were not found."""
         before = {each for each in self.trusted.values() if each.is_complete}
         names = [name for each in self.trusted.values() for name in each.new()]
-        new = ", ".join(names[:MOST_NEW]) + (f" and {len(names) - MOST_NEW} more" if len(names) > MOST_NEW else "")
-        new = "".join(letter if letter.isprintable() else "?" for letter in new)  # code has chosen the names
+        # Code has chosen the names.
+        new = "".join(letter if letter.isprintable() else "?" for letter in first_few(names, MOST_NEW))
         told = [NEW_TRUSTED.format(names=new)] if new else []
         return told + [TOO_MANY_FOLDERS.format(root=each.root) for each in before if not each.is_complete]
 

@@ -27,7 +27,7 @@ from interpreter.api import OpenInterpreter
 from interpreter.app.own_blocks import is_unfinished
 from interpreter.config.homes import make_folder
 from interpreter.config.setting import apply
-from interpreter.console_text import visible, visible_line
+from interpreter.console_text import short_count, visible, visible_line
 from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.tty import Tty, prompt_toolkit_options
 from interpreter.policy.approval import mode_of
@@ -366,8 +366,8 @@ def status_facts(interpreter: OpenInterpreter) -> list[str]:
         from interpreter.llm.usage import in_dollars
 
         used, window = interpreter.llm.context_used
-        share = f" of {_short(window)} ({used * 100 // window}%)" if window else " tokens"
-        facts.append(_short(used) + share)
+        share = f" of {short_count(window)} ({used * 100 // window}%)" if window else " tokens"
+        facts.append(short_count(used) + share)
         if interpreter.llm.cost is not None:
             facts.append(in_dollars(interpreter.llm.cost))
     computer = interpreter.__dict__.get("computer")
@@ -397,12 +397,3 @@ def fitted(parts: list[str], width: int, separator: str = " · ") -> str:
             break
         line = longer
     return line
-
-
-def _short(count: int) -> str:
-    """A number of tokens as people write it."""
-    if count < 1000:
-        return str(count)
-    if count < 1_000_000:
-        return f"{count / 1000:.1f}k" if count < 10_000 else f"{count // 1000}k"
-    return f"{count / 1_000_000:.1f}".removesuffix(".0") + "M"

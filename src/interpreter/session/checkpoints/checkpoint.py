@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
+from interpreter.console_text import first_few
 from interpreter.sigint import Hold
 
 if TYPE_CHECKING:
@@ -146,8 +147,7 @@ def undone_in_words(files: Sequence[Checkpoint], variables: Sequence[Checkpoint]
     )
     said = []
     if paths:
-        more = f" and {len(paths) - _NAMED_FILES} more" if len(paths) > _NAMED_FILES else ""
-        said.append(f"what {blocks(files)} did to files ({', '.join(paths[:_NAMED_FILES])}{more})")
+        said.append(f"what {blocks(files)} did to files ({first_few(paths, _NAMED_FILES)})")
     if languages:
         said.append(f"the {' and '.join(languages)} variables of {blocks(variables)}")
     if not said:

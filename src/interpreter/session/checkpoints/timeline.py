@@ -8,6 +8,7 @@ from contextlib import suppress
 from functools import wraps
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
+from interpreter.console_text import counted
 from interpreter.errors import BusyError, UndoError
 from interpreter.session import ACTION, APPROVE, KEEP, REFUSE, Action, Block, Question
 from interpreter.session.checkpoints.checkpoint import (
@@ -523,7 +524,7 @@ def _pick(places: list[int], count: int, verb: Literal["undo", "redo"]) -> int:
     if not places:
         raise UndoError(f"There is nothing to {verb}.")
     if not 0 < count <= len(places):
-        raise UndoError(f"Only {len(places)} step{'' if len(places) == 1 else 's'} can be {verb}ne.")
+        raise UndoError(f"Only {counted(len(places), 'step')} can be {verb}ne.")
     return places[count - 1]
 
 
@@ -584,9 +585,9 @@ class UndoAction(Action):
                 raise UndoError(f"Nothing was changed. {words} Confirm that first.")
             self._confirmed = others
         if not self.refused and plan.changes_files and self._asks != "nothing":
-            confirm = f"This would change {_counted(plan.certain)}." if self._asks == "files" and plan.certain else ""
-            overwrite = f"{_counted(plan.drifted)} changed since then. Overwrite?" if plan.drifted else ""
-            drifted = [step.path for step in plan.drifted]
+            certain, drifted = counted(len(plan.certain), "file"), [step.path for step in plan.drifted]
+            confirm = f"This would change {certain}." if self._asks == "files" and plan.certain else ""
+            overwrite = f"{counted(len(drifted), 'file')} changed since then. Overwrite?" if drifted else ""
             chosen, repositories = yield from ask_about_files(self, plan, confirm, overwrite, drifted)
             self._overwrite |= chosen or set()
             self._repositories |= repositories
@@ -635,7 +636,3 @@ def ask_about_files(
             if kind == "overwrite" and answer.choice == APPROVE:
                 paths = set(answer.details.get("paths", drifted))
     return paths, repositories
-
-
-def _counted(steps: Collection[object]) -> str:
-    return f"{len(steps)} file{'' if len(steps) == 1 else 's'}"

@@ -9,6 +9,7 @@ import platform
 from interpreter.api import OpenInterpreter
 from interpreter.app.conversations import UndoableReset
 from interpreter.config.setting import apply
+from interpreter.console_text import counted
 from interpreter.errors import InterpreterError, MissingKeyError, UsageError, WrongKeyError
 from interpreter.frontends.terminal.approval import MODES
 from interpreter.frontends.terminal.terminal import Terminal
@@ -199,7 +200,7 @@ def tokens(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> N
 def _spent(usage: Usage) -> str:
     cached = f" ({usage.cached_tokens:,} from the cache)" if usage.cached_tokens else ""
     read, written = f"{usage.input_tokens:,} input tokens{cached}", f"{usage.output_tokens:,} output tokens"
-    return f"{usage.requests} request{'' if usage.requests == 1 else 's'}, {read}, {written}, {_money(usage)}"
+    return f"{counted(usage.requests, 'request')}, {read}, {written}, {_money(usage)}"
 
 
 def _money(usage: Usage) -> str:

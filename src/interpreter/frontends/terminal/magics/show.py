@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from interpreter.app import result_of
 from interpreter.app.exports import export_table
-from interpreter.console_text import OUTPUT, visible, visible_line
+from interpreter.console_text import OUTPUT, counted, visible, visible_line
 from interpreter.errors import ComputerError, InterpreterError, UsageError
 from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.tty import prompt_toolkit_options
@@ -95,11 +95,11 @@ class Source:
             return file.data
 
         written = result_of(export_table(self._interpreter, path, fetch))
-        return f"Wrote {_counted(rows, 'row')} to {written}."
+        return f"Wrote {counted(rows, 'row')} to {written}."
 
     def copied(self, terminal: Terminal, view: TableQuery) -> str:
         file = self.file(view, "tsv")
-        return f"{copy(terminal, file.data.decode('utf-8', 'replace'))} {_counted(file.rows, 'row')}."
+        return f"{copy(terminal, file.data.decode('utf-8', 'replace'))} {counted(file.rows, 'row')}."
 
 
 def show(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
@@ -178,10 +178,6 @@ def _language_of(interpreter: OpenInterpreter, name: str) -> str:
     return next(iter(known or names), "")
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
 def copy(terminal: Terminal, text: str) -> str:
     """Put a text on the clipboard: of this machine, or through the terminal of the machine that the user sits at."""
     from interpreter.computer_api.platforms import open_clipboard
@@ -244,7 +240,7 @@ def show_table(terminal: Terminal, source: Source, first: Table, view: TableQuer
     fits = at_once or (first.rows <= lines - 4 and len(places) == first.columns)
     matching = [f"{first.rows:,} of {first.total:,} rows match"] if first.rows != first.total else []
     more = [(first.rows - len(first.index), "more row"), (first.columns - len(places), "more column")]
-    notes = [*matching, *(_counted(count, what) for count, what in more if count > 0)]
+    notes = [*matching, *(counted(count, what) for count, what in more if count > 0)]
     size = f"{first.total:,} × {first.columns:,}" if view.stats is None else "statistics"
     title = f"{source.name} ({first.type}, {size})"
     pager = TableView(terminal, source, title, first, view)

@@ -16,7 +16,7 @@ from interpreter.api import OpenInterpreter
 from interpreter.app import result_of
 from interpreter.app.checkpoints import carry_out, how_far, plan_redo, plan_restore, plan_undo
 from interpreter.app.own_blocks import SIGNS
-from interpreter.console_text import visible
+from interpreter.console_text import counted, visible
 from interpreter.errors import UndoError
 from interpreter.frontends.terminal.chat import follow
 from interpreter.frontends.terminal.render.ansi import cells, clip
@@ -278,14 +278,14 @@ def summary(undone: UndoResult) -> str:
     steps = [step for step in plan.files.steps if step.path in undone.restored] if plan.files is not None else []
     files = sum(not touch.is_folder for touch in _touches(steps, _BACK))  # a renamed file counts once
     names = [name for name, how in undone.variables.items() if isinstance(how, Restored)]
-    parts = [_counted(len(plan.messages), "message"), _counted(files, "file")]
+    parts = [counted(count, what) for count, what in ((len(plan.messages), "message"), (files, "file")) if count]
     if undone.restored and not files:
         parts.append("folders")
     if names:
         parts.append(f"the {' and '.join(names)} variables")
-    if not any(parts):
+    if not parts:
         return "There was nothing to restore."
-    return f"{'Undone' if plan.back else 'Redone'}: {', '.join(filter(None, parts))}."
+    return f"{'Undone' if plan.back else 'Redone'}: {', '.join(parts)}."
 
 
 def sentences(undone: UndoResult, shown: bool = True) -> list[str]:
@@ -359,9 +359,9 @@ class CheckpointList:
                 found = self._computer.get_language(point.language)
                 name = found.name if found is not None else point.language
                 variables = variables or name in point.mark.states
-        parts = [_counted(abs(self._message_count - timeline.at(place)), "message"), _counted(len(files), "file")]
-        parts += ["variables"] if variables else []
-        return ", ".join(filter(None, parts)) or "nothing"
+        counts = (abs(self._message_count - timeline.at(place)), "message"), (len(files), "file")
+        parts = [counted(count, what) for count, what in counts if count]
+        return ", ".join([*parts, *(["variables"] if variables else [])]) or "nothing"
 
     def _paths_of(self, point: Checkpoint) -> frozenset[str]:
         if point.id not in self._paths:
@@ -386,7 +386,3 @@ def clock_time(moment: float) -> str:
     """Today's by the clock, older ones with the day."""
     then, now = time.localtime(moment), time.localtime()
     return time.strftime("%H:%M" if then[:3] == now[:3] else "%d %b %H:%M", then)
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'' if count == 1 else 's'}" if count else ""

@@ -11,6 +11,7 @@ from functools import partial
 
 from interpreter.api import OpenInterpreter
 from interpreter.app.checkpoints import Forks
+from interpreter.console_text import counted
 from interpreter.errors import UndoError, UsageError
 from interpreter.frontends.terminal.chat import follow
 from interpreter.frontends.terminal.magics.undo import clock_time, labelled, show_difference
@@ -183,7 +184,7 @@ def keep(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
     if merged is None:
         terminal.display.line("Nothing changed.")
         return
-    what = "1 file" if len(merged.paths) == 1 else f"{len(merged.paths)} files"
+    what = counted(len(merged.paths), "file")
     kept = [f"{path}: {reason}" for path, reason, *_ in merged.kept]
     terminal.display.line("\n".join([f"Kept: {what} changed in the workspace. %undo reverts this.", *kept]))
 

@@ -14,7 +14,7 @@ from io import StringIO
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, TextIO
 
-from interpreter.console_text import visible, visible_line
+from interpreter.console_text import counted, visible, visible_line
 from interpreter.frontends.terminal.render.ansi import LINE_LIMIT, ProgramText, cells, clip, without_styles
 from interpreter.frontends.terminal.render.saved import output_file
 from interpreter.frontends.terminal.render.theme import Theme, file_link
@@ -217,7 +217,7 @@ class OutputView:
         self._file.write(self._seen.getvalue())
 
     def _hint(self, hidden: int, path: str | None) -> str:
-        lines = "1 more line" if hidden == 1 else f"{hidden:,} more lines" if hidden else "long lines are cut"
+        lines = counted(hidden, "more line") if hidden else "long lines are cut"
         text = f"{self._theme.symbol('more')} {lines}"
         if path:
             text += f", all in {self._theme.path(path)}"
@@ -313,8 +313,7 @@ def _frames(frames: list[_Frame], theme: Theme) -> list[str]:
         if in_library:
             names = list(dict.fromkeys(frame.library for frame in run))
             named = ", ".join(names[:3]) + (" and others" if len(names) > 3 else "")
-            count = f"{len(run)} frame{'s' if len(run) > 1 else ''}"
-            lines.append(theme.paint(f"{theme.symbol('more')} {count} in {named}", "hint"))
+            lines.append(theme.paint(f"{theme.symbol('more')} {counted(len(run), 'frame')} in {named}", "hint"))
             continue
         for frame in run:
             lines.append(theme.paint(frame.lines[0], "builtin"))

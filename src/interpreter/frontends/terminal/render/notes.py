@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from interpreter.console_text import PROSE, visible, visible_line
+from interpreter.console_text import PROSE, counted, visible, visible_line
 from interpreter.frontends.terminal.render.ansi import cells, clip
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def status_note(kind: str, content: dict[str, Any]) -> str:
             return f"{content.get('from')}: {retry_reason(content)}. {content.get('to')} answers instead."
         case "compacted":
             counts = [(content.get("messages"), "message"), (content.get("images"), "image")]
-            what = " and ".join(f"{n} older {name}{'' if n == 1 else 's'}" for n, name in counts if n)
+            what = " and ".join(counted(n, f"older {name}") for n, name in counts if n)
             return f"The conversation is long, so the model gets a short summary of {what}."
         case "notice":
             return str(content.get("text", ""))
@@ -114,7 +114,7 @@ def _scan_note(content: dict[str, Any]) -> str:
     from interpreter.policy.scanners import Finding
 
     findings, tools = content.get("findings") or [], " and ".join(content.get("tools") or ())
-    lines = [f"The scan found {len(findings)} problem{'' if len(findings) == 1 else 's'}:"] if findings else []
+    lines = [f"The scan found {counted(len(findings), 'problem')}:"] if findings else []
     lines += [f"  {Finding(**finding)}" for finding in findings[:_MOST_FINDINGS]]
     if len(findings) > _MOST_FINDINGS:
         lines.append(f"  and {len(findings) - _MOST_FINDINGS} more")
