@@ -88,8 +88,6 @@ def _entry(row: Setting) -> str:
 
 
 def _notes(row: Setting) -> Iterator[str]:
-    if row.later:
-        yield f"\n*Not yet: {row.later}.*"
     if row.inert:
         yield f"\n*No effect: {row.inert}.*"
 

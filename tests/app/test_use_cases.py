@@ -102,11 +102,10 @@ def test_a_return_to_a_checkpoint_and_to_the_newest_state(interpreter: OpenInter
 
 def test_a_fork_is_dropped_after_a_yes(interpreter: OpenInterpreter) -> None:
     forks = checkpoints.Forks(interpreter)
-    assert not forks
     fork = forks.fork()
     assert not answered(fork, forks.drop(), REFUSE) and forks.current is fork
     assert answered(fork, forks.drop(), APPROVE)
-    assert not Path(fork.workspace).exists() and forks.current is interpreter and not forks
+    assert not Path(fork.workspace).exists() and forks.all == [interpreter] == [forks.current]
     with pytest.raises(UndoError, match="no forks"):
         forks.switch()
 

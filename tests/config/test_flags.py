@@ -121,7 +121,7 @@ def test_a_mistake_is_named(line: str, words: str) -> None:
         ("--disable_telemetry", "--disable_telemetry does nothing: "),
         ("--contribute_conversation", "--contribute_conversation does nothing: "),
         ("--debug_mode", "--debug_mode is now --verbose."),
-        ("-sp -sp", "-sp: messages are not spoken yet"),
+        ("-sp -sp", "-sp does nothing: messages are not spoken yet"),
     ],
 )
 def test_one_line_says_what_a_flag_does_not_do(line: str, words: str) -> None:

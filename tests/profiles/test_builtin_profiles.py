@@ -84,7 +84,7 @@ def test_a_flag_loads_its_profile(flags: list[str], name: str) -> None:
 
 def test_what_is_not_there_yet_is_said_in_a_line_and_not_twice() -> None:
     told = interpreter("--os", "--speak_messages", "--debug-config").stderr
-    assert told.splitlines() == ["--speak_messages: messages are not spoken yet."]
+    assert told.splitlines() == ["--speak_messages does nothing: messages are not spoken yet."]
     told = interpreter("--assistant", "--debug-config").stderr
     assert len(told.splitlines()) <= 1
 

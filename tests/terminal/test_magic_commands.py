@@ -173,7 +173,7 @@ def test_save_and_load(desk: Desk, tmp_path: Path) -> None:
     desk.interpreter.messages = []
     assert "4 messages" in desk.run(f"%load_message {tmp_path / 'talk.json'}")
     assert desk.interpreter.messages == before
-    assert "Could not read" in desk.run("%load_message /nowhere/x")
+    assert "Can't read" in desk.run("%load_message /nowhere/x")
     (tmp_path / "bad.json").write_text('{"a": 1}')
     assert "not a conversation" in desk.run(f"%load_message {tmp_path / 'bad'}").replace("\n", " ")
     assert desk.interpreter.messages == before

@@ -9,10 +9,10 @@ from interpreter.app import perform
 from interpreter.errors import UndoError
 from interpreter.session import Do, Event, Question
 from interpreter.session.checkpoints import PARTS, Asks, Part, UndoAction, UndoKind, UndoPlan, UndoResult
+from interpreter.session.checkpoints.fork import Keep, Merged, plan_keep
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
-    from interpreter.session.checkpoints.fork import Merged
     from interpreter.workspace import Step
 
 
@@ -62,7 +62,7 @@ def how_far(interpreter: OpenInterpreter, plan: UndoPlan) -> Literal["nothing", 
 
 # -- forks ---------------------------------------------------------------------------------------------------------
 
-_NO_FORK = "There are no forks yet."
+_NO_FORK = "There are no forks yet. %fork makes one."
 
 
 class Forks:
@@ -72,23 +72,21 @@ class Forks:
         self.all = [interpreter]  # in the order in which they were made
         self.current = interpreter
 
-    def __bool__(self) -> bool:
-        return len(self.all) > 1
-
     def fork(self, workspace: str | None = None) -> OpenInterpreter:
         """Fork the current one and make the fork current."""
         self.current = self.current.fork(workspace)
         self.all.append(self.current)
         return self.current
 
-    def switch(self, number: int | None = None) -> OpenInterpreter:
+    def switch(self, number: int | str | None = None) -> OpenInterpreter:
         """Make another one current: the one with this number (counted from 1), or the next."""
-        if not self:
+        if len(self.all) < 2:
             raise UndoError(_NO_FORK)
-        if number is not None and not 0 < number <= len(self.all):
+        known = {str(place): each for place, each in enumerate(self.all, 1)}
+        wanted = str(self.number % len(self.all) + 1 if number is None else number)
+        if wanted not in known:
             raise UndoError(f"Use a number from 1 to {len(self.all)}, not {number}.")
-        place = number - 1 if number is not None else self.number % len(self.all)
-        self.current = self.all[place]
+        self.current = known[wanted]
         return self.current
 
     @property
@@ -104,8 +102,6 @@ class Forks:
 
     def plan_keep(self) -> list[Step]:
         """What keeping the current fork would change in the workspace that it came from."""
-        from interpreter.session.checkpoints.fork import plan_keep
-
         return plan_keep(self.current)
 
     def keep(self) -> Generator[Event, None, Merged | None]:
@@ -113,8 +109,6 @@ class Forks:
 
         Asks before it changes files there, and about those that were changed in both.
         """
-        from interpreter.session.checkpoints.fork import Keep
-
         kept = self.current
         if kept.forked is None:
             raise UndoError("This is not a fork. `drop_others` drops its forks.")
@@ -150,9 +144,10 @@ class Forks:
         """End the current fork after asking, and go back to its origin; returns whether it was done."""
         dropped = self.current
         if dropped.forked is None:
-            raise UndoError("This is not a fork, so it can't be dropped.")
-        if self.made_from(dropped):
-            raise UndoError("This one has a fork. Keep or drop that first.")
+            raise UndoError("This is the original, not a fork. Use %switch to go to the fork you want to drop.")
+        if others := self.made_from(dropped):
+            number = self.all.index(others[0]) + 1
+            raise UndoError(f"Fork {number} was made from this one. Use %switch {number} to keep or drop it first.")
         parent = dropped.forked.parent
         question = Question.in_words("confirm", "drop", f"Drop {dropped.workspace} and all changes in it?", dropped)
         action = Do("drop", dropped.drop, "a fork is being dropped", question=question, recorded=False)

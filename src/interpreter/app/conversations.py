@@ -17,15 +17,19 @@ from interpreter.host import files
 from interpreter.policy.approval import BlockApproval, mode_of
 from interpreter.runtimes.state import Restored
 from interpreter.session import APPROVE, REFUSE, Block, Do, Event, Ids, Publisher, Question
-from interpreter.session.journal import find, last_in, listed
-from interpreter.session.journal.reader import RecordedBlock, entries_from_messages, entries_from_session
+from interpreter.session.journal import SavedSession, Summary, find, last_in, listed
+from interpreter.session.journal.reader import (
+    Entry,
+    RecordedBlock,
+    entries_from_messages,
+    entries_from_session,
+    read_original,
+)
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.computer_api.runtime_pool import Outcomes
     from interpreter.runtimes.base import BaseLanguage
-    from interpreter.session.journal import SavedSession, Summary
-    from interpreter.session.journal.reader import Entry
 
 RERUN = "rerun"
 """An answer about variables: run the blocks again that built them."""
@@ -83,7 +87,7 @@ def resume(
         if leave:
             interpreter.reset()
         session = interpreter.journal.resume(conversation)
-        if blocks_to_rerun(session):
+        if blocks_to_rerun(entries_from_session(session)):
             interpreter.journal.tell_model(_note(interpreter))
         return session
 
@@ -123,7 +127,7 @@ def variables_offer(interpreter: OpenInterpreter) -> VariablesOffer | None:
     if still_running_on(interpreter):
         return None
     session, found = interpreter.journal.read(), interpreter.timeline.variables.found
-    blocks = blocks_to_rerun(session) if session is not None else []
+    blocks = blocks_to_rerun(entries_from_session(session)) if session is not None else []
     if session is None or not (blocks or found):
         return None
     saved_at = min((entry["time"] for entry in found.values()), default=0.0)
@@ -218,9 +222,11 @@ class UndoableReset:
         self._runtimes.terminate()
 
 
-def blocks_to_rerun(session: SavedSession) -> list[RecordedBlock]:
+def blocks_to_rerun(entries: Iterable[Entry]) -> list[RecordedBlock]:
     """The blocks of a conversation that ran well: together they built its variables."""
-    return _that_ran_well(entries_from_session(session))
+    # What the user ran themselves without any output looks as if it had not been run.
+    blocks = [entry for entry in entries if isinstance(entry, RecordedBlock)]
+    return [each for each in blocks if each.succeeded or (each.author == "user" and each.decision == "not_run")]
 
 
 class Rerun:
@@ -238,10 +244,8 @@ class Rerun:
         if language and self.language is None:
             raise LanguageNotFound(f"There is no language {language!r}.")
         session = interpreter.journal.read()
-        if session is not None:
-            self.blocks = blocks_to_rerun(session)
-        else:
-            self.blocks = _that_ran_well(entries_from_messages(interpreter.messages))
+        known = entries_from_session(session) if session is not None else entries_from_messages(interpreter.messages)
+        self.blocks = blocks_to_rerun(known)
         if self.language is not None:
             self.blocks = [block for block in self.blocks if computer.get_language(block.language) is self.language]
         self.done = 0  # how many ran well this time
@@ -286,12 +290,6 @@ class Rerun:
         return not action.refused and action.outcome == "done" and not exit_code
 
 
-def _that_ran_well(entries: Iterable[Entry]) -> list[RecordedBlock]:
-    # What the user ran themselves without any output looks as if it had not been run.
-    blocks = [entry for entry in entries if isinstance(entry, RecordedBlock)]
-    return [each for each in blocks if each.succeeded or (each.author == "user" and each.decision == "not_run")]
-
-
 def _note(interpreter: OpenInterpreter, again: str = "", text: str = _RESUMED, **more: str) -> str:
     folder = interpreter.computer.context.cwd
     return text.format(date=time.strftime("%d %B %Y"), again=again, folder=folder, **more)
@@ -307,21 +305,14 @@ def save_messages(interpreter: OpenInterpreter, path: str = "") -> str:
     try:
         files.write_bytes(path, text.encode("utf-8", "surrogateescape"))
     except OSError as error:
-        raise ConversationFileError(f"Could not write {path}: {error.strerror}.") from error
+        raise ConversationFileError(f"Can't write {path}: {error.strerror}.") from error
     return os.path.abspath(path)
 
 
 def load_messages(interpreter: OpenInterpreter, path: str = "") -> Generator[Event, None, str]:
     """Replace the conversation with one from such a file and return its path."""
     path = _message_file(interpreter, path)
-    try:
-        messages = json.loads(files.read_bytes(path))
-    except OSError as error:
-        raise ConversationFileError(f"Could not read {path}: {error.strerror}.") from error
-    except ValueError:
-        messages = None
-    if not isinstance(messages, list) or not all(isinstance(item, dict) and "role" in item for item in messages):
-        raise ConversationFileError(f"{path} is not a conversation: it must contain a JSON list of messages.")
+    messages = read_original(path)
     yield from perform(interpreter, Do("load", lambda: setattr(interpreter, "messages", messages)))
     return os.path.abspath(path)
 

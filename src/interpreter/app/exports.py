@@ -12,17 +12,26 @@ from typing import TYPE_CHECKING, cast
 
 from interpreter.app import perform
 from interpreter.errors import ExportError, UsageError
-from interpreter.session import Do, Question
+from interpreter.export import (
+    EXPORTERS,
+    ExportedConversation,
+    ExportedProgram,
+    choose_path,
+    secrets_notice,
+    texts_of,
+    title_of,
+    without_secrets,
+)
+from interpreter.export import write as write_file
+from interpreter.session import Do, Event, Question
+from interpreter.session.journal.reader import Entry, RecordedBlock, entries_from_messages, entries_from_session
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
-    from interpreter.export import ExportedProgram
     from interpreter.export.script.program import Installed
     from interpreter.export.script.verify import VerifyReport
     from interpreter.runtimes.launch import SessionContext
     from interpreter.sandbox.containment import Containment
-    from interpreter.session import Event
-    from interpreter.session.journal.reader import Entry
 
 TABLE_FILES = ("csv", "tsv", "parquet", "xlsx")
 VERIFY = "Run the program again, in a copy of this folder?"
@@ -53,9 +62,7 @@ def export(
     blocks that the result needs, or with `whole` all.
     """
 
-    def write() -> Export | None:
-        return _write(interpreter, form, path, force, keep_secrets, whole)
-
+    write = partial(_write, interpreter, form, path, force, keep_secrets, whole)
     return (yield from perform(interpreter, Do("export", write, "an export is being written")))  # type: ignore[no-any-return]
 
 
@@ -63,8 +70,6 @@ def export_table(
     interpreter: OpenInterpreter, path: str, fetch: Callable[[str], bytes]
 ) -> Generator[Event, None, Path]:
     """Write a table to a new file of the workspace. `fetch` returns its content as csv, tsv, parquet or xlsx."""
-    from interpreter.export import write as write_file
-
     file = Path(interpreter.workspace, os.path.expanduser(path))
     form = file.suffix.lower()[1:]
     if form not in TABLE_FILES:
@@ -92,15 +97,6 @@ def verify(interpreter: OpenInterpreter, exported: Export) -> Generator[Event, N
 def _write(
     interpreter: OpenInterpreter, form: str, path: str, force: bool, keep_secrets: bool, whole: bool
 ) -> Export | None:
-    from interpreter.export import (
-        EXPORTERS,
-        ExportedConversation,
-        choose_path,
-        secrets_notice,
-        texts_of,
-        without_secrets,
-    )
-    from interpreter.export import write as write_file
     from interpreter.llm.secrets import redacted
 
     entries, title = _entries(interpreter)
@@ -123,9 +119,6 @@ def _write(
 
 
 def _entries(interpreter: OpenInterpreter) -> tuple[list[Entry], str]:
-    from interpreter.export import title_of
-    from interpreter.session.journal.reader import entries_from_messages, entries_from_session
-
     session = interpreter.journal.read() if interpreter.messages else None
     if session is not None and interpreter.journal.is_in_step:
         # In memory is what was printed, in the record what may be told.
@@ -145,7 +138,6 @@ def _installed(interpreter: OpenInterpreter) -> Installed:
 
 def _verified(interpreter: OpenInterpreter, exported: Export) -> VerifyReport:
     from interpreter.export.script.verify import Verification
-    from interpreter.session.journal.reader import RecordedBlock
 
     assert exported.program is not None
     shared = _session_context(interpreter)

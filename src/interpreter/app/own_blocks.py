@@ -10,11 +10,10 @@ from interpreter.app import perform
 from interpreter.errors import UsageError
 from interpreter.host import files
 from interpreter.messages import Fold
-from interpreter.session import Block, Do, Event, Ids, Publisher
+from interpreter.session import Actor, Block, Do, Event, Ids, Publisher
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
-    from interpreter.session import Actor
 
 
 class OwnBlock(Block):

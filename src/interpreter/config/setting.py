@@ -66,7 +66,6 @@ class Setting(NamedTuple):
     headless: Any = None  # the default in headless mode, if it differs
     alias_of: str = ""
     secret: bool = False
-    later: str = ""  # what is not implemented yet; printed in one line when the flag is used
     inert: str = ""  # why the setting is accepted and does nothing
     old_names: tuple[str, ...] = ()  # of earlier versions; dotted if they were not attributes of the interpreter
     wrong_names: tuple[str, ...] = ()  # words that people try, and that could mean something else
@@ -100,7 +99,6 @@ def setting(
     headless: Any = None,
     alias_of: str = "",
     secret: bool = False,
-    later: str = "",
     inert: str = "",
     old_names: tuple[str, ...] = (),
     wrong_names: tuple[str, ...] = (),
@@ -111,11 +109,9 @@ def setting(
     The annotation gives its kind, and `Literal[...]` its choices. `kw_only` is for type checkers, which make the
     constructor's arguments from the declarations.
     """
-    names = (old_names, wrong_names)
     shown = (flag, short, no_flag, env)
-    return Setting(
-        description, section, default, choices, minimum, *shown, headless, alias_of, secret, later, inert, *names
-    )
+    names = (old_names, wrong_names)
+    return Setting(description, section, default, choices, minimum, *shown, headless, alias_of, secret, inert, *names)
 
 
 def argument(*, default: None = None, kw_only: bool = True) -> Any:

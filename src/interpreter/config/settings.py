@@ -233,7 +233,7 @@ class InterpreterSettings(SettingsGroup):
     )
     shrink_images: bool = setting(
         "Scale down images larger than 5 MB before sending them to the model.",
-        PROMPTS, default=True, later="images are sent as they are",
+        PROMPTS, default=True, inert="images are sent as they are",
     )
     loop: bool = setting(
         "Keep prompting the model to continue until it says one of the sentences in `loop_breakers`.",
@@ -300,7 +300,7 @@ class InterpreterSettings(SettingsGroup):
     )
     speak_messages: bool = setting(
         "Read the model's messages aloud.",
-        SHOWING, default=False, flag="--speak_messages", short="-sp", later="messages are not spoken yet",
+        SHOWING, default=False, flag="--speak_messages", short="-sp", inert="messages are not spoken yet",
     )
     conversation_history: bool = setting(
         "Save the conversation as it happens; see docs/sessions.md.",
@@ -513,7 +513,7 @@ class LlmSettings(SettingsGroup):
     )
     vision_renderer: Callable[..., Any] | None = setting(
         "A function that describes an image in text, for models without vision. None: leave images out.",
-        ASKING, default=None, later="images are not described yet",
+        ASKING, default=None, inert="images are not described yet",
     )
     execution_instructions: str | Literal[False] | None = setting(
         "How to write code: instructions for models without tool calls. Empty or False: none.",

@@ -22,25 +22,18 @@ _ATTEMPTS = 30  # to reach a server again that was there
 _TIMEOUT = httpx.Timeout(30, read=None)
 
 
-def connect(url: str, token: str | None = None, session: str | None = None, **settings: Any) -> RemoteInterpreter:
-    """An interpreter on a server: a session that is there, or a new one with these settings.
-
-    Without a token, it is that of INTERPRETER_API_KEY, or of the server that you run on this machine.
-    """
-    return RemoteInterpreter(url, token, session, settings)
-
-
 class RemoteInterpreter:
-    """A session on a server, with the interface of `OpenInterpreter`.
+    """A session on a server, with the interface of `OpenInterpreter`: `session` by its id, or a new one.
 
-    With `auto_run`, blocks are approved here, as they come. The server's rules, scans and sandbox can still ask; then
-    the answer is no unless you give it.
+    Without a token, it is that of INTERPRETER_API_KEY, or of the server that you run on this machine. With `auto_run`,
+    blocks are approved here, as they come. The server's rules, scans and sandbox can still ask; then the answer is no
+    unless you give it.
     """
 
-    def __init__(self, url: str, token: str | None, session: str | None, settings: dict[str, Any]) -> None:
+    def __init__(self, url: str, token: str | None = None, session: str | None = None, **settings: Any) -> None:
         self._url = url.rstrip("/")
         headers = {"Authorization": f"Bearer {token or _known_token(self._url)}"}
-        self._http = httpx.Client(base_url=self._url, headers=headers, timeout=_TIMEOUT)
+        self.http = httpx.Client(base_url=self._url, headers=headers, timeout=_TIMEOUT)
         self.auto_run: bool = settings.pop("auto_run", False)
         workspace = settings.pop("workspace", None)
         self.computer = RemoteComputer(self)
@@ -66,7 +59,7 @@ class RemoteInterpreter:
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """Send a request; what the server answers, or its error."""
         try:
-            answer = self._http.request(method, path, json=body)
+            answer = self.http.request(method, path, json=body)
         except httpx.TransportError as error:
             raise InterpreterError(f"Can't reach {self._url}: {error}.") from error
         return _checked(answer)
@@ -152,13 +145,14 @@ class RemoteInterpreter:
         self.answer(question["id"], **body)
 
     def _asked(self, question: dict[str, Any]) -> dict[str, Any]:
+        from interpreter.frontends.terminal.render.notes import card
+
         terminal = _terminal()
         if question["kind"] in ("text", "password"):
             typed = terminal.ask("", password=question["kind"] == "password")
             return {"choice": "answer", "text": typed} if typed is not None else {"choice": "refuse"}
-        for line in [*question.get("effects", ()), question.get("reason"), *question.get("widening", ())]:
-            if line:
-                terminal.tell(line)
+        if lines := card(question):
+            terminal.tell(lines)
         if terminal.confirm("Run this code?" if question["kind"] == "block" else "Allow this?"):
             choice = "grant" if "grant" in question["choices"] else "approve"
             return {"choice": choice, "digest": question["digest"]}
@@ -181,7 +175,7 @@ class RemoteInterpreter:
             try:
                 headers, query = {"Accept": "text/event-stream"}, {"after": after}
                 path = f"{self.path}/events"
-                with self._http.stream("GET", path, params=query, headers=headers, timeout=httpx.Timeout(60)) as answer:
+                with self.http.stream("GET", path, params=query, headers=headers, timeout=httpx.Timeout(60)) as answer:
                     if answer.is_error:
                         answer.read()
                         _checked(answer)
@@ -238,7 +232,7 @@ class RemoteInterpreter:
 
     def close(self) -> None:
         """Close the connection. The session stays."""
-        self._http.close()
+        self.http.close()
 
     def __enter__(self) -> RemoteInterpreter:
         return self
@@ -275,13 +269,16 @@ class RemoteComputer:
         remote, content = self._interpreter, Path(path).read_bytes()
         place = f"{remote.path}/files/{name or Path(path).name}"
         kind = {"Content-Type": "application/octet-stream"}
-        _checked(remote._http.put(place, content=content, headers=kind))
+        _checked(remote.http.put(place, content=content, headers=kind))
 
     def download(self, name: str) -> bytes:
         """The content of a file of the workspace."""
         remote = self._interpreter
-        answer = remote._http.get(f"{remote.path}/files/{name}")
+        answer = remote.http.get(f"{remote.path}/files/{name}")
         return answer.content if answer.is_success else _checked(answer)
+
+
+connect = RemoteInterpreter
 
 
 def _checked(answer: httpx.Response) -> Any:

@@ -24,7 +24,6 @@ class Command(NamedTuple):
     help: str
     short: str = ""
     value: str = ""  # its name, or the words to choose from; in brackets where it may be left out
-    later: str = ""
 
     @property
     def flag(self) -> str:
@@ -131,8 +130,6 @@ def parse(argv: Sequence[str], prog: str = "interpreter") -> Parsed:
             notices["--debug_mode is now --verbose."] = None
         elif isinstance(row, Setting) and row.inert:
             notices[f"{spelled} does nothing: {row.inert}."] = None
-        elif row.later:
-            notices[f"{spelled}: {row.later}."] = None
     shortcut = bool(words) and (prog == "i" or (at == 0 and words[0] == argv[0]))
     message = " ".join(["I", *words] if shortcut else words) or None
     return Parsed(settings, actions, message, shortcut, tuple(notices))
@@ -305,7 +302,6 @@ def _help_lines(row: Setting | Command) -> list[str]:
         words = f"Do not {words[0].lower()}{words[1:]}"
     if isinstance(row, Setting) and row.kind != "bool" and isinstance(row.default, int | float | str):
         words += f" Default: {row.default}." if row.default != "" else ""
-    words += " (Not available yet.)" if row.later else ""
     right = wrap(words, _WIDTH - _COLUMN, break_long_words=False, break_on_hyphens=False)
     first = [left] if len(left) > _COLUMN - 2 else [left.ljust(_COLUMN) + right.pop(0)]
     return first + [" " * _COLUMN + line for line in right]

@@ -324,8 +324,7 @@ def _load_profile(interpreter: OpenInterpreter, parsed: Parsed) -> Profile | Non
     """Load the profile that the command line names, or else the user's default one; print its notices."""
     from interpreter.config.profiles.profile import default_file
 
-    name = _named_profile(parsed)
-    file = default_file() if name is None else name
+    file = _named_profile(parsed) or default_file()
     notices = [_LOCAL_VISION] if {"local", "vision"} <= parsed.actions.keys() else []
     profile = None
     if file is not None:
@@ -333,12 +332,6 @@ def _load_profile(interpreter: OpenInterpreter, parsed: Parsed) -> Profile | Non
 
         profile = load(interpreter, str(file), lambda found: "trust_profile" in parsed.actions or _accepted(found))
         notices += profile.notices
-        later = [words for words in profile.later if not any(words in told for told in parsed.notices)]
-        # Old default profiles all ask for the computer API: no reason to say so at every start.
-        if later and name is not None:
-            notices.append(
-                f"Not everything in the profile {Path(profile.place.address).stem} works: {'; '.join(later)}."
-            )
     for notice in notices:
         print(visible(notice), file=sys.stderr)
     return profile

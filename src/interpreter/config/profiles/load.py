@@ -87,7 +87,6 @@ def read(place: Place, text: str, environ: Mapping[str, str] = os.environ) -> Pr
             mistakes.append(f"{at}: {error}")
     if mistakes:
         raise ProfileError("\n".join(mistakes))
-    later = [row.later for row in SETTINGS if reading.settings.get(row.name, row.default) != row.default and row.later]
     return Profile(
         place,
         settings=reading.settings,
@@ -97,7 +96,6 @@ def read(place: Place, text: str, environ: Mapping[str, str] = os.environ) -> Pr
         code=reading.code,
         code_line=reading.code_line,
         notices=tuple(reading.notices),
-        later=tuple(dict.fromkeys(later)),
         variables=tuple(reading.variables),
         text=text,
     )
@@ -126,6 +124,8 @@ class _Reading:
             if value is None and not _ROWS[key].optional:
                 return  # an empty value, as in `custom_instructions:`, is ignored
             self.settings[key] = check_value(_ROWS[key], value)
+            if _ROWS[key].inert and self.settings[key] != _ROWS[key].default:
+                yield f"{entry.key} does nothing: {_ROWS[key].inert}."
         elif key == "start_script":
             if not isinstance(value, str):
                 raise SettingError("start_script takes Python code.")

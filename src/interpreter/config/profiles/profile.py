@@ -49,7 +49,6 @@ class Profile:
     code: str = ""  # Python: the whole profile, or the `start_script` of one in YAML or JSON
     code_line: int = 1  # where the code begins in the file
     notices: tuple[str, ...] = ()  # lines for the user, about what has no effect
-    later: tuple[str, ...] = ()  # what it asks for that is not supported yet
     variables: tuple[str, ...] = ()  # the environment variables that it reads
     text: str = ""  # the file as it is
 

@@ -79,46 +79,39 @@ To set up a model, do one of these:
 def converse(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[Chunk]:
     """Ask for messages and answer them; yields every chunk of every turn."""
     try:
-        yield from _converse(terminal, interpreter)
-    finally:
-        terminal.discard_reset()
-
-
-def _converse(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[Chunk]:
-    try:
         check_rules(interpreter)
     except PolicyError as error:
         terminal.tell(f"{error} No code runs until this is fixed.", "error")
         terminal.display.finish()
-    terminal.forks = None
     reader, warm_up = reader_for(terminal, interpreter), Thread(target=_warm_up, name="warm-up", daemon=True)
     reader.when_ready(warm_up.start)
-    with terminal.early_keys():
-        text = _next_message(terminal, reader, interpreter)
-    while text is not None:
-        if warm_up.ident is not None:
-            warm_up.join()  # before anything imports the same modules
-        text = _as_command(text)
-        if text.lstrip().startswith(_MAGIC_SIGNS):
-            from interpreter.frontends.terminal import magics
+    with terminal.chatting():
+        with terminal.early_keys():
+            text = _next_message(terminal, reader, interpreter)
+        while text is not None:
+            if warm_up.ident is not None:
+                warm_up.join()  # before anything imports the same modules
+            text = _as_command(text)
+            if text.lstrip().startswith(_MAGIC_SIGNS):
+                from interpreter.frontends.terminal import magics
 
-            with _errors_shown(terminal, interpreter):
-                magics.run(terminal, interpreter, text.strip())
-                interpreter.journal.sync()  # what it changed in the conversation
-            if terminal.left:
+                with _errors_shown(terminal, interpreter):
+                    magics.run(terminal, interpreter, text.strip())
+                    interpreter.journal.sync()  # what it changed in the conversation
+                if terminal.left:
+                    return
+                if terminal.forks is not None and terminal.forks.current is not interpreter:
+                    interpreter = terminal.forks.current
+                    reader = reader_for(terminal, interpreter)
+            elif _FOR_THE_SHELL.match(text.strip()):
+                terminal.display.line(
+                    f"That is a shell command. Run it here with !{text.strip()}, or exit with Ctrl-D first."
+                )
+            elif text.strip().lower() in _LEAVING:
                 return
-            if (current := _current_fork(terminal, interpreter)) is not interpreter:
-                interpreter = current
-                reader = reader_for(terminal, interpreter)
-        elif _FOR_THE_SHELL.match(text.strip()):
-            terminal.display.line(
-                f"That is a shell command. Run it here with !{text.strip()}, or exit with Ctrl-D first."
-            )
-        elif text.strip().lower() in _LEAVING:
-            return
-        elif text.strip():
-            yield from answer(terminal, interpreter, text)
-        text = _next_message(terminal, reader, interpreter)
+            elif text.strip():
+                yield from answer(terminal, interpreter, text)
+            text = _next_message(terminal, reader, interpreter)
 
 
 def _as_command(text: str) -> str:
@@ -131,10 +124,6 @@ def _as_command(text: str) -> str:
     from interpreter.frontends.terminal.magics import slash_command
 
     return slash_command(typed) or text
-
-
-def _current_fork(terminal: Terminal, interpreter: OpenInterpreter) -> OpenInterpreter:
-    return terminal.forks.current if terminal.forks is not None else interpreter
 
 
 def answer(terminal: Terminal, interpreter: OpenInterpreter, text: str, data: str = "") -> Iterator[Chunk]:

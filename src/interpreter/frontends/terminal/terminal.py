@@ -195,6 +195,15 @@ class Terminal:
             before.discard()
 
     @contextmanager
+    def chatting(self) -> Iterator[None]:
+        """For the length of a chat: its forks and its last %reset end with it."""
+        try:
+            yield
+        finally:
+            self.forks = None
+            self.discard_reset()
+
+    @contextmanager
     def suspended(self) -> Iterator[None]:
         """Another program, such as an editor, draws here and reads the keys."""
         with self.busy.paused("elsewhere") if self.busy else nullcontext(), self.display.asking():

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Literal, cast
 
 from interpreter.errors import ConversationFileError, ConversationNotFoundError
+from interpreter.host import files
 from interpreter.llm.usage import Usage
 from interpreter.messages import Message
 from interpreter.session import Ids, LogEntry
@@ -373,10 +374,10 @@ def _original_summary(file: os.DirEntry[str]) -> Summary:
     return Summary(Path(file.path), Facts(file.name, title, created=created, updated=changed), is_original=True)
 
 
-def read_original(path: Path) -> list[Message]:
+def read_original(path: str | Path) -> list[Message]:
     """The messages of such a file; ConversationFileError if it is none."""
     try:
-        messages: Any = json.loads(path.read_bytes())
+        messages: Any = json.loads(files.read_bytes(path))
     except OSError as error:
         raise ConversationFileError(f"Can't read {path}: {error.strerror}.") from error
     except ValueError:

@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
 
 from rich.filesize import decimal
 
-from interpreter.app import own_blocks, result_of
+from interpreter.api import OpenInterpreter
+from interpreter.app import environments, own_blocks, result_of
 from interpreter.console_text import visible
 from interpreter.errors import UsageError
 from interpreter.frontends.terminal.chat import follow, show_block
 from interpreter.frontends.terminal.magics.show import GAP, column_texts
 from interpreter.frontends.terminal.render.ansi import clip
+from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.session import APPROVE, REFUSE, Answer
-
-if TYPE_CHECKING:
-    from interpreter.api import OpenInterpreter
-    from interpreter.frontends.terminal.terminal import Terminal
-
 
 _HEADINGS = ("name", "type", "shape", "size", "preview")
 
@@ -75,8 +71,6 @@ _ORIGINS = {
 
 
 def switch_python(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    from interpreter.app import environments
-
     if argument:
         note = result_of(environments.switch_python(interpreter, None if argument == "auto" else argument.strip("\"'")))
         if note:
@@ -85,8 +79,6 @@ def switch_python(terminal: Terminal, interpreter: OpenInterpreter, argument: st
 
 
 def _python_line(interpreter: OpenInterpreter) -> str:
-    from interpreter.app import environments
-
     chosen = environments.environment_of(interpreter)
     version = interpreter.runtimes.runtime("python").version() or "that doesn't start"
     origin = _ORIGINS[chosen.origin]
@@ -96,8 +88,6 @@ def _python_line(interpreter: OpenInterpreter) -> str:
 
 
 def environment(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    from interpreter.app import environments
-
     word, _, name = argument.partition(" ")
     if word == "reset" and not name:
         done = follow(
@@ -118,8 +108,6 @@ def environment(terminal: Terminal, interpreter: OpenInterpreter, argument: str)
 
 
 def _list_packages(terminal: Terminal, interpreter: OpenInterpreter) -> None:
-    from interpreter.app import environments
-
     chosen = environments.environment_of(interpreter)
     found = chosen.installed()
     lines = [_python_line(interpreter), *(f"  {name} {version}" for name, version in found)]

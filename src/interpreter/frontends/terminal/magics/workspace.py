@@ -132,9 +132,7 @@ def _request(interpreter: OpenInterpreter, point: Checkpoint) -> str:
 
 
 def fork(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    if terminal.forks is None:
-        terminal.forks = Forks(interpreter)
-    child = terminal.forks.fork()
+    child = _forks(terminal, interpreter).fork()
     assert child.forked is not None
     lines = [
         f"Working in a fork, in a copy of the workspace: {child.workspace}",
@@ -144,23 +142,20 @@ def fork(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
     terminal.display.line("\n".join(lines))
 
 
-def _forks(terminal: Terminal) -> Forks:
-    if not terminal.forks:
-        raise UndoError("There are no forks yet. %fork makes one.")
+def _forks(terminal: Terminal, interpreter: OpenInterpreter) -> Forks:
+    if terminal.forks is None:
+        terminal.forks = Forks(interpreter)
     return terminal.forks
 
 
 def switch(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    forks = _forks(terminal)
-    count = len(forks.all)
-    if argument and not (argument.isdigit() and 0 < int(argument) <= count):
-        raise UndoError(f"%switch takes a number from 1 to {count}.")
-    there = forks.switch(int(argument) if argument else None)
-    terminal.display.line(f"Fork {forks.number} of {count}, in {there.workspace}.")
+    forks = _forks(terminal, interpreter)
+    there = forks.switch(argument or None)
+    terminal.display.line(f"Fork {forks.number} of {len(forks.all)}, in {there.workspace}.")
 
 
 def keep(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    forks = _forks(terminal)
+    forks = _forks(terminal, interpreter)
     if interpreter.forked is None:
         dropped = follow(interpreter, forks.drop_others(), partial(_drop_answer, terminal, "the other"))
         terminal.display.line("Dropped the other fork." if dropped else "Nothing changed.")
@@ -190,12 +185,7 @@ def keep(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
 
 
 def drop(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    forks = _forks(terminal)
-    if interpreter.forked is None:
-        raise UndoError("This is the original, not a fork. Use %switch to go to the fork you want to drop.")
-    if others := forks.made_from(interpreter):
-        number = forks.all.index(others[0]) + 1
-        raise UndoError(f"Fork {number} was made from this one. Use %switch {number} to keep or drop it first.")
+    forks = _forks(terminal, interpreter)
     dropped = follow(interpreter, forks.drop(), partial(_drop_answer, terminal, "this"))
     there = f"Dropped. Back in {forks.current.workspace}."
     terminal.display.line(there if dropped else "Nothing changed.")
