@@ -592,15 +592,7 @@ class OpenInterpreter(InterpreterSettings):
         """The folder for profiles, conversations and models."""
         return str(our_folder())
 
-    @property
-    def anonymous_telemetry(self) -> bool:
-        """Nothing is ever sent."""
-        return False
-
-    @property
-    def will_contribute(self) -> bool:
-        """Nothing is ever sent."""
-        return False
+    anonymous_telemetry = will_contribute = False  # nothing is ever sent
 
 
 def _remake(cls: type[OpenInterpreter], given: dict[str, Given]) -> OpenInterpreter:

@@ -118,7 +118,20 @@ class ConsoleText:
         if trailing and not self._held:
             text, self._held = text[:-trailing], "\r"
         for token in TOKEN.findall(text):
-            self._token(token)
+            match token:
+                case _ if token.endswith("\n"):
+                    self._settled.write(self._line + "\n")
+                    self._line, self._column = "", 0
+                case "\r":
+                    self._column = 0
+                case "\b":
+                    self._column = max(0, self._column - 1)
+                case "\x1b[K" | "\x1b[0K":
+                    self._line = self._line[: self._column]
+                case "\x1b[2K":
+                    self._line = " " * self._column
+                case _ if not token.startswith("\x1b"):
+                    self._overwrite(token)
 
     def text(self, path: str | None = None) -> str:
         """Everything so far; what is left out is replaced by a notice, with the path of the whole if given."""
@@ -137,22 +150,6 @@ class ConsoleText:
             self._settled.write(self._line + "\n" + (rest + "\n" if newline2 else ""))
             self._line, self._column = "", 0
         self._overwrite(last)
-
-    def _token(self, token: str) -> None:
-        match token:
-            case _ if token.endswith("\n"):
-                self._settled.write(self._line + "\n")
-                self._line, self._column = "", 0
-            case "\r":
-                self._column = 0
-            case "\b":
-                self._column = max(0, self._column - 1)
-            case "\x1b[K" | "\x1b[0K":
-                self._line = self._line[: self._column]
-            case "\x1b[2K":
-                self._line = " " * self._column
-            case _ if not token.startswith("\x1b"):
-                self._overwrite(token)
 
     def _overwrite(self, text: str) -> None:
         end = self._column + len(text)

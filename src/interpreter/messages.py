@@ -153,7 +153,17 @@ class Fold:
             if chunk["content"] is None:
                 self._end_block(chunk)
         elif chunk.get("content") not in ("", None):
-            self._append(chunk)
+            message = self._message or self._begin(chunk)
+            if not isinstance(chunk["content"], str):
+                message["content"] = chunk["content"]
+            elif self._console is not None:
+                self._console.write(chunk["content"])
+                self._show_console()
+            else:
+                self._parts.append(chunk["content"])
+                self._unjoined += len(chunk["content"])
+                if self._unjoined * 8 > len(message["content"]):  # seldom enough to stay linear
+                    self.settle()
 
     @property
     def is_open(self) -> bool:
@@ -171,23 +181,7 @@ class Fold:
         self._message = None
         self._console = None
 
-    def _append(self, chunk: Chunk) -> None:
-        if self._message is None:
-            self._begin(chunk)
-        if not isinstance(chunk["content"], str):
-            assert self._message is not None
-            self._message["content"] = chunk["content"]
-        elif self._console is not None:
-            self._console.write(chunk["content"])
-            self._show_console()
-        else:
-            self._parts.append(chunk["content"])
-            self._unjoined += len(chunk["content"])
-            assert self._message is not None
-            if self._unjoined * 8 > len(self._message["content"]):  # seldom enough to stay linear
-                self.settle()
-
-    def _begin(self, chunk: Chunk) -> None:
+    def _begin(self, chunk: Chunk) -> Message:
         message: Message = {"role": chunk["role"], "type": chunk["type"]}
         for key in ("format", "recipient", "mime", "call"):
             if key in chunk:
@@ -199,6 +193,7 @@ class Fold:
         if chunk["type"] == "console" and "mime" not in chunk:
             self._console = ConsoleText(self._max_output)
         self._heard = chunk["role"] == "computer"
+        return message
 
     def _show_console(self, path: str | None = None) -> None:
         if self._message is not None and self._console is not None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from interpreter.frontends.interrupts import Interrupts
+from interpreter.frontends.interrupts import TurnInterrupts
 from interpreter.sigint import call_user_code
 
 
@@ -26,7 +26,7 @@ def test_two_presses_inside_the_turn_raise_after_the_chunk() -> None:
         yield 1
         steps.append("not reached")
 
-    interrupts = Interrupts(lambda: cancelled.append(1), lambda: None)
+    interrupts = TurnInterrupts(lambda: cancelled.append(1), lambda: None)
     with interrupts.taken(), pytest.raises(KeyboardInterrupt):
         list(interrupts.passing(chunks()))
     assert steps == ["after both"] and len(cancelled) == 2
@@ -40,7 +40,7 @@ def test_one_press_only_cancels() -> None:
         press()
         yield 2
 
-    interrupts = Interrupts(lambda: cancelled.append(1), lambda: None)
+    interrupts = TurnInterrupts(lambda: cancelled.append(1), lambda: None)
     with interrupts.taken():
         assert list(interrupts.passing(chunks())) == [1, 2]
     assert cancelled == [1] and interrupts.count == 1
@@ -55,7 +55,7 @@ def test_a_second_press_interrupts_user_code() -> None:
         call_user_code(press)
         yield 1
 
-    interrupts = Interrupts(lambda: None, lambda: None)
+    interrupts = TurnInterrupts(lambda: None, lambda: None)
     with interrupts.taken():
         list(interrupts.passing(chunks()))
         interrupts.interrupted = False  # as if the turn went on
@@ -64,7 +64,7 @@ def test_a_second_press_interrupts_user_code() -> None:
 
 
 def test_ctrl_c_answers_an_open_question() -> None:
-    interrupts = Interrupts(lambda: None, lambda: None)
+    interrupts = TurnInterrupts(lambda: None, lambda: None)
     with interrupts.taken(), interrupts.state("asking"), pytest.raises(KeyboardInterrupt):
         press()
     assert interrupts.count == 0

@@ -11,12 +11,12 @@ import pytest
 from interpreter import OpenInterpreter
 from interpreter.config.profiles import load
 from interpreter.config.profiles.load import read
-from interpreter.config.profiles.profile import Place
+from interpreter.config.profiles.profile import ProfileLocation
 from interpreter.errors import ProfileError
 
 
 def settings(text: str, kind: str = ".yaml", **environ: str) -> dict[str, Any]:
-    return dict(read(Place(f"p{kind}"), text, environ).settings)
+    return dict(read(ProfileLocation(f"p{kind}"), text, environ).settings)
 
 
 def mistake(text: str, kind: str = ".yaml", **environ: str) -> str:
@@ -91,7 +91,7 @@ def test_names_of_older_versions_are_understood(old: str, new: str, value: objec
 
 
 def test_a_name_that_has_lost_its_meaning_is_told_and_no_error() -> None:
-    [notice] = read(Place("p.yaml"), "auto_run: true\nuse_containers: true\n").notices
+    [notice] = read(ProfileLocation("p.yaml"), "auto_run: true\nuse_containers: true\n").notices
     assert notice.startswith("p.yaml, line 2: use_containers does nothing")
 
 
@@ -131,7 +131,7 @@ def test_all_mistakes_are_told_at_once() -> None:
 
 
 def test_a_setting_that_is_said_twice_is_told() -> None:
-    profile = read(Place("p.yaml"), "llm:\n  model: a\nmodel: b\n")
+    profile = read(ProfileLocation("p.yaml"), "llm:\n  model: a\nmodel: b\n")
     assert profile.settings == {"llm.model": "b"}
     assert profile.notices == ("p.yaml, line 3: llm.model is set twice; line 2 is ignored.",)
 

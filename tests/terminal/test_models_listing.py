@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from interpreter import OpenInterpreter
-from interpreter.app.models import Available, Source, default_by_key
+from interpreter.app.models import Available, ModelSource, default_by_key
 from interpreter.frontends.commands import model_lines
 from interpreter.llm.providers import STARTING_MODELS
 from interpreter.llm.usage import Price
@@ -89,7 +89,7 @@ def test_nothing_found_says_what_to_do() -> None:
 
 def test_a_table_fits_into_any_width() -> None:
     long = Available("openrouter/somebody/a-model-with-a-long-name", 1_000_000, Price(0.5, 1.5))
-    source = Source("provider", "openrouter", (long, Available("x/y", 8000)), key="KEY")
+    source = ModelSource("provider", "openrouter", (long, Available("x/y", 8000)), key="KEY")
     for width in (20, 40, 60, 100):
         shown = list(model_lines(source, width, whole=True))
         assert all(len(line) <= max(width, len(long.model) + 2) for line in shown)

@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from interpreter.app.models import Available, Source
+from interpreter.app.models import Available, ModelSource
 from interpreter.config.profiles.load import read
-from interpreter.config.profiles.profile import Place
+from interpreter.config.profiles.profile import ProfileLocation
 from interpreter.console_text import OUTPUT, PROSE, visible
 from interpreter.errors import UsageError
 from interpreter.frontends import cli, commands, start
@@ -33,7 +33,7 @@ from interpreter.frontends.terminal.render.plain import PlainDisplay
 from interpreter.frontends.terminal.render.theme import Theme
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.frontends.terminal.tty import Tty
-from interpreter.frontends.wtf import Failure, message_for
+from interpreter.frontends.wtf import FailedCommand, message_for
 from interpreter.runtimes.state import Table, TableQuery
 from model_server import ModelServer, text, tool_call
 from terminal.person import ENTER, someone
@@ -220,7 +220,7 @@ def replayed() -> str:
 
 def values() -> str:
     shown, table = terminal(), Table(HOSTILE, 1, 1, [HOSTILE], [HOSTILE], [False], [[HOSTILE]])
-    show.show_table(shown, show.Source(None, "", HOSTILE), table, TableQuery(), at_once=True)  # type: ignore[arg-type]
+    show.show_table(shown, show.ShownValue(None, "", HOSTILE), table, TableQuery(), at_once=True)  # type: ignore[arg-type]
     show.show_text(shown, HOSTILE, HOSTILE)
     text = show.TextView(HOSTILE, ["a"])
     return written(shown) + "\n".join(text.lines(80, 24))
@@ -268,7 +268,7 @@ def menu(monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def models(monkeypatch: pytest.MonkeyPatch) -> str:
-    sources = [Source("server", HOSTILE, (Available(HOSTILE, 1000),), problem=HOSTILE)]
+    sources = [ModelSource("server", HOSTILE, (Available(HOSTILE, 1000),), problem=HOSTILE)]
     monkeypatch.setattr(commands, "usable_models", lambda *arguments, **more: sources)
     return printed(lambda: commands.run_command(parse(["--models"])))
 
@@ -289,7 +289,7 @@ def events() -> str:
 
 def profile() -> str:
     hostile = HOSTILE.replace("\u2028", "").replace("\u2029", "")
-    return start.described(read(Place("https://x.org/a.py", is_url=True), hostile))
+    return start.described(read(ProfileLocation("https://x.org/a.py", is_url=True), hostile))
 
 
 def typed_ahead() -> str:
@@ -316,7 +316,7 @@ SURFACES: dict[str, Callable[..., str]] = {
     "the status line": status_line,
     "events of --json": events,
     "a profile from the net": profile,
-    "what wtf --show prints": lambda: visible(message_for(Failure(HOSTILE, 1, output=HOSTILE)), OUTPUT),
+    "what wtf --show prints": lambda: visible(message_for(FailedCommand(HOSTILE, 1, output=HOSTILE)), OUTPUT),
 }
 
 
@@ -353,7 +353,7 @@ def test_colours_of_a_program_stay_but_nothing_that_writes_elsewhere() -> None:
 # Every function in frontends/ that writes: to the terminal, to standard output, or into a widget. If this test fails,
 # see to it that what the new one shows goes through `visible`, add a case above, and list it here.
 WRITERS = {
-    "cli.py": "main _run",
+    "cli.py": "run_program _run",
     "commands.py": "run_command _open_folder _list_models _check_policy",
     "headless/run.py": "write status error _turn",
     "notebook.py": "show_chat _approve show",
@@ -376,7 +376,7 @@ WRITERS = {
     "terminal/terminal.py": "tell notify ask read",
     "terminal/tty.py": "write read_line keys restore query hide_early_keys",
     "terminal/widgets.py": "choose_row search_row ask_plainly show_download",
-    "wtf/__init__.py": "main _run recorded_output",
+    "wtf/__init__.py": "_run recorded_output",
     "wtf/recorder.py": "add",
 }
 SINKS = {"print", "write", "_write", "_out", "input", "getpass", "prompt", "Completion", "FormattedTextControl"}

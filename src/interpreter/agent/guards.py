@@ -30,7 +30,7 @@ class BlockGuard:
     """Limits the blocks of a turn, and stops the model from repeating one."""
 
     def __init__(self, max_blocks: int | None, same_results: int = 2) -> None:
-        self.blocks = 0
+        self.blocks = 0  # steps: those that ran, and declined ones
         self._max = max_blocks
         self._same_results = same_results
         self._last: tuple[str, str, list[Any]] | None = None
@@ -41,10 +41,6 @@ class BlockGuard:
     @property
     def exhausted(self) -> bool:
         return self._max is not None and self.blocks >= self._max
-
-    def count(self) -> None:
-        """Count a step that was not a block, such as a declined one."""
-        self.blocks += 1
 
     def refusal(self, language: str, code: str) -> Refusal | None:
         """Why this block must not run; None if it may."""

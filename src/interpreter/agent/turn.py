@@ -46,7 +46,7 @@ _MOST_ANSWERS = 3  # in a row without an action, where `loop` asks the model to 
 LOOK_AHEAD = 200
 
 
-class Reply:
+class StreamedReply:
     """Iterates over a model's chunks.
 
     Approval of a block can take minutes. A server does not wait that long for its client to continue reading.
@@ -58,7 +58,7 @@ class Reply:
         self._rest: queue.SimpleQueue[Chunk | BaseException | None] | None = None
         self._closed = self._ended = False
 
-    def __iter__(self) -> Reply:
+    def __iter__(self) -> StreamedReply:
         return self
 
     def __next__(self) -> Chunk:
@@ -205,7 +205,7 @@ class Turn:
                 if not self._wants_more():
                     return
                 prodding = True
-                self.guard.count()
+                self.guard.blocks += 1
                 yield {"role": "assistant", "type": "message", "content": "\n\n"}  # the reply goes on
             else:
                 self._answers = []
@@ -213,7 +213,7 @@ class Turn:
 
     def _ask(self, prodding: bool) -> Generator[Step, None, bool]:
         """One reply of the model, its blocks run as they come; gives whether it had a block of prose."""
-        reply = Reply(self.interpreter.llm.reply(self._messages(prodding)), self.interpreter.llm.cancel)
+        reply = StreamedReply(self.interpreter.llm.reply(self._messages(prodding)), self.interpreter.llm.cancel)
         only_first = self.interpreter.llm.profile.one_block
         prose = False
         code: list[str] = []
@@ -285,7 +285,7 @@ class Turn:
             self._end("repetition")
         return not self.over
 
-    def _tell_dropped(self, reply: Reply) -> Generator[Chunk]:
+    def _tell_dropped(self, reply: StreamedReply) -> Generator[Chunk]:
         """Where only the first block of a reply runs: tell the user and the model if there were more."""
         dropped = False
         with contextlib.suppress(ModelError):  # the block that runs had arrived by then
@@ -422,7 +422,7 @@ class Turn:
             messages.append({"role": "computer", "type": "message", "content": findings})
         if pending.words:
             messages.append({"role": "user", "type": "message", "content": pending.words})
-            self.guard.count()
+            self.guard.blocks += 1
         else:
             self._end("declined")
 

@@ -19,7 +19,6 @@ _AT = rf"(?<!\S)@(?P<at>{_QUOTED}|(?:\\.|[^\s\"'])(?:\\.|\S)*)"
 _PATH = rf"(?<!\S)(?P<path>{_QUOTED}|file://\S+|(?:~|\.{{0,2}})/(?:\\.|\S)+|[A-Za-z]:\\(?:\\.|\S)+)"
 _NAMED = re.compile(rf"{_AT}|{_PATH}")
 _SPACED = re.compile(r"(?<!\S)(?:/|[A-Za-z]:\\)\S[^\n]*?\.(?:png|jpe?g|gif|webp)\b", re.IGNORECASE)
-_TRAILING = ".,;:!?)]}'\""
 
 
 @dataclass(frozen=True)
@@ -107,4 +106,4 @@ def _spellings(written: str) -> Iterator[str]:
     yield written
     unescaped = re.sub(r"\\(.)", r"\1", written)
     yield unescaped
-    yield unescaped.rstrip(_TRAILING)
+    yield unescaped.rstrip(".,;:!?)]}'\"")

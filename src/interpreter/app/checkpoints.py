@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Literal
 from interpreter.app import perform
 from interpreter.errors import UndoError
 from interpreter.session import Do, Event, Question
-from interpreter.session.checkpoints import PARTS, Asks, Part, UndoAction, UndoKind, UndoPlan, UndoResult
+from interpreter.session.checkpoints.checkpoint import PARTS, Part, UndoKind, UndoPlan, UndoResult
 from interpreter.session.checkpoints.fork import Keep, Merged, plan_keep
+from interpreter.session.checkpoints.timeline import Asks, UndoAction
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
@@ -133,7 +134,9 @@ class Forks:
                 other.drop()
 
         last = others[-1]
-        question = Question.in_words("confirm", "drop", f"Drop {last.workspace} and all changes in it?", last)
+        question = Question.in_words(
+            "confirm", "drop", f"Drop the other fork and all changes in {last.workspace}?", last
+        )
         action = Do("drop", drop, "forks are being dropped", question=question)
         yield from perform(kept, action)
         if action.outcome == "done":
@@ -149,7 +152,9 @@ class Forks:
             number = self.all.index(others[0]) + 1
             raise UndoError(f"Fork {number} was made from this one. Use %switch {number} to keep or drop it first.")
         parent = dropped.forked.parent
-        question = Question.in_words("confirm", "drop", f"Drop {dropped.workspace} and all changes in it?", dropped)
+        question = Question.in_words(
+            "confirm", "drop", f"Drop this fork and all changes in {dropped.workspace}?", dropped
+        )
         action = Do("drop", dropped.drop, "a fork is being dropped", question=question, recorded=False)
         yield from perform(dropped, action)
         if action.outcome != "done":

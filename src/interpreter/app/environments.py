@@ -14,8 +14,6 @@ from interpreter.session import Do, Event, Question
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
 
-_NOT_OURS = "{folder} is your own environment. To remove a package from it: %env remove PACKAGE"
-
 
 def environment_of(interpreter: OpenInterpreter) -> Environment:
     """The Python of the next session, and where its packages go."""
@@ -47,7 +45,14 @@ def _switch(interpreter: OpenInterpreter, wanted: str | None) -> str:
         raise UsageError(f"There is no Python at {wanted}. Name a program, a folder, or conda:NAME.") from error
     if wanted == "in-process" or after == environment:
         return "" if after == environment else "Its variables are not carried over."
-    _remember(interpreter, wanted, after)
+    known = Choice.of(pool.context.workspace)
+    project = (
+        known.folder
+        if known is not None
+        else offered_project(pool.context.workspace, None, pool.context.own_environment())
+    )
+    if project and (after.folder == project or wanted == SESSION):  # remember whether the user wants it from now on
+        Choice(project, after.folder == project).save(pool.context.workspace)
     pool.context.change_environment(environment)
     if old is None:
         return ""
@@ -62,20 +67,12 @@ def _switch(interpreter: OpenInterpreter, wanted: str | None) -> str:
     return note
 
 
-def _remember(interpreter: OpenInterpreter, wanted: str | None, chosen: Environment) -> None:
-    """Whether the user wants the project's environment from now on."""
-    shared = interpreter.runtimes.context
-    known = Choice.of(shared.workspace)
-    project = known.folder if known is not None else offered_project(shared.workspace, None, shared.own_environment())
-    if project and (chosen.folder == project or wanted == SESSION):
-        Choice(project, chosen.folder == project).save(shared.workspace)
-
-
 def reset_environment(interpreter: OpenInterpreter) -> Generator[Event, None, Environment | None]:
     """Remove all packages of the session environment, after asking; None if the answer was not a yes."""
     chosen = environment_of(interpreter)
     if not chosen.is_layer:
-        raise UsageError(_NOT_OURS.format(folder=chosen.folder or chosen.python))
+        place = chosen.folder or chosen.python
+        raise UsageError(f"{place} is your own environment. To remove a package from it: %env remove PACKAGE")
     words = f"Remove {counted(len(chosen.installed()), 'package')} from the session environment?"
 
     def empty() -> Environment:

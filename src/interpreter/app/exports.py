@@ -99,7 +99,14 @@ def _write(
 ) -> Export | None:
     from interpreter.llm.secrets import redacted
 
-    entries, title = _entries(interpreter)
+    session = interpreter.journal.read() if interpreter.messages else None
+    if session is not None and interpreter.journal.is_in_step:
+        # In memory is what was printed, in the record what may be told.
+        session.messages = interpreter.messages
+        entries = entries_from_session(session)
+    else:
+        entries = entries_from_messages(interpreter.messages)
+    title = (session.title if session else "") or title_of(entries)
     if not entries:
         return None
     if not keep_secrets:
@@ -116,17 +123,6 @@ def _write(
         # A program has only some of the blocks.
         notes += secrets_notice(document.text if document.program else texts_of(entries))
     return Export(file, entries, notes, document.program)
-
-
-def _entries(interpreter: OpenInterpreter) -> tuple[list[Entry], str]:
-    session = interpreter.journal.read() if interpreter.messages else None
-    if session is not None and interpreter.journal.is_in_step:
-        # In memory is what was printed, in the record what may be told.
-        session.messages = interpreter.messages
-        entries = entries_from_session(session)
-    else:
-        entries = entries_from_messages(interpreter.messages)
-    return entries, (session.title if session else "") or title_of(entries)
 
 
 def _installed(interpreter: OpenInterpreter) -> Installed:

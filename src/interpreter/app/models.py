@@ -52,7 +52,7 @@ class Available:
 
 
 @dataclass(frozen=True)
-class Source:
+class ModelSource:
     """Where models are: a server on this machine, the built-in engine, or a provider."""
 
     kind: Literal["server", "builtin", "provider"]
@@ -64,7 +64,7 @@ class Source:
     problem: str | None = None
 
 
-def usable_models(words: Sequence[str], environ: Mapping[str, str], offline: bool = False) -> Iterator[Source]:
+def usable_models(words: Sequence[str], environ: Mapping[str, str], offline: bool = False) -> Iterator[ModelSource]:
     """What can be used now, with all of these words in its name."""
     from interpreter.llm.local import engine, servers, weights
 
@@ -74,24 +74,24 @@ def usable_models(words: Sequence[str], environ: Mapping[str, str], offline: boo
         found = tuple(Available(server.model_string(each), size) for each, size in zip(models, windows, strict=True))
         if found or (server.problem and not words):
             base = server.api_base if server.kind.prefix == "openai/" and found else None
-            yield Source("server", server.kind.title, found, base, problem=server.problem)
+            yield ModelSource("server", server.kind.title, found, base, problem=server.problem)
     if engine.is_installed():
         names = [weights.model_string(row) for row in weights.WEIGHTS if weights.is_here(row)]
         names += map(weights.model_string, weights.own_files())
         if found := tuple(Available(name, engine.CONTEXT) for name in names if _has(name, words)):
-            yield Source("builtin", "Built-in", found)
+            yield ModelSource("builtin", "Built-in", found)
     for row in PROVIDERS if not offline else ():
         if not row.is_local and row.prefix != "cohere_chat" and (key := _key_of(row, environ)):
             found = _at_provider(row, words)
             if found or not words or _has(row.prefix, words):
-                yield Source("provider", row.prefix, found, key=key)
+                yield ModelSource("provider", row.prefix, found, key=key)
 
 
-def models_without_key(words: Sequence[str], environ: Mapping[str, str]) -> Iterator[Source]:
+def models_without_key(words: Sequence[str], environ: Mapping[str, str]) -> Iterator[ModelSource]:
     """Providers that have such models but no key; `key` is the variable to set."""
     for row in PROVIDERS:
         if row.key_variables and not _key_of(row, environ) and (found := _at_provider(row, words)):
-            yield Source("provider", row.prefix, found, key=row.key_variables[0])
+            yield ModelSource("provider", row.prefix, found, key=row.key_variables[0])
 
 
 def _at_provider(row: Provider, words: Sequence[str]) -> tuple[Available, ...]:

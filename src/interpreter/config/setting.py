@@ -10,13 +10,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar, dataclass_transform
 
 from interpreter.errors import SettingTypeError, SettingValueError, UnknownSettingError
 
 if TYPE_CHECKING:
-    from typing import Generic
-
     Stored = TypeVar("Stored")
 
     class PathSetting(Generic[Stored]):
@@ -119,23 +117,18 @@ def argument(*, default: None = None, kw_only: bool = True) -> Any:
     return None
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_list_of_str(value: object) -> bool:
-    return isinstance(value, list | tuple) and all(isinstance(item, str) for item in value)
-
-
 # kind -> is the value of this kind, and how it is stored
 _KINDS: dict[str, tuple[Callable[[Any], bool], Callable[[Any], Any] | None]] = {
     "bool": (lambda value: isinstance(value, bool), None),
     "int": (lambda value: isinstance(value, int) and not isinstance(value, bool), None),
-    "float": (_is_number, None),
+    "float": (lambda value: isinstance(value, int | float) and not isinstance(value, bool), None),
     "str": (lambda value: isinstance(value, str), None),
     "path": (lambda value: isinstance(value, str | os.PathLike), os.fspath),
     "list": (lambda value: isinstance(value, list), None),
-    "list of str": (_is_list_of_str, lambda value: value if isinstance(value, list) else list(value)),
+    "list of str": (
+        lambda value: isinstance(value, list | tuple) and all(isinstance(item, str) for item in value),
+        lambda value: value if isinstance(value, list) else list(value),
+    ),
     "dict": (lambda value: isinstance(value, Mapping), dict),
     "callable": (callable, None),
     "str or False": (lambda value: isinstance(value, str) or value is False, None),
@@ -178,15 +171,11 @@ def _parse_bool(text: str) -> bool:
     return word in TRUE_WORDS
 
 
-def _parse_list(text: str) -> list[str]:
-    return [item.strip() for item in text.split(",") if item.strip()]
-
-
 _PARSERS: dict[str, Callable[[str], Any]] = {
     "bool": _parse_bool,
     "int": int,
     "float": float,
-    "list of str": _parse_list,
+    "list of str": lambda text: [item.strip() for item in text.split(",") if item.strip()],
     "str or False": lambda text: False if text.strip().lower() == "false" else text,
 }
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Literal
 
 from interpreter.config.homes import our_folder
 from interpreter.config.setting import (
@@ -19,7 +19,6 @@ from interpreter.config.setting import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Literal
 
     from interpreter.computer_api import Computer
     from interpreter.config.setting import PathSetting
@@ -60,10 +59,6 @@ def read_prompt(name: str) -> str:
 
     file = Path(__file__).parents[1] / "agent" / "prompts" / f"{name}.md"
     return file.read_text(encoding="utf-8").strip()
-
-
-def _conversations_folder() -> str:
-    return str(our_folder() / "conversations")
 
 
 # fmt: off
@@ -313,7 +308,8 @@ class InterpreterSettings(SettingsGroup):
     )
     conversation_history_path: PathSetting[str] = setting(
         "Folder to save conversations in.",
-        KEEPING, default=Default(_conversations_folder, "`conversations` in the configuration folder"),
+        KEEPING,
+        default=Default(lambda: str(our_folder() / "conversations"), "`conversations` in the configuration folder"),
     )
     save_variables: bool = setting(
         "Save the variables of Python and the shell with the conversation, when you are idle and when you leave, so "

@@ -6,7 +6,7 @@ import gc
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from interpreter.errors import InterpreterError
 
@@ -16,15 +16,19 @@ _PRINTING = frozenset({"models", "policy_check", "local_models", "profiles", "re
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program and return its exit code (see exit_codes.py)."""
-    arguments = list(sys.argv[1:] if argv is None else argv)
     gc.set_threshold(20_000)  # by default, looking for garbage that isn't there takes an eighth of the start
+    return run_program("interpreter", _run, list(sys.argv[1:] if argv is None else argv))
+
+
+def run_program(name: str, run: Callable[[list[str]], int], arguments: list[str]) -> int:
+    """Run one of our programs: its exit code, with errors as a line on standard error."""
     try:
-        return _run(arguments)
+        return run(arguments)
     except InterpreterError as error:
         from interpreter.console_text import visible
         from interpreter.frontends.exit_codes import code_for
 
-        print(f"interpreter: {visible(str(error))}", file=sys.stderr)
+        print(f"{name}: {visible(str(error))}", file=sys.stderr)
         return code_for(error)
     except KeyboardInterrupt:
         return 130

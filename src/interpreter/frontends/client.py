@@ -19,7 +19,6 @@ from interpreter.errors import BusyError, InterpreterError, UsageError
 from interpreter.messages import Chunk, Message, as_original
 
 _ATTEMPTS = 30  # to reach a server again that was there
-_TIMEOUT = httpx.Timeout(30, read=None)
 
 
 class RemoteInterpreter:
@@ -33,7 +32,7 @@ class RemoteInterpreter:
     def __init__(self, url: str, token: str | None = None, session: str | None = None, **settings: Any) -> None:
         self._url = url.rstrip("/")
         headers = {"Authorization": f"Bearer {token or _known_token(self._url)}"}
-        self.http = httpx.Client(base_url=self._url, headers=headers, timeout=_TIMEOUT)
+        self.http = httpx.Client(base_url=self._url, headers=headers, timeout=httpx.Timeout(30, read=None))
         self.auto_run: bool = settings.pop("auto_run", False)
         workspace = settings.pop("workspace", None)
         self.computer = RemoteComputer(self)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from interpreter.app.models import Source, default_by_key, models_without_key, usable_models
+from interpreter.app.models import ModelSource, default_by_key, models_without_key, usable_models
 from interpreter.config import profiles
 from interpreter.config.homes import make_folder
 from interpreter.config.setting import Setting, from_environment, origins
@@ -92,7 +92,7 @@ def _list_models(parsed: Parsed) -> int:
     return 0 if found else 1
 
 
-def model_lines(source: Source, width: int, whole: bool) -> Iterator[str]:
+def model_lines(source: ModelSource, width: int, whole: bool) -> Iterator[str]:
     """A table of its models that fits the width: after a long name, the details go on the next line.
 
     `whole`: all of them, else the first ones of a provider.

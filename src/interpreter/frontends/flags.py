@@ -1,4 +1,4 @@
-"""Command-line flags: the parser, `--help` and shell completion, all generated from the table of settings."""
+"""CommandFlag-line flags: the parser, `--help` and shell completion, all generated from the table of settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from interpreter.frontends.exit_codes import MEANINGS
 _IN_FULL = ("--mode",)  # no beginning of it will do: `--mod` has always been --model
 
 
-class Command(NamedTuple):
+class CommandFlag(NamedTuple):
     """A flag that is not a setting: it selects what the program does."""
 
     name: str
@@ -35,39 +35,39 @@ class Command(NamedTuple):
 
 
 COMMANDS = (
-    Command("profile", "Load a profile, by name, path or URL.", "-p", "NAME"),
-    Command("trust_profile", "Load a profile from a URL without asking first."),
-    Command("fast", "Load the profile `fast`.", "-f"),
-    Command("vision", "Load the profile `vision`.", "-vi"),
-    Command("local", "Pick a model that runs on this machine.", "-l"),
-    Command("codestral", "Load the profile `codestral`."),
-    Command("llama3", "Load the profile `llama3`."),
-    Command("groq", "Load the profile `groq`."),
-    Command("assistant", "Load the profile `assistant`."),
-    Command("profiles", "Open the folder with your profiles, or print its path."),
-    Command("reset_profile", "Restore one or all built-in profiles. Your own are kept.", value="[NAME]"),
-    Command("debug_config", "Print every setting, its value and where it was set."),
-    Command("local_models", "Open the folder with downloaded models, or print its path."),
-    Command("setup", "Pick a model again: with a key, from a local server, or the built-in one."),
-    Command("models", "List the models you can use now. FILTER searches their names.", value="[FILTER]"),
-    Command("conversations", "Pick an earlier conversation and continue it."),
-    Command("resume", "Continue the conversation whose id starts with ID. Without ID, pick one.", value="[ID]"),
-    Command("continue", "Continue the last conversation in this folder."),
-    Command("serve", "Serve sessions over HTTP and WebSocket. See docs/server.md."),
-    Command("web", "Serve the web page on this machine and open it in your browser. See docs/web.md."),
-    Command("server", "The same as --serve, as it was called in 0.4.3."),
-    Command(
+    CommandFlag("profile", "Load a profile, by name, path or URL.", "-p", "NAME"),
+    CommandFlag("trust_profile", "Load a profile from a URL without asking first."),
+    CommandFlag("fast", "Load the profile `fast`.", "-f"),
+    CommandFlag("vision", "Load the profile `vision`.", "-vi"),
+    CommandFlag("local", "Pick a model that runs on this machine.", "-l"),
+    CommandFlag("codestral", "Load the profile `codestral`."),
+    CommandFlag("llama3", "Load the profile `llama3`."),
+    CommandFlag("groq", "Load the profile `groq`."),
+    CommandFlag("assistant", "Load the profile `assistant`."),
+    CommandFlag("profiles", "Open the folder with your profiles, or print its path."),
+    CommandFlag("reset_profile", "Restore one or all built-in profiles. Your own are kept.", value="[NAME]"),
+    CommandFlag("debug_config", "Print every setting, its value and where it was set."),
+    CommandFlag("local_models", "Open the folder with downloaded models, or print its path."),
+    CommandFlag("setup", "Pick a model again: with a key, from a local server, or the built-in one."),
+    CommandFlag("models", "List the models you can use now. FILTER searches their names.", value="[FILTER]"),
+    CommandFlag("conversations", "Pick an earlier conversation and continue it."),
+    CommandFlag("resume", "Continue the conversation whose id starts with ID. Without ID, pick one.", value="[ID]"),
+    CommandFlag("continue", "Continue the last conversation in this folder."),
+    CommandFlag("serve", "Serve sessions over HTTP and WebSocket. See docs/server.md."),
+    CommandFlag("web", "Serve the web page on this machine and open it in your browser. See docs/web.md."),
+    CommandFlag("server", "The same as --serve, as it was called in 0.4.3."),
+    CommandFlag(
         "server_token", "Make a token for a user of the server and print it. NAME:viewer can only read.", value="NAME"
     ),
-    Command("stdin", "Read one message from standard input, answer in plain text, and exit.", "-s"),
-    Command("json", "Print one JSON event per line instead of text. See docs/headless.md."),
-    Command("output_schema", "Make the final answer JSON that matches this JSON Schema.", value="FILE"),
-    Command("completion", "Print a completion script for your shell.", value="bash|zsh|fish"),
-    Command("shell_hook", "Print the lines that `wtf` needs in your shell's rc file.", value="bash|zsh"),
-    Command("policy_check", "Print whether your rules allow CODE, and why. See docs/policy.md.", value="CODE"),
-    Command("language", "The language of the code for `--policy_check`. Default: shell.", value="LANGUAGE"),
-    Command("version", "Print the version."),
-    Command("help", "Print this help.", "-h"),
+    CommandFlag("stdin", "Read one message from standard input, answer in plain text, and exit.", "-s"),
+    CommandFlag("json", "Print one JSON event per line instead of text. See docs/headless.md."),
+    CommandFlag("output_schema", "Make the final answer JSON that matches this JSON Schema.", value="FILE"),
+    CommandFlag("completion", "Print a completion script for your shell.", value="bash|zsh|fish"),
+    CommandFlag("shell_hook", "Print the lines that `wtf` needs in your shell's rc file.", value="bash|zsh"),
+    CommandFlag("policy_check", "Print whether your rules allow CODE, and why. See docs/policy.md.", value="CODE"),
+    CommandFlag("language", "The language of the code for `--policy_check`. Default: shell.", value="LANGUAGE"),
+    CommandFlag("version", "Print the version."),
+    CommandFlag("help", "Print this help.", "-h"),
 )
 
 
@@ -83,7 +83,7 @@ class Flag(NamedTuple):
     """A flag with its spellings, what it is about, and the value it sets; None if it takes a value."""
 
     names: tuple[str, ...]
-    target: Setting | Command
+    target: Setting | CommandFlag
     switch: bool | None
     offered: bool = True  # by completion
 
@@ -180,7 +180,7 @@ def _take(argv: Sequence[str], at: int) -> tuple[list[Found], int]:
         return [*cluster], at + 1
     following = argv[at + 1] if at + 1 < len(argv) else None
     if equals:
-        if flag.switch and isinstance(flag.target, Command):
+        if flag.switch and isinstance(flag.target, CommandFlag):
             raise UsageError(f"{word} doesn't take a value.")
         return [(word, flag, inline)], at + 1
     if flag.switch is not None:
@@ -189,7 +189,7 @@ def _take(argv: Sequence[str], at: int) -> tuple[list[Found], int]:
         return [(word, flag, following if given else None)], at + 1 + given
     is_number = following is not None and following[1:].replace(".", "", 1).isdigit()  # such as -1
     if following is None or (_looks_like_flag(following) and not is_number):
-        if isinstance(flag.target, Command) and flag.target.value.startswith("["):
+        if isinstance(flag.target, CommandFlag) and flag.target.value.startswith("["):
             return [(word, flag, None)], at + 1
         raise UsageError(f"{word} needs a value.")
     return [(word, flag, following)], at + 2
@@ -227,8 +227,8 @@ def _value(spelled: str, flag: Flag, text: str | None) -> Any:
     """The value of a setting, or of a command: True if it takes none."""
     row = flag.target
     if text is None:
-        return True if isinstance(row, Command) else flag.switch
-    if isinstance(row, Command):
+        return True if isinstance(row, CommandFlag) else flag.switch
+    if isinstance(row, CommandFlag):
         if row.choices and text not in row.choices:
             raise UsageError(f"{spelled} takes {' or '.join(row.choices)}, not {text!r}.")
         return text
@@ -251,8 +251,7 @@ def _unknown(word: str) -> UsageError:
 
 # -- help ----------------------------------------------------------------------------------------------------------
 
-_COLUMN = 30
-_WIDTH = 80
+_COLUMN, _WIDTH = 30, 80
 _VALUE_NAMES = {"int": "N", "float": "NUMBER", "path": "PATH"}
 
 _USAGE = """\
@@ -276,7 +275,7 @@ Piped input is sent along with the message."""
 
 def help_text() -> str:
     lines = [_USAGE]
-    sections: dict[str, list[Setting | Command]] = {}
+    sections: dict[str, list[Setting | CommandFlag]] = {}
     for row in SETTINGS:
         if row.flag or row.no_flag:
             sections.setdefault(row.section, []).append(row)
@@ -289,10 +288,10 @@ def help_text() -> str:
     return "\n".join([*lines, "", _FOOTER, "", "Exit codes:", *codes])
 
 
-def _help_lines(row: Setting | Command) -> list[str]:
+def _help_lines(row: Setting | CommandFlag) -> list[str]:
     left = "  " + ", ".join(filter(None, (row.short, row.flag or getattr(row, "no_flag", ""))))
     words = row.help.replace("`", "")
-    if isinstance(row, Command):
+    if isinstance(row, CommandFlag):
         left = f"{left} {row.value}".rstrip()
     elif row.kind == "bool":
         left += f" | {row.no_flag}" if row.flag and row.no_flag else ""
@@ -310,7 +309,6 @@ def _help_lines(row: Setting | Command) -> list[str]:
 # -- completion ----------------------------------------------------------------------------------------------------
 
 PROGRAMS = ("interpreter", "i")
-_FOLDERS = ("workspace",)
 
 _BASH = r"""# Completion for bash. In ~/.bashrc: source <(interpreter --completion bash)
 _interpreter() {
@@ -404,7 +402,7 @@ def completion_script(shell: str) -> str:
         elif row.choices:
             takes = "choices"
         elif isinstance(row, Setting):
-            takes = "folders" if row.leaf in _FOLDERS else "files" if row.kind == "path" else "any"
+            takes = "folders" if row.leaf == "workspace" else "files" if row.kind == "path" else "any"
         elif row.value == "FILE":
             takes = "files"
         value = "" if flag.switch is not None else _VALUES[shell][takes]

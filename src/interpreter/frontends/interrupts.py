@@ -13,7 +13,7 @@ from interpreter.sigint import SigintHandler, in_main_thread
 T = TypeVar("T")
 
 
-class Interrupts(SigintHandler):
+class TurnInterrupts(SigintHandler):
     """Handles SIGINT during a turn, in the main thread.
 
     Inside the turn's own code, Ctrl-C only cancels. The second Ctrl-C raises KeyboardInterrupt between two chunks.

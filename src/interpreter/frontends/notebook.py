@@ -171,11 +171,10 @@ class _TableChecker(HTMLParser):
     def handle_decl(self, decl: str) -> None:
         self.is_plain = False
 
-    def handle_pi(self, data: str) -> None:
-        self.is_plain = False
-
     def unknown_decl(self, data: str) -> None:
         self.is_plain = False
+
+    handle_pi = unknown_decl
 
 
 def _loads(style: str) -> bool:

@@ -20,7 +20,7 @@ from interpreter.config.setting import apply, headless_defaults
 from interpreter.console_text import visible
 from interpreter.errors import InterpreterError, LocalServerError, MissingKeyError, ProfileError, UsageError
 from interpreter.frontends import exit_codes
-from interpreter.frontends.headless.run import Events, OutputSchema, Run, Said, say_as_events
+from interpreter.frontends.headless.run import Events, HeadlessRun, OutputSchema, UserMessage, say_as_events
 from interpreter.frontends.terminal import chat
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.frontends.terminal.tty import Tty
@@ -32,18 +32,15 @@ if TYPE_CHECKING:
     from interpreter.session.journal import SavedSession
 
 _RESUMING = frozenset({"conversations", "resume", "continue"})
-UNATTENDED = "Not run: code needs approval, and there is no terminal to ask at. Use -y to run code without asking."
 UNATTENDED_SAFE_MODE = (
     "Not run: safe_mode requires approval for this code even with -y, and there is no terminal to ask at."
 )
+UNATTENDED = "Not run: code needs approval, and there is no terminal to ask at. Use -y to run code without asking."
 
 LONGEST_INPUT = 10_000_000  # characters
 _SILENCE = 2.0  # seconds before we say that we are waiting
-_WAITING = "Waiting for standard input to end. (If there is no input, add </dev/null.)"
 
-_SHORTCUTS = ("fast", "codestral", "llama3", "groq", "assistant")
 _VARIED = ("codestral", "llama3")  # those with a form for the screen and one for images
-_LOCAL_VISION = "--vision has no effect with --local: images are not described for models that don't accept them."
 
 
 def start(parsed: Parsed) -> int:
@@ -188,9 +185,9 @@ def end(interpreter: OpenInterpreter) -> None:
         interpreter.journal.close()
 
 
-def say(terminal: Terminal, interpreter: OpenInterpreter, said: Said, schema: OutputSchema | None = None) -> int:
+def say(terminal: Terminal, interpreter: OpenInterpreter, said: UserMessage, schema: OutputSchema | None = None) -> int:
     """Answer a message on the terminal; with a schema, standard output gets the JSON value alone."""
-    run = Run(interpreter)
+    run = HeadlessRun(interpreter)
 
     def speak(words: str, data: str) -> Iterator[Chunk]:
         yield from chat.answer(terminal, interpreter, words, data)
@@ -214,7 +211,7 @@ def say(terminal: Terminal, interpreter: OpenInterpreter, said: Said, schema: Ou
 # -- the message ---------------------------------------------------------------------------------------------------
 
 
-def _message(parsed: Parsed, terminal: Terminal, needed_by: str | None) -> Said | None:
+def _message(parsed: Parsed, terminal: Terminal, needed_by: str | None) -> UserMessage | None:
     """The message from the command line, from standard input, or both; None starts a chat."""
     if terminal.tty.can_type:
         words = parsed.message
@@ -222,12 +219,12 @@ def _message(parsed: Parsed, terminal: Terminal, needed_by: str | None) -> Said 
             words = sys.stdin.readline().rstrip("\n")
         if words is None and needed_by:
             raise UsageError(f"{needed_by} needs a message, as an argument or on standard input.")
-        return Said(words) if words is not None else None
+        return UserMessage(words) if words is not None else None
     text = piped_text()
     if parsed.message is None and not text:
         raise UsageError("No message: standard input is empty.")
     terminal.tty.type_at_terminal()
-    return Said(text) if parsed.message is None else Said(parsed.message, text)
+    return UserMessage(text) if parsed.message is None else UserMessage(parsed.message, text)
 
 
 def piped_text() -> str:
@@ -240,7 +237,7 @@ def piped_text() -> str:
     # Text and nothing but text reaches the model: what is not UTF-8 becomes a mark.
     sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]
     if sys.platform != "win32" and not select.select([sys.stdin], [], [], _SILENCE)[0]:
-        print(_WAITING, file=sys.stderr, flush=True)
+        print("Waiting for standard input to end. (If there is no input, add </dev/null.)", file=sys.stderr, flush=True)
     text = sys.stdin.read(LONGEST_INPUT + 1)
     if len(text) > LONGEST_INPUT:
         words = f"Standard input is longer than {LONGEST_INPUT:,} characters. Name the file in your message instead."
@@ -325,8 +322,9 @@ def _load_profile(interpreter: OpenInterpreter, parsed: Parsed) -> Profile | Non
     from interpreter.config.profiles.profile import default_file
 
     file = _named_profile(parsed) or default_file()
-    notices = [_LOCAL_VISION] if {"local", "vision"} <= parsed.actions.keys() else []
-    profile = None
+    notices, profile = [], None
+    if {"local", "vision"} <= parsed.actions.keys():
+        notices = ["--vision has no effect with --local: images are not described for models that don't accept them."]
     if file is not None:
         from interpreter.config.profiles import load
 
@@ -340,7 +338,8 @@ def _load_profile(interpreter: OpenInterpreter, parsed: Parsed) -> Profile | Non
 def _named_profile(parsed: Parsed) -> str | None:
     """The profile that flags name; `--codestral --vision` together name one."""
     actions, with_os = parsed.actions, parsed.settings.get("os") is True
-    given = [f"--{name}" for name in (*_SHORTCUTS, "profile") if name in actions]
+    naming = ("fast", "codestral", "llama3", "groq", "assistant", "profile")
+    given = [f"--{name}" for name in naming if name in actions]
     if len(given) > 1:
         raise UsageError(f"{' and '.join(given)} each name a profile. Use only one of them.")
     if not given:

@@ -10,7 +10,7 @@ import errno
 import os
 import stat
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import accumulate
@@ -19,7 +19,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 from interpreter.host.processes import exposed_place
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from pathlib import Path
     from types import TracebackType
 

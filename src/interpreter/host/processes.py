@@ -15,11 +15,10 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from importlib.machinery import PathFinder
+from importlib.machinery import ModuleSpec, PathFinder
 from typing import IO, TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from importlib.machinery import ModuleSpec
     from subprocess import Popen
     from types import FrameType, ModuleType
 
@@ -29,7 +28,6 @@ PIPE = -1  # subprocess.PIPE; the module is imported when it is needed
 TIMEOUT = 60.0
 MOST_OUTPUT = 50_000_000
 _NEUTRAL_FOLDER = os.path.abspath(os.sep)
-_SEARCH_PATHS = ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 _DROPPED = tuple("LD_ DYLD_ PYTHON PERL RUBY GIT_ BASH_ GLIBC_ _JAVA JDK_JAVA JAVA_TOOL LESS".split())
 _DROPPED_NAMES = frozenset(
     "ENV SHELLOPTS BASHOPTS PS4 IFS NODE_OPTIONS NODE_PATH CLASSPATH LUA_INIT VIRTUAL_ENV CONDA_PREFIX GCONV_PATH "
@@ -215,7 +213,7 @@ def environment(more: Mapping[str, str] | None = None) -> dict[str, str]:
         for name, value in os.environ.items()
         if not name.startswith(_DROPPED) and name not in _DROPPED_NAMES
     }
-    for name in _SEARCH_PATHS:
+    for name in ("PATH", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"):
         if folders := os.pathsep.join(_search_path(os.environ.get(name, ""))):
             kept[name] = folders
     return {**kept, "GIT_DIR": os.devnull, **(more or {})}

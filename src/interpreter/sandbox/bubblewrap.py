@@ -139,21 +139,15 @@ def trouble_with(program: str) -> str:
         return f"Can't start the sandbox: {program}: {error}"
     if done.returncode == 0:
         return ""
-    return f"Can't start the sandbox. bubblewrap says: {done.complaint}. {remedy()}"
-
-
-def remedy() -> str:
-    for name, bad, command in SWITCHES:
-        try:
-            value = Path("/proc/sys", name).read_text().strip()
-        except OSError:
-            continue
-        if value == bad:
-            return f"User namespaces are disabled on this machine. To enable them: {command}"
-    return (
+    remedy = (
         "It needs bubblewrap 0.8 or later and user namespaces. If this is a container, start it with `docker run "
         "--security-opt seccomp=unconfined --security-opt apparmor=unconfined`, or use --sandbox container:IMAGE."
     )
+    for name, bad, command in SWITCHES:
+        with contextlib.suppress(OSError):
+            if Path("/proc/sys", name).read_text().strip() == bad:
+                remedy = f"User namespaces are disabled on this machine. To enable them: {command}"
+    return f"Can't start the sandbox. bubblewrap says: {done.complaint}. {remedy}"
 
 
 ALLOW, ERRNO = 0x7FFF0000, 0x00050000

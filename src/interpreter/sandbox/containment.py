@@ -56,15 +56,6 @@ NAME = "interpreter-sandbox-"
 STATE = (".config", ".cache", ".local/share")  # where we keep ours in a home that is not $HOME
 PACKAGES = ".local/share/sandbox-packages"  # in the sandbox's home: what pip installs, for all its sessions
 MOST_NEW = 5  # of which a block's output tells
-NEW_TRUSTED = (
-    "New in the workspace: {names}. Git, editors or other programs may run code from such files. Check them before "
-    "you use that folder outside the sandbox."
-)
-
-TOO_MANY_FOLDERS = (
-    f"{{root}} has more than {MOST_FOLDERS:,} folders now. In the rest, new files such as .git aren't noticed. "
-    "Look for them before you use those folders outside the sandbox."
-)
 
 
 class Containment:
@@ -149,7 +140,10 @@ class Containment:
             return kept
         packages = os.path.join(os.path.realpath(os.path.expanduser("~")), PACKAGES)
         kept["PYTHONPATH"] = os.pathsep.join([packages, *filter(None, [kept.get("PYTHONPATH")])])
-        if not self._installs_into_workspace():
+        active = os.path.realpath(os.environ.get("VIRTUAL_ENV") or sys.prefix)
+        is_ours = active == os.path.realpath(sys.prefix)
+        in_workspace = Path(active).is_relative_to(self.sandbox.workspace)
+        if is_ours or not (self.sandbox.writes_workspace and in_workspace):
             kept["PIP_TARGET"] = packages
         return kept
 
@@ -208,8 +202,19 @@ class Containment:
         names = [name for each in self.trusted.values() for name in each.new()]
         # Code has chosen the names.
         new = "".join(letter if letter.isprintable() else "?" for letter in first_few(names, MOST_NEW))
-        told = [NEW_TRUSTED.format(names=new)] if new else []
-        return told + [TOO_MANY_FOLDERS.format(root=each.root) for each in before if not each.is_complete]
+        told = [
+            f"{each.root} has more than {MOST_FOLDERS:,} folders now. In the rest, new files such as .git aren't "
+            f"noticed. Look for them before you use those folders outside the sandbox."
+            for each in before
+            if not each.is_complete
+        ]
+        if new:
+            told.insert(
+                0,
+                f"New in the workspace: {new}. Git, editors or other programs may run code from such files. Check them "
+                f"before you use that folder outside the sandbox.",
+            )
+        return told
 
     # -- requests for more -----------------------------------------------------------------------------------------
 
@@ -309,12 +314,6 @@ class Containment:
         hidden = seen.is_hidden(real) or real.startswith(("/run/", "/proc/", "/dev/"))
         in_temporary = real.startswith(("/tmp/", "/var/tmp/")) and not seen.is_writable(real)
         return self.sandbox.workspace if hidden or in_temporary or not os.path.isdir(real) else real
-
-    def _installs_into_workspace(self) -> bool:
-        """Whether there is an environment in the workspace that can be written to, and is not our own."""
-        active = os.path.realpath(os.environ.get("VIRTUAL_ENV") or sys.prefix)
-        is_ours = active == os.path.realpath(sys.prefix)
-        return self.sandbox.writes_workspace and not is_ours and Path(active).is_relative_to(self.sandbox.workspace)
 
 
 def check_available(image: str = "") -> None:

@@ -30,7 +30,6 @@ KEYS = (
     *("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/krb5.keytab"),
     *("/etc/sudoers.d", "/etc/ssl/private", "/sys/firmware"),
 )
-HOST_KEYS = "/etc/ssh/ssh_host_*_key"
 # In a home that is asked for as a whole; elsewhere they are not seen in the first place.
 PRIVATE = (
     *(".ssh", ".gnupg", ".aws", ".azure", ".kube", ".docker", ".config/gcloud", ".config/gh", ".password-store"),
@@ -90,7 +89,10 @@ def places(sandbox: Sandbox, programs: Iterable[str], state: Iterable[Path]) -> 
     needed = [*programs_of(programs, workspace), *DRIVERS, *useful, *more.readable]
     readable = [*needed, *([] if sandbox.writes_workspace else [workspace])]
     seen = [*readable, *writable]
-    masked = [path for path in private(state) if is_inside(path, seen) or not is_inside(path, hidden)]
+    private = [Path(path) for path in (*KEYS, *glob.glob("/etc/ssh/ssh_host_*_key"))]
+    private += [Path(home, name) for home in homes() for name in PRIVATE]
+    existing = [path for path in (*private, *map(full, state)) if os.path.exists(path)]
+    masked = [path for path in existing if is_inside(path, seen) or not is_inside(path, hidden)]
     own = [place for place in (full(sys.prefix), full(sys.base_prefix), PACKAGE) if is_inside(place, writable)]
     wanted = {*more.readable, *more.writable}
     return Places(
@@ -159,12 +161,6 @@ def installation(program: Path) -> Path:
     is_one = program.parent.name in ("bin", "Scripts") and ((above / "lib").is_dir() or (above / "pyvenv.cfg").exists())
     home = Path(os.path.expanduser("~"))
     return above if is_one and above != Path("/") and not home.is_relative_to(above) else program
-
-
-def private(state: Iterable[Path]) -> list[Path]:
-    paths = [Path(path) for path in (*KEYS, *glob.glob(HOST_KEYS))]
-    paths += [Path(home, name) for home in homes() for name in PRIVATE]
-    return [path for path in (*paths, *map(full, state)) if os.path.exists(path)]
 
 
 def is_trusted(*names: str) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from interpreter.computer_api.computer import block_chunks
 from interpreter.errors import UsageError
-from interpreter.runtimes.dry_run import Overlay
+from interpreter.runtimes.dry_run import DryRun, Overlay
 from interpreter.runtimes.seccomp_notify import Denied
 from interpreter.session import Action, Block, Do, Performance
 from interpreter.workspace import Change, FileRecord
@@ -22,7 +22,6 @@ from interpreter.workspace.restore import Written
 if TYPE_CHECKING:
     from interpreter.computer_api.runtime_pool import RuntimePool
     from interpreter.messages import Chunk
-    from interpreter.runtimes.dry_run import DryRun
     from interpreter.workspace.diff import Parse
 
 OURS = "interpreter-"  # how our own folders among the temporary files begin

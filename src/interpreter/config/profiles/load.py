@@ -14,7 +14,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from interpreter.config.profiles.profile import Place, Profile, find
+from interpreter.config.profiles.profile import Profile, ProfileLocation, find
 from interpreter.config.setting import Setting, apply, check_value, parse_value, speaking_as, unknown_setting
 from interpreter.config.settings import SETTINGS
 from interpreter.errors import InterpreterError, ProfileError, SettingError
@@ -74,11 +74,11 @@ _TEXTS = ("str", "path", "str or False")
 _PROSE = "Prompts"
 
 
-def read(place: Place, text: str, environ: Mapping[str, str] = os.environ) -> Profile:
+def read(place: ProfileLocation, text: str, environ: Mapping[str, str] = os.environ) -> Profile:
     """Parse a profile. One error lists all mistakes."""
     if place.kind == ".py":
         return Profile(place, code=text, text=text)
-    reading, mistakes = _Reading(environ), []
+    reading, mistakes = _ProfileReader(environ), []
     for entry in (json_entries if place.kind == ".json" else yaml_entries)(text, place.address):
         at = place.address + (f", line {entry.line}" if entry.line is not None else "")
         try:
@@ -101,7 +101,7 @@ def read(place: Place, text: str, environ: Mapping[str, str] = os.environ) -> Pr
     )
 
 
-class _Reading:
+class _ProfileReader:
     """What the entries of a profile say."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
@@ -326,7 +326,7 @@ def has_exposed_key(profile: Profile) -> bool:
     return bool(secret_values({}, [(key, key) for key in keys])) or bool(redacted(profile.text, {})[1])
 
 
-def fetch(place: Place) -> tuple[Place, str]:
+def fetch(place: ProfileLocation) -> tuple[ProfileLocation, str]:
     """The profile at an address: its place with the format it is written in, and its text."""
     import httpx
 

@@ -18,7 +18,7 @@ _OLD_SITE = ("i.com/", "www.i.com/", "http://i.com/", "https://i.com/", "http://
 
 
 @dataclass(frozen=True)
-class Place:
+class ProfileLocation:
     """A file or an address; `format` is the suffix that a name without one should have had."""
 
     address: str
@@ -41,7 +41,7 @@ class Place:
 class Profile:
     """Settings by their dotted names, and what else a profile can hold."""
 
-    place: Place
+    place: ProfileLocation
     settings: Mapping[str, Any] = field(default_factory=dict)
     lines: Mapping[str, int] = field(default_factory=dict)  # where each setting stands
     languages: tuple[str, ...] | None = None  # the languages to keep, by name
@@ -89,7 +89,7 @@ def default_file() -> Path | None:
     return _in_folder(folder(), DEFAULT)
 
 
-def find(name: str) -> Place:
+def find(name: str) -> ProfileLocation:
     """Find a profile: a URL, a path, the user's own, a built-in one, or a file in this folder.
 
     The user's own comes before a built-in one. A file in the current folder comes last, so that a folder from
@@ -98,7 +98,7 @@ def find(name: str) -> Place:
     if name.lower().startswith(_OLD_SITE):
         raise ProfileError(f"{name}: short addresses of that site are not supported. Give the full URL of the profile.")
     if name.lower().startswith(("http://", "https://")):
-        return Place(name, is_url=True)
+        return ProfileLocation(name, is_url=True)
     path = Path(name).expanduser()
     if path.name != name:  # it has a folder in it
         if not path.is_file():
@@ -106,12 +106,12 @@ def find(name: str) -> Place:
         if path.suffix.lower() not in KINDS:
             kinds = f"{', '.join(KINDS[:-1])} or {KINDS[-1]}"
             raise ProfileError(f"{path} is not a profile: its name must end with {kinds}.")
-        return Place(str(path.absolute()))
+        return ProfileLocation(str(path.absolute()))
     stem = _in_folder(BUILTIN, path.stem if path.suffix in KINDS else name)
     # Built-in ones by the stem alone: `groq.py` of 0.4.3 is written in YAML today.
     for found in (_in_folder(folder(), name), stem, path if path.suffix in KINDS else None):
         if found is not None and found.is_file():
-            return Place(str(found.absolute()))
+            return ProfileLocation(str(found.absolute()))
     known = [*user_names(), *builtin_names()]
     advice = _advice(path.stem, sorted(set(known)))
     raise ProfileError(f"There is no profile {name}, neither in {folder()} nor built in. {advice}")

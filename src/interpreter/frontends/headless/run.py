@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from interpreter.api import OpenInterpreter
 from interpreter.errors import InterpreterError, UsageError
 from interpreter.frontends import exit_codes
-from interpreter.frontends.interrupts import Interrupts
+from interpreter.frontends.interrupts import TurnInterrupts
 from interpreter.messages import Chunk, Message
 from interpreter.session import REFUSE, Answer, Event
 from interpreter.sigint import call_soon
@@ -25,14 +25,14 @@ _FENCED = re.compile(r"```(?:json)?[ \t]*\n(.*?)```", re.DOTALL | re.IGNORECASE)
 _ALONE = ("confirmation", "input_request", "decision", "status", "error")  # chunks that belong to no group
 
 
-class Said(NamedTuple):
+class UserMessage(NamedTuple):
     """A message: the user's words, and what was piped in, which names no files of theirs."""
 
     words: str
     data: str = ""
 
 
-class Run:
+class HeadlessRun:
     """The outcome of one run of the program so far."""
 
     def __init__(self, interpreter: OpenInterpreter) -> None:
@@ -56,16 +56,21 @@ class Run:
         )
         return next((code for happened, code in outcomes if happened), exit_codes.DONE)
 
-    def go(self, speak: Callable[[str, str], Iterator[Chunk]], said: Said, schema: OutputSchema | None) -> int:
+    def go(self, speak: Callable[[str, str], Iterator[Chunk]], said: UserMessage, schema: OutputSchema | None) -> int:
         """Say it; with a schema, until the answer fits. The exit code.
 
         `speak` says words, with data that follow them, and yields the chunks of the answer.
         """
         if schema is not None:
-            said = Said(said.words, "\n\n".join(filter(None, [said.data, schema.request])))
+            said = UserMessage(said.words, "\n\n".join(filter(None, [said.data, schema.request])))
         for _ in range(1 + (RETRIES if schema else 0)):
             for chunk in speak(*said):
-                self._note(chunk)
+                match chunk:
+                    case {"type": "decision", "format": "declined", "content": content}:
+                        self.not_approved = not content["reason"]  # with words, the model tries something else
+                    case {"type": "decision", "format": "denied", "content": content}:
+                        self.limit_reached = content["by"] == "limit"
+                        self.not_approved = self.not_approved or content["by"] == "scan"
             self.mismatch = None
             if self.code != exit_codes.DONE or schema is None:
                 break
@@ -74,7 +79,7 @@ class Run:
                 break
             except Mismatch as mismatch:
                 self.mismatch = mismatch
-                said = Said(_prompt("output_schema_again").replace("{problem}", str(mismatch)))
+                said = UserMessage(_prompt("output_schema_again").replace("{problem}", str(mismatch)))
             if self._max_requests is not None:  # the limit is for the whole run
                 left = self._max_requests - self.interpreter.llm.usage.requests
                 self.limit_reached = left < 1
@@ -82,14 +87,6 @@ class Run:
                 if self.limit_reached:
                     break
         return self.code
-
-    def _note(self, chunk: Chunk) -> None:
-        match chunk:
-            case {"type": "decision", "format": "declined", "content": content}:
-                self.not_approved = not content["reason"]  # with words, the model tries something else
-            case {"type": "decision", "format": "denied", "content": content}:
-                self.limit_reached = content["by"] == "limit"
-                self.not_approved = self.not_approved or content["by"] == "scan"
 
 
 # -- answers that fit a schema -------------------------------------------------------------------------------------
@@ -202,13 +199,13 @@ class Events:
 
 def say_as_events(
     interpreter: OpenInterpreter,
-    said: Said,
+    said: UserMessage,
     schema: OutputSchema | None,
     events: Events,
     send: Callable[[str, str], Iterator[Event]],
 ) -> int:
     """Answer a message as JSON events; the exit code. `send` gives the events of the turn that answers it."""
-    run = Run(interpreter)
+    run = HeadlessRun(interpreter)
     events.status("begin", {"model": interpreter.llm.model, "workspace": interpreter.workspace})
     code = run.go(lambda words, data: _turn(run, events, send(words, data)), said, schema)
     if run.mismatch:
@@ -227,10 +224,10 @@ def say_as_events(
     return code
 
 
-def _turn(run: Run, events: Events, turn: Iterator[Event]) -> Iterator[Chunk]:
+def _turn(run: HeadlessRun, events: Events, turn: Iterator[Event]) -> Iterator[Chunk]:
     interpreter = run.interpreter
     # Not in the handler itself: the signal may interrupt code that holds a lock `cancel` needs.
-    interrupts = Interrupts(lambda: call_soon(interpreter.cancel), lambda: None)
+    interrupts = TurnInterrupts(lambda: call_soon(interpreter.cancel), lambda: None)
     events.begin_turn()
     try:
         with interrupts.taken(), closing(turn):  # type: ignore[type-var]

@@ -43,19 +43,14 @@ _OPTIONS = {
     "[a]lways": "see a rule that would always allow this, and save it if you like",
     "[b]ox": "run this and later code in a sandbox: writes only here, no network",
 }
-_UNCLEAR = "Type one of the letters in brackets, a sentence for the model, or ? for help."
 _YES = ("y", "yes")
 _NO = re.compile(r"no?(?:[\s,:;.]+(?P<words>.*))?", re.IGNORECASE | re.DOTALL)
-_COMMAND_SIGNS = ("%", "!", "/", ">>>")
-_UNCLEAR_HERE = "Type one of the letters in brackets."
-_NO_EDITOR = "This terminal can't edit in place. Set EDITOR to your editor (export EDITOR=nano) and start again."
 
 SAVE_RULE = "Save this rule and run the code? [y]es  [n]o  [r]ule as YAML"
 TRUST = "Do you trust these rules?"
 
 PREVIEW_BEGINS = "Dry run: nothing is saved, network off."
 PREVIEW_QUESTION = "Apply these changes? [y]es  [n]o  [e]dit  [d]iff"
-_NOT_RUN = "The code was not run. Reading it shows:"
 APPLIED = "Applied."
 DISCARDED = "Discarded. Nothing changed."
 _DIFF_LINES = 40  # of differences that are shown unasked
@@ -80,7 +75,8 @@ def approve(terminal: Terminal, interpreter: OpenInterpreter, pending: PendingBl
             return _no_answer(terminal, pending)
         if typed.strip().lower() in _YES and (refused := _scan(terminal, pending)) is not None:
             return refused
-    question = _question(interpreter, pending)
+    question = GRANT_QUESTION if pending.asks_for_more else "  ".join([QUESTION, *_options(interpreter, pending)])
+    question = f"{question}\n{OR_SAY}"
     if above := _lines_above(terminal, pending, question):
         words = "1 line of this code is" if above == 1 else f"{above} lines of this code are"
         terminal.display.line(f"{words} above this screen. Scroll up to read all of it.")
@@ -91,12 +87,6 @@ def approve(terminal: Terminal, interpreter: OpenInterpreter, pending: PendingBl
         answer = _answer(terminal, interpreter, pending, typed.strip())
         if answer is not None:
             return answer
-
-
-def _question(interpreter: OpenInterpreter, pending: PendingBlock) -> str:
-    """The question with every answer that this block has."""
-    question = GRANT_QUESTION if pending.asks_for_more else "  ".join([QUESTION, *_options(interpreter, pending)])
-    return f"{question}\n{OR_SAY}"
 
 
 def _options(interpreter: OpenInterpreter, pending: PendingBlock) -> dict[str, str]:
@@ -150,14 +140,14 @@ def _answer(terminal: Terminal, interpreter: OpenInterpreter, pending: PendingBl
             terminal.display.line("\n".join(f"{option:<10} {words}" for option, words in rows))
             return None
     words = word.replace(",", " ").split()
-    if len(words) > 1 and is_line and words[0] not in _YES and not word.startswith(_COMMAND_SIGNS):
+    if len(words) > 1 and is_line and words[0] not in _YES and not word.startswith(("%", "!", "/", ">>>")):
         return Answer(REFUSE, typed)
-    terminal.display.line(_UNCLEAR)
+    terminal.display.line("Type one of the letters in brackets, a sentence for the model, or ? for help.")
     return None
 
 
-def allow_call(terminal: Terminal, words: str) -> Answer:
-    """Ask whether a block's code may call a tool."""
+def yes_or_no(terminal: Terminal, words: str) -> Answer:
+    """The answer to a question that a yes approves; KeyboardInterrupt for Ctrl-C."""
     typed = terminal.ask(f"{words} (y/n) ", guarded=True)
     if typed is None:
         return Answer(REFUSE, by="nobody" if terminal.unanswered else "user")
@@ -207,7 +197,9 @@ def _edit(terminal: Terminal, pending: PendingBlock) -> Answer | None:
     """Let the user edit the code, and show the result; None if it stays the same."""
     named = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not named and (terminal.plain or not terminal.tty.can_type):
-        terminal.display.line(_NO_EDITOR)
+        terminal.display.line(
+            "This terminal can't edit in place. Set EDITOR to your editor (export EDITOR=nano) and start again."
+        )
         return None
     try:
         code = _edit_in_program(terminal, pending, shlex.split(named)) if named else _edit_in_place(terminal, pending)
@@ -319,7 +311,7 @@ def _preview(terminal: Terminal, interpreter: OpenInterpreter, pending: PendingB
     except InterpreterError as error:
         display.line(str(error), "error")
         if named := getattr(error, "named", ()):
-            display.line("\n".join([_NOT_RUN, *(f"  {line}" for line in named)]))
+            display.line("\n".join(["The code was not run. Reading it shows:", *(f"  {line}" for line in named)]))
         return None
     try:
         display.line(PREVIEW_BEGINS)
@@ -369,7 +361,7 @@ def _ask_to_apply(terminal: Terminal, preview: Preview) -> str:
             case "d":
                 _show_differences(terminal, preview, None)
             case _:
-                display.line(_UNCLEAR_HERE)
+                display.line("Type one of the letters in brackets.")
 
 
 def _show_differences(terminal: Terminal, preview: Preview, most: int | None) -> None:

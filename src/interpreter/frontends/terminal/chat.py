@@ -23,7 +23,7 @@ from interpreter.errors import (
     ProviderNotFoundError,
     WrongKeyError,
 )
-from interpreter.frontends.terminal.approval import MODES, allow_call, approve, shown_in_preview
+from interpreter.frontends.terminal.approval import MODES, approve, shown_in_preview, yes_or_no
 from interpreter.frontends.terminal.keyboard import TurnKeyboard
 from interpreter.frontends.terminal.terminal import LineReader, Terminal, reader_for
 from interpreter.frontends.terminal.tty import Tty
@@ -38,8 +38,6 @@ Result = TypeVar("Result")
 INTERRUPTED = "Interrupted."
 SCREENS = 3  # of an earlier conversation that are shown
 _INPUT: tuple[Literal["text", "password"], ...] = ("text", "password")
-_MAGIC_SIGNS = ("%", "!", ">>>")
-_ASKING_FOR_HELP = ("help", "?", "help()", "/?")
 _MOST_ENTRIES = 500  # of a folder that are looked at for an example
 _EXAMPLES = {
     ".csv": "what is in {}?",
@@ -54,8 +52,6 @@ _EXAMPLES = {
     ".png": "make a smaller copy of {}",
     "any": "which files here are the largest?",
 }
-_LEAVING = ("exit", "quit", "exit()", "quit()")
-_HOW_TO_LEAVE = "Press Ctrl-C again, or Ctrl-D, to exit."
 _FOR_THE_SHELL = re.compile(r"interpreter\s+--?\w|pip3?\s+install\s[^\n]*\bopen-interpreter\b")
 _NEEDED_SOON = (
     "interpreter.agent.turn",
@@ -92,7 +88,7 @@ def converse(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[Chunk
             if warm_up.ident is not None:
                 warm_up.join()  # before anything imports the same modules
             text = _as_command(text)
-            if text.lstrip().startswith(_MAGIC_SIGNS):
+            if text.lstrip().startswith(("%", "!", ">>>")):
                 from interpreter.frontends.terminal import magics
 
                 with _errors_shown(terminal, interpreter):
@@ -107,7 +103,7 @@ def converse(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[Chunk
                 terminal.display.line(
                     f"That is a shell command. Run it here with !{text.strip()}, or exit with Ctrl-D first."
                 )
-            elif text.strip().lower() in _LEAVING:
+            elif text.strip().lower() in ("exit", "quit", "exit()", "quit()"):
                 return
             elif text.strip():
                 yield from answer(terminal, interpreter, text)
@@ -117,7 +113,7 @@ def converse(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[Chunk
 def _as_command(text: str) -> str:
     """What the user means by `help`, `?` and `/undo`; other text is left alone."""
     typed = text.strip()
-    if typed.lower() in _ASKING_FOR_HELP:
+    if typed.lower() in ("help", "?", "help()", "/?"):
         return "%help"
     if not typed.startswith("/"):
         return text
@@ -188,7 +184,8 @@ def _next_message(terminal: Terminal, reader: Prompt | LineReader, interpreter: 
     while True:
         try:
             if pressed:
-                terminal.display.line(_HOW_TO_LEAVE)  # in here, since the next Ctrl-C may come while it is shown
+                # In here, since the next Ctrl-C may come while it is shown.
+                terminal.display.line("Press Ctrl-C again, or Ctrl-D, to exit.")
             has_run = "timeline" in vars(interpreter)  # made with the first block
             with interpreter.timeline.variables.saved_when_idle() if has_run else nullcontext():
                 return reader.read(terminal.typed.take_all())
@@ -330,7 +327,11 @@ def follow(
                 return ended.value  # type: ignore[no-any-return]
             question = interpreter.session.questions.find(event.data.get("question", ""))
             if question is not None and question.is_open:
-                interpreter.session.answer(question.id, answer(question))
+                try:
+                    given = answer(question)
+                except KeyboardInterrupt:
+                    given = Answer(REFUSE)
+                interpreter.session.answer(question.id, given)
 
 
 @contextmanager
@@ -412,7 +413,7 @@ def _ask(terminal: Terminal, interpreter: OpenInterpreter, busy: TurnKeyboard, q
                     busy.block_runs(question.subject.language)
                 return answer
             case "call" | "offer":
-                return allow_call(terminal, question.subject.prompt)
+                return yes_or_no(terminal, question.subject.prompt)
             case "text" | "password" if terminal.tty.can_type:
                 return Answer(ANSWER, terminal.ask(question.subject.prompt, question.kind == "password"))
     except KeyboardInterrupt:

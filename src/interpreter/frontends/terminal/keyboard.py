@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from typing import TYPE_CHECKING, Literal
 
-from interpreter.frontends.interrupts import Interrupts
+from interpreter.frontends.interrupts import TurnInterrupts
 from interpreter.sigint import in_main_thread
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ _PASTE = re.compile(r"\x1b\[200~(.*?)\x1b\[201~", re.DOTALL)
 # Keys such as arrows; and answers of the terminal to queries that arrive late.
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|O.|_G[^\x1b]*\x1b\\|\]1[01];[^\x07\x1b]*(?:\x07|\x1b\\)|.)?")
 _UNFINISHED = re.compile(r"\x1b(?:\[[0-?]*)?\Z|\x1b\[200~(?:(?!\x1b\[201~).)*\Z", re.DOTALL)
-_COMMANDS = ("%", "/", "!", ">>>")
 
 
 class TypeAhead:
@@ -74,7 +73,7 @@ class TypeAhead:
 
     def take_sent(self) -> str:
         """The next message: a command alone, or all lines before the next command."""
-        commands = [number for number, line in enumerate(self.sent) if line.startswith(_COMMANDS)]
+        commands = [number for number, line in enumerate(self.sent) if line.startswith(("%", "/", "!", ">>>"))]
         end = max(commands[0], 1) if commands else len(self.sent)
         text, self.sent = "\n".join(self.sent[:end]), self.sent[end:]
         return text
@@ -102,7 +101,7 @@ class TurnKeyboard:
         self._tty, self._display, self._typed, self._interpreter = tty, display, typed, interpreter
         self._marks = marks  # around a paste
         self._takes_keys = in_main_thread() and tty.in_foreground
-        self.interrupts = Interrupts(lambda: self._call(self._cancel), lambda: self._call(self._resume))
+        self.interrupts = TurnInterrupts(lambda: self._call(self._cancel), lambda: self._call(self._resume))
         self._modes = ExitStack()
         self._to_block: Callable[[bytes], None] | None = None  # where keys go while a shell block runs
         self._reading = threading.Lock()  # held by the thread that reads standard input

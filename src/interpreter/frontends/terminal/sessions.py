@@ -14,6 +14,7 @@ from interpreter.app import conversations, exports, result_of
 from interpreter.console_text import PROSE, visible
 from interpreter.errors import ConversationNotFoundError, NotRestorableError, UsageError
 from interpreter.export import EXPORTERS
+from interpreter.frontends.terminal.approval import yes_or_no
 from interpreter.frontends.terminal.chat import connect, follow, replay, show_block
 from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.widgets import search_row
@@ -179,7 +180,6 @@ def rerun(terminal: Terminal, interpreter: OpenInterpreter, language: str = "", 
 
 _SESSIONS = 20  # that are listed
 _VERIFIED_NAMES = 10
-_OUTCOMES = {"ok": "", "failed": ", failed", "refused": ", not allowed"}
 
 
 # -- saved conversations -------------------------------------------------------------------------------------------
@@ -257,11 +257,8 @@ def export(form: str, terminal: Terminal, interpreter: OpenInterpreter, argument
     )
     if "--verify" not in flags:
         return
-
-    def answer(question: Question) -> Answer:
-        return Answer(APPROVE if terminal.confirm(question.chunk["content"]["content"]) else REFUSE)
-
-    report = follow(interpreter, exports.verify(interpreter, exported), answer)
+    asking = exports.verify(interpreter, exported)
+    report = follow(interpreter, asking, lambda asked: yes_or_no(terminal, asked.chunk["content"]["content"]))
     if report is None:
         terminal.display.line("Not verified.")
     else:
@@ -324,7 +321,7 @@ def replay_screen(terminal: Terminal, interpreter: OpenInterpreter, argument: st
         elif isinstance(entry, RecordedBlock):
             for call in entry.calls:
                 when = time.strftime("%H:%M:%S", time.localtime(call["time"])) if call.get("time") else ""
-                outcome = _OUTCOMES.get(str(call.get("outcome")), "")
+                outcome = {"failed": ", failed", "refused": ", not allowed"}.get(str(call.get("outcome")), "")
                 why = f": {' '.join(str(call['error']).split())}" if call.get("error") else ""
                 took = f"({call.get('seconds', 0):.1f} s{outcome}{why})"
                 terminal.display.line(f"{when}  {call.get('told')}  {took}".strip())

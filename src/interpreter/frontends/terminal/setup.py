@@ -39,8 +39,6 @@ from interpreter.llm.providers import (
     starting_model,
 )
 
-_NO_MODEL = "No model is set up yet. Pick one. I'll remember it."
-_ANOTHER = "Pick a model. I'll remember it."
 _KINDS = {
     "a key": "from OpenAI, Anthropic, Google or another provider; keys in the environment (OPENAI_API_KEY, "
     "ANTHROPIC_API_KEY, ...) are detected",
@@ -71,7 +69,7 @@ def choose_model(terminal: Terminal, interpreter: OpenInterpreter, again: bool =
     if not can_ask():
         raise NoModelError(NO_TERMINAL)
     width = min(terminal.tty.size()[0] - 1, _WIDEST)
-    rows = wrapped(_ANOTHER if again else _NO_MODEL, width)
+    rows = wrapped(f"{'' if again else 'No model is set up yet. '}Pick a model. I'll remember it.", width)
     for kind, told in _KINDS.items():
         rows += wrapped(f"  {kind:<9} {told}", width, hanging=10 if width >= _WIDEST else 2)
     print("\n".join(rows + wrapped(_CAUTION, width)))
@@ -105,7 +103,7 @@ def choose_model(terminal: Terminal, interpreter: OpenInterpreter, again: bool =
         print(fitting(f"Using {model} with this key. --model names another model."))
 
     try:
-        paste = Choice("Paste a provider's API key", paste_key)
+        paste = ModelChoice("Paste a provider's API key", paste_key)
         taken = choose(interpreter, [] if interpreter.offline else [paste])
     except KeyboardInterrupt:
         return False
@@ -177,7 +175,7 @@ def _offer_to_keep(row: Provider, key: str, plain: bool) -> bool:
 
 
 @dataclass(frozen=True)
-class Choice:
+class ModelChoice:
     """A row of the list, and what taking it does; `is_ready` if that needs no download and no start."""
 
     label: str
@@ -191,7 +189,7 @@ def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stdout.isatty()
 
 
-def local_setup(interpreter: OpenInterpreter) -> Choice:
+def local_setup(interpreter: OpenInterpreter) -> ModelChoice:
     """Let the user choose a model on this machine; without a terminal, take the only one there is."""
     if can_ask():
         return choose(interpreter)
@@ -211,7 +209,7 @@ def local_setup(interpreter: OpenInterpreter) -> Choice:
     )
 
 
-def choose(interpreter: OpenInterpreter, others: Sequence[Choice] = ()) -> Choice:
+def choose(interpreter: OpenInterpreter, others: Sequence[ModelChoice] = ()) -> ModelChoice:
     """The user's choice from the list: running servers first, then `others`."""
     while True:
         found = servers.find()
@@ -242,36 +240,36 @@ def start_again(interpreter: OpenInterpreter, program: str, model: str) -> bool:
     return False
 
 
-def _served(found: list[servers.LocalServer]) -> Iterator[Choice]:
+def _served(found: list[servers.LocalServer]) -> Iterator[ModelChoice]:
     for server in found:
         for model in server.models:
             take = partial(_use_server_model, server=server, model=model)
-            yield Choice(_model_label(server, model), take, is_ready=True)
+            yield ModelChoice(_model_label(server, model), take, is_ready=True)
         if server.kind.name == OLLAMA:
-            yield Choice("Get another model for Ollama", partial(_get_for_ollama, server=server))
+            yield ModelChoice("Get another model for Ollama", partial(_get_for_ollama, server=server))
 
 
-def _startable(found: list[servers.LocalServer]) -> Iterator[Choice]:
+def _startable(found: list[servers.LocalServer]) -> Iterator[ModelChoice]:
     program = engine.ollama_program()
     if program and not any(server.kind.name == OLLAMA for server in found):
         kind = next(kind for kind in servers.known_kinds() if kind.name == OLLAMA)
         start = partial(engine.start_ollama, kind, program)
-        yield Choice("Start Ollama", partial(_start, start=start), program=OLLAMA)
+        yield ModelChoice("Start Ollama", partial(_start, start=start), program=OLLAMA)
     for file in engine.llamafiles():
         start = partial(engine.start_llamafile, file)
-        yield Choice(f"Start {file.name}", partial(_start, start=start), program=str(file))
+        yield ModelChoice(f"Start {file.name}", partial(_start, start=start), program=str(file))
 
 
-def _builtin() -> Iterator[Choice]:
+def _builtin() -> Iterator[ModelChoice]:
     installed = engine.is_installed()
     for row in weights.WEIGHTS:
         here = weights.is_here(row)
         state = "on this machine" if here else f"{row.size / 1e9:.1f} GB to download"
         label = f"built-in  {row.title} ({state})"
-        yield Choice(label, partial(_use_builtin, what=row), here and installed)
+        yield ModelChoice(label, partial(_use_builtin, what=row), here and installed)
     for file in weights.own_files():
-        yield Choice(f"built-in  {file.name}", partial(_use_builtin, what=file), installed)
-    yield Choice("built-in  Your own GGUF file", _ask_for_file)
+        yield ModelChoice(f"built-in  {file.name}", partial(_use_builtin, what=file), installed)
+    yield ModelChoice("built-in  Your own GGUF file", _ask_for_file)
 
 
 # -- taking a choice -----------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from interpreter.console_text import OUTPUT, ConsoleText, visible
+from interpreter.frontends.cli import run_program
 
 USAGE = """\
 Usage: wtf [flags] [question]     explain the command that failed last, and offer a fix
@@ -32,16 +33,13 @@ There is no failed command to explain. Either no command has failed yet, or the 
 ~/.bashrc (or ~/.zshrc, with zsh) and open a new shell:
 
     eval "$(interpreter --shell-hook bash)\""""
-_NO_OUTPUT = (
-    "(Only the command and its status are known, not its output: run the shell in tmux or under `wtf --record`.)"
-)
 MOST_OUTPUT = 9000
 RECORDING = "WTF_RECORD"  # the variable that names the recorder's file
 _MARK = re.compile(r"\x1b\]133;(?P<kind>[CD])(?:;(?P<status>\d+))?(?:\x07|\x1b\\)")
 _TMUX_LINES = 300
 
 
-class Failure(NamedTuple):
+class FailedCommand(NamedTuple):
     """The command that failed last."""
 
     command: str = ""
@@ -54,17 +52,7 @@ class Failure(NamedTuple):
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program. Exit codes are those of `interpreter`."""
-    from interpreter.errors import InterpreterError
-
-    try:
-        return _run(list(sys.argv[1:] if argv is None else argv))
-    except InterpreterError as error:
-        from interpreter.frontends.exit_codes import code_for
-
-        print(f"wtf: {visible(str(error))}", file=sys.stderr)
-        return code_for(error)
-    except KeyboardInterrupt:
-        return 130
+    return run_program("wtf", _run, list(sys.argv[1:] if argv is None else argv))
 
 
 def hook(shell: str) -> str:
@@ -94,7 +82,7 @@ def _run(arguments: list[str]) -> int:
         print(visible(message_for(failure, " ".join(arguments)), OUTPUT))
         return 0
     from interpreter.frontends.flags import parse
-    from interpreter.frontends.headless.run import Said
+    from interpreter.frontends.headless.run import UserMessage
     from interpreter.frontends.terminal.terminal import Terminal
 
     has_flags = bool(arguments) and arguments[0].startswith("-")
@@ -116,14 +104,16 @@ def _run(arguments: list[str]) -> int:
     if not terminal.tty.can_type:
         terminal.tty.type_at_terminal()
     if not failure.output:
-        terminal.tell(_NO_OUTPUT)
+        terminal.tell(
+            "Only the command and its status are known, not its output: run the shell in tmux or under `wtf --record`."
+        )
     try:
-        return say(terminal, interpreter, Said("", message_for(failure, parsed.message or "")))
+        return say(terminal, interpreter, UserMessage("", message_for(failure, parsed.message or "")))
     finally:
         end(interpreter)
 
 
-def message_for(failure: Failure, question: str = "") -> str:
+def message_for(failure: FailedCommand, question: str = "") -> str:
     """The message to the model. It has no environment variables, and no secrets that we recognise."""
     import platform
 
@@ -164,7 +154,7 @@ def _source_lines(output: str, folder: str, around: int = 4) -> str:
 # -- what is known of the failure --------------------------------------------------------------------------------
 
 
-def last_failure(environ: Mapping[str, str], piped: str = "") -> Failure:
+def last_failure(environ: Mapping[str, str], piped: str = "") -> FailedCommand:
     """The command that the shell's hook remembers, with output from a pipe, the recorder or tmux."""
     known = environ.get("WTF_STATUS", "")
     command = environ.get("WTF_COMMAND", "") if known else ""
@@ -178,7 +168,7 @@ def last_failure(environ: Mapping[str, str], piped: str = "") -> Failure:
         output = recorded_output(read_recording(path).decode("utf-8", "replace"), status)
     elif environ.get("TMUX") and environ.get("TMUX_PANE"):
         output = _tmux_output(command, environ["TMUX_PANE"])
-    return Failure(
+    return FailedCommand(
         command,
         status,
         environ.get("WTF_FOLDER", ""),

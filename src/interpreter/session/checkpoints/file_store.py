@@ -14,10 +14,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interpreter.errors import ConversationInUseError, UndoError
-from interpreter.host.files import CONFINED
+from interpreter.host.files import CONFINED, left_behind
 
 if TYPE_CHECKING:
-    from interpreter.session.checkpoints.checkpoint import Participant
+    from interpreter.api import OpenInterpreter
     from interpreter.workspace import FileRecord
 
 FOLDER = "files"
@@ -34,7 +34,7 @@ _UNSETTLED = 7 * 24 * 3600  # seconds for which a block or an undo that was cut 
 class FileStore:
     """Opens the file record of one session, which follows its journal and its workspace."""
 
-    def __init__(self, owner: Participant) -> None:
+    def __init__(self, owner: OpenInterpreter) -> None:
         self._owner = owner
         self._record: FileRecord | None = None
         self._opened_for: tuple[object, ...] = ()  # workspace, journal and limits
@@ -149,8 +149,6 @@ class FileStore:
             return path.resolve() / FOLDER / hashlib.sha256(os.fsencode(root)).hexdigest()[:8]
         if self._record is not None and _is_temporary(self._record.folder) and self.root == root:
             return self._record.folder
-        from interpreter.host.files import left_behind
-
         temporary = Path(tempfile.gettempdir())
         for folder in left_behind(temporary, _TEMPORARY) if os.name != "nt" else ():  # there, signal 0 does not ask
             shutil.rmtree(folder, ignore_errors=True)

@@ -17,7 +17,6 @@ from interpreter.session.checkpoints.checkpoint import (
     Conversation,
     Kind,
     Part,
-    Participant,
     UndoKind,
     UndoPlan,
     UndoResult,
@@ -32,6 +31,7 @@ from interpreter.session.checkpoints.variables import SavedVariables
 from interpreter.sigint import Hold
 
 if TYPE_CHECKING:
+    from interpreter.api import OpenInterpreter
     from interpreter.messages import Chunk, Message
     from interpreter.runtimes.state import Mark
     from interpreter.session.journal import SavedSession
@@ -40,11 +40,6 @@ if TYPE_CHECKING:
 MOST = 2_000  # checkpoints that can be returned to; the journal has them all
 _SHOW_COST_FROM = 1.0  # seconds: the cost of a first copy of the workspace that took longer is shown
 OUT_OF_DATE = "This plan is out of date. Make a new one."
-_EARLIER_RUN = "Variables from an earlier run of the session can't be restored, but you can run its blocks again."
-_ELSEWHERE = (
-    "Some of these blocks ran before this session loaded the conversation, so their files and variables stay as they "
-    "are."
-)
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -67,7 +62,7 @@ class Timeline:
     them back, a redo forward. What comes next begins where they are, and what was behind it is forgotten.
     """
 
-    def __init__(self, owner: Participant) -> None:
+    def __init__(self, owner: OpenInterpreter) -> None:
         self._owner = owner
         self._lock = threading.RLock()
         self.checkpoints: list[Checkpoint] = []
@@ -87,7 +82,7 @@ class Timeline:
     # -- what happens --------------------------------------------------------------------------------------------
 
     @_locked
-    def tell_model(self, by: Participant) -> None:
+    def tell_model(self, by: OpenInterpreter) -> None:
         """The user has said something, which is in the messages already: say before it what else was undone."""
         self._collect_news()
         news, self._news = self._news, []
@@ -100,14 +95,14 @@ class Timeline:
             by.last_messages_count += 1
 
     @_locked
-    def begin_turn(self, by: Participant) -> None:
+    def begin_turn(self, by: OpenInterpreter) -> None:
         at = last_request(by.messages)
         label = label_of(by.messages[at].get("content")) if at < len(by.messages) else ""
         self._add("turn", at, label, by)
         self._note_keepers()
 
     @_locked
-    def conversation_of(self, by: Participant) -> Conversation:
+    def conversation_of(self, by: OpenInterpreter) -> Conversation:
         """The conversation of an interpreter that acts in this session."""
         return self._conversations.setdefault(id(by), Conversation(by))
 
@@ -124,7 +119,7 @@ class Timeline:
 
     @_locked
     def before_block(
-        self, language: str, code: str, in_turn: bool = False, by: Participant | None = None
+        self, language: str, code: str, in_turn: bool = False, by: OpenInterpreter | None = None
     ) -> list[Chunk]:
         """A block is about to run; returns what the user should know first."""
         by = by or self._owner
@@ -361,7 +356,9 @@ class Timeline:
         mark = next(marks, self._latest) if "variables" in chosen else None
         variables = tuple(self._plan_variables(mark, passed)) if mark is not None else ()
         if "variables" in chosen and any(each.kind != "turn" and each.mark is None for each in passed):
-            notes.append(_EARLIER_RUN)
+            notes.append(
+                "Variables from an earlier run of the session can't be restored, but you can run its blocks again."
+            )
         messages: list[Message] = []
         for conversation in self.conversations if "conversation" in chosen else ():
             here, tail = conversation.messages, conversation.tail
@@ -371,7 +368,10 @@ class Timeline:
             messages += here[at:] if at <= len(here) else tail[: at - len(here)]
         has_code = any(message.get("type") == "code" for message in messages)
         if back and len(chosen) > 1 and any(each.elsewhere for each in passed) and has_code:
-            notes.append(_ELSEWHERE)
+            notes.append(
+                "Some of these blocks ran before this session loaded the conversation, so their files and variables "
+                "stay as they are."
+            )
         if "files" in chosen and back:
             registry = self._owner.computer.registry
             notes += dict.fromkeys(words for each in passed for words in each.irreversible(self.files.root, registry))
@@ -447,7 +447,7 @@ class Timeline:
         self._owner.journal.write("rewound", **result.fields)
         return result
 
-    def other_actors(self, plan: UndoPlan, by: Participant) -> set[str]:
+    def other_actors(self, plan: UndoPlan, by: OpenInterpreter) -> set[str]:
         """Who else did something that a plan undoes or redoes."""
         own = self.conversation_of(by)
         passed = [each for each in plan.checkpoints if not self._belongs(each, own)]
@@ -459,7 +459,7 @@ class Timeline:
 
     # -- new checkpoints -----------------------------------------------------------------------------------------
 
-    def _add(self, kind: Kind, at: int, label: str, by: Participant, elsewhere: bool = False) -> Checkpoint:
+    def _add(self, kind: Kind, at: int, label: str, by: OpenInterpreter, elsewhere: bool = False) -> Checkpoint:
         if kind != "turn":
             self._collect_news()
         conversation = self.conversation_of(by)
@@ -544,7 +544,7 @@ class UndoAction(Action):
     def __init__(
         self,
         timeline: Timeline,
-        by: Participant,
+        by: OpenInterpreter,
         kind: UndoKind,
         plan: Callable[[], UndoPlan] | UndoPlan,
         overwrite: Collection[str] = (),

@@ -18,30 +18,24 @@ from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import BusyError, InterpreterError, NotRestorableError
 from interpreter.host.files import Folder
-from interpreter.runtimes.state import Restored
+from interpreter.runtimes.state import Restored, Saving
 from interpreter.session import Do
 from interpreter.session.journal.file import VARIABLES, write_whole
 
 if TYPE_CHECKING:
+    from interpreter.api import OpenInterpreter
     from interpreter.computer_api.runtime_pool import Outcomes
     from interpreter.runtimes.live import LiveLanguage
-    from interpreter.runtimes.state import Saving
     from interpreter.sandbox.sandbox import Sandbox
-    from interpreter.session.checkpoints.checkpoint import Participant
     from interpreter.session.journal import SavedSession
 
 IDLE = 1.0  # seconds at the prompt, after which variables are saved
-CHANGED = "The saved {language} variables were not loaded, because their file has been changed."
-SANDBOXED = (
-    "The {language} variables come from a sandbox. They are only loaded in the same folder, in a sandbox that "
-    "allows no more (--sandbox {kind})."
-)
 
 
 class SavedVariables:
     """Saves the variables of a session, and gives those of an earlier run back."""
 
-    def __init__(self, owner: Participant) -> None:
+    def __init__(self, owner: OpenInterpreter) -> None:
         self._owner = owner
         self._known: dict[str, int] = {}  # the state of each language that is saved
         self._saving = threading.Lock()
@@ -134,7 +128,10 @@ class SavedVariables:
         if entry.get("sandbox") is not None:
             origin = Sandbox.from_data(entry["sandbox"])
             if present is None or not present.is_within(origin):
-                raise NotRestorableError(SANDBOXED.format(language=language, kind=origin.kind))
+                raise NotRestorableError(
+                    f"The {language} variables come from a sandbox. They are only loaded in the same folder, in a "
+                    f"sandbox that allows no more (--sandbox {origin.kind})."
+                )
         try:
             assert folder is not None
             with Folder(folder) as files:
@@ -142,7 +139,9 @@ class SavedVariables:
         except OSError as error:
             raise NotRestorableError(f"Can't read the saved {language} variables: {error.strerror}.") from error
         if hashlib.sha256(data).hexdigest() != entry["sha256"]:
-            raise NotRestorableError(CHANGED.format(language=language))
+            raise NotRestorableError(
+                f"The saved {language} variables were not loaded, because their file has been changed."
+            )
         return data
 
 

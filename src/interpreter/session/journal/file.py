@@ -238,11 +238,6 @@ def usage_from(data: dict[str, Any]) -> Usage:
     return Usage(**{name: data[name] for name in _COUNTS if name in data})
 
 
-def write_summary(folder: Path, facts: Facts, length: int) -> None:
-    """Write what the journal says up to `length`, so that a list need not read all of it."""
-    write_whole(folder / SUMMARY, json.dumps({"length": length, **asdict(facts)}).encode())
-
-
 def read_summary(path: Path) -> Facts:
     """The summary, and what has been written behind it since: a crash, or a turn that is running."""
     size = (path / NAME).stat().st_size
@@ -503,10 +498,11 @@ class JournalWriter:
         self.facts.learn(entry)
 
     def flush(self) -> None:
-        """Make sure that everything is on the disk, and write the summary for lists."""
+        """Make sure that everything is on the disk, and write the summary: a list need not read the whole journal."""
         self.facts.usage = self._total()
         self._file.fsync()
-        write_summary(self.folder, self.facts, self._file.length)
+        summary = {"length": self._file.length, **asdict(self.facts)}
+        write_whole(self.folder / SUMMARY, json.dumps(summary).encode())
 
     def close(self) -> None:
         self._file.close()

@@ -25,7 +25,6 @@ from interpreter.frontends.terminal.render import saved
 from interpreter.frontends.terminal.render.ansi import wrapped
 from interpreter.frontends.terminal.terminal import Terminal
 
-_OUTSIDE = "Code runs in a sandbox, but {} would open outside it. Open it?"
 _PASSIVE = tuple(".png .jpg .jpeg .gif .webp .bmp .tif .tiff .pdf .csv .tsv .txt .md .json .jsonl .xlsx .ods".split())
 
 
@@ -88,7 +87,11 @@ def _help(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
             line = "".join(cell.ljust(_CELL) for cell in cells[start : start + across])
             lines.append(f"{'' if start else heading:{left}}{line}".rstrip())
     seen = "sees" if interpreter.share_commands else "doesn't see"
-    notes = [_KEYS, f"The model {seen} what you run with ! and >>>. It never sees what you run with %%.", _MORE_HELP]
+    notes = [
+        "Keys: Esc stop, Shift-Tab mode, Tab complete, Alt-Enter new line, Ctrl-D leave.",
+        f"The model {seen} what you run with ! and >>>. It never sees what you run with %%.",
+        "%help undo explains a command and shows examples. /undo works like %undo.",
+    ]
     terminal.display.line("\n".join([*lines, *(row for note in notes for row in wrapped(note, width))]))
 
 
@@ -99,7 +102,9 @@ def _exit(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
 def _open(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     written = None if argument or saved.shown else _last_written(interpreter)
     path = saved.shown_path(written or argument, interpreter.computer.context.folder_here)
-    if interpreter.sandbox_now() is not None and not terminal.confirm(_OUTSIDE.format(path)):
+    if interpreter.sandbox_now() is not None and not terminal.confirm(
+        f"Code runs in a sandbox, but {path} would open outside it. Open it?"
+    ):
         terminal.display.line("Nothing was opened.")
         return
     saved.open_in_viewer(path)
@@ -117,8 +122,6 @@ def _last_written(interpreter: OpenInterpreter) -> str | None:
 
 
 _CELL = 23  # columns of a command in the overview
-_KEYS = "Keys: Esc stop, Shift-Tab mode, Tab complete, Alt-Enter new line, Ctrl-D leave."
-_MORE_HELP = "%help undo explains a command and shows examples. /undo works like %undo."
 
 # fmt: off
 GROUPS: dict[str, tuple[Command, ...]] = {

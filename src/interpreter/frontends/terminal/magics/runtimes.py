@@ -10,11 +10,11 @@ from interpreter.api import OpenInterpreter
 from interpreter.app import environments, own_blocks, result_of
 from interpreter.console_text import visible
 from interpreter.errors import UsageError
+from interpreter.frontends.terminal.approval import yes_or_no
 from interpreter.frontends.terminal.chat import follow, show_block
 from interpreter.frontends.terminal.magics.show import GAP, column_texts
 from interpreter.frontends.terminal.render.ansi import clip
 from interpreter.frontends.terminal.terminal import Terminal
-from interpreter.session import APPROVE, REFUSE, Answer
 
 _HEADINGS = ("name", "type", "shape", "size", "preview")
 
@@ -93,7 +93,7 @@ def environment(terminal: Terminal, interpreter: OpenInterpreter, argument: str)
         done = follow(
             interpreter,
             environments.reset_environment(interpreter),
-            lambda question: Answer(APPROVE if terminal.confirm(question.chunk["content"]["content"]) else REFUSE),
+            lambda question: yes_or_no(terminal, question.chunk["content"]["content"]),
         )
         terminal.display.line("Removed. Modules that are loaded stay until %reset." if done else "Nothing changed.")
     elif word in ("remove", "uninstall") and re.fullmatch(r"[A-Za-z0-9][\w.-]*", name, re.ASCII):

@@ -37,8 +37,6 @@ AT_ONCE_ROWS = 500
 _WAIT = 0.05  # seconds before the footer says that it is working
 _LARGEST_COPY = 5_000_000
 _LARGEST_COPY_BY_TERMINAL = 70_000  # bytes; terminals ignore more
-_TABLE_KEYS = "s sort  f filter  / search  i statistics  e export  c copy  r reset  q leave"
-_TEXT_KEYS = "q leave"
 _ASKED = {
     "f": ("filter", "Filter: "),
     "/": ("find", "Search: "),
@@ -54,15 +52,13 @@ _MOVES = {  # keys -> how far they move: lines, pages, all the way, to the right
     "left h": (0, 0, 0, -1),
     "right l": (0, 0, 0, 1),
 }
-_NAME = re.compile(r"(?:(?P<language>\w+):)?(?P<name>\S.*)", re.DOTALL)
 _OPTION = re.compile(r"(?:^|\s)(?:(sort|filter|find|columns|rows|stats|export)=(?!=)|(stats|copy)\s*$)")
-_DIRECTION = re.compile(r"\s+(asc|desc)(?:ending)?$", re.IGNORECASE)
 
 
 # -- the command ---------------------------------------------------------------------------------------------------
 
 
-class Source:
+class ShownValue:
     """A value in a runtime, to look at again and again."""
 
     def __init__(self, interpreter: OpenInterpreter, language: str, name: str) -> None:
@@ -104,23 +100,24 @@ class Source:
 
 def show(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     argument, options = parsed(argument)
-    match = _NAME.fullmatch(argument)
+    match = re.fullmatch(r"(?:(?P<language>\w+):)?(?P<name>\S.*)", argument, re.DOTALL)
     if match is None:
         raise UsageError("Say what to show, for example %show df. %vars lists the variables.")
     language, name = match["language"], match["name"]
     if language is None or interpreter.computer.get_language(language) is None:
         language, name = _language_of(interpreter, argument), argument
-    view, source = view_of(options), Source(interpreter, language, name)
+    view, source = view_of(options), ShownValue(interpreter, language, name)
     if "export" in options:
         terminal.display.line(source.export(view, options["export"]))
     if "copy" in options:
         terminal.display.line(source.copied(terminal, view))
     if options.keys() & {"export", "copy"}:
         return
-    wanted = _number(options["rows"]) if "rows" in options else None
-    _, lines = terminal.tty.size()
+    wanted, lines = options.get("rows"), terminal.tty.size()[1]
+    if wanted is not None and not (wanted.isdigit() and 1 <= int(wanted) <= AT_ONCE_ROWS):
+        raise UsageError(f"rows= takes a number from 1 to {AT_ONCE_ROWS}.")
     try:
-        value = source.look((0, wanted or max(lines, 24)), (0, AT_ONCE), view)
+        value = source.look((0, int(wanted) if wanted else max(lines, 24)), (0, AT_ONCE), view)
     except KeyboardInterrupt:
         terminal.tty.write("\n")  # the terminal has shown ^C
         raise UsageError("Stopped.") from None
@@ -152,18 +149,12 @@ def parsed(text: str) -> tuple[str, dict[str, str]]:
 
 def view_of(options: dict[str, str]) -> TableQuery:
     sort, descending = options.get("sort", ""), False
-    if direction := _DIRECTION.search(sort):
+    if direction := re.search(r"\s+(asc|desc)(?:ending)?$", sort, re.IGNORECASE):
         sort, descending = sort[: direction.start()], direction[1].lower() == "desc"
     columns = tuple(name.strip() for name in options.get("columns", "").split(",") if name.strip())
     return TableQuery(
         sort, descending, options.get("filter", ""), options.get("find", ""), columns, options.get("stats")
     )
-
-
-def _number(text: str) -> int:
-    if not text.isdigit() or not 1 <= int(text) <= AT_ONCE_ROWS:
-        raise UsageError(f"rows= takes a number from 1 to {AT_ONCE_ROWS}.")
-    return int(text)
 
 
 def _language_of(interpreter: OpenInterpreter, name: str) -> str:
@@ -233,7 +224,7 @@ def column_texts(texts: Sequence[str], right: bool, widest: int) -> list[str]:
     return [" " * (width - cells(text)) + text if right else text + " " * (width - cells(text)) for text in cut]
 
 
-def show_table(terminal: Terminal, source: Source, first: Table, view: TableQuery, at_once: bool) -> None:
+def show_table(terminal: Terminal, source: ShownValue, first: Table, view: TableQuery, at_once: bool) -> None:
     """All of a small table, a view of a large one; its beginning if no keys can be read."""
     columns, lines = terminal.tty.size()
     rows, places = drawn(first, columns - 1)
@@ -273,9 +264,9 @@ class TableView:
     What the runtime is asked for, it is asked for in a thread, so that a slow answer can be stopped.
     """
 
-    keys = _TABLE_KEYS
+    keys = "s sort  f filter  / search  i statistics  e export  c copy  r reset  q leave"
 
-    def __init__(self, terminal: Terminal, source: Source, title: str, first: Table, view: TableQuery) -> None:
+    def __init__(self, terminal: Terminal, source: ShownValue, title: str, first: Table, view: TableQuery) -> None:
         self._terminal, self._source, self._title = terminal, source, title
         self._table, self._loaded = first, ((0, len(first.index)), (0, AT_ONCE), view)
         self.view = view
@@ -404,7 +395,7 @@ class TableView:
 class TextView:
     """Some lines of a text."""
 
-    keys = _TEXT_KEYS
+    keys = "q leave"
     marked = (0, 0)
 
     def __init__(self, title: str, rows: list[str]) -> None:

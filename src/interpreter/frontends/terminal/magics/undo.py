@@ -18,10 +18,11 @@ from interpreter.app.checkpoints import carry_out, how_far, plan_redo, plan_rest
 from interpreter.app.own_blocks import SIGNS
 from interpreter.console_text import counted, visible
 from interpreter.errors import UndoError
+from interpreter.frontends.terminal.approval import yes_or_no
 from interpreter.frontends.terminal.chat import follow
 from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.render.notes import Touch, diff_rows, grouped
-from interpreter.frontends.terminal.terminal import Terminal, in_notebook
+from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.frontends.terminal.widgets import search_row
 from interpreter.runtimes.state import Restored
 from interpreter.session import APPROVE, KEEP, REFUSE, Answer, Question
@@ -31,13 +32,11 @@ from interpreter.workspace.tree import repository_of
 
 OPTIONS = ("--conversation", "--files", "--variables", "--block", "-y")
 QUESTION = "Change these files? [y/N] "
-_REDO = "To bring it back, use %redo before running anything else."
 _INTERRUPTED = {
     "files": "Interrupted halfway. Run the same command to finish, or the next block will finish the files first.",
     "parts": "Interrupted before it was finished. Run the same command to finish.",
     "nothing": "Nothing was changed.",
 }
-_UNATTENDED = "Nothing was changed: this would change files, and there is no terminal to ask at. Use -y to go ahead."
 
 PREVIEW = 30  # characters of a message
 _DRIFT_LINES = 20  # of a difference that is shown with a question
@@ -125,7 +124,8 @@ def _perform(terminal: Terminal, interpreter: OpenInterpreter, plan: UndoPlan, k
         terminal.display.line(_INTERRUPTED[how_far(interpreter, plan)])
         return
     if undone is None:
-        terminal.display.line(_UNATTENDED if asking.unattended else "Nothing was changed.")
+        why = ": this would change files, and there is no terminal to ask at. Use -y to go ahead."
+        terminal.display.line(f"Nothing was changed{why if asking.unattended else '.'}")
         return
     asks = plan.changes_files
     listed = not asks and bool(lines(plan))
@@ -134,7 +134,7 @@ def _perform(terminal: Terminal, interpreter: OpenInterpreter, plan: UndoPlan, k
     told = [] if listed else [summary(undone)]
     told += sentences(undone, shown=listed or (asks and not yes))
     if plan.back and not plan.is_empty:
-        told.append(_REDO)
+        told.append("To bring it back, use %redo before running anything else.")
     if told:
         terminal.display.line("\n".join(told))
 
@@ -156,11 +156,11 @@ class _Asking:
     def answer(self, question: Question) -> Answer:
         plan, terminal = question.subject, self._terminal
         if isinstance(plan, str):  # about the work of another actor
-            return Answer(APPROVE if terminal.confirm(plan) else REFUSE)
+            return yes_or_no(terminal, plan)
         if not self._shown:
             self._shown = True
             _show(terminal, plan, done=False)
-        if not (terminal.tty.can_type or in_notebook()):
+        if not terminal.tty.can_type:
             self.unattended = not (self._yes or self._interpreter.auto_run)
             return Answer(REFUSE if self.unattended else APPROVE if question.kind == "confirm" else KEEP, by="nobody")
         try:

@@ -7,16 +7,16 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator
-from functools import partial
 
 from interpreter.api import OpenInterpreter
 from interpreter.app.checkpoints import Forks
 from interpreter.console_text import counted
 from interpreter.errors import UndoError, UsageError
+from interpreter.frontends.terminal.approval import yes_or_no
 from interpreter.frontends.terminal.chat import follow
 from interpreter.frontends.terminal.magics.undo import clock_time, labelled, show_difference
 from interpreter.frontends.terminal.terminal import Terminal
-from interpreter.session import APPROVE, KEEP, REFUSE, Answer, Question
+from interpreter.session import APPROVE, KEEP, Answer, Question
 from interpreter.session.checkpoints import Checkpoint
 from interpreter.workspace.diff import is_data_file
 from interpreter.workspace.tree import repository_of
@@ -157,7 +157,9 @@ def switch(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> N
 def keep(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     forks = _forks(terminal, interpreter)
     if interpreter.forked is None:
-        dropped = follow(interpreter, forks.drop_others(), partial(_drop_answer, terminal, "the other"))
+        dropped = follow(
+            interpreter, forks.drop_others(), lambda asked: yes_or_no(terminal, asked.chunk["content"]["content"])
+        )
         terminal.display.line("Dropped the other fork." if dropped else "Nothing changed.")
         return
     lines = [
@@ -173,7 +175,7 @@ def keep(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
             drifted = [step.path for step in question.subject if step.drift]
             yes = terminal.confirm(f"Overwrite files that were also changed there ({', '.join(drifted[:3])})?")
             return Answer(APPROVE if yes else KEEP)
-        return Answer(APPROVE if terminal.confirm("Make these changes and drop the other fork?") else REFUSE)
+        return yes_or_no(terminal, "Make these changes and drop the other fork?")
 
     merged = follow(interpreter, forks.keep(), answer)
     if merged is None:
@@ -186,11 +188,6 @@ def keep(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
 
 def drop(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     forks = _forks(terminal, interpreter)
-    dropped = follow(interpreter, forks.drop(), partial(_drop_answer, terminal, "this"))
+    dropped = follow(interpreter, forks.drop(), lambda asked: yes_or_no(terminal, asked.chunk["content"]["content"]))
     there = f"Dropped. Back in {forks.current.workspace}."
     terminal.display.line(there if dropped else "Nothing changed.")
-
-
-def _drop_answer(terminal: Terminal, which: str, question: Question) -> Answer:
-    yes = terminal.confirm(f"Drop {which} fork and all changes in {question.subject.workspace}?")
-    return Answer(APPROVE if yes else REFUSE)

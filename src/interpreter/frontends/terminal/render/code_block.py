@@ -230,7 +230,6 @@ class OutputView:
 _STYLE = r"(?:\x1b\[[0-9;:]*m)*"
 _LINKED_FRAME = re.compile(rf'^({_STYLE}File {_STYLE}|\s*{_STYLE}File {_STYLE}")((?:/|~/)[^\x1b":]+)')
 _HEADER = re.compile(r"^\S.* {2,}Traceback \(most recent call last\)$|^Traceback \(most recent call last\):$")
-_DASHES = re.compile(r"^-{20,}$")
 _FRAME = re.compile(
     r"^File (?P<ipython>.+?):\d+(?:, in .*)?$"
     r'|^  File "(?P<python>.+?)", line \d+(?:, in .*)?$'
@@ -243,7 +242,6 @@ _LIBRARIES = (
     re.compile(r"^([^/\\<]+)[/\\].*\.p(?:yx|xi|xd)$"),
 )
 _SOURCE = re.compile(r"^((?:-+> |   )? *\d+ )(.*)$")
-_ERROR_NAME = re.compile(r"^([\w.]+)(?=:|$)")
 
 
 def with_linked_frame(line: str) -> str:
@@ -279,7 +277,7 @@ def shortened(text: str, theme: Theme) -> tuple[str, bool] | None:
         if own or result is None or error.tail[:1] != result.tail[:1]:
             lines += _frames(error.frames, theme)
             if error.tail:
-                lines.append(_ERROR_NAME.sub(lambda name: theme.paint(name[1], "error"), error.tail[0]))
+                lines.append(re.sub(r"^[\w.]+(?=:|$)", lambda name: theme.paint(name[0], "error"), error.tail[0]))
                 lines += error.tail[1:]
     return "\n".join(lines), any(frame.library for error in errors for frame in error.frames)
 
@@ -289,7 +287,7 @@ def _parsed(lines: list[str]) -> tuple[list[str], list[_Error]]:
     before: list[str] = []
     errors: list[_Error] = []
     for line in lines:
-        if _DASHES.match(line):
+        if re.fullmatch("-{20,}", line):
             continue  # we have drawn a rule above already
         if _HEADER.match(line):
             errors.append(_Error())

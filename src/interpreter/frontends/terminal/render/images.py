@@ -22,14 +22,11 @@ if TYPE_CHECKING:
 AUTO = "auto"
 SCREEN_SHARE = 0.6  # of the height of the screen that a picture may take
 COARSE = "This terminal can only draw images in blocks. %open shows the original."
-NEEDS_PILLOW = "To show images here: pip install Pillow"
 _DEFAULT_CELL = (9, 18)  # pixels, when neither the system nor the terminal says
 _LOW_DPI_CELL = 20  # pixels; higher cells belong to high-resolution screens
-_BLOCK_CELL = (8, 16)
 _BLOCKS_ENLARGED = 2.0  # blocks are coarse: they may be larger than the picture
 _LARGEST_FILE = 200_000_000  # bytes that are read
 _LARGEST_FILE_SENT = 2_000_000  # bytes; a larger file is scaled down first
-_KITTY_TERMS = ("xterm-kitty", "xterm-ghostty")
 _KITTY_CHUNK = 4096  # bytes of base64 that one escape may carry
 _SIXEL_BAND = 6
 _SIXEL_RUN = re.compile(rb"(.)\1{3,}", re.DOTALL)
@@ -71,7 +68,7 @@ class Pictures:
             drawn, height = _draw(files.read_bytes(path, _LARGEST_FILE), graphics, columns, lines)
         except ImportError:
             advised, self._advised = self._advised, True
-            return [caption] if advised else [caption, NEEDS_PILLOW]
+            return [caption] if advised else [caption, "To show images here: pip install Pillow"]
         except (OSError, ValueError, SyntaxError):  # what Pillow raises for a file that is no picture
             return [caption]
         if graphics.protocol == "blocks" and self.wanted == AUTO and not self._advised:
@@ -135,7 +132,7 @@ def _known_protocol(environ: Mapping[str, str]) -> str:
         return AUTO
     if term.startswith("screen") or program == "Apple_Terminal":  # the latter shows a query as text
         return "blocks"
-    if term in _KITTY_TERMS or environ.get("KITTY_WINDOW_ID") or program == "ghostty":
+    if term in ("xterm-kitty", "xterm-ghostty") or environ.get("KITTY_WINDOW_ID") or program == "ghostty":
         return "kitty"
     if program in ("iTerm.app", "WezTerm") or environ.get("LC_TERMINAL") == "iTerm2":
         return "iterm"
@@ -175,7 +172,7 @@ def _draw(data: bytes, graphics: Graphics, columns: int, lines: int) -> tuple[li
     """The escapes that draw the picture and its height in rows; for blocks, rows of text and 0."""
     if graphics.protocol == "blocks":
         image = _open(data)
-        width, height, _ = fitted(image.size, _BLOCK_CELL, columns, lines, _BLOCKS_ENLARGED)
+        width, height, _ = fitted(image.size, (8, 16), columns, lines, _BLOCKS_ENLARGED)
         return block_rows(image, width, height, graphics.colors), 0
     if graphics.protocol == "sixel":
         image = _open(data)

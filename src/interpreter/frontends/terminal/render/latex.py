@@ -58,7 +58,8 @@ def _unicode(formula: str) -> str | None:
     for _ in range(10):  # from the inside out
         before = text
         text = re.sub(r"\\(?:text|mathrm|mathbf|mathit|operatorname)\s*" + _GROUP, r"\1", text)
-        text = re.sub(r"\\[dt]?frac\s*" + _GROUP + r"\s*" + _GROUP, _fraction, text)
+        fraction = r"\\[dt]?frac\s*" + _GROUP + r"\s*" + _GROUP
+        text = re.sub(fraction, lambda found: f"{_wrapped(found[1])}/{_wrapped(found[2])}", text)
         text = re.sub(r"\\sqrt\s*" + _GROUP, lambda found: f"√{_wrapped(found[1])}", text)
         text = re.sub(r"([\^_])(?:" + _GROUP + r"|([^\s\\{}]))", _script, text)
         text = re.sub(r"\\([A-Za-z]+)", lambda found: _SYMBOLS.get(found[1], found[0]), text)
@@ -75,10 +76,6 @@ _SHOW = {hidden: sign for sign, hidden in _HIDE.items()} | {0xE010: "^", 0xE011:
 
 def _wrapped(text: str) -> str:
     return text if re.fullmatch(r"[\w.]+", text) else f"({text})"
-
-
-def _fraction(found: re.Match[str]) -> str:
-    return f"{_wrapped(found[1])}/{_wrapped(found[2])}"
 
 
 def _script(found: re.Match[str]) -> str:
