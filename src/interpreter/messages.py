@@ -10,15 +10,14 @@ from interpreter.console_text import ConsoleText
 
 DEFAULT_MAX_OUTPUT = 2800
 
+# Types that travel alone, without start and end.
 UNFLAGGED = frozenset({"confirmation", "input_request", "decision", "status"})
-"""Types that travel alone, without start and end."""
 
-EPHEMERAL = UNFLAGGED | {"reasoning", "review"}
-"""Types that are streamed and never stored."""
+EPHEMERAL = UNFLAGGED | {"reasoning", "review"}  # types that are streamed and never stored
 
 
+# Types that 0.4.3 streams; scripts that switch on the type know no others.
 _ORIGINAL = frozenset({"message", "code", "console", "confirmation", "image", "file", "review"})
-"""Types that 0.4.3 streams; scripts that switch on the type know no others."""
 
 
 class Message(TypedDict, total=False):
@@ -141,8 +140,7 @@ class Fold:
         self._unjoined = 0
         self._console: ConsoleText | None = None
         self._heard = True  # whether the computer said anything about the block that ran last
-        self.made: dict[int, Message] = {}
-        """The messages that came from the stream, by identity."""
+        self.made: dict[int, Message] = {}  # the messages that came from the stream, by identity
 
     def add(self, chunk: Chunk) -> None:
         if chunk["type"] in EPHEMERAL:

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from interpreter.computer_api.runtime_pool import Outcomes
     from interpreter.runtimes.base import BaseLanguage
 
-RERUN = "rerun"
-"""An answer about variables: run the blocks again that built them."""
+RERUN = "rerun"  # an answer about variables: run the blocks again that built them
 _NAMED = 8  # variables that a question names
 # The model reads these before the user's next message.
 _RESUMED = (
@@ -99,15 +98,11 @@ def resume(
 class VariablesOffer:
     """The variables of a resumed conversation, and how they can come back."""
 
-    names: list[str]
-    """Those that were saved; empty if none were."""
-    lost: list[str]
-    """Those that could not be saved."""
+    names: list[str]  # those that were saved; empty if none were
+    lost: list[str]  # those that could not be saved
     saved_at: float
-    newer_blocks: int
-    """How many blocks ran after that."""
-    blocks: int
-    """How many blocks could be run again instead."""
+    newer_blocks: int  # how many blocks ran after that
+    blocks: int  # how many blocks could be run again instead
 
     @property
     def words(self) -> str:

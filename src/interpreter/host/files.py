@@ -22,10 +22,9 @@ if TYPE_CHECKING:
     from pathlib import Path
     from types import TracebackType
 
+# Whether this system can confine file work to a folder. On Windows it cannot: there, links are checked just before.
 CONFINED = os.open in os.supports_dir_fd
-"""Whether this system can confine file work to a folder. On Windows it cannot: there, links are checked just before."""
-BINARY = getattr(os, "O_BINARY", 0)
-"""For `os.open`, which on Windows would write other line endings without it."""
+BINARY = getattr(os, "O_BINARY", 0)  # for `os.open`, which on Windows would write other line endings without it
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_FOLLOW
 _PLACE = getattr(os, "O_PATH", 0) | _FOLDER  # a folder to name things in, which need not be readable

@@ -19,8 +19,8 @@ from interpreter.session.events import Ids, Sink
 if TYPE_CHECKING:
     from interpreter.runtimes.base import BaseLanguage
 
+# The action whose code this thread is running: what it starts is a child of it.
 ACTION: ContextVar[Action | None] = ContextVar("action", default=None)
-"""The action whose code this thread is running: what it starts is a child of it."""
 
 ActorKind = Literal["user", "agent", "client"]
 
@@ -40,8 +40,7 @@ class Actor:
 
     def __init__(self, name: str, kind: ActorKind, settings: Any, sink: Callable[[], Sink | None]) -> None:
         self.id, self.kind = name, kind
-        self.settings = settings
-        """Where its permission mode, sandbox and budget come from."""
+        self.settings = settings  # where its permission mode, sandbox and budget come from
         self._sink = sink
 
     @property
@@ -56,25 +55,20 @@ class Action:
     """One thing done to a session. `Session.perform` takes it through the pipeline; a subclass says what it does."""
 
     kind = "action"
-    covered = False
-    """Whether files and variables are noted before and after it, so that it can be undone."""
-    drains = True
-    """Whether its chunks come to an end soon once it is cancelled."""
+    covered = False  # whether files and variables are noted before and after it, so that it can be undone
+    drains = True  # whether its chunks come to an end soon once it is cancelled
+    # Whether the journal has it. An action that leaves the conversation ends the journal it would be in.
     recorded = True
-    """Whether the journal has it. An action that leaves the conversation ends the journal it would be in."""
 
     def __init__(self) -> None:
         self.id = new_id("a")
         self.turn = ""
         self.actor: Actor | None = None
         self.parent: Action | None = None
-        self.refused = False
-        """It did not run: a rule, the user, or a missing answer was against it."""
-        self.outcome = ""
-        """How it ended: done, error, interrupted, refused, ..."""
+        self.refused = False  # it did not run: a rule, the user, or a missing answer was against it
+        self.outcome = ""  # how it ended: done, error, interrupted, refused, ..
         self.result: Any = None
-        self.over = False
-        """What it ran has ended, even if its consumer has not read the end yet."""
+        self.over = False  # what it ran has ended, even if its consumer has not read the end yet
         self.on_over: Callable[[], None] = lambda: None
         self._cancelled = threading.Event()
         self._ending = threading.RLock()
@@ -212,12 +206,10 @@ class Block(Action):
     def __init__(self, runner: Runner, language: str, code: str, approval: Approval | None = None) -> None:
         super().__init__()
         self.runner, self.language, self.code, self.approval = runner, language, code, approval
-        self.sandbox_request: Any = None
-        """What its sandbox was granted for it: a `SandboxRequest`."""
+        self.sandbox_request: Any = None  # what its sandbox was granted for it: a `SandboxRequest`
+        # It has run already, in a preview: these are its chunks.
         self.replay: Callable[[], Generator[Chunk]] | None = None
-        """It has run already, in a preview: these are its chunks."""
-        self.approved_calls: frozenset[str] = frozenset()
-        """Tool calls that were seen in its text and approved with it."""
+        self.approved_calls: frozenset[str] = frozenset()  # tool calls that were seen in its text and approved with it
         self.runtime: BaseLanguage | None = None
         self._failure: InterpreterError | None = None
 
@@ -275,19 +267,17 @@ class Block(Action):
 
 # -- questions ----------------------------------------------------------------------------------------------------
 
+# Approve a block, approve a tool call, grant a sandbox request, text input, a password, overwrite a changed file,
+# confirm something, choose one of several, accept something that is only asked if a front end can answer.
 QuestionKind = Literal["block", "call", "sandbox", "text", "password", "overwrite", "confirm", "choose", "offer"]
-"""Approve a block, approve a tool call, grant a sandbox request, text input, a password, overwrite a changed file,
-confirm something, choose one of several, accept something that is only asked if a front end can answer."""
 
 
 @dataclass(frozen=True)
 class Answer:
     """A decision about a question."""
 
-    choice: str
-    """One of the question's choices; `answer` for text."""
-    text: str | None = None
-    """What was typed: the input, the reason for a no, or the code of an edited block."""
+    choice: str  # one of the question's choices; `answer` for text
+    text: str | None = None  # what was typed: the input, the reason for a no, or the code of an edited block
     by: str = "user"
     details: Mapping[str, Any] = field(default_factory=dict)
 
@@ -296,8 +286,7 @@ REFUSE = "refuse"
 APPROVE = "approve"
 EDIT = "edit"
 ANSWER = "answer"
-KEEP = "keep"
-"""Leave files that changed in the meantime as they are, and do the rest."""
+KEEP = "keep"  # leave files that changed in the meantime as they are, and do the rest
 
 
 class Question:
@@ -314,8 +303,8 @@ class Question:
         self.id = f"q{secrets.token_hex(6)}"  # no other process, and no earlier one, gives the same
         self.kind, self.subject, self.chunk = kind, subject, chunk
         self.choices = tuple(choices)
+        # 0.4.3's generator contract: a consumer that reads on past the chunk approves.
         self.continuing_is_consent = continuing_is_consent
-        """0.4.3's generator contract: a consumer that reads on past the chunk approves."""
         self.answer: Answer | None = None
         self.withdrawn = False
         self.action = ""
@@ -364,8 +353,8 @@ class Question:
         self._settled.wait(timeout)
 
 
+# Answers a question in the thread that asks it; None leaves it to others.
 Handler = Callable[[Question], "Answer | None"]
-"""Answers a question in the thread that asks it; None leaves it to others."""
 
 
 class Questions:

@@ -21,10 +21,10 @@ MOST_EVENTS = 20_000  # kept in memory; the journal has them all
 MOST_KEPT = 32 * 1024 * 1024  # characters of all events together that are kept in memory
 MOST_TEXT = 256 * 1024  # characters of one text that late readers can still get
 MOST_PIECES = 50_000  # of one text, where they cannot be put together
+# Types whose pieces may be cut and put together; half a picture is none.
 TEXTS = frozenset({"message", "code", "reasoning", "console", "review"})
-"""Types whose pieces may be cut and put together; half a picture is none."""
+# Kinds of events without an LMC form: the streams of 0.4.3 do not know them.
 KERNEL_KINDS = frozenset({"action", "turn", "answer", "plan", "undone", "messages"})
-"""Kinds of events without an LMC form: the streams of 0.4.3 do not know them."""
 
 PlanState = Literal["pending", "running", "done", "failed", "skipped"]
 
@@ -48,16 +48,12 @@ class Event(NamedTuple):
     """What a reader gets: an event, or the next piece of one whose text is growing."""
 
     number: int
-    offset: int
-    """Where in the text this piece begins."""
-    kind: str
-    """The chunk's type, or one of `KERNEL_KINDS`."""
-    data: dict[str, Any]
-    """The LMC chunk, or the fields of an event that has none."""
+    offset: int  # where in the text this piece begins
+    kind: str  # the chunk's type, or one of `KERNEL_KINDS`
+    data: dict[str, Any]  # the LMC chunk, or the fields of an event that has none
     ids: Ids = Ids()
     time: float = 0.0
-    end: int | None = None
-    """Where in the text this piece ends, if its content is not as long as that."""
+    end: int | None = None  # where in the text this piece ends, if its content is not as long as that
 
     @property
     def chunk(self) -> Chunk | None:
@@ -191,12 +187,10 @@ class EventLog:
         self._entries: list[LogEntry] = []
         self._next = 1
         self._kept = 0  # characters, of all entries but the newest
-        self.writing = threading.RLock()
-        """While this is held, no other thread publishes."""
+        self.writing = threading.RLock()  # while this is held, no other thread publishes
         self._wakes: dict[object, Callable[[], None]] = {}
         self.closed = False
-        self.history: Callable[[], Iterable[LogEntry]] = tuple
-        """The events that are older than those in memory."""
+        self.history: Callable[[], Iterable[LogEntry]] = tuple  # the events that are older than those in memory
 
     @property
     def last(self) -> int:
@@ -310,8 +304,7 @@ class Publisher:
     def __init__(self, log: EventLog, ids: Ids, fold: Fold | None = None, journal: Sink | None = None) -> None:
         self._log, self._fold, self._journal = log, fold, journal
         self.ids = ids
-        self.fields: Chunk = {}
-        """What every chunk says of itself: the id of the call that it answers."""
+        self.fields: Chunk = {}  # what every chunk says of itself: the id of the call that it answers
         self._framer = Framer()
         self._text: LogEntry | None = None
 

@@ -42,8 +42,7 @@ class Lane:
         self._changed = threading.Condition(threading.RLock())  # a finaliser may wake in the middle of anything
         self._queue: deque[_Hold] = deque()
         self.holder: _Hold | None = None
-        self.released = 0
-        """How often the lane was given back. If it changed, another action has run."""
+        self.released = 0  # how often the lane was given back. If it changed, another action has run.
 
     def acquire(self, holder: _Hold, wait: bool = True, cancelled: Callable[[], bool] = lambda: False) -> bool:
         """Take the lane; False if the wait was cancelled. BusyError if another action has it and `wait` is false."""
@@ -124,8 +123,7 @@ class Session:
         self.log = EventLog()
         self.questions = Questions()
         self.actors: dict[str, Actor] = {}
-        self.clean: Callable[[str], str] = str
-        """Takes secrets out of what code printed."""
+        self.clean: Callable[[str], str] = str  # takes secrets out of what code printed
         self._checkpoints, self._question_timeout = checkpoints, question_timeout
         self._running: dict[Action, _Hold] = {}  # which keeps what was left in the middle from being finalised
         self._changing = threading.Lock()

@@ -32,8 +32,7 @@ class Applied:
     """The result of applying a preview."""
 
     files: Written = field(default_factory=Written)
-    lost: tuple[str, ...] = ()
-    """What of the runtime could not be kept."""
+    lost: tuple[str, ...] = ()  # what of the runtime could not be kept
 
     def __str__(self) -> str:
         words = [f"Not written: {each.path}, because {each.why}." for each in (*self.files.kept, *self.files.failed)]
@@ -82,14 +81,11 @@ class Preview:
         self._runtimes, self._perform, self._parse = runtimes, perform, parse
         self._record = record  # of the files in the workspace
         self.language, self.code = language, code
-        self.id = os.urandom(8).hex()
-        """Names it in an answer that applies it."""
-        self.chunks: list[Chunk] = []
-        """What the block has yielded so far."""
+        self.id = os.urandom(8).hex()  # names it in an answer that applies it
+        self.chunks: list[Chunk] = []  # what the block has yielded so far
+        # What it tried to do and could not: use the network, send signals to other processes, write elsewhere.
         self.denied: list[Denied] = []
-        """What it tried to do and could not: use the network, send signals to other processes, write elsewhere."""
-        self.report: Applied | None = None
-        """The result, once it is applied."""
+        self.report: Applied | None = None  # the result, once it is applied
         self._layers: list[Layer] = []  # the workspace first
         Overlay.check(workspace)
         self._view = Overlay(workspace)

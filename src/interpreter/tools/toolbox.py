@@ -162,8 +162,8 @@ def _example(schema: Parameters) -> dict[str, Any]:
     return {name: samples.get(_kind(properties.get(name) or {}), "...") for name in required}
 
 
+# Called before a call is made; raises PermissionError, with the reason, if it must not be.
 Permit = Callable[[Tool, dict[str, Any]], None]
-"""Called before a call is made; raises PermissionError, with the reason, if it must not be."""
 
 _KINDS: Mapping[str, tuple[type, ...]] = {
     "string": (str,),

@@ -32,27 +32,21 @@ class Checkpoint:
 
     id: int
     kind: Kind
-    at: int
-    """How many messages there were."""
-    label: str
-    """The first words of the request, or of the code."""
+    at: int  # how many messages there were
+    label: str  # the first words of the request, or of the code
     language: str | None = None
-    block: int | None = None
-    """The number of the block in the journal."""
+    block: int | None = None  # the number of the block in the journal
     time: float = field(default_factory=time.time)
-    mark: Mark | None = None
-    """The states of the runtimes; a turn has that of its first block."""
+    mark: Mark | None = None  # the states of the runtimes; a turn has that of its first block
+    # Whose files were recorded when the block ran; None if that was switched off, and for a turn.
     workspace: str | None = None
-    """Whose files were recorded when the block ran; None if that was switched off, and for a turn."""
+    # The message that it is before, or if there was none, the one that it is `behind`.
     anchor: Message | None = field(default=None, repr=False)
-    """The message that it is before, or if there was none, the one that it is `behind`."""
     behind: int = 0
-    actor: str = ""
-    """Who acted, if that was not the session's own agent or user."""
+    actor: str = ""  # who acted, if that was not the session's own agent or user
+    # The conversation that it belongs to, if that is not the session's own.
     conversation: Conversation | None = field(default=None, repr=False)
-    """The conversation that it belongs to, if that is not the session's own."""
-    elsewhere: bool = False
-    """A turn that was loaded with the conversation; what its blocks did is unknown."""
+    elsewhere: bool = False  # A turn that was loaded with the conversation; what its blocks did is unknown
 
     @property
     def begins_turn(self) -> bool:
@@ -138,8 +132,7 @@ class Conversation:
         self.owner = owner
         self._tail: list[Message] = []
         self._left = 0  # how many messages there were when it was cut
-        self.changed = False
-        """`messages` has changed since, so the undone part no longer fits."""
+        self.changed = False  # `messages` has changed since, so the undone part no longer fits
 
     @property
     def messages(self) -> list[Message]:
@@ -203,8 +196,7 @@ class VariablesPlan(NamedTuple):
     """What would become of the variables of a language."""
 
     language: str
-    obstacle: str | None = None
-    """Why they stay as they are, if that is so."""
+    obstacle: str | None = None  # why they stay as they are, if that is so
 
     @property
     def sentence(self) -> str:
@@ -215,23 +207,17 @@ class VariablesPlan(NamedTuple):
 class UndoPlan:
     """What returning to a checkpoint would restore. Nothing has been done yet."""
 
-    to: int
-    """The place of the checkpoint among all; one more than the last is the present."""
-    back: bool
-    """Whether it is earlier."""
-    checkpoints: tuple[Checkpoint, ...]
-    """What would be undone, or redone."""
+    to: int  # the place of the checkpoint among all; one more than the last is the present
+    back: bool  # whether it is earlier
+    checkpoints: tuple[Checkpoint, ...]  # what would be undone, or redone
     parts: tuple[Part, ...]
-    messages: tuple[Message, ...] = ()
-    """Those that would go, or come back."""
+    messages: tuple[Message, ...] = ()  # those that would go, or come back
     files: RestorePlan | None = None
     variables: tuple[VariablesPlan, ...] = ()
     mark: Mark | None = None
-    notes: tuple[str, ...] = ()
-    """What cannot be restored, in sentences."""
+    notes: tuple[str, ...] = ()  # what cannot be restored, in sentences
     stamp: int = 0
-    checkpoint: int | None = None
-    """The id of the checkpoint; None for the present."""
+    checkpoint: int | None = None  # the id of the checkpoint; None for the present
 
     @property
     def certain(self) -> list[EffectStep]:

@@ -38,10 +38,8 @@ class FileStore:
         self._owner = owner
         self._record: FileRecord | None = None
         self._opened_for: tuple[object, ...] = ()  # workspace, journal and limits
-        self.root: str | None = None
-        """The workspace whose record is open."""
-        self.off = ""
-        """Why there is no record, if that is so."""
+        self.root: str | None = None  # the workspace whose record is open
+        self.off = ""  # why there is no record, if that is so
         self._finalizer: weakref.finalize[..., FileStore] | None = None  # trims the record when this is closed or gone
         self._pid = os.getpid()
         self._preparing: threading.Thread | None = None

@@ -32,14 +32,11 @@ class Fork:
     """Where a forked interpreter came from."""
 
     parent: OpenInterpreter
-    folder: Path
-    """With the copy of the workspace in it, unless that is elsewhere."""
-    record: FileRecord
-    """Of the copy."""
-    base: dict[str, Item]
-    """The copy as it was in the beginning."""
+    folder: Path  # with the copy of the workspace in it, unless that is elsewhere
+    record: FileRecord  # of the copy
+    base: dict[str, Item]  # the copy as it was in the beginning
+    # By language, which variables could not be copied.
     variables: dict[str, Restored | NotRestorableError] = field(default_factory=dict)
-    """By language, which variables could not be copied."""
 
     @property
     def sentences(self) -> list[str]:

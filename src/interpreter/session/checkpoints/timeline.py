@@ -74,8 +74,7 @@ class Timeline:
         self._newest = 0  # the id of the checkpoint that was made last
         self._latest: Mark | None = None  # the state of the runtimes before an undo
         self._running: Checkpoint | None = None  # the block that runs
-        self.stamp = 0
-        """Changes with everything that happens: a plan with another stamp is out of date."""
+        self.stamp = 0  # changes with everything that happens: a plan with another stamp is out of date
         self._forgot = False  # checkpoints that were too old
         self._news: list[str] = []  # for the model
 
@@ -530,8 +529,8 @@ def _pick(places: list[int], count: int, verb: Literal["undo", "redo"]) -> int:
 
 # -- the action --------------------------------------------------------------------------------------------------
 
+# What a person is asked about: nothing, files that something else has changed since, or any change of files.
 Asks = Literal["nothing", "drift", "files"]
-"""What a person is asked about: nothing, files that something else has changed since, or any change of files."""
 
 
 class UndoAction(Action):

@@ -39,8 +39,7 @@ class SavedVariables:
         self._owner = owner
         self._known: dict[str, int] = {}  # the state of each language that is saved
         self._saving = threading.Lock()
-        self.found: dict[str, dict[str, Any]] = {}
-        """What an earlier run saved, by language, as its journal has it."""
+        self.found: dict[str, dict[str, Any]] = {}  # what an earlier run saved, by language, as its journal has it
 
     def resume(self, session: SavedSession) -> None:
         """The session was resumed: this is what its journal says."""

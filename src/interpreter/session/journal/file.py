@@ -33,18 +33,16 @@ NAME = "journal.jsonl"
 BLOBS = "blobs"
 VARIABLES = "variables"
 SUMMARY = "summary.json"
-LARGE = 8 * 1024
-"""A text with so many characters is a blob, and not in the journal itself."""
+LARGE = 8 * 1024  # A text with so many characters is a blob, and not in the journal itself
 _COUNTS = [row.name for row in fields(Usage)]
-INTERVAL = 0.05
-"""Seconds between two writes of a message that streams, at least."""
+INTERVAL = 0.05  # seconds between two writes of a message that streams, at least
 _REWRITE_SHARE = 0.02  # a text that is rewritten over and over is recorded after this share of the time it took so far
 _REWRITE_RATE = 1_000_000  # and at most so many bytes a second
 _REDACTION_PAUSE = 20  # times as long as the last search for secrets passes before the next
+# The entries that are, or belong to, a numbered event of the session.
 _NUMBERED = frozenset(
     {"message", "more", "decision", "action", "answer", "plan", "usage", "block", "ended", "call", "scan"}
 )
-"""The entries that are, or belong to, a numbered event of the session."""
 _LARGEST_WHOLE = 16 * 1024 * 1024
 _FIXED = ("role", "type", "format", "recipient", "mime", "call")
 _MISSING = object()
@@ -52,8 +50,7 @@ _PRINTED = ("console", "code", "message")  # an image is not text
 
 JournalEntry = dict[str, Any]
 Reference = dict[str, Any]
-Secrets = Callable[[], Mapping[str, str]]
-"""Returns the known secrets by name. Called only when something was printed."""
+Secrets = Callable[[], Mapping[str, str]]  # returns the known secrets by name. Called only when something was printed.
 
 
 class JournalFile:
@@ -336,10 +333,9 @@ class JournalWriter:
         self.asked = False  # the user was asked about the block that was proposed last
         self._decided = False
         self._ran_at: float | None = None  # when the block that runs began
+        # The number of the event that is being written, and the turn, action and actor that it belongs to.
         self.stamp: dict[str, Any] = {}
-        """The number of the event that is being written, and the turn, action and actor that it belongs to."""
-        self.numbers: dict[int, int] = {}
-        """Those of messages that did not stream, by their identity."""
+        self.numbers: dict[int, int] = {}  # those of messages that did not stream, by their identity
 
     # -- the conversation ----------------------------------------------------------------------------------------
 

@@ -40,8 +40,7 @@ class BlockRecord:
     """A block that was proposed, and what became of it."""
 
     number: int
-    at: int
-    """Which message its code is."""
+    at: int  # which message its code is
     time: float | None = None
     decision: str = "not_run"
     by: str | None = None
@@ -49,10 +48,9 @@ class BlockRecord:
     ended: str | None = None
     exit_code: int | None = None
     seconds: float | None = None
-    whole: Reference | None = None
-    """Its whole output, if the message has only parts of it."""
+    whole: Reference | None = None  # its whole output, if the message has only parts of it
+    # The calls of the computer's tools that its code made, with their results; pictures by reference.
     calls: list[dict[str, Any]] = field(default_factory=list)
-    """The calls of the computer's tools that its code made, with their results; pictures by reference."""
 
 
 @dataclass
@@ -62,34 +60,25 @@ class SavedSession:
     path: Path
     facts: Facts = field(default_factory=Facts)
     messages: list[Message] = field(default_factory=list)
-    times: list[float | None] = field(default_factory=list)
-    """When each message began."""
-    blocks: list[BlockRecord] = field(default_factory=list)
-    """Those of the conversation as it is now."""
+    times: list[float | None] = field(default_factory=list)  # when each message began
+    blocks: list[BlockRecord] = field(default_factory=list)  # those of the conversation as it is now
+    # All blocks by number, also those whose messages are gone: their files may still be there.
     proposed: dict[int, BlockRecord] = field(default_factory=dict)
-    """All blocks by number, also those whose messages are gone: their files may still be there."""
-    sent: dict[str, Any] = field(default_factory=dict)
-    """The forms in which things were sent to the model."""
+    sent: dict[str, Any] = field(default_factory=dict)  # the forms in which things were sent to the model
+    # The checkpoints, for undo; their `time` is when they were made.
     points: list[dict[str, Any]] = field(default_factory=list)
-    """The checkpoints, for undo; their `time` is when they were made."""
+    # Before which checkpoint the conversation, the files and the variables are; None (and no entry) is the end.
     rewound: dict[str, int | None] = field(default_factory=dict)
-    """Before which checkpoint the conversation, the files and the variables are; None (and no entry) is the end."""
-    undone_messages: list[Message] = field(default_factory=list)
-    """The messages that were undone and can be redone."""
+    undone_messages: list[Message] = field(default_factory=list)  # the messages that were undone and can be redone
+    # What was saved of the variables of each language; `time` says when, `blocks` after which block.
     variables: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """What was saved of the variables of each language; `time` says when, `blocks` after which block."""
-    length: int = 0
-    """How many bytes of the journal are good."""
-    torn: bool = False
-    """A crash tore the last line; it is left out."""
-    last_number: int = 0
-    """The number of the newest event."""
+    length: int = 0  # how many bytes of the journal are good
+    torn: bool = False  # A crash tore the last line; it is left out
+    last_number: int = 0  # the number of the newest event
+    # The actions that had begun and not ended when the last run was cut off.
     open_actions: dict[str, dict[str, Any]] = field(default_factory=dict)
-    """The actions that had begun and not ended when the last run was cut off."""
-    last_block: int = 0
-    """The number of the block that was proposed last, even if it was undone."""
-    damaged: int = 0
-    """Lines before the last that could not be read."""
+    last_block: int = 0  # the number of the block that was proposed last, even if it was undone
+    damaged: int = 0  # lines before the last that could not be read
     _undone_blocks: list[BlockRecord] = field(default_factory=list)
 
     @classmethod
@@ -408,8 +397,7 @@ def write_original(path: Path, messages: Sequence[Message]) -> None:
 
 Decision = Literal["approved", "edited", "declined", "denied", "not_run"]
 
-DECLINED = "I have declined to run this code."
-"""What is stored as the user's message when they say no to a block."""
+DECLINED = "I have declined to run this code."  # what is stored as the user's message when they say no to a block
 
 
 @dataclass(frozen=True)
@@ -436,8 +424,7 @@ class RecordedBlock:
     at: float | None = None
     seconds: float | None = None
     author: str = "assistant"
-    calls: tuple[dict[str, Any], ...] = ()
-    """Of the computer's tools, with their results; only a journal knows them."""
+    calls: tuple[dict[str, Any], ...] = ()  # of the computer's tools, with their results; only a journal knows them
 
     @property
     def ran(self) -> bool:
