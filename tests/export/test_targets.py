@@ -12,6 +12,7 @@ from interpreter.export import choose_path, file_name, title_of, write
 
 
 def test_the_name_comes_from_what_the_user_said() -> None:
+    assert title_of([model("Hello.")]) == "Conversation"
     title = title_of([model("Hello."), user("\nPlot the sales: by month/quarter!\nAnd so on.")])
     assert title == "Plot the sales: by month/quarter!"
     assert file_name(title) == "plot-the-sales-by-month-quarter"
