@@ -32,7 +32,7 @@ def _short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def wanted(*sources: DownloadSource, sha256: str = SUM, size: int = len(CONTENT)) -> Weights:
-    return Weights("tiny", "Tiny", MODEL, size, sha256, 1, "none", sources)
+    return Weights("tiny", "Tiny", MODEL, size, sha256, 1, sources)
 
 
 def at(url: str, size: int = len(CONTENT), name: str = "the hub") -> DownloadSource:
@@ -124,7 +124,7 @@ def test_killed_in_the_middle_and_gone_on_with(tmp_path: Path) -> None:
     code = (
         "import sys; from pathlib import Path; from interpreter.llm.local.weights import download;"
         "from interpreter.llm.local.weights import *;"
-        f"weights = Weights('t', 't', {MODEL!r}, {len(CONTENT)}, {SUM!r}, 1, '', "
+        f"weights = Weights('t', 't', {MODEL!r}, {len(CONTENT)}, {SUM!r}, 1, "
         f"(DownloadSource('hub', (FilePart({len(CONTENT)}, url=sys.argv[1]),)),))\n"
         "for step in download(weights, Path(sys.argv[2])): print(step.done, flush=True)"
     )

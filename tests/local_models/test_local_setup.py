@@ -249,7 +249,7 @@ def test_a_file_may_be_dropped_into_the_terminal(tmp_path: Path) -> None:
 
 
 def row(content: bytes, server: RoutedServer) -> list[Any]:
-    known = {"name": "tiny", "title": "Tiny", "file": "tiny.gguf", "memory": 1, "licence": "none"}
+    known = {"name": "tiny", "title": "Tiny", "file": "tiny.gguf", "memory": 1}
     sums = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
     return [[{**known, **sums}, f"{server.address}/m"]]
 

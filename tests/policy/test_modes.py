@@ -59,11 +59,5 @@ def test_an_alarm_turns_running_into_asking(mode: str, sandbox: Sandboxing, acti
     assert found == actions.replace("run", "ask").split()
 
 
-@pytest.mark.parametrize(("mode", "sandbox", "actions"), TABLE)
-def test_where_nobody_can_be_asked_it_is_not_run(mode: str, sandbox: Sandboxing, actions: str) -> None:
-    found = [decide(mode, verdict, sandbox, someone_there=False) for verdict in VERDICTS.values()]  # type: ignore[arg-type]
-    assert [outcome.action for outcome in found] == actions.replace("ask", "deny").split()
-
-
 def test_without_a_word_about_the_sandbox_there_is_none() -> None:
     assert decide("auto-in-sandbox", VERDICTS["none"]).action == "ask"

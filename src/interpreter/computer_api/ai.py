@@ -50,16 +50,9 @@ class Ai(ComputerTool):
         if plan.calls == 1:
             return model.answer(SYSTEM, f"{query}\n\n<text>\n{text}\n</text>")
         asked = [f"{query}\n\n<part>\n{piece}\n</part>" for piece in pieces(text, plan.size)]
-        return self._reduced(self._answers(PART, asked, plan), custom_reduce_query or query, plan, max_calls)
-
-    def summarize(self, text: str) -> str:
-        """A summary of a text of any length."""
-        return self.query(text, SUMMARY, "Make one summary of these summaries of the parts of a text, in their order.")
-
-    def _reduced(self, answers: list[str], query: str, plan: SplitPlan, max_calls: int) -> str:
-        """One answer from many, over as many rounds as it takes."""
+        answers = self._answers(PART, asked, plan)
         calls = len(answers)
-        while True:
+        while True:  # one answer from many, over as many rounds as it takes
             groups = together(answers, plan.size)
             calls += len(groups)
             if calls > max_calls:
@@ -67,10 +60,15 @@ class Ai(ComputerTool):
                     f"The answers were longer than expected: {max_calls} requests are not enough. "
                     f"Give max_calls={calls * 2}."
                 )
-            asked = [f"{query}\n\nFrom the parts of the text:\n\n{group}" for group in groups]
+            reduce = custom_reduce_query or query
+            asked = [f"{reduce}\n\nFrom the parts of the text:\n\n{group}" for group in groups]
             if len(asked) == 1:
-                return self._model().answer(SYSTEM, asked[0])
+                return model.answer(SYSTEM, asked[0])
             answers = self._answers(SYSTEM, asked, plan)
+
+    def summarize(self, text: str) -> str:
+        """A summary of a text of any length."""
+        return self.query(text, SUMMARY, "Make one summary of these summaries of the parts of a text, in their order.")
 
     def _answers(self, system: str, asked: list[str], plan: SplitPlan) -> list[str]:
         """The model's answers, in order; the first error ends it."""
@@ -190,9 +188,6 @@ def together(answers: list[str], size: int) -> list[str]:
     return ["\n\n".join(group) for group in groups]
 
 
-DESCRIBE = "Describe this image. Also tell me what text is in the image, if any."
-
-
 class Vision(ComputerTool):
     """Looks at one picture: as base64, a path, a message, or an image of Pillow."""
 
@@ -202,7 +197,7 @@ class Vision(ComputerTool):
 
     def query(
         self,
-        query: str = DESCRIBE,
+        query: str = "Describe this image. Also tell me what text is in the image, if any.",
         base_64: str | None = None,
         path: str | None = None,
         lmc: dict[str, Any] | None = None,

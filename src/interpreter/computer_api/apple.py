@@ -21,8 +21,6 @@ from interpreter.host import processes
 TIMEOUT = 120
 FIELD, RECORD = "\x1f", "\x1e"
 _ESCAPES = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"})
-_UNFIT = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")  # control characters, lone surrogates
-_CODE = re.compile(r"\((-\d+)\)\s*$")
 NOT_PERMITTED = ("-1743", "-10004")
 NO_ANSWER = "-1712"
 
@@ -69,7 +67,8 @@ end ourMoment
 
 def quoted(value: str) -> str:
     """A text as an AppleScript string that it cannot leave."""
-    if (found := _UNFIT.search(value)) is not None:
+    # Control characters, and lone surrogates.
+    if (found := re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]", value)) is not None:
         kind = "a control character" if found[0].isascii() else "half a character (a lone surrogate)"
         raise ValueError(f"The text contains {kind}, {found[0]!r}, which can't be passed on.")
     return f'"{value.translate(_ESCAPES)}"'
@@ -112,7 +111,7 @@ def run(script: str, application: str) -> str:
     if not done.returncode:
         return done.stdout.decode().removesuffix("\n")
     said = done.stderr.decode("utf-8", "replace").strip()
-    found = _CODE.search(said)
+    found = re.search(r"\((-\d+)\)\s*$", said)
     code = found[1] if found else ""
     if code in NOT_PERMITTED:
         raise NotPermittedError(

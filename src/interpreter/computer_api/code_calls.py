@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from interpreter.runtimes.calls import Call
 
 
-FILE_TOOLS = ("files", "docs", "vision", "skills")
 LONGEST = 200  # characters of arguments in the record
 LONGEST_SHOWN = 4000  # and in a question, where the user has to see what is sent
 
@@ -175,9 +174,11 @@ def _meant(computer: Computer, call: Call, args: list[Any], kwargs: dict[str, An
     kind = names(owner).get(name)
     if kind is None:
         raise missing([*path, name], owner)
-    if call.machine and path[:1] and path[0] in FILE_TOOLS:
-        words = f"computer.{path[0]} works with files of the user's own machine, and this code runs on {call.machine}."
-        raise PermissionError(f"{words} Open the file with code there.")
+    if call.machine and path[:1] and path[0] in ("files", "docs", "vision", "skills"):
+        raise PermissionError(
+            f"computer.{path[0]} works with files of the user's own machine, and this code runs on {call.machine}. "
+            f"Open the file with code there."
+        )
     box = call.containment
     about: dict[str, Any] = {"contained": box is not None, "only_reads": box is not None and box.only_reads}
     about["machine"] = call.machine

@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from interpreter.runtimes.state import Completions, Mark, Restored, TableQuery, Value, Variable, Window
     from interpreter.session.preview import Preview
 
+# The call from a block's code that this thread is answering.
 CALL: ContextVar[Call | None] = ContextVar("call", default=None)
-"""The call from a block's code that this thread is answering."""
 
 MACHINES_OF, LANGUAGES_FOR = "interpreter.remote.machines:machines_of", "interpreter.remote.machines:languages_for"
 _MOST_OUTPUT = 10_000_000  # characters that `run` gives; of more, the beginning and the end
@@ -99,8 +99,9 @@ class Computer(ComputerSettings):
                 return super().__getattr__(name)
             except UnknownSettingError as error:
                 if close := get_close_matches(name, TOOLS, 1, 0.7):
-                    words = f"There is no computer.{name}. Did you mean computer.{close[0]}?"
-                    raise UnknownSettingError(words) from error
+                    raise UnknownSettingError(
+                        f"There is no computer.{name}. Did you mean computer.{close[0]}?"
+                    ) from error
                 raise
 
     # -- languages and runtimes ------------------------------------------------------------------------------------

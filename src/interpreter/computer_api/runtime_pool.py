@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 Language = type[BaseLanguage]
 Outcomes = dict[str, "Restored | NotRestorableError"]
 
-IN_SANDBOX = "Can't preview a block in a sandbox: a copy-on-write view of the files is not possible there."
-
 
 class Owner(Protocol):
     """The interpreter whose permissions and limits apply to a pool."""
@@ -153,8 +151,9 @@ class RuntimePool:
                 try:
                     self._running[language] = variant(given) if takes_computer else variant()  # type: ignore[call-arg]
                 except Exception as error:  # a user's own class may raise anything
-                    words = f"{language.name} could not be started: {type(error).__name__}: {error}"
-                    raise LanguageNotFound(words) from error
+                    raise LanguageNotFound(
+                        f"{language.name} could not be started: {type(error).__name__}: {error}"
+                    ) from error
             return self._running[language]
 
     def use(self, runtime: BaseLanguage) -> None:
@@ -233,8 +232,12 @@ class RuntimePool:
         outer = self.active, shared.action, shared.ask, shared.cancelled
         try:
             shared.action, shared.ask = block, partial(session.ask_now, block)
-            if block.replay is None:
-                yield from self._introduce(block)
+            uses_environment = getattr(block.runtime, "uses_environment", False)
+            if block.replay is None and uses_environment and not self._introduced:
+                from interpreter.runtimes.environments import introduce
+
+                self._introduced = True
+                yield from introduce(shared, may_ask=self._can_ask())
             if block.replay is not None:
                 running = block.replay()
             elif block.sandbox_request is not None:
@@ -261,7 +264,8 @@ class RuntimePool:
         self.active = block.runtime = self.runtime(block.language)
         self.active.on_end = block.mark_over
         self.context.cancelled = block.is_cancelled
-        if self._may_offer_packages():
+        installs = getattr(self.active, "installs_packages", False)
+        if installs and self._computer.offer_packages and self._can_ask():
             from interpreter.runtimes.environments import run_with_packages
 
             yield from run_with_packages(cast("LiveLanguage", self.active), block.code, block.not_over)
@@ -270,20 +274,8 @@ class RuntimePool:
         else:
             yield from _user_chunks(call_user_code(self.active.run, block.code))
 
-    def _may_offer_packages(self) -> bool:
-        asks = self._computer.offer_packages and self._can_ask()
-        return asks and getattr(self.active, "installs_packages", False)
-
     def _can_ask(self) -> bool:
         return self._computer.session.questions.can_be_answered("offer")
-
-    def _introduce(self, block: Block) -> Generator[Chunk]:
-        """Before the first block that uses an environment of Python: what the user should know or choose."""
-        if not self._introduced and getattr(block.runtime, "uses_environment", False):
-            from interpreter.runtimes.environments import introduce
-
-            self._introduced = True
-            yield from introduce(self.context, may_ask=self._can_ask())
 
     def _awaits_choice(self, instance: LiveLanguage) -> bool:
         """Whether the user will be asked which Python to use."""
@@ -362,7 +354,9 @@ class RuntimePool:
         self.apply_sandbox()
         self.end_dry_run()
         if self.context.containment is not None:
-            raise NotPreviewableError(IN_SANDBOX)
+            raise NotPreviewableError(
+                "Can't preview a block in a sandbox: a copy-on-write view of the files is not possible there."
+            )
         self._dry_run = self.runtime(language).dry_run(overlay)
         return self._dry_run
 

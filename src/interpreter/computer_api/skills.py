@@ -28,11 +28,8 @@ Names = list[str]
 Rows = list[dict[str, Any]]
 MAX_BYTES = 1024 * 1024
 SHARED = Path(".agents", "skills")  # in the home folder, and in a project
-INSTRUCTIONS = "SKILL.md"
 TEST_SECONDS = 60.0
 MAX_ERROR_LENGTH = 1_500
-OFF = "Code may not save skills (setting `computer.save_skills`)."
-IN_SANDBOX = "Code in a sandbox can't save skills, because they would later run outside it. Ask the user to save it."
 STEPS = '''"""{about}"""
 
 STEPS = {steps}
@@ -161,9 +158,11 @@ class Skills(ComputerTool):
 
     def _check_keeping(self, name: str, replace: bool) -> None:
         if not self.computer.save_skills:
-            raise PermissionError(OFF)
+            raise PermissionError("Code may not save skills (setting `computer.save_skills`).")
         if called_from_sandbox():
-            raise PermissionError(IN_SANDBOX)
+            raise PermissionError(
+                "Code in a sandbox can't save skills, because they would later run outside it. Ask the user to save it."
+            )
         if not replace and Path(self.path, f"{name}.py").exists():
             raise ValueError(f"There is already a skill {name}. To replace it, use replace=True.")
 
@@ -182,7 +181,7 @@ class Skills(ComputerTool):
                 signature = defined[own].signature if own in defined else ""
                 found[name] = Skill(name, "function", " ".join(filter(None, words)), file, signature)
         for place in (Path(self._workspace()), Path.home()):
-            for file in sorted((place / SHARED).glob(f"*/{INSTRUCTIONS}")):
+            for file in sorted((place / SHARED).glob("*/SKILL.md")):
                 if (text := self._text_or_none(file)) is not None:
                     head = front_matter(text)
                     name, description = head.get("name") or file.parent.name, head.get("description") or ""

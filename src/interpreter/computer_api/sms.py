@@ -18,7 +18,6 @@ from interpreter.host import processes
 
 MAX_MESSAGES = 500
 SETTINGS = "System Settings, Privacy & Security, Full Disk Access"
-PANE = "x-apple.systempreferences:com.apple.preference.security?Privacy_AllFiles"
 QUERY = """\
 SELECT message.date, message.is_from_me, handle.id, message.text, message.attributedBody
 FROM message LEFT JOIN handle ON handle.ROWID = message.handle_id
@@ -88,7 +87,9 @@ class SMS(ComputerTool):
         """Open the settings in which the user can allow that messages are read."""
         apple.program("Full Disk Access")
         try:
-            opened = processes.run(["open", PANE], timeout=30)
+            opened = processes.run(
+                ["open", "x-apple.systempreferences:com.apple.preference.security?Privacy_AllFiles"], timeout=30
+            )
         except OSError as error:
             raise ComputerError(f"The settings of macOS cannot be opened: {error}") from None
         if opened.returncode:

@@ -27,7 +27,6 @@ SVG = "image/svg+xml"
 
 _OBJECT = re.compile(r"<[\w.]+(?: object)?(?: at 0x[0-9a-fA-F]+)?>|<Figure size .*>|<Figure.*Axes>")
 _STYLE = re.compile(r"<(style|script)\b.*?</\1\s*>", re.DOTALL | re.IGNORECASE)
-_TAG = re.compile(r"<[^>]*>")
 _SHAPE = re.compile(r"\[?\d+ rows [x×] \d+ columns\]?")
 
 
@@ -113,7 +112,7 @@ def _shortened(printed: PlainText, richer: Output) -> list[Output]:
         lines = lines[:-1]
     elif isinstance(richer, Page):
         # The last lines go if they say exactly the words of the table.
-        words = _SHAPE.sub("", unescape(_TAG.sub(" ", _STYLE.sub(" ", richer.html)))).split()
+        words = _SHAPE.sub("", unescape(re.sub(r"<[^>]*>", " ", _STYLE.sub(" ", richer.html)))).split()
         kept, said = list(lines), list[str]()
         while kept and len(said) < len(words):
             said = _SHAPE.sub("", kept.pop()).split() + said

@@ -28,7 +28,6 @@ from interpreter.runtimes import BaseLanguage, Registry, resolve
 from interpreter.session.journal.reader import Entry, RecordedBlock, RecordedToolCall, Said, Shown
 
 Cell = dict[str, Any]
-_UNREPEATABLE = frozenset({"interrupted", "timed_out", "died", "background"})
 # At the beginning of a command: what lasts beyond it.
 _LASTING = re.compile(
     r"(?:^|[;&|({]|\b(?:then|do|else)\b)\s*"
@@ -99,7 +98,12 @@ class _Writing:
 
     def _is_cell(self, block: RecordedBlock) -> bool:
         known = self._registry.describe(block.language).cell_magic is not None
-        return known and block.ran and block.ended not in _UNREPEATABLE and bool(block.code.strip())
+        return (
+            known
+            and block.ran
+            and block.ended not in ("interrupted", "timed_out", "died", "background")
+            and bool(block.code.strip())
+        )
 
     def _code(self, block: RecordedBlock) -> Cell:
         self._count += 1

@@ -26,11 +26,9 @@ _MAX_TOKENS = (
     ("claude-3-*", 4096), ("claude-*-4*", 32_000), ("claude-*", 64_000), ("*", 8192),
 )  # fmt: skip
 _EARLIER = ("claude-2*", "claude-instant*", "claude-3*", "claude-*-4*")  # they think only if asked to
-_WITHOUT_SAMPLING = ("claude-*-4[-.][789]*",)
 _THINKING = ("thinking", "redacted_thinking")
 _GO_ON = "Go on."
 _CACHE_MARKS = 2  # in the messages; one more is behind the tools and the system part, four are allowed
-_NOT_IN_AN_ID = re.compile(r"[^A-Za-z0-9_-]")
 _FINISH_REASONS = {"max_tokens": "length", "model_context_window_exceeded": "length", "tool_use": "tool_calls"}
 # The field of each delta, and the kind of block that it belongs to, for servers that don't announce blocks.
 _DELTAS = {
@@ -70,7 +68,7 @@ class AnthropicMessages(Exchange):
         body |= {"system": system} if system else {}
         body["messages"] = self._messages(Prefix(endpoint, system, tools))
         self._unmarked = system, tools, list(body["messages"])
-        if params.get("temperature") is not None and not thinks and not matches(name, _WITHOUT_SAMPLING):
+        if params.get("temperature") is not None and not thinks and not matches(name, ("claude-*-4[-.][789]*",)):
             body["temperature"] = min(1, params["temperature"])
         if thinks:  # it thinks by default, but shows nothing unless asked
             body.setdefault("thinking", {"type": "adaptive", "display": "summarized"})
@@ -266,7 +264,7 @@ def _blocks(message: Mapping[str, Any]) -> list[Block]:
 
 def _id(call_id: str) -> str:
     """The id of a call; another model's may have characters that are refused."""
-    return _NOT_IN_AN_ID.sub("_", call_id)
+    return re.sub(r"[^A-Za-z0-9_-]", "_", call_id)
 
 
 def _text(text: str) -> Block:

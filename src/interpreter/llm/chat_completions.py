@@ -26,7 +26,6 @@ _TELLS_PROGRESS = frozenset({"builtin", "llamafile"})  # llama.cpp, while it rea
 _WANT_REPLIES_BACK = frozenset({"deepseek", "gemini"})
 # What Google expects on a call that another model made, or that has changed.
 _UNSIGNED = {"google": {"thought_signature": "skip_thought_signature_validator"}}
-_SIGNING = "gemini-[3-9]*"
 
 
 class ChatCompletions(Exchange):
@@ -71,7 +70,7 @@ class ChatCompletions(Exchange):
                 out.append(dict(message))
             elif endpoint.provider == "deepseek":
                 out.append({**message, "reasoning_content": kept.get("reasoning_content", "")})
-            elif fnmatchcase(endpoint.model.lower(), _SIGNING):
+            elif fnmatchcase(endpoint.model.lower(), "gemini-[3-9]*"):
                 first, *others = message["tool_calls"]
                 out.append({**message, "tool_calls": [{**first, "extra_content": _UNSIGNED}, *others]})
             else:

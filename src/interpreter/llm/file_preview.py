@@ -20,7 +20,6 @@ _SHELL = re.compile(
 )
 _MAYBE_SHELL = re.compile(r"\b(bash|zsh|sh|shell|command|commands|terminal)\b", re.IGNORECASE)
 _FOLDERS = re.compile(r"\b(folders?|director(y|ies)|files)\b", re.IGNORECASE)
-_TABLES = (".csv", ".tsv", ".xlsx", ".xls", ".parquet")
 _FILES = 3
 _LINES, _WIDTH = 6, 160
 _READ = 4096
@@ -40,7 +39,7 @@ def peek(words: str, folder: str) -> str:
 def languages_for(words: str, folder: str, has_package: Callable[[str], bool]) -> str:
     """The languages to suggest. With a choice, small models use the shell for sums or read tables by hand."""
     named = [path for _, path in _named(words, Path(folder))]
-    names_table = any(path.suffix.lower() in _TABLES for path in named)
+    names_table = any(path.suffix.lower() in (".csv", ".tsv", ".xlsx", ".xls", ".parquet") for path in named)
     # About the shell, or about files as such, and not about the content of one. A column may be called "command".
     asks_for_shell = (_SHELL if names_table else _MAYBE_SHELL).search(words)
     if asks_for_shell or (_FOLDERS.search(words) and not any(path.is_file() for path in named)):

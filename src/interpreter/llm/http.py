@@ -65,7 +65,6 @@ _LARGEST_FAILURE = 256 * 1024  # as much of an error is read
 _DEEPEST = 200  # JSON that is nested deeper can't be sent back
 _BOM = b"\xef\xbb\xbf"
 DONE = b"[DONE]"  # the end mark of Chat Completions
-_EVENT_FIELDS = (b"data:", b"event:", b"id:", b"retry:", b":")
 
 
 Replies = MutableMapping[str, list[dict[str, Any]]]  # that go back as they were, by the digest of the request
@@ -208,8 +207,9 @@ class Connections:
                 _shut(connection)  # or the thread that sends keeps waiting
             raise _silent(where) from error
         except (httpx.UnsupportedProtocol, httpx.InvalidURL) as error:
-            words = f"{where!r} is not a server URL. Set api_base to one, such as http://localhost:8000/v1."
-            raise NotAStreamError(words) from error
+            raise NotAStreamError(
+                f"{where!r} is not a server URL. Set api_base to one, such as http://localhost:8000/v1."
+            ) from error
         except httpx.HTTPError as error:
             raise BrokenStreamError(f"The connection to {where} was lost ({error}). Try again.") from error
 
@@ -323,10 +323,9 @@ class _Arriving:
             if now > self._last + self._silence:
                 raise _silent(self._where)
             if now > self._ends:
-                words = (
+                raise ModelTimeoutError(
                     f"The reply from {self._where} took too long. To wait longer, raise the setting llm.reply_timeout."
                 )
-                raise ModelTimeoutError(words)
             if size > _LARGEST_REPLY:
                 raise too_large(f"more than {_LARGEST_REPLY:,} bytes")
             yield piece
@@ -384,7 +383,7 @@ def _answer(arriving: _Arriving, exchange: Exchange) -> Iterator[dict[str, Any]]
             chunks = exchange.read_whole(answer)
         except MALFORMED as error:
             raise not_a_stream(endpoint, kind) from error
-    elif is_lines or begins.startswith(_EVENT_FIELDS):
+    elif is_lines or begins.startswith((b"data:", b"event:", b"id:", b"retry:", b":")):
         chunks = read_events((json_lines if is_lines else event_data)(chain([first], pieces)), exchange)
     elif not begins:
         raise BrokenStreamError(f"The server at {endpoint.base_url} sent an empty reply. Try again.")
@@ -413,8 +412,7 @@ def read_events(events: Iterable[bytes], exchange: Exchange) -> Iterator[dict[st
             try:
                 found = [loads(line) for line in data.splitlines() if line != DONE and line.strip()]
             except ValueError as error:
-                words = "The server sent invalid JSON in the middle of its reply."
-                raise BrokenStreamError(words) from error
+                raise BrokenStreamError("The server sent invalid JSON in the middle of its reply.") from error
         for event in found:
             if isinstance(event, dict):
                 yield from exchange.read(event)

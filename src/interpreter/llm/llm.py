@@ -515,8 +515,9 @@ class Llm(LlmSettings):
             elif parser.has_called:
                 self._assessment.called.add((self.model, self.api_base))
         if parser.finish_reason == "content_filter":
-            words = "The provider's content filter ended the reply. Rephrase it, or use another model."
-            raise ReplyDeclinedError(words)
+            raise ReplyDeclinedError(
+                "The provider's content filter ended the reply. Rephrase it, or use another model."
+            )
         if was_cut and parser.in_block:
             raise ReplyCutError(
                 "The reply reached its token limit in the middle of a block, so the block was not run. Raise "

@@ -206,18 +206,19 @@ def pull(address: str, model: str) -> Iterator[tuple[int, int]]:
                 if not response.is_success:
                     raise _refused(address, response.status_code, event)
                 if event.get("error"):
-                    words = (
+                    raise LocalServerError(
                         f"Ollama could not download {model}. Check its name at https://ollama.com/library, and your "
-                        "network."
+                        "network.",
+                        detail=str(event["error"]),
                     )
-                    raise LocalServerError(words, detail=str(event["error"]))
                 ended = event.get("status") == "success"
                 yield done, total
     except httpx.HTTPError as error:
         raise _unreachable(address, error) from error
     if not ended:
-        words = f"The connection to Ollama at {address} was lost. Try again; it resumes where it stopped."
-        raise LocalServerError(words)
+        raise LocalServerError(
+            f"The connection to Ollama at {address} was lost. Try again; it resumes where it stopped."
+        )
 
 
 def _refused(address: str, status: int, answer: Mapping[str, Any]) -> LocalServerError:

@@ -150,7 +150,6 @@ _KEPT_WITH_API_BASE = frozenset(
 )
 LITELLM = "litellm"  # the wire of what goes through LiteLLM, and the prefix that asks for it
 
-_LOOPBACK = re.compile(r"127(\.\d+){1,3}")
 _RESPONSES = "responses/"  # LiteLLM's way to ask for that wire format: openai/responses/gpt-5
 # What OpenAI serves over Responses and not over Chat Completions.
 _ONLY_RESPONSES = (
@@ -188,7 +187,7 @@ def is_loopback(address: str) -> bool:
     """Whether an address leads to this machine."""
     place = address.partition("://")[2].partition("/")[0].rpartition("@")[2]
     host = place.partition("]")[0].removeprefix("[") if place.startswith("[") else place.partition(":")[0]
-    return host.lower() in ("localhost", "::1", "0.0.0.0") or _LOOPBACK.fullmatch(host) is not None
+    return host.lower() in ("localhost", "::1", "0.0.0.0") or re.fullmatch(r"127(\.\d+){1,3}", host) is not None
 
 
 def resolve(

@@ -345,7 +345,6 @@ def _shrunk(kind: str, data: str) -> tuple[str, str]:
 
 # -- less output for small models --------------------------------------------------------------------------------
 
-_TRACEBACK = "Traceback (most recent call last)"
 _FRAME = re.compile(r'^\s*(?:File|Cell) ["<]?(?P<file>[^"\n,]*)')
 _LIBRARY = re.compile(r"site-packages|/lib/python|\\lib\\|^frozen", re.IGNORECASE)
 _LONGEST_LINE = 300
@@ -353,7 +352,7 @@ _LONGEST_LINE = 300
 
 def digest(text: str) -> str:
     """The text, with the last traceback reduced to the frames that are not of libraries."""
-    before, found, trace = text.rpartition(_TRACEBACK)
+    before, found, trace = text.rpartition("Traceback (most recent call last)")
     if not found:
         return text
     # IPython writes a line of dashes and the error's name before it.

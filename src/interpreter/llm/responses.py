@@ -25,9 +25,6 @@ Item = dict[str, Any]
 _HANDLED = frozenset(
     {"api_base", "api_key", "api_version", "messages", "tools", "max_tokens", "stop"} | {"stream", "stream_options"}
 )
-# Models that do not reason. All others are asked for their reasoning, and take no temperature at OpenAI.
-_WITHOUT_REASONING = ("gpt-3.5*", "gpt-4*", "chatgpt-*", "gpt-*-chat*")
-_STORED_BY_SERVER = ("id", "status")  # means nothing to a server that is asked to store nothing
 _CALLS = ("function_call", "computer_call")
 
 
@@ -63,7 +60,8 @@ class Responses(Exchange):
             body.setdefault("truncation", "auto")  # required
         if params.get("max_tokens") is not None:
             body["max_output_tokens"] = params["max_tokens"]
-        if not matches(endpoint.model.lower(), _WITHOUT_REASONING):
+        # Models that do not reason. All others are asked for their reasoning, and take no temperature at OpenAI.
+        if not matches(endpoint.model.lower(), ("gpt-3.5*", "gpt-4*", "chatgpt-*", "gpt-*-chat*")):
             body.setdefault("reasoning", {"summary": "auto"})
             body["include"] = ["reasoning.encrypted_content"]
             if endpoint.provider == "openai" and endpoint.base_url.startswith("https://api.openai.com"):
@@ -208,7 +206,8 @@ def _items(message: Mapping[str, Any]) -> list[Item]:
 
 
 def _as_sent(item: Item) -> Item:
-    return {key: value for key, value in item.items() if key not in _STORED_BY_SERVER}
+    # Means nothing to a server that is asked to store nothing
+    return {key: value for key, value in item.items() if key not in ("id", "status")}
 
 
 def _results(turn: KeptTurn) -> list[Item] | None:

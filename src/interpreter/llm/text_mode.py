@@ -244,9 +244,6 @@ def fenced(language: str, code: str) -> str:
     return f"{fence}{language}\n{code}\n{fence}"
 
 
-NOT_RUN = "The code above was not run."
-
-
 class TextChat:
     """Builds a conversation. Consecutive messages of one role become one, as chat templates require."""
 
@@ -296,7 +293,7 @@ class TextChat:
         self._end_results()
         if self._is_unrun:
             self._is_unrun = False
-            self._add("user", NOT_RUN)
+            self._add("user", "The code above was not run.")
 
     def _end_results(self) -> None:
         if self._results is None:

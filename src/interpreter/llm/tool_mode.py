@@ -18,7 +18,6 @@ from interpreter.messages import Chunk
 from interpreter.tools import EXECUTE
 from interpreter.tools.toolbox import read_arguments, wire_name
 
-NOT_RUN = "This code was not run."
 NO_OUTPUT = "No output"
 SEE_IMAGE = "The output is the image that follows."
 _LONGEST_ID = 40  # characters, at OpenAI
@@ -55,7 +54,7 @@ class ToolChat:
     def code(self, language: str, code: str, call: str | None = None) -> None:
         self._end_answered_turn()
         arguments = json.dumps({"language": language, "code": code}, ensure_ascii=False)
-        self._calls.append(_Call(EXECUTE, arguments, call, NOT_RUN))
+        self._calls.append(_Call(EXECUTE, arguments, call, "This code was not run."))
 
     def call(self, name: str, arguments: str, call: str | None = None) -> None:
         """A call of another tool. Some servers refuse arguments that are not a JSON object."""

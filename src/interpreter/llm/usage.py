@@ -22,7 +22,6 @@ from interpreter.llm.providers import ROWS, identify
 
 # Providers that sell the models of another one.
 _SAME_AS = {"vertex_ai": "gemini", "codestral": "mistral", "cohere_chat": "cohere"}
-_COMPACT_DATE = re.compile(r"-(20\d{2})(\d{2})(\d{2})$")
 
 
 @dataclass(frozen=True)
@@ -87,7 +86,7 @@ def known_models(provider: str) -> list[Known]:
 def _find(provider: str, name: str) -> list[Any] | None:
     provider = _SAME_AS.get(provider, provider)
     name = name.lower()
-    dated = _COMPACT_DATE.sub(r"-\1-\2-\3", name)
+    dated = re.sub(r"-(20\d{2})(\d{2})(\d{2})$", r"-\1-\2-\3", name)
     also = _tables().get(provider, {}).get("also", ())
     rows = [row for prefix in (provider, *also) for row in _rows(prefix)]
     spelled = ((row, each) for each in dict.fromkeys([name, dated]) for row in rows)

@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 FOUND = "A scan of this code found:"
 SCOPE_WORDS = {"block": "this block", "session": "this session", "always": "always"}
-_ASKED_BY_RULE = "One of your rules asks about this code every time. See which: interpreter --policy-check"
-_NO_RULE = "Can't tell everything this code does, so no rule can safely allow it."
 UNATTENDED = "this code needs approval, and there was no one to ask."
 
 
@@ -154,10 +152,8 @@ class PendingCall:
 
     def __init__(self, question: Question) -> None:
         self._question = question
-        self.name: str = question.subject.name
-        """What is called: `computer.mail.send`."""
-        self.words: str = question.subject.prompt
-        """What it would do, and why it needs approval."""
+        self.name: str = question.subject.name  # what is called: `computer.mail.send`
+        self.words: str = question.subject.prompt  # what it would do, and why it needs approval
 
     def approve(self) -> None:
         """Let the code make the call."""
@@ -226,7 +222,9 @@ class BlockApproval:
         if pending.denied is not None:
             return
         if not pending.only_sandbox_request or pending.asks_for_more:
-            yield from self._ask(pending, last_code(context.messages) if self._is_stored else None)
+            last = context.messages[-1] if self._is_stored and context.messages else None
+            is_code = last is not None and last["role"] == "assistant" and last["type"] == "code"
+            yield from self._ask(pending, last if is_code else None)
         elif pending.allowed_by:
             yield decision("approved", "policy", pending.allowed_by)
 
@@ -432,11 +430,11 @@ class RuleEditor:
     def proposed(self, pending: PendingBlock) -> Rule:
         """The narrowest rule that would allow the block as it is now; UsageError if none should."""
         if pending.asked_by_rule:
-            raise UsageError(_ASKED_BY_RULE)
+            raise UsageError("One of your rules asks about this code every time. See which: interpreter --policy-check")
         effects = analyze_block(self._context, pending.language, pending.code)
         rule = policies.propose_rule(pending.language, pending.code, effects, self._context.workspace)
         if rule is None:
-            raise UsageError(_NO_RULE)
+            raise UsageError("Can't tell everything this code does, so no rule can safely allow it.")
         return rule
 
     def grant_lines(self, request: SandboxRequest) -> list[str]:
@@ -497,9 +495,3 @@ def format_findings(pending: PendingBlock) -> str:
     if pending.scanned is None or not pending.scanned.findings:
         return ""
     return f"{FOUND}\n{pending.scanned.as_list()}"
-
-
-def last_code(messages: list[Message]) -> Message | None:
-    """The stored message of the block that is being asked about."""
-    last = messages[-1] if messages else None
-    return last if last is not None and last["role"] == "assistant" and last["type"] == "code" else None

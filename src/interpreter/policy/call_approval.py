@@ -31,7 +31,6 @@ FREE_IN_SANDBOX = frozenset({"vision", "ai", "help", "files", "docs", "skills"})
 SEES_THE_SCREEN = frozenset({"display", "view", "screenshot"})
 # A yes to one program does not cover another.
 ASKED_ANEW = frozenset({"computer.os.launch"})
-FOR_THE_BLOCK = " A yes covers all such calls in this block."
 
 
 class CallContext(ApprovalContext, Protocol):
@@ -79,8 +78,11 @@ class CallApproval:
 
     def _reason_to_ask(self, use: Use, verdict: Verdict) -> str:
         """Why the user's yes to the block is not enough; empty if it is."""
-        asks = verdict.by_rule and verdict.decision == "ask"
-        if asks and not _was_approved(use.name):
+        action = ACTION.get()
+        blocks = [each for each in action.ancestors() if isinstance(each, Block)] if action is not None else []
+        # Approved, if it was seen in the text of the block that makes the call.
+        is_approved = any(use.name in block.approved_calls for block in blocks)
+        if verdict.by_rule and verdict.decision == "ask" and not is_approved:
             return verdict.reason
         is_free = use.tool in FREE_IN_SANDBOX or (use.tool in SEES_THE_SCREEN and self._context.os)
         if use.machine:
@@ -90,7 +92,7 @@ class CallApproval:
         return ""
 
     def _ask(self, use: Use, reason: str, ask: Ask) -> None:
-        hint = "" if use.name in ASKED_ANEW else FOR_THE_BLOCK
+        hint = "" if use.name in ASKED_ANEW else " A yes covers all such calls in this block."
         allowed = ask(f"{reason}\nLet the code use {cut(use.in_full, LONGEST_SHOWN)}?{hint}")
         if allowed is None:
             raise PermissionError(f"{use.name} was not called: it needs approval, and there was no one to ask.")
@@ -103,13 +105,6 @@ def _judge_call(policy: Policy, language: str, name: str, words: str, how: str) 
 
     step = EffectStep(language, words, 1, (name,), (Effect("computer", name, 1, how=how),), fixed=False)
     return policy.judge(language, words, Effects(language, policy.workspace, (step,)))
-
-
-def _was_approved(call: str) -> bool:
-    """Whether the call was seen in the text of the block that makes it, and approved with that."""
-    action = ACTION.get()
-    actions = action.ancestors() if action is not None else ()
-    return any(isinstance(each, Block) and call in each.approved_calls for each in actions)
 
 
 @dataclass(frozen=True)

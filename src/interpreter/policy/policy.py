@@ -18,9 +18,6 @@ from interpreter.runtimes import BUILT_IN, Registry
 Mode = Literal["ask", "auto-in-sandbox", "auto", "plan"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 BUILTIN = Path(__file__).parent / "builtin.yaml"
-NO_PLAN = "plan mode only runs code in a read-only sandbox without network (--sandbox read-only), and there isn't one"
-NO_SANDBOX = "it would run outside a sandbox"
-NO_ONE_TO_ASK = "there is no one to ask"
 # Code that does no more than what a sandbox would give, so that its analysis shows which rules that concerns.
 _CODE_FOR_ACCESS = {
     "read": "open({value!r})",
@@ -37,10 +34,8 @@ class Policy:
 
     workspace: str
     rules: tuple[Rule, ...]
-    untrusted: ProjectRules | None = None
-    """The project's own rules, which do not count until the user trusts them."""
-    grants: tuple[Grant, ...] = ()
-    """What sandboxes are given here beyond the settings: by the user's file alone."""
+    untrusted: ProjectRules | None = None  # the project's own rules, which do not count until the user trusts them
+    grants: tuple[Grant, ...] = ()  # what sandboxes are given here beyond the settings: by the user's file alone
 
     @classmethod
     def load(cls, workspace: str | os.PathLike[str], registry: Registry = BUILT_IN) -> Policy:
@@ -126,8 +121,7 @@ class Sandboxing(NamedTuple):
     """What contains the session that would run the block."""
 
     writes: Literal["anywhere", "workspace", "nowhere"] = "anywhere"
-    network: bool = True
-    """Can it reach more than listed hosts?"""
+    network: bool = True  # can it reach more than listed hosts?
 
 
 class Outcome(NamedTuple):
@@ -143,22 +137,21 @@ def decide(
     sandbox: Sandboxing | None = None,
     *,
     alarm: str = "",
-    someone_there: bool = True,
 ) -> Outcome:
     """Run, ask or deny; `alarm` is what a scan found that a person should see first."""
     outcome = _decide(mode, verdict, sandbox or Sandboxing())
-    if outcome.action == "run" and alarm:
-        outcome = Outcome("ask", alarm)
-    if outcome.action == "ask" and not someone_there:
-        return Outcome("deny", f"{outcome.reason}; {NO_ONE_TO_ASK}")
-    return outcome
+    return Outcome("ask", alarm) if outcome.action == "run" and alarm else outcome
 
 
 def _decide(mode: Mode, verdict: Verdict, sandbox: Sandboxing) -> Outcome:
     if verdict.decision == "deny":
         return Outcome("deny", verdict.reason)
     if mode == "plan" and (sandbox.writes != "nowhere" or sandbox.network):
-        return Outcome("deny", NO_PLAN)
+        return Outcome(
+            "deny",
+            "plan mode only runs code in a read-only sandbox without network (--sandbox read-only), and there isn't "
+            "one",
+        )
     if verdict.decision == "ask" and verdict.by_rule:
         return Outcome("ask", verdict.reason)
     if verdict.decision == "allow":
@@ -167,7 +160,7 @@ def _decide(mode: Mode, verdict: Verdict, sandbox: Sandboxing) -> Outcome:
         case "ask":
             return Outcome("ask", verdict.reason)
         case "auto-in-sandbox" if sandbox.writes == "anywhere":
-            return Outcome("ask", NO_SANDBOX)
+            return Outcome("ask", "it would run outside a sandbox")
         case "auto-in-sandbox":
             return Outcome("run", "it runs in a sandbox")
         case "plan":

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -17,7 +16,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from interpreter.config.homes import make_folder, our_folder
 from interpreter.errors import PolicyError
-from interpreter.host.files import lock
+from interpreter.host.files import Folder, lock
 from interpreter.host.processes import is_inside
 from interpreter.policy.analysis import analyze
 from interpreter.policy.analysis.effects import KINDS
@@ -75,7 +74,15 @@ class _Reader:
         self.source, self._registry = source, registry
 
     def top(self, text: str) -> PolicyFile:
-        root = self._composed(text)
+        root: Node | None
+        try:
+            root = yaml.compose(text, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
+        except yaml.YAMLError as error:
+            mark = getattr(error, "problem_mark", None)
+            what = getattr(error, "problem", None) or str(error)
+            line = mark.line + 1 if mark else 0
+            advice = "Check the indentation and the quotes."
+            raise PolicyError(self.source, line, f"it is not valid YAML ({what})", advice) from None
         if root is None:
             return PolicyFile()
         fields = self._fields(root, ("rules", "without", "sandbox"), "a policy file")
@@ -95,19 +102,6 @@ class _Reader:
             )
         folder = self._text(fields["folder"]) if "folder" in fields else ""
         return Grant(kinds[0], self._text(fields[kinds[0]]), folder)
-
-    def _composed(self, text: str) -> Node | None:
-        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        try:
-            root: Node | None = yaml.compose(text, Loader=loader)
-            return root
-        except yaml.YAMLError as error:
-            mark = getattr(error, "problem_mark", None)
-            what = getattr(error, "problem", None) or str(error)
-            advice = "Check the indentation and the quotes."
-            raise PolicyError(
-                self.source, mark.line + 1 if mark else 0, f"it is not valid YAML ({what})", advice
-            ) from None
 
     def _rule(self, node: Node) -> Rule:
         fields = self._fields(node, _KEYS, "a rule")
@@ -226,8 +220,7 @@ def _save(key: str, text: str, workspace: str, expected: Callable[[PolicyFile], 
         new = _insert(old, text, key)
         after = read_text(new, str(path), workspace, check=False) if new else before
         if after != expected(before):
-            advice = f"Add it by hand:\n{text}"
-            raise PolicyError(str(path), 0, f"can't add to `{key}` in this file", advice)
+            raise PolicyError(str(path), 0, f"can't add to `{key}` in this file", f"Add it by hand:\n{text}")
         _replace_file(path, new)
     return path
 
@@ -262,16 +255,8 @@ def _insert(old: str, item: str, key: str) -> str:
 def _replace_file(path: Path, text: str) -> None:
     """Replace a file, whole or not at all; only its owner can read it."""
     make_folder(path.parent)
-    descriptor, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(name, path)
-    except BaseException:
-        os.unlink(name)
-        raise
+    with Folder(path.parent) as folder:
+        folder.write_bytes(path.name, text.encode("utf-8"), 0o600)
 
 
 # -- a project's own rules ----------------------------------------------------------------------------------------

@@ -22,7 +22,6 @@ from interpreter.policy.analysis.notes import is_of_system
 Decision = Literal["allow", "ask", "deny"]
 DECISIONS: tuple[Decision, ...] = get_args(Decision)
 NOTHING = "nothing"
-NO_RULE = "no rule covers it"
 # The two halves of `network`.
 NETWORK_KINDS = ("get", "send")
 
@@ -33,16 +32,12 @@ class Rule:
 
     decision: Decision
     language: tuple[str, ...] = ()
-    command: tuple[str, ...] = ()
-    """Beginnings of commands, word by word; a word may be a pattern."""
+    command: tuple[str, ...] = ()  # beginnings of commands, word by word; a word may be a pattern
     path: tuple[str, ...] = ()
     host: tuple[str, ...] = ()
-    does: tuple[str, ...] = ()
-    """Kinds of effects, or `nothing`."""
-    call: tuple[str, ...] = ()
-    """Tools of the computer that code calls: `computer.mouse.*`."""
-    folder: str = ""
-    """The workspace that the rule applies to."""
+    does: tuple[str, ...] = ()  # kinds of effects, or `nothing`
+    call: tuple[str, ...] = ()  # tools of the computer that code calls: `computer.mouse.*`
+    folder: str = ""  # the workspace that the rule applies to
     reason: str = ""
     name: str = ""
     match: tuple[str, ...] = field(default=(), compare=False)
@@ -214,7 +209,7 @@ class StepVerdict:
 
     @property
     def reason(self) -> str:
-        return NO_RULE if self.rule is None else self.rule.reason or str(self.rule)
+        return "no rule covers it" if self.rule is None else self.rule.reason or str(self.rule)
 
 
 @dataclass(frozen=True)

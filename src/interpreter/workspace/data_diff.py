@@ -27,7 +27,6 @@ _EXAMPLES = 3
 _LONGEST_VALUE = 40  # characters of a cell in an example
 _MOST_NAMES = 8
 _NOTHING = "no cells changed"
-_JSON_LINES = (".jsonl", ".ndjson")
 _TYPES = (
     ("integer", re.compile(r"-?(?:0|[1-9]\d*)")),
     ("number", re.compile(r"-?(?:(?:0|[1-9]\d*)(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?")),
@@ -46,8 +45,7 @@ class _NotATable(Exception):
 class _Data:
     columns: list[str]
     rows: list[Row]
-    types: dict[str, str] = field(default_factory=dict)
-    """By column, where the file says them."""
+    types: dict[str, str] = field(default_factory=dict)  # by column, where the file says them
 
     def type_of(self, name: str) -> str:
         return self.types[name] if self.types else _type_of(self.column(name))
@@ -137,7 +135,7 @@ def _read(path: str, content: bytes, end: float) -> _Data:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
         text = content.decode("latin-1")
-    records = _json_rows(text) if path.lower().endswith(_JSON_LINES) else _csv_rows(text)
+    records = _json_rows(text) if path.lower().endswith((".jsonl", ".ndjson")) else _csv_rows(text)
     header = next(records, ())
     rows: list[Row] = []
     for number, row in enumerate(records):

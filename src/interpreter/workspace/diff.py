@@ -17,14 +17,12 @@ if TYPE_CHECKING:
     from interpreter.workspace.data_diff import DataDiff
 
 What = Literal["created", "changed", "deleted", "renamed", "mode", "touched"]
-Read = Callable[[Item], bytes | None]
-"""Returns the content of a file, None if it is not stored."""
+Read = Callable[[Item], bytes | None]  # returns the content of a file, None if it is not stored
 _LARGEST_DIFF = 2 * 1024 * 1024
+# Returns the tables in the contents of a file of this kind, within so many seconds; an exception says why not.
 Parse = Callable[[str, Sequence[bytes | None], float], Any]
-"""Returns the tables in the contents of a file of this kind, within so many seconds; an exception says why not."""
 _WORKBOOKS = {".xlsx": "xlsx", ".xlsm": "xlsx", ".parquet": "parquet"}
 _READING = 20.0  # seconds for a workbook
-_DATA_FILES = (".csv", ".tsv", ".jsonl", ".ndjson")
 _LARGEST_DATA = 8 * 1024 * 1024
 _COMPARING = 3.0  # seconds for one table
 _DESCRIBED = 3  # tables that the note after a block describes, without a noticeable wait
@@ -39,8 +37,7 @@ class Change(NamedTuple):
     path: str
     before: Item | None
     after: Item | None
-    source: str | None = None
-    """Where it was before, if it was renamed."""
+    source: str | None = None  # where it was before, if it was renamed
 
     @property
     def fields(self) -> dict[str, Any]:
@@ -59,13 +56,11 @@ class Changes:
 
     block: str
     pairs: dict[str, Pair] = field(default_factory=dict)
-    not_covered: tuple[NotCovered, ...] = ()
-    """What it changed and what cannot be restored."""
-    off: str | None = None
-    """Why nothing is known, if that is so."""
+    not_covered: tuple[NotCovered, ...] = ()  # what it changed and what cannot be restored
+    off: str | None = None  # why nothing is known, if that is so
+    # What something else had made of its files when they were overwritten on request; by `undo` or `redo`, whichever
+    # brings that back.
     overwritten: dict[str, dict[str, Item | None]] = field(default_factory=dict)
-    """What something else had made of its files when they were overwritten on request; by `undo` or `redo`, whichever
-    brings that back."""
 
     def __bool__(self) -> bool:
         return bool(self.pairs)
@@ -131,7 +126,7 @@ class Changes:
 
 def is_data_file(path: str) -> bool:
     """Whether a diff can be about rows, columns and cells, judging by the name."""
-    return path.lower().endswith(_DATA_FILES)
+    return path.lower().endswith((".csv", ".tsv", ".jsonl", ".ndjson"))
 
 
 def _workbook_kind(path: str) -> str | None:

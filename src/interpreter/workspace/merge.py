@@ -20,9 +20,6 @@ from interpreter.workspace.snapshot import FileSnapshot
 from interpreter.workspace.store import ContentStore, clone, copy, hash_of
 from interpreter.workspace.tree import Item, Pair, alike, installed, item_at, item_from, key_of, same, unchanged
 
-_OPAQUE = "user.overlay.opaque"  # a folder so marked hides all that is below it
-
-
 # -- the copy of a fork ------------------------------------------------------------------------------------------
 
 
@@ -96,8 +93,7 @@ class Layer:
 
     def __init__(self, root: str, upper: str, began: int, skip: str = "", prefix: str = "") -> None:
         self.root, self.upper, self.began, self.prefix = Folder(root), Folder(upper), began, prefix
-        self.drifted: set[str] = set()
-        """Paths that something else changed while the block ran."""
+        self.drifted: set[str] = set()  # paths that something else changed while the block ran
         self._places: dict[str, tuple[Folder, str]] = {}  # where a content can be read, by its hash
         self._skip = skip
         self.changes = Changes("preview", {path: pair for path, pair in self._pairs() if not same(*pair)})
@@ -153,7 +149,8 @@ class Layer:
                     self.upper.chmod(path, 0o700)  # the block closed it to itself; its mode is noted
                 with self.upper.opened(path) as opened:
                     names = sorted(os.listdir(opened))
-                    hidden = hidden or os.getxattr(opened, _OPAQUE) == b"y"
+                    # A folder so marked hides all that is below it
+                    hidden = hidden or os.getxattr(opened, "user.overlay.opaque") == b"y"
             names = [name for name in names if path or not self._skip or not name.startswith(self._skip)]
             if hidden:
                 yield from self._gone(path, before, names)

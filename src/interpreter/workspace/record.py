@@ -34,15 +34,13 @@ from interpreter.workspace.store import CONTENTS, ContentStore, append, copy_sto
 from interpreter.workspace.tree import Item, Pair, alike, item_from_json, repository_of, same
 
 LEDGER = "files.jsonl"
-INTENT = "intent.json"
 _AT_ONCE = 5_000  # items in one line: writing a longer one would hold up other threads
 _FIRST_COPY = 2.0  # seconds for which a block waits for a first copy of the workspace
 _SLICE, _PAUSE = 0.05, 0.002  # seconds for which a copy in the background keeps others waiting, and then not
 _UNSEEN = "the workspace is still being read for the first time, so file changes by this block can't be undone."
 _UNKNOWN = "There is no record of file changes for block {}."
 NOT_READ_YET = "can't tell yet which files undo covers here"
-UNTRIMMED = "untrimmed"
-"""There as long as a session is open, and after it was killed."""
+UNTRIMMED = "untrimmed"  # there as long as a session is open, and after it was killed
 
 
 class FileRecord:
@@ -75,8 +73,7 @@ class FileRecord:
         self._named: set[NotCovered] = set()
         self._stamp = 0
         self._shown_off: str | None = None
-        self.off: str | None = None
-        """Why there is no file undo, if that is so."""
+        self.off: str | None = None  # why there is no file undo, if that is so
 
     @property
     def items(self) -> dict[str, Item]:
@@ -501,22 +498,17 @@ class Ledger:
     def __init__(self, folder: Path) -> None:
         self.trouble: str | None = None
         self._begun = False  # whether `UNTRIMMED` is there
-        self.items: dict[str, Item] = {}
-        """The tree as it was when the ledger was read."""
+        self.items: dict[str, Item] = {}  # the tree as it was when the ledger was read
         self.blocks: list[Changes] = []
-        self.position = 0
-        """How many of the blocks are in force."""
-        self.open_block: str | None = None
-        """A block that began and whose end was not recorded."""
-        self.forgotten: str | None = None
-        """The last block that was too old to be kept."""
-        self.touched: dict[str, int] = {}
-        """For each repository, after how many blocks something else changed it last."""
+        self.position = 0  # how many of the blocks are in force
+        self.open_block: str | None = None  # a block that began and whose end was not recorded
+        self.forgotten: str | None = None  # the last block that was too old to be kept
+        self.touched: dict[str, int] = {}  # for each repository, after how many blocks something else changed it last
         self.follow(folder)
         self._read()
 
     def follow(self, folder: Path) -> None:
-        self._path, self._intent, self._untrimmed = folder / LEDGER, folder / INTENT, folder / UNTRIMMED
+        self._path, self._intent, self._untrimmed = folder / LEDGER, folder / "intent.json", folder / UNTRIMMED
 
     def touch(self, paths: Iterable[str]) -> None:
         """Something else changed these paths: note the repositories that they are in."""

@@ -22,8 +22,7 @@ from interpreter.workspace.tree import Item, Pair, alike, item_at, repository_of
 
 Direction = Literal["undo", "redo"]
 Verb = Literal["create", "restore", "delete", "attributes"]
-PREFIX = ".undo-"
-"""How the temporary names of files begin."""
+PREFIX = ".undo-"  # how the temporary names of files begin
 # What is always in a `.git` folder.
 _PERMANENT = {"HEAD", "config", "description", "hooks", "info", "info/exclude", "objects", "refs"}
 _REPLACED = "its folder has been replaced"
@@ -39,14 +38,10 @@ class Step:
     path: str
     now: Item | None
     want: Item | None
-    drift: bool = False
-    """Something else changed it after the block did."""
-    source: str | None = None
-    """Where the file itself is now, if it was only renamed."""
-    repository: str | None = None
-    """The `.git` folder it is in."""
-    impossible: str | None = None
-    """Why it cannot be done, if that is so."""
+    drift: bool = False  # something else changed it after the block did
+    source: str | None = None  # where the file itself is now, if it was only renamed
+    repository: str | None = None  # the `.git` folder it is in
+    impossible: str | None = None  # why it cannot be done, if that is so
 
     @property
     def verb(self) -> Verb:
@@ -80,10 +75,9 @@ class Repository(NamedTuple):
     """A `.git` folder, which is restored as a whole or not at all."""
 
     folder: str
+    # The blocks made it, removed it or took it apart. Any other one is only touched on request.
     comes_or_goes: bool
-    """The blocks made it, removed it or took it apart. Any other one is only touched on request."""
-    in_use: bool
-    """Something else has worked in it since, or git is at work in it."""
+    in_use: bool  # something else has worked in it since, or git is at work in it
 
 
 @dataclass(frozen=True)
@@ -91,15 +85,11 @@ class RestorePlan:
     """What an undo or a redo would do. Nothing has been done yet."""
 
     direction: Direction
-    blocks: tuple[str, ...]
-    """In the order in which they would be undone or redone."""
-    position: int
-    """How many blocks are in force afterwards."""
+    blocks: tuple[str, ...]  # in the order in which they would be undone or redone
+    position: int  # how many blocks are in force afterwards
     steps: tuple[Step, ...]
-    repositories: tuple[Repository, ...] = ()
-    """The `.git` folders that the blocks changed."""
-    not_covered: tuple[NotCovered, ...] = ()
-    """Blocks of which nothing is known."""
+    repositories: tuple[Repository, ...] = ()  # the `.git` folders that the blocks changed
+    not_covered: tuple[NotCovered, ...] = ()  # blocks of which nothing is known
     stamp: int = 0
 
     @property
@@ -122,8 +112,7 @@ class Written:
 
     paths: tuple[str, ...] = ()
     kept: tuple[Kept, ...] = ()
-    failed: tuple[Kept, ...] = ()
-    """What the system refused."""
+    failed: tuple[Kept, ...] = ()  # what the system refused
 
     def __add__(self, other: Written) -> Written:
         return Written(self.paths + other.paths, self.kept + other.kept, self.failed + other.failed)
@@ -137,10 +126,9 @@ class RestoreReport:
     blocks: tuple[str, ...]
     restored: tuple[str, ...]
     kept: tuple[Kept, ...] = ()
-    failed: tuple[Kept, ...] = ()
-    """What the system refused; `finish` tries it again."""
+    failed: tuple[Kept, ...] = ()  # what the system refused; `finish` tries it again
+    # The hashes of what something else had written and what was overwritten on request.
     saved: dict[str, str] = field(default_factory=dict)
-    """The hashes of what something else had written and what was overwritten on request."""
 
     @property
     def fields(self) -> dict[str, Any]:

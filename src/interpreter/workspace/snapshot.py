@@ -43,14 +43,11 @@ _GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EINVAL}  #
 class SnapshotLimits:
     """How much is copied at most. What exceeds a limit is not covered, and the user is told."""
 
-    file_bytes: int = 64 * MEGABYTE
-    """A larger file is not covered."""
+    file_bytes: int = 64 * MEGABYTE  # a larger file is not covered
+    # So much is copied at most; small files and texts come first, and then recent ones.
     total_bytes: int = 512 * MEGABYTE
-    """So much is copied at most; small files and texts come first, and then recent ones."""
-    files: int = 50_000
-    """So many files are copied at most."""
-    blocks: int = 1000
-    """So many blocks can be undone; older ones are forgotten."""
+    files: int = 50_000  # so many files are copied at most
+    blocks: int = 1000  # so many blocks can be undone; older ones are forgotten
 
     @property
     def stored_bytes(self) -> int:
@@ -79,23 +76,17 @@ class NotCovered(NamedTuple):
 class Coverage:
     """What undoing the next block would restore."""
 
-    off: str | None = None
-    """Why nothing is covered, if that is so."""
+    off: str | None = None  # why nothing is covered, if that is so
     off_is_news: bool = False
     files: int = 0
-    bytes: int = 0
-    """What is covered in all."""
+    bytes: int = 0  # what is covered in all
     copied_files: int = 0
     copied_bytes: int = 0
-    seconds: float = 0.0
-    """What it cost this time."""
+    seconds: float = 0.0  # what it cost this time
     not_covered: Collection[NotCovered] = ()
-    news: tuple[NotCovered, ...] = ()
-    """Those of them that were not named before."""
-    waiting: int = 0
-    """Files that are still to be copied: what the block does to one before that cannot be undone."""
-    trouble: str | None = None
-    """Why this may not survive a restart, if that is so."""
+    news: tuple[NotCovered, ...] = ()  # those of them that were not named before
+    waiting: int = 0  # files that are still to be copied: what the block does to one before that cannot be undone
+    trouble: str | None = None  # why this may not survive a restart, if that is so
 
     @property
     def sentences(self) -> list[str]:
@@ -188,8 +179,7 @@ class FileSnapshot:
         for folder in skip:
             self.skip(folder)
         self._fresh = set(items)  # paths that have to be read again
-        self.waiting: dict[str, Key] = {}
-        """Files that are still to be stored, the most important ones first."""
+        self.waiting: dict[str, Key] = {}  # files that are still to be stored, the most important ones first
         self._untouched: dict[str, None] = {}  # files that have not changed since the beginning, in the same order
         self._beginning = True
         self._closed: dict[str, str] = {}
@@ -198,8 +188,7 @@ class FileSnapshot:
         self._folder: Folder | None = None
         self.items: dict[str, Item] = {}
         self.not_covered: dict[str, NotCovered] = {}
-        self.news: dict[str, NotCovered] = {}
-        """What is not covered and was not named yet."""
+        self.news: dict[str, NotCovered] = {}  # what is not covered and was not named yet
         self.files = self.bytes = 0
         self.copied_files = self.copied_bytes = 0
         for path, item in items.items():

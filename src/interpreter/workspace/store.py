@@ -18,8 +18,7 @@ from typing import BinaryIO
 from interpreter.errors import UndoError
 from interpreter.workspace.tree import Item, Key, key_of
 
-CONTENTS = "images"
-"""The name of the folder with the contents, in the folder of a record."""
+CONTENTS = "images"  # the name of the folder with the contents, in the folder of a record
 PACK = "pack"
 _PACK_HEAD = struct.Struct(">32sI")  # the hash of what follows, and how long it is
 _PACKED_SIZE = 64 * 1024  # a content that is not larger goes into the pack
@@ -141,8 +140,7 @@ class _Pack:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.places: dict[str, tuple[int, int]] = {}
-        """Where each content begins in the file, and how long it is."""
+        self.places: dict[str, tuple[int, int]] = {}  # where each content begins in the file, and how long it is
         self._length = 0
         if not path.exists() or not path.stat().st_size:
             return

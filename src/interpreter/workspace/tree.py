@@ -15,12 +15,11 @@ from typing import Any, Literal, NamedTuple
 from interpreter.host.files import Folder
 
 Kind = Literal["file", "link", "folder", "other"]
+# What `stat` says: mode, size, mtime and ctime in nanoseconds, inode, number of names.
 Key = tuple[int, int, int, int, int, int]
-"""What `stat` says: mode, size, mtime and ctime in nanoseconds, inode, number of names."""
 key_of = attrgetter("st_mode", "st_size", "st_mtime_ns", "st_ctime_ns", "st_ino", "st_nlink")
 
-WATCH_FROM = 2_000
-"""With so many entries, a tree is watched; looking at fewer costs next to nothing."""
+WATCH_FROM = 2_000  # with so many entries, a tree is watched; looking at fewer costs next to nothing
 _TICK = 20_000_000
 _COARSE_TICK = 2_100_000_000
 _SECOND = 1_000_000_000
@@ -57,8 +56,7 @@ class Item(NamedTuple):
     size: int
     mtime_ns: int
     inode: int
-    content: str | None
-    """None for a file whose content is not stored."""
+    content: str | None  # None for a file whose content is not stored
 
     @property
     def restorable(self) -> bool:
@@ -66,8 +64,7 @@ class Item(NamedTuple):
         return self.content is not None and (self.kind != "other" or self.content == "fifo")
 
 
-Pair = tuple[Item | None, Item | None]
-"""What was at a path before, and what is there after."""
+Pair = tuple[Item | None, Item | None]  # what was at a path before, and what is there after
 
 
 def item_from(key: Key, content: str | None) -> Item:
@@ -137,15 +134,13 @@ class FileTree:
         self, opened: Callable[[str], AbstractContextManager[int]], closes: Callable[[str, Container[str]], str | None]
     ) -> None:
         self._opened, self._closes = opened, closes
-        self.skip: frozenset[str] = frozenset()
-        """Folders that are left out and not named."""
+        self.skip: frozenset[str] = frozenset()  # folders that are left out and not named
         self.root: Key | None = None
         self.folders: dict[str, dict[str, Key]] = {}
-        self.closed: dict[str, str] = {}
-        """Folders that are not read, and why."""
+        self.closed: dict[str, str] = {}  # folders that are not read, and why
         self.count = 0
+        # The paths that have changed, with what was there before, until the user of the tree clears it.
         self.changed: dict[str, Key | None] = {}
-        """The paths that have changed, with what was there before, until the user of the tree clears it."""
         self._device = 0
         self._watch: Watch | None = None
         self._may_watch = True
@@ -351,8 +346,8 @@ class Watch:
         self._open = Counter[tuple[int, bytes]]()  # memory that is mapped from a file changes it without an event
         self._changes: dict[str, set[str]] = {}
         self._overflowed = False
+        # Folders that were deleted; another one may be there now, even with the same inode.
         self.deleted: set[str] = set()
-        """Folders that were deleted; another one may be there now, even with the same inode."""
         with open("/proc/sys/fs/inotify/max_user_watches", encoding="ascii") as file:
             self._most = int(file.read()) // 2  # other programs need some, too
 

@@ -24,7 +24,6 @@ LONGEST_ADDRESS = 300
 JOINERS = "\u200c\u200d"  # words and emoji are made with them
 NOWHERE = "http://127.0.0.1:9"  # the discard port, where nothing listens
 LOOPBACK = ("<-loopback>", "localhost", "*.localhost", "127.0.0.0/8", "[::1]")
-PORTS = {"http": 80, "https": 443, "ws": 80, "wss": 443}
 MOST_BYTES = 50_000_000  # of a file that is read ahead
 
 
@@ -195,7 +194,7 @@ def host_and_port(url: str) -> tuple[str, int]:
         raise NotReachableError(f"{shown(url)} is not a URL: {error}.") from error
     if not parts.hostname:
         raise NotReachableError(f"{shown(url)} has no host.")
-    return parts.hostname, port or PORTS.get(parts.scheme, 443)
+    return parts.hostname, port or {"http": 80, "https": 443, "ws": 80, "wss": 443}.get(parts.scheme, 443)
 
 
 def file_of(url: str) -> Path:

@@ -57,10 +57,8 @@ Parameters = ParamSpec("Parameters")
 TO_START, TO_REVIVE, TO_CLOSE = 60.0, 15.0, 40.0  # seconds
 GONE = "The browser had been closed, so a new one was started with an empty page."
 OTHER = "The settings have changed, so a new browser was started with an empty page."
-LONGEST_READ = 20_000
 SMALLEST_SNAPSHOT = 1000
 FRAME = 400  # characters, about, that the lines around a page's text take
-GOOGLE = "https://www.google.com/search?q={query}"
 ANALYSIS = """The user wants to do this on a web page: {intent}
 
 Below are the page's text and its elements with their refs. Say in a few sentences what on the page matters for it, \
@@ -151,7 +149,7 @@ class Browser(ComputerTool):
         self,
         url: str | None = None,
         start: int = 0,
-        length: int = LONGEST_READ,
+        length: int = 20_000,
         ref: str | None = None,
         whole_page: bool = False,
         hidden: bool = False,
@@ -172,7 +170,10 @@ class Browser(ComputerTool):
             if url is not None and (window.download_offered or is_pdf(response)):
                 return await pdf_text(window, url, start, length)
             target = await found_ref(window, ref) if ref is not None else ""
-            return await reading.markdown(window, start, length, whole_page, hidden, target)
+            page = await window.page()
+            await window.loaded(page)
+            text = await whole(window, page, whole_page, hidden, target)
+            return reading.portion(window, text, page.url, start, length)
 
         return self._do(act, url=url)
 
@@ -198,7 +199,7 @@ class Browser(ComputerTool):
     @acts
     def search_google(self, query: str, delays: bool = True) -> str:
         """Search with Google in the current tab; the page as Markdown. `delays` has no effect."""
-        return self.read(_search_address(GOOGLE, query))
+        return self.read(_search_address("https://www.google.com/search?q={query}", query))
 
     def analyze_page(self, intent: str) -> str:
         """Ask the model what on the page matters for an intent, and which elements to use."""
@@ -318,7 +319,7 @@ class Browser(ComputerTool):
                 content = read_bytes(self.computer, str(file))
                 contents.append({"name": file.name, "mimeType": kind, "buffer": content})
         done = f"Put {', '.join(each.name for each in files)} into {ref}."
-        return self._do(lambda window: act(window, ref, lambda element: upload(window, element, contents), done, FILES))
+        return self._do(lambda window: act(window, ref, lambda element: upload(element, contents), done, FILES))
 
     @acts
     @in_browser
@@ -502,11 +503,9 @@ def _search_address(pattern: str, query: str) -> str:
     return pattern.replace("{query}", quote(query, safe=""))
 
 
-ERROR_PAGE = "chrome-error:"
 ERROR_SHOWN = 5.0  # seconds that it takes at most
 STOP_LOADING = "Page.stopLoading"  # a tab that waits for an answer takes no other call
 FILES = frozenset(["button", "textbox"])
-UNSAFE = re.compile(r'[\x00-\x1f<>:"/\\|?*]+')
 LONGEST_NAME = 120
 MOST_RESULTS = 10
 LOOK_AGAIN, LOOK_LIMIT = 0.1, 1.0  # seconds between two looks for a text or an element, and for one of them
@@ -527,7 +526,6 @@ pages = PdfReader(io.BytesIO(sys.stdin.buffer.read())).pages
 found = ["## Page %d\\n\\n%s" % (number, page.extract_text().strip()) for number, page in enumerate(pages, 1)]
 sys.stdout.buffer.write("\\n\\n".join(found).encode("utf-8", "replace"))
 """
-SNAPSHOT = "computer.browser.snapshot()"
 SECRET = re.compile(r"<secret:([\w.-]+)>")
 
 
@@ -543,7 +541,7 @@ async def go(window: BrowserWindow, page: Page, url: str) -> Response | None:
     window.begin_navigation()
 
     def look(frame: Frame) -> None:
-        if frame.parent_frame is None and frame.url.startswith(ERROR_PAGE):
+        if frame.parent_frame is None and frame.url.startswith("chrome-error:"):
             window.load_failed.set()
 
     page.on("framenavigated", look)
@@ -633,7 +631,7 @@ async def found_ref(window: BrowserWindow, target: str, preferred: Collection[st
     if IS_REF.fullmatch(target):
         if await window.located(target).count() == 1:
             return target
-        raise ElementError(f"The element {target} is no longer on the page. Take a new {SNAPSHOT}.")
+        raise ElementError(f"The element {target} is no longer on the page. Take a new computer.browser.snapshot().")
     now = asyncio.get_running_loop().time
     began, wait = now(), min(window.wait, window.step_limit)
     while True:
@@ -777,8 +775,8 @@ async def choose(element: Locator, target: str, values: list[str]) -> None:
     await element.select_option([by_name[value] for value in values])
 
 
-async def upload(window: BrowserWindow, element: Locator, files: Any) -> None:
-    field = window.file_field(element)
+async def upload(element: Locator, files: Any) -> None:
+    field = element.locator(f"{ENGINE}=file")  # the field for files that it is, or stands for
     if await field.count():
         await field.set_input_files(files)
     else:
@@ -804,8 +802,11 @@ async def obtained(window: BrowserWindow, ref: str) -> tuple[str, bytes]:
                 if not window.download_offered:
                     raise
         if response is not None and not wanted.done():  # the browser shows it instead
-            content = await shown_pdf(await window.page()) if is_pdf(response) else await response.body()
-            return ref.rsplit("/", 1)[-1].split("?")[0], content
+            name = ref.rsplit("/", 1)[-1].split("?")[0]
+            if not is_pdf(response):
+                return name, await response.body()
+            page = await window.page()  # what it answers for a PDF is its viewer
+            return name, base64.b64decode(await page.evaluate(FETCH))
         got = await wanted
     finally:
         window.wanted_download = None
@@ -815,11 +816,6 @@ async def obtained(window: BrowserWindow, ref: str) -> tuple[str, bytes]:
         raise BrowserError(f"The download is incomplete: {reason(error)}") from error
     finally:
         await got.delete()
-
-
-async def shown_pdf(page: Page) -> bytes:
-    """A PDF that the browser shows: what it answers for the page is its viewer."""
-    return base64.b64decode(await page.evaluate(FETCH))
 
 
 def is_pdf(response: Response | None) -> bool:
@@ -849,7 +845,7 @@ async def pdf_text(window: BrowserWindow, url: str, start: int, length: int) -> 
 
 def save(folder: Path, suggested: str, content: bytes) -> Path:
     """Write a file under a name that is a name and not a path, and that no other file has."""
-    name = UNSAFE.sub("_", clean(suggested)).strip(" .")[-LONGEST_NAME:] or "download"
+    name = re.sub(r'[\x00-\x1f<>:"/\\|?*]+', "_", clean(suggested)).strip(" .")[-LONGEST_NAME:] or "download"
     for number in range(1, 1000):
         stem, suffix = os.path.splitext(name)
         path = folder / (name if number == 1 else f"{stem}-{number}{suffix}")

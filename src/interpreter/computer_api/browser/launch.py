@@ -18,11 +18,6 @@ from interpreter.host.processes import which
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Playwright
 
-NO_PLAYWRIGHT = "The browser needs Playwright: pip install 'open-interpreter[browser]'"
-NO_BROWSER = (
-    "No browser found. Install Chromium or Chrome (for example `apt install chromium`), run `playwright install "
-    "chromium`, or set computer.browser_path."
-)
 ENGINE = "interpreter"  # the name under which Playwright knows page.js
 OTHER_PROFILE = "Another browser is using the profile with the logins, so this one has a different profile."
 MOST_PROFILES = 16
@@ -46,7 +41,9 @@ class BrowserLaunch:
         try:
             from playwright.async_api import Error, async_playwright
         except ImportError as error:
-            raise BrowserMissingError(NO_PLAYWRIGHT) from error
+            raise BrowserMissingError(
+                "The browser needs Playwright: pip install 'open-interpreter[browser]'"
+            ) from error
         playwright = await async_playwright().start()
         try:
             if not self.attach_to:
@@ -121,7 +118,10 @@ def find_browser(named: str | None, playwright: Playwright) -> str:
         return path
     playwrights = (playwright.chromium.executable_path, playwright.firefox.executable_path)
     if not (found := installed_browsers(*playwrights)):
-        raise BrowserMissingError(NO_BROWSER)
+        raise BrowserMissingError(
+            "No browser found. Install Chromium or Chrome (for example `apt install chromium`), run `playwright "
+            "install chromium`, or set computer.browser_path."
+        )
     return found[0]
 
 

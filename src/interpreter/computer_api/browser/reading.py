@@ -37,20 +37,9 @@ LONGEST_LINE = 500
 MOST_ELEMENTS = 200_000
 MOST_COMPARED = 5000  # elements
 MOST_REMOVED = 10  # lines
-NOTHING_NEW = "Nothing on the page has changed yet."
-TOO_LONG = "The page is too long to say what has changed: snapshot(find='text') searches it."
 
 
 # -- content -----------------------------------------------------------------------------------------------------------
-
-
-async def markdown(
-    window: BrowserWindow, start: int, length: int, whole_page: bool = False, hidden: bool = False, ref: str = ""
-) -> str:
-    """A portion of the page or of an element."""
-    page = await window.page()
-    await window.loaded(page)
-    return portion(window, await whole(window, page, whole_page, hidden, ref), page.url, start, length)
 
 
 def portion(window: BrowserWindow, text: str, url: str, start: int, length: int) -> str:
@@ -142,10 +131,6 @@ class Element:
         line += f": {' '.join(self.text.split())}" if self.text else ""
         return line if len(line) <= LONGEST_LINE else line[:LONGEST_LINE] + "…"
 
-    def is_called(self, wanted: str, exactly: bool) -> bool:
-        names = (plain(self.name), plain(self.text))
-        return wanted in names if exactly else any(wanted in name for name in names)
-
     def __str__(self) -> str:
         mark = " [unseen]" if "unseen" in self.attributes else ""
         return f"{self.ref} ({self.role} {quoted(self.name or self.text, 60)}{mark})"
@@ -209,8 +194,13 @@ def named(
     ElementError if there are several.
     """
     wanted = plain(target)
+    names = [(each, plain(each.name), plain(each.text)) for each in found if each.ref and wanted]
     for exactly in (True,) if certainly else (True, False):
-        called = [each for each in found if each.ref and wanted and each.is_called(wanted, exactly)]
+        called = [
+            each
+            for each, name, text in names
+            if (wanted in (name, text) if exactly else wanted in name or wanted in text)
+        ]
         for roles in (preferred, CONTROLS, *(() if certainly else (None,))):
             # One per ref: a text and the element around it are one thing.
             by_ref = {each.ref: each for each in called if roles is None or each.role in roles}
@@ -274,7 +264,7 @@ async def changes(window: BrowserWindow, budget: int) -> str:
     found = await look(window, MOST_COMPARED)
     window.shown = (window.document, [each.line for each in found])
     if len(found) >= MOST_COMPARED and window.document == before:
-        return TOO_LONG
+        return "The page is too long to say what has changed: snapshot(find='text') searches it."
     if window.document != before:
         taken, following = fitting(found, budget)
         rest = "snapshot() has all of them" if following is not None else ""
@@ -286,7 +276,7 @@ async def changes(window: BrowserWindow, budget: int) -> str:
             body.append("…")
             break
         body.append(line)
-    return framed("\n".join(body), page.url, "+ is new, - has gone") if body else NOTHING_NEW
+    return framed("\n".join(body), page.url, "+ is new, - has gone") if body else "Nothing on the page has changed yet."
 
 
 def difference(before: list[str], after: list[str]) -> Iterator[str]:

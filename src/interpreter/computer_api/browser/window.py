@@ -64,7 +64,6 @@ CANCEL: tuple[bool, str] = (False, "")
 MOST_LOGGED = 200  # messages, and requests
 MOST_SECRETS = 50
 SHORTEST_SECRET = 6  # characters; a shorter one is hidden in its field only
-MASK = "•••"
 MOST_REDIRECTS = 20  # that a page may make by itself
 TWO_FRAMES = "() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
 FILES = re.compile("^file:")
@@ -74,7 +73,6 @@ DIALOGS = {
     "prompt": "a question for text",
     "beforeunload": "a question before it is left",
 }
-UTILITY_WORLD = "__playwright_utility_world"
 KEEP_ROOT = "function () { (globalThis.closedRoots ??= new WeakMap()).set(this.host, this) }"
 
 
@@ -257,10 +255,6 @@ class BrowserWindow:
         frame, inner = self.frame_of(ref)
         return frame.locator(f"{ENGINE}={inner}")
 
-    def file_field(self, element: Locator) -> Locator:
-        """The field for files that an element is, or stands for."""
-        return element.locator(f"{ENGINE}=file")
-
     async def is_hidden(self, frame: Frame) -> bool:
         """Whether the page around a frame shows nothing of it."""
         element = await frame.frame_element()
@@ -287,7 +281,7 @@ class BrowserWindow:
 
     def _on_world(self, event: dict[str, Any]) -> None:
         context = event["context"]
-        if context["name"].startswith(UTILITY_WORLD):
+        if context["name"].startswith("__playwright_utility_world"):
             self._worlds[context["auxData"]["frameId"]] = context["id"]
 
     # -- secrets ---------------------------------------------------------------------------------------------------
@@ -314,7 +308,7 @@ class BrowserWindow:
         if isinstance(value, str):
             for secret in self._secrets:
                 for form in {secret, quote(secret, safe=""), quote_plus(secret), json.dumps(secret)[1:-1]}:
-                    value = value.replace(form, MASK)
+                    value = value.replace(form, "•••")
         elif isinstance(value, dict):
             return {self.without_secrets(key): self.without_secrets(each) for key, each in value.items()}
         elif isinstance(value, list | tuple):

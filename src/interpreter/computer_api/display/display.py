@@ -47,7 +47,6 @@ Result = TypeVar("Result")
 HIDDEN = "not visible: nothing is drawn there"
 # What may be empty, and is seen by its edges.
 FRAMES = frozenset("text, entry, password, document text, terminal, spin button, combo box, icon, image".split(", "))
-_IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
 
 
 class Display(ComputerTool):
@@ -123,7 +122,12 @@ class Display(ComputerTool):
 
     def _picture(self, box: Box, show: bool, quadrant: int | None = None, full_size: bool = False) -> Picture:
         if quadrant is not None:
-            box = pictures.quadrant_of(box, quadrant)
+            if quadrant not in (1, 2, 3, 4):
+                raise ValueError("quadrant is 1 (upper left), 2 (upper right), 3 (lower left) or 4 (lower right).")
+            x, y = box.center
+            left, right = (x, box.right) if quadrant in (2, 4) else (box.left, x)
+            top, bottom = (y, box.bottom) if quadrant in (3, 4) else (box.top, y)
+            box = Box.between(left, top, right, bottom)
         longest = None if full_size else self.computer.screenshot_size
         picture = replace(pictures.scaled(self._screen.grab(box), box, longest), about={"box": list(box)})
         if not show:
@@ -220,7 +224,9 @@ class Display(ComputerTool):
             return [self._element(target)]
         if isinstance(target, str) and target.strip() in self._refs:
             return [self._element({"ref": target.strip()})]
-        is_image = isinstance(target, str) and target.lower().endswith(_IMAGES)
+        is_image = isinstance(target, str) and target.lower().endswith(
+            (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
+        )
         if is_image and not called_from_sandbox():  # there, the sandbox says whether there is such a file
             is_image = os.path.isfile(os.path.expanduser(target))
         if is_image or not isinstance(target, str):
@@ -310,8 +316,11 @@ class Display(ComputerTool):
         found = self._window(window) if window is not None else view.active
         placed, more = view.outline(found, limit)
         self._tree, listed = view.tree, []
-        self._refs = {self._ref(element): (element, box) for element, box in placed}
-        for ref, (element, box) in self._refs.items():
+        self._refs = {}
+        for element, box in placed:
+            # What code calls an element stays the same as long as the element is there.
+            ref = self._names.setdefault(element.key, f"e{len(self._names) + 1}")
+            self._refs[ref] = (element, box)
             told = replace(element, box=box).as_dict(ref)
             if element.role in FRAMES:
                 is_hidden = bool(str(told.get("value", "")).strip()) and view.is_blank_field(box)
@@ -324,10 +333,6 @@ class Display(ComputerTool):
                 {**told, "popup": True} if top is not None and top.role == "window" and not top.name else told
             )
         return listed, view.unnamed_lines(found, placed) if read else [], more, found
-
-    def _ref(self, element: ScreenElement) -> str:
-        """What code calls an element; it stays the same as long as the element is there."""
-        return self._names.setdefault(element.key, f"e{len(self._names) + 1}")
 
     def _element(self, given: dict[str, Any]) -> Match:
         """The element where it is now; where it was, if the program does not answer."""

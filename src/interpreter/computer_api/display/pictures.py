@@ -73,16 +73,6 @@ def scaled(image: Image, box: Box, longest: int | None) -> Picture:
     return Picture.of(small, box.left, box.top, scale)
 
 
-def quadrant_of(box: Box, quadrant: int) -> Box:
-    """A quarter of a box: 1 and 2 are the upper ones from left to right, 3 and 4 the lower ones."""
-    if quadrant not in (1, 2, 3, 4):
-        raise ValueError("quadrant is 1 (upper left), 2 (upper right), 3 (lower left) or 4 (lower right).")
-    x, y = box.center
-    left, right = (x, box.right) if quadrant in (2, 4) else (box.left, x)
-    top, bottom = (y, box.bottom) if quadrant in (3, 4) else (box.top, y)
-    return Box.between(left, top, right, bottom)
-
-
 def placed_pixels(screenshot: Any) -> PlacedPixels:
     """The pixels of a picture, given as a Picture, a PIL image, a file, base64 or bytes."""
     needed("PIL.Image", "Looking at pictures")

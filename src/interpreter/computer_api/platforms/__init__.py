@@ -22,14 +22,9 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 INSTALL = "pip install 'open-interpreter[os]'"
-NO_DISPLAY = (
-    "There is no display here: neither DISPLAY nor WAYLAND_DISPLAY is set. Start one and set it, for example `Xvfb "
-    ":99 -screen 0 1280x800x24 &` and DISPLAY=:99 in the environment, or run this in a desktop session."
-)
 PNG = "image/png"
 _CORNER = 1  # pixels: a mouse that is flung to a corner ends on the last one
 BUTTONS = ("left", "middle", "right")
-TERMINALS = ("term", "konsole", "alacritty", "kitty", "tilix", "urxvt", "foot", "yakuake", "guake")
 
 BACK_ENDS = {
     "x11": {
@@ -371,7 +366,10 @@ def _back_end(part: str) -> Callable[..., Any]:
     if (name, part) in MISSING:
         raise ComputerError(MISSING[name, part])
     if name == "x11" and not os.environ.get("DISPLAY"):
-        raise NoDisplayError(NO_DISPLAY)
+        raise NoDisplayError(
+            "There is no display here: neither DISPLAY nor WAYLAND_DISPLAY is set. Start one and set it, for example "
+            "`Xvfb :99 -screen 0 1280x800x24 &` and DISPLAY=:99 in the environment, or run this in a desktop session."
+        )
     module, _, kind = BACK_ENDS[name][part].partition(":")
     return cast("Callable[..., Any]", getattr(needed(f"{__name__}.{module}", "Seeing the screen"), kind))
 
@@ -430,7 +428,10 @@ def in_corner(x: int, y: int, width: int, height: int) -> bool:
 
 def is_terminal(kind: str) -> bool:
     """Whether the class of a window is that of a terminal."""
-    return any(name in kind.lower() for name in TERMINALS)
+    return any(
+        name in kind.lower()
+        for name in ("term", "konsole", "alacritty", "kitty", "tilix", "urxvt", "foot", "yakuake", "guake")
+    )
 
 
 def run_async(work: Callable[[], Coroutine[Any, Any, Result]], limit: float) -> Result:

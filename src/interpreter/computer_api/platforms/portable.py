@@ -281,11 +281,6 @@ def keysym_name(key: str) -> str:
     return _KEYSYMS.get(key) or key.upper()
 
 
-PERMISSIONS = (
-    "macOS does not let this program see the screen. Open System Settings > Privacy & Security, allow your terminal "
-    "under Screen & System Audio Recording (to see) and under Accessibility (to use mouse and keyboard), and restart "
-    "it."
-)
 _LIMIT = 20
 _ALL = """
 const found = [];
@@ -311,7 +306,11 @@ class MacScreen(CapturedScreen):
         self._quartz: Any = needed("Quartz", "Seeing the screen of macOS")
         if not self._quartz.CGPreflightScreenCaptureAccess():
             self._quartz.CGRequestScreenCaptureAccess()
-            raise NoDisplayError(PERMISSIONS)
+            raise NoDisplayError(
+                "macOS does not let this program see the screen. Open System Settings > Privacy & Security, allow "
+                "your terminal under Screen & System Audio Recording (to see) and under Accessibility (to use mouse "
+                "and keyboard), and restart it."
+            )
         super().__init__()
 
     def windows(self) -> list[Window]:

@@ -30,8 +30,6 @@ ADVICE = (
     "(GNOME, KDE). Listing windows is not possible; log in with an X11 session for that."
 )
 _PORTAL = "org.freedesktop.portal."
-_PORTAL_LIMIT = 60.0  # the desktop may ask the user first
-_BUTTONS = {"left": 0, "right": 1, "middle": 2}
 _DOWN, _UP = 0x40, 0x80
 _MODIFIERS = {"ctrl": "ctrl", "shift": "shift", "alt": "alt", "super": "logo", "altgr": "altgr"}
 _COMMAND_LIMIT = 30
@@ -70,7 +68,7 @@ def _by_portal() -> bytes:
 
     needed("dbus_fast", "Seeing the screen under Wayland")
     try:
-        address = run_async(_address_of_picture, _PORTAL_LIMIT)
+        address = run_async(_address_of_picture, 60.0)  # the desktop may ask the user first
     except (OSError, EOFError, TimeoutError, ValueError) as error:
         raise NoDisplayError(ADVICE) from error
     file = Path(unquote(urlparse(address).path))
@@ -134,7 +132,7 @@ class WaylandInput(InputDevice):
 
     def button(self, button: str, down: bool) -> None:
         self.held_buttons.add(button) if down else self.held_buttons.discard(button)
-        _run("ydotool", "click", hex(_BUTTONS[button] | (_DOWN if down else _UP)))
+        _run("ydotool", "click", hex({"left": 0, "right": 1, "middle": 2}[button] | (_DOWN if down else _UP)))
 
     def scroll(self, up: int, right: int) -> None:
         _run("ydotool", "mousemove", "--wheel", "-x", str(right), "-y", str(up))

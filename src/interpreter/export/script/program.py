@@ -20,8 +20,6 @@ from interpreter.export.script.steps import Edit, Step, edited, is_show, quoted,
 from interpreter.runtimes.launch import Containment, Start, run_to_end
 
 _ALWAYS_THERE = frozenset(dir(builtins)) | {"display", "get_ipython", "__name__", "__file__", "__doc__"}
-_DRAWING = frozenset({"matplotlib", "seaborn", "pandas", "plotnine"})
-_SHOWS = re.compile(r"\.show\(")
 _WIDTH = 100
 
 
@@ -251,10 +249,10 @@ class _Writing:
 
     def _with_figures(self, step: Step, code: str) -> str:
         """Figures were shown at the end of a block; a program has to show them itself."""
-        if not step.shows_picture or _SHOWS.search(code):
+        if not step.shows_picture or re.search(r"\.show\(", code):
             return code
         packages = {module.partition(".")[0] for module in self._modules.values()}
-        if not packages & _DRAWING:
+        if not packages & {"matplotlib", "seaborn", "pandas", "plotnine"}:
             self.notes.append("The program does not show an image that a block returned as its value.")
             return code
         pyplot = next((name for name, module in self._modules.items() if module == "matplotlib.pyplot"), None)

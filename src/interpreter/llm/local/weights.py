@@ -55,7 +55,6 @@ class Weights:
     size: int
     sha256: str
     memory: int  # bytes that serving it takes, about
-    licence: str
     sources: tuple[DownloadSource, ...]
 
 
@@ -87,7 +86,7 @@ WEIGHTS: tuple[Weights, ...] = (
     Weights(
         "qwen2.5-coder-1.5b", "Qwen2.5 Coder 1.5B: small, good at short tasks",
         "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf", 1_117_320_768,
-        "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046", 2 * _GB, "Apache-2.0",
+        "cc324af070c2ecbfd324a30884d2f951a7ff756aba85cb811a6ec436933bb046", 2 * _GB,
         (
             _hub("Qwen/Qwen2.5-Coder-1.5B-Instruct-GGUF", "qwen2.5-coder-1.5b-instruct-q4_k_m.gguf",
                  1_117_320_768),
@@ -97,7 +96,7 @@ WEIGHTS: tuple[Weights, ...] = (
     Weights(
         "qwen2.5-coder-7b", "Qwen2.5 Coder 7B: better, needs a fast computer",
         "qwen2.5-coder-7b-instruct-q4_k_m.gguf", 4_683_073_536,
-        "509287f78cb4d4cf6b3843734733b914b2c158e43e22a7f4bf5e963800894d3c", 7 * _GB, "Apache-2.0",
+        "509287f78cb4d4cf6b3843734733b914b2c158e43e22a7f4bf5e963800894d3c", 7 * _GB,
         (
             _hub("Qwen/Qwen2.5-Coder-7B-Instruct-GGUF", "qwen2.5-coder-7b-instruct-q4_k_m.gguf",
                  4_683_073_536),
@@ -106,7 +105,7 @@ WEIGHTS: tuple[Weights, ...] = (
     Weights(
         "qwen2.5-coder-0.5b", "Qwen2.5 Coder 0.5B: tiny, for very simple tasks",
         "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf", 491_400_064,
-        "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32", 1 * _GB, "Apache-2.0",
+        "1d9614638d18024d0fbb36575a15f1302a3adf044df10345688ec4f6e1c4ff32", 1 * _GB,
         (
             _hub("Qwen/Qwen2.5-Coder-0.5B-Instruct-GGUF", "qwen2.5-coder-0.5b-instruct-q4_k_m.gguf",
                  491_400_064),

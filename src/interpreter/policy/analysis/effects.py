@@ -30,20 +30,16 @@ class Effect:
     """One thing that the code would do."""
 
     kind: Kind
-    what: str
-    """A path as it is written, a program, a host, a package; `*` stands for what is only known when it runs."""
+    what: str  # a path as it is written, a program, a host, a package; `*` stands for what is only known when it runs
     line: int
-    place: Place = ""
-    """Of a path: in the workspace or not."""
-    full: str = ""
-    """Of a path: absolute, links resolved as far as it is known."""
-    known: bool = True
-    """False: the path or host is made at run time, or the program may do anything."""
+    place: Place = ""  # of a path: in the workspace or not
+    full: str = ""  # of a path: absolute, links resolved as far as it is known
+    known: bool = True  # false: the path or host is made at run time, or the program may do anything
+    # `tree` (a folder with all that is in it), `send` or `get` (network), `file` or `server` (database), `looks`,
+    # `acts` or `sends` (the computer's tools), ...
     how: str = ""
-    """`tree` (a folder with all that is in it), `send` or `get` (network), `file` or `server` (database), `looks`,
-    `acts` or `sends` (the computer's tools), ..."""
+    # Of a write or delete: it renames a file, changes a part of it, or makes it if it is not there.
     operation: Operation = ""
-    """Of a write or delete: it renames a file, changes a part of it, or makes it if it is not there."""
 
     @property
     def is_exact(self) -> bool:
@@ -64,11 +60,9 @@ class EffectStep:
     language: str
     text: str
     line: int
-    words: tuple[str, ...] = ()
-    """The command and its arguments; for a call, its whole name and its arguments."""
+    words: tuple[str, ...] = ()  # the command and its arguments; for a call, its whole name and its arguments
     effects: tuple[Effect, ...] = ()
-    fixed: bool = True
-    """False: a word of it is only known when it runs."""
+    fixed: bool = True  # false: a word of it is only known when it runs
 
     @property
     def is_command(self) -> bool:
@@ -83,12 +77,10 @@ class Effects:
     language: str
     workspace: str
     steps: tuple[EffectStep, ...]
+    # What the functions that the block defines would do when a later block calls them.
     defines: dict[str, tuple[Effect, ...]] = field(default_factory=dict, compare=False, repr=False)
-    """What the functions that the block defines would do when a later block calls them."""
-    lasting: str = ""
-    """The language, if its variables cannot be rewound."""
-    machine: str = ""
-    """Where it runs, if on another machine, whose files can't be looked at here."""
+    lasting: str = ""  # the language, if its variables cannot be rewound
+    machine: str = ""  # where it runs, if on another machine, whose files can't be looked at here
 
     @cached_property
     def all(self) -> tuple[Effect, ...]:
@@ -168,8 +160,7 @@ class Existing(NamedTuple):
     """What is at a path now."""
 
     is_folder: bool = False
-    rows: str = ""
-    """How many rows a table has, in words."""
+    rows: str = ""  # how many rows a table has, in words
 
 
 Look = Callable[[str], Existing | None]
@@ -247,8 +238,7 @@ class Reversibility:
 
     kind: Degree
     reasons: tuple[str, ...] = ()
-    covers: bool = False
-    """Whether there are files that come back."""
+    covers: bool = False  # whether there are files that come back
 
     def lines(self, is_written: bool) -> list[str]:
         """For the approval: what the analysis can't tell and, if anything changes, whether it can be undone."""

@@ -364,14 +364,19 @@ _GRAVE: dict[int, Severity] = {
     2115: "high",  # deletes "/*" if a variable is empty
     2156: "medium",  # a file's name becomes part of a program
 }
-# Sense in a file, none in a session: variables and functions come from earlier blocks and are for later ones.
-_SHELLCHECK_SKIPPED = "SC1090,SC1091,SC2034,SC2148,SC2154,SC2164,SC2317"
 # The author of the block must not be able to tell ShellCheck to look away.
 _DIRECTIVE = re.compile(r"^([ \t]*)#[ \t]*shellcheck\b.*$", re.MULTILINE)
 
 
 def _shellcheck_commands(program: str, file: Path, kind: str) -> list[list[str]]:
-    how = ["--norc", "--format=json1", "--shell=bash", "--severity=warning", f"--exclude={_SHELLCHECK_SKIPPED}"]
+    # Sense in a file, none in a session: variables and functions come from earlier blocks and are for later ones.
+    how = [
+        "--norc",
+        "--format=json1",
+        "--shell=bash",
+        "--severity=warning",
+        "--exclude=SC1090,SC1091,SC2034,SC2148,SC2154,SC2164,SC2317",
+    ]
     return [[program, *how, file.name]]
 
 

@@ -33,7 +33,6 @@ _PASTE_LIMIT = 8.0
 # What programs list and no program can paste.
 _META = {"TARGETS", "MULTIPLE", "TIMESTAMP", "SAVE_TARGETS", "DELETE", "INSERT_SELECTION", "INSERT_PROPERTY"}
 _TEXT = ("UTF8_STRING", "text/plain;charset=utf-8", "text/plain", "TEXT")
-_PICTURES = (PNG, "image/bmp", "image/jpeg", "image/tiff")
 _FOREVER = 1e6
 # Longer content goes in parts, since the server takes no longer messages.
 _PART = 200_000
@@ -58,7 +57,7 @@ class X11Clipboard:
     def image(self) -> bytes | None:
         with X11Connection() as x:
             offered = _targets(x, "CLIPBOARD")
-            for target in _PICTURES:
+            for target in (PNG, "image/bmp", "image/jpeg", "image/tiff"):
                 if target in offered and (data := _read(x, "CLIPBOARD", target)):
                     if target == PNG:
                         return data
