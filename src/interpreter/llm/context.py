@@ -367,7 +367,6 @@ Place = tuple[str, str | None]  # a model and its address
 
 _REPLY = 4096  # tokens for the reply if no limit is set, or a quarter of a small window
 _NEAR = 0.6  # of the window: a refusal without a reason beyond it is taken for "too long"
-_PLAUSIBLE = (0.3, 4.0)  # a server's count divided by ours; outside this range, it counts differently
 _TIGHTENINGS = 2
 
 
@@ -410,7 +409,7 @@ class Context:
         tokens, estimate = usage.get("input_tokens"), estimate_request(params)
         if usage.get("estimated") or not tokens:
             return
-        least, most = _PLAUSIBLE
+        least, most = (0.3, 4.0)  # a server's count divided by ours; outside this range, it counts differently
         if least <= tokens / estimate <= most:
             self._counted = _Counted(_place(params), list(params["messages"]), tokens, tokens / estimate)
 

@@ -63,14 +63,6 @@ from interpreter.messages import Chunk, Message, only_original
 from interpreter.sigint import call_user_code, iterate_user_code
 from interpreter.tools import Toolbox
 
-# Errors after which the fallback model is used. The user has to see a wrong key or a refused request.
-_FALLBACK_AFTER: tuple[type[ModelError], ...] = (
-    BrokenStreamError,
-    ModelOverloadedError,
-    ModelTimeoutError,
-    ModelUnreachableError,
-    RateLimitedError,
-)
 _LONGEST_WAIT_BEFORE_FALLBACK = 5.0
 _FORMATS: Mapping[str, type[Exchange]] = {
     "chat": ChatCompletions,
@@ -371,7 +363,14 @@ class Llm(LlmSettings):
                     silent = silent and chunk["type"] == "status"
                     yield chunk
                 return
-            except _FALLBACK_AFTER as error:
+            # Errors after which the fallback model is used. The user has to see a wrong key or a refused request.
+            except (
+                BrokenStreamError,
+                ModelOverloadedError,
+                ModelTimeoutError,
+                ModelUnreachableError,
+                RateLimitedError,
+            ) as error:
                 fallback = self.fallback_model
                 if not silent or fallback is None or fallback == self.model or cancelled.is_set():
                     raise

@@ -110,8 +110,6 @@ TINY = replace(
 )
 PROFILES = (FULL, SHORT, MINIMAL, TINY)
 
-# A model of so many billion parameters or fewer.
-_BY_SIZE = ((0.9, TINY), (4.5, MINIMAL), (15.0, SHORT))
 
 # What a name without a number means; Ollama's tags without one are of these sizes.
 _USUAL_SIZES = (
@@ -203,7 +201,8 @@ def _is_near(model: str, api_base: str | None) -> bool:
 
 
 def _of_size(size: float) -> ModelProfile:
-    return next((profile for most, profile in _BY_SIZE if size <= most), FULL)
+    # A model of so many billion parameters or fewer.
+    return next((profile for most, profile in ((0.9, TINY), (4.5, MINIMAL), (15.0, SHORT)) if size <= most), FULL)
 
 
 def size_of(name: str) -> float | None:

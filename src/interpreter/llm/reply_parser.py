@@ -57,13 +57,10 @@ def repeats(text: str) -> bool:
     return len(text) >= needed and text[-needed:-stretch] == text[stretch - needed :]
 
 
-# Their templates end a request with the opening mark, so that the reply has only the closing one.
-_THINK_FIRST = ("*deepseek-r1*", "*r1-distill*", "*qwq*", "*-thinking-2507*", "*glm-z1*")
-
-
 def thinks_first(model: str) -> bool:
     """Whether a model's reply begins inside its thinking, unless its server separates the two."""
-    return matches(model.lower(), _THINK_FIRST)
+    # Their templates end a request with the opening mark, so that the reply has only the closing one.
+    return matches(model.lower(), ("*deepseek-r1*", "*r1-distill*", "*qwq*", "*-thinking-2507*", "*glm-z1*"))
 
 
 WRAPPER = "functions.execute("

@@ -27,8 +27,6 @@ READ_ONLY = "the read-only sandbox doesn't allow changes"
 # What reaches nothing but the model, to which everything that code prints goes anyway; and what works inside the
 # sandbox itself, or only gives the user's skills to run there.
 FREE_IN_SANDBOX = frozenset({"vision", "ai", "help", "files", "docs", "skills"})
-# The screen may show what a sandbox hides. In OS mode it is what the user has given.
-SEES_THE_SCREEN = frozenset({"display", "view", "screenshot"})
 # A yes to one program does not cover another.
 ASKED_ANEW = frozenset({"computer.os.launch"})
 
@@ -84,7 +82,8 @@ class CallApproval:
         is_approved = any(use.name in block.approved_calls for block in blocks)
         if verdict.by_rule and verdict.decision == "ask" and not is_approved:
             return verdict.reason
-        is_free = use.tool in FREE_IN_SANDBOX or (use.tool in SEES_THE_SCREEN and self._context.os)
+        # The screen may show what a sandbox hides. In OS mode it is what the user has given.
+        is_free = use.tool in FREE_IN_SANDBOX or (use.tool in {"display", "view", "screenshot"} and self._context.os)
         if use.machine:
             return f"The code runs on {use.machine}, and this call acts on this machine."
         if use.contained and (use.acts or not is_free):

@@ -24,7 +24,6 @@ from interpreter.policy.files import project_file, user_file
 from interpreter.policy.rules import DECISIONS, NETWORK_KINDS, NOTHING, Rule, folders_for, judge_steps
 from interpreter.runtimes import BUILT_IN, Registry
 
-ACCESS_KINDS = ("host", "read", "write", "env")
 _KEYS = ("decision", "language", "command", "does", "path", "host", "call", "folder", "reason", "name", "examples")
 _LISTS = ("language", "command", "does", "path", "host", "call")
 
@@ -94,7 +93,7 @@ class _Reader:
         return [] if node is None or node.value in ("", "null") else self._items(node, name)
 
     def _grant(self, node: Node) -> Grant:
-        fields = self._fields(node, (*ACCESS_KINDS, "folder"), "a sandbox permission")
+        fields = self._fields(node, ("host", "read", "write", "env", "folder"), "a sandbox permission")
         kinds = [name for name in fields if name != "folder"]
         if len(kinds) != 1:
             raise self._error(

@@ -21,7 +21,6 @@ Read = Callable[[Item], bytes | None]  # returns the content of a file, None if 
 _LARGEST_DIFF = 2 * 1024 * 1024
 # Returns the tables in the contents of a file of this kind, within so many seconds; an exception says why not.
 Parse = Callable[[str, Sequence[bytes | None], float], Any]
-_WORKBOOKS = {".xlsx": "xlsx", ".xlsm": "xlsx", ".parquet": "parquet"}
 _READING = 20.0  # seconds for a workbook
 _LARGEST_DATA = 8 * 1024 * 1024
 _COMPARING = 3.0  # seconds for one table
@@ -131,7 +130,7 @@ def is_data_file(path: str) -> bool:
 
 def _workbook_kind(path: str) -> str | None:
     """Which kind of file it is, if a library has to read its cells."""
-    return _WORKBOOKS.get(os.path.splitext(path.lower())[1])
+    return {".xlsx": "xlsx", ".xlsm": "xlsx", ".parquet": "parquet"}.get(os.path.splitext(path.lower())[1])
 
 
 def _data_diff(

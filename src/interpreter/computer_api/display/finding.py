@@ -54,7 +54,6 @@ _LONGEST_VALUE, _LONGEST_TEXT = 80, {"terminal": 1500, "text": 300, "document te
 # Letters that reading mixes up: the line under a mnemonic makes a Q of an O.
 _CONFUSED = frozenset("oq 0o 0q il 1i 1l ef cg ce".split())
 _MISREAD = 0.9
-_LAST_OF_ALPHABETS = "\u2e7f"
 _SHORTEST_WRAPPED, _MOST_WRAPPED = 8, 3  # letters, and lines below the first
 # Names that people and programs have for one thing.
 SYNONYMS = [
@@ -79,7 +78,6 @@ SYNONYMS = [
 
 # Icons: a lower similarity is another icon.
 _SAME_ICON = 0.85
-_ICON_SIZES = (0.5, 0.67, 0.75, 1.25, 1.5, 2.0)
 _MOST_ICONS = 50
 # A larger screen is made smaller for the search among many sizes.
 _COARSE = 640
@@ -163,7 +161,7 @@ class ScreenView:
             top = next((each for each in self.windows if each.box.has(x, y)), None)
             is_own = window is None or any(top is not None and top.id == each.id for each in own)
             words = plain(line.text)
-            is_icon = len(words) == 1 and words > _LAST_OF_ALPHABETS  # which looks like a Chinese sign
+            is_icon = len(words) == 1 and words > "\u2e7f"  # which looks like a Chinese sign
             if (
                 is_own
                 and not is_icon
@@ -652,7 +650,7 @@ def _in_other_sizes(pixels: Pixels, icon: Pixels) -> list[tuple[Box, float]]:
     coarse = max(1.0, max(pixels.shape[:2]) / _COARSE)
     small = cv2.resize(pixels, None, fx=1 / coarse, fy=1 / coarse, interpolation=cv2.INTER_AREA)
     tried = []
-    for size in _ICON_SIZES:
+    for size in (0.5, 0.67, 0.75, 1.25, 1.5, 2.0):
         factor, screen = size / coarse, small
         if min(icon.shape[:2]) * factor < 6:
             factor, screen = size, pixels

@@ -10,9 +10,6 @@ from interpreter.computer_api.tool import ComputerTool
 
 __all__ = ["Docs", "Files", "get_close_matches_in_text"]
 
-# Of the original's, without a meaning here.
-_OLD = frozenset({"verbose", "python_docstrings_only"})
-
 
 class Files(ComputerTool):
     """Finds, reads and edits files, as the session's code could do it itself: no further."""
@@ -31,7 +28,8 @@ class Files(ComputerTool):
         **more: Any,
     ) -> list[dict[str, Any]]:
         """Find files by name and lines by content: [{path, line, text}]; `glob` such as "*.py" limits the files."""
-        if unknown := set(more) - _OLD:
+        # Of the original's, without a meaning here.
+        if unknown := set(more) - {"verbose", "python_docstrings_only"}:
             raise TypeError(f"search() doesn't take {', '.join(sorted(unknown))}. See computer.help('files').")
         return list(
             do(

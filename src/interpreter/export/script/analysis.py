@@ -63,7 +63,6 @@ WRITING = frozenset(
 FILE_MODULES = frozenset({"os", "shutil", "subprocess", "webbrowser", "smtplib", "ftplib"})
 # Through these, code can read and change names that cannot be seen in it.
 OPAQUE = frozenset({"exec", "eval", "globals", "locals", "vars", "compile", "__import__", "get_ipython"})
-_BRANCHES = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.Match)
 
 
 @dataclass
@@ -248,7 +247,7 @@ class _Reading(ast.NodeVisitor):
 
     def generic_visit(self, node: ast.AST) -> None:
         self.names.awaits |= isinstance(node, ast.AsyncWith | ast.AsyncFor | ast.Await)
-        if not isinstance(node, _BRANCHES):
+        if not isinstance(node, (ast.If, ast.For, ast.AsyncFor, ast.While, ast.Try, ast.Match)):
             super().generic_visit(node)
             return
         certain, bound = self._certain, set(self._bound)

@@ -167,7 +167,6 @@ def own_files() -> list[Path]:
 
 _PIECE = 1024 * 1024
 _SPARE = 64 * _PIECE  # stays free on the disk
-_FULL = (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC))
 _STEP = 256 * 1024  # from one report to the next
 _TRIES = 4  # in a row that brought nothing new
 _FIRST_WAIT = 0.5
@@ -401,7 +400,7 @@ def _disk_errors(folder: Path, missing: int) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        if error.errno in _FULL:
+        if error.errno in (errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)):
             raise _no_room(folder, missing, shutil.disk_usage(folder).free) from error
         raise DownloadError(f"Can't write to {folder}: {error.strerror}.") from error
 

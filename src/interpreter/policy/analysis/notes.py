@@ -258,7 +258,6 @@ def _only_asks(statement: str) -> bool:
 # -- calls of the computer's tools --------------------------------------------------------------------------------
 
 ComputerEffect = Literal["looks", "acts", "sends", "unknown"]
-_ONLY_SHOWS = frozenset({"help", "view", "screenshot"})
 
 
 def computer_call_effect(name: str) -> ComputerEffect:
@@ -266,7 +265,7 @@ def computer_call_effect(name: str) -> ComputerEffect:
     from interpreter.computer_api.tool import TOOLS, kind_of
 
     _, tool, *rest = [*name.split("."), ""]
-    if tool in _ONLY_SHOWS:
+    if tool in {"help", "view", "screenshot"}:
         return "looks"
     if tool not in TOOLS or name in python_calls():  # what the call is given decides
         return "unknown"

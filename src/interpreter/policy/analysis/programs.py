@@ -22,7 +22,6 @@ TELLING = re.compile(
 )
 # A place in a row for operands or for what options are given.
 _PLACE = re.compile(r"<(?:(?P<first>\d)(?P<more>\+?)|(?P<options>-[^>]*?))(?:\|(?P<default>[^->][^>]*))?>")
-_ALWAYS_KNOWN = frozenset({"--help", "--version"})
 
 
 class CommandCall(NamedTuple):
@@ -143,7 +142,7 @@ class _ByTable:
 
     def apply(self) -> None:
         given, listed = self.arguments.options, self.row.options
-        unlisted = {option for option in given if option not in listed and option not in _ALWAYS_KNOWN}
+        unlisted = {option for option in given if option not in listed and option not in {"--help", "--version"}}
         if unlisted and "*" not in listed:
             self.doing.unknown(f"{self.program} {min(unlisted)}, an unknown option")
         values = [value for given in self.arguments.values.values() for value in given]

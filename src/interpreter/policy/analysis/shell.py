@@ -30,7 +30,6 @@ _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _ASSIGNING = re.compile(r"\$\{(\w+):?=")
 _QUOTED_INDEX = re.compile(r"\$\(|`|\w\[\$?$")
 _ESCAPE = re.compile(r"\\(?:x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{1,4})|([0-7]{1,3})|(.))", re.DOTALL)
-_ANSI = {"n": "\n", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
 
 
 class Words:
@@ -105,24 +104,19 @@ def _unescaped(found: re.Match[str]) -> str:
     for digits, base in ((found[1] or found[2], 16), (found[3], 8)):
         if digits:
             return chr(int(digits, base)) if int(digits, base) else HOLE
-    return _ANSI.get(found[4], HOLE)
-
-
-_LISTS = ("list", "pipeline", "negated_command", "redirected_statement")
+    return {"n": "\n", "t": "\t", "\\": "\\", "'": "'", '"': '"'}.get(found[4], HOLE)
 
 
 def last_command(node: Node | None) -> Node | None:
     """The command that a redirection after a list or a pipeline belongs to."""
     while node is not None and node.type != "command":
-        if node.type not in _LISTS:
+        if node.type not in ("list", "pipeline", "negated_command", "redirected_statement"):
             return None
         body = node.child_by_field_name("body")
         node = body if body is not None else next((part for part in reversed(node.children) if part.is_named), None)
     return node
 
 
-# What such a part does to the working directory ends with it.
-_SHELLS_OF_THEIR_OWN = frozenset({"subshell", "command_substitution", "process_substitution"})
 # It is not known whether, or how often, such a part runs.
 _PERHAPS = frozenset(
     {
@@ -134,7 +128,6 @@ _PERHAPS = frozenset(
         "function_definition",
     }
 )
-_WRITING = frozenset({">", ">>", "&>", "&>>", ">|", ">&", "<>"})
 _FILLING = (b"read", b"mapfile", b"readarray", b"printf", b"getopts", b"eval", b"local")
 _LONGEST = 100_000
 _LONGEST_BOMB = 300
@@ -251,7 +244,8 @@ class Shell:
 
     def _after(self, node: Node) -> Callable[[], None] | None:
         """What is left of a part when it is over: its folder and variables are its own, or are not known."""
-        if node.type not in _PERHAPS and node.type not in _SHELLS_OF_THEIR_OWN:
+        # What such a part does to the working directory ends with it.
+        if node.type not in _PERHAPS and node.type not in {"subshell", "command_substitution", "process_substitution"}:
             return None
         before, variables = self.notes.places.cwd, dict(self.variables)
 
@@ -290,7 +284,7 @@ class Shell:
         doing = self.notes.step("shell", f"{operator} {self.words.text(target)}", self._line(node), [operator, path])
         if re.match(r"/dev/(tcp|udp)/", path):
             doing.network(path.split("/")[3], "send")
-        if operator in _WRITING:
+        if operator in {">", ">>", "&>", "&>>", ">|", ">&", "<>"}:
             doing.write(path, operation="edit" if operator in (">>", "&>>", "<>") else "")
         else:
             doing.read(path)

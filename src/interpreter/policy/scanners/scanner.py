@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 Severity = Literal["low", "medium", "high"]
 
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
-# The rule of a finding that says that a scanner could not look at the block: that is not the same as clean.
-NOT_SCANNED = "not-scanned"
 _MOST_LISTED = 20
 
 
@@ -75,7 +73,8 @@ class Scan:
 
 
 def failed(tool: str, why: str) -> Finding:
-    return Finding(tool, NOT_SCANNED, 0, "high", f"The scan failed, so this code was not checked: {why}")
+    # The rule of a finding that says that a scanner could not look at the block: that is not the same as clean.
+    return Finding(tool, "not-scanned", 0, "high", f"The scan failed, so this code was not checked: {why}")
 
 
 def in_order(findings: list[Finding]) -> list[Finding]:
@@ -105,8 +104,6 @@ class ScannerTool(NamedTuple):
         return processes.which(os.path.join(here, self.name)) or processes.which(self.name)
 
 
-# Cell magics whose body is Python all the same.
-_STILL_PYTHON = frozenset({"time", "timeit", "capture", "prun"})
 _CELL = re.compile(r"\s*%%(!|\w+)")
 _COMMAND = re.compile(r"(?P<indent>[ \t]*)(?:[\w.,\[\] ]+=[ \t]*)?(?P<sign>!{1,2}|%sx[ ]|%)(?P<rest>.*)")
 _HELP = re.compile(r"[ \t]*\?{1,2}[\w.*]+[ \t]*|[ \t]*[\w.*]+\?{1,2}[ \t]*")
@@ -134,7 +131,8 @@ def _kind(language: str, registry: Registry) -> str:
 def python_parts(code: str, registry: Registry) -> list[CodePart]:
     """Python, and the shell commands in it, each with empty lines in the place of the other."""
     cell = _CELL.match(code)
-    if cell is not None and cell[1] not in _STILL_PYTHON:
+    # Cell magics whose body is Python all the same.
+    if cell is not None and cell[1] not in {"time", "timeit", "capture", "prun"}:
         first, _, body = code[cell.start(1) :].partition("\n")
         above = code.count("\n", 0, cell.start(1)) + 1
         kind = _kind("shell" if cell[1] == "!" else cell[1], registry)
@@ -320,7 +318,6 @@ BANDIT = ScannerTool("bandit", _bandit_commands, _read_bandit)
 
 
 RULES = Path(__file__).parent / "rules"
-_SEMGREP_SEVERITIES: dict[str, Severity] = {"ERROR": "high", "WARNING": "medium", "INFO": "low"}
 
 
 def _semgrep_commands(program: str, file: Path, kind: str) -> list[list[str]]:
@@ -347,7 +344,7 @@ def _read_semgrep(text: str) -> list[Finding]:
             "semgrep",
             found["check_id"].rpartition(".")[2],
             found["start"]["line"],
-            _SEMGREP_SEVERITIES.get(found["extra"]["severity"], "medium"),
+            {"ERROR": "high", "WARNING": "medium", "INFO": "low"}.get(found["extra"]["severity"], "medium"),
             " ".join(found["extra"]["message"].split()),
         )
         for found in report["results"]

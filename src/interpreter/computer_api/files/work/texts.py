@@ -16,14 +16,6 @@ from typing import Any, Dict, List, Optional, Set, Tuple
 
 LARGEST = 64 * 1024 * 1024
 MOST = 100_000  # characters
-# The longer marks first: that of UTF-32 begins as that of UTF-16 does.
-MARKS = (
-    (codecs.BOM_UTF32_LE, "utf-32-le"),
-    (codecs.BOM_UTF32_BE, "utf-32-be"),
-    (codecs.BOM_UTF8, "utf-8"),
-    (codecs.BOM_UTF16_LE, "utf-16-le"),
-    (codecs.BOM_UTF16_BE, "utf-16-be"),
-)
 NAMES = {"cp1252": "Windows-1252", "latin-1": "Latin-1"}
 KINDS = (  # by how they begin
     (b"\x89PNG", "a PNG picture"),
@@ -235,7 +227,14 @@ def content_of(folder: str, path: str) -> bytes:
 
 def decoded(data: bytes, name: str) -> Tuple[str, bytes, str]:
     """The text, its byte order mark and its encoding; ValueError if it is not text."""
-    for mark, encoding in MARKS:
+    # The longer marks first: that of UTF-32 begins as that of UTF-16 does.
+    for mark, encoding in (
+        (codecs.BOM_UTF32_LE, "utf-32-le"),
+        (codecs.BOM_UTF32_BE, "utf-32-be"),
+        (codecs.BOM_UTF8, "utf-8"),
+        (codecs.BOM_UTF16_LE, "utf-16-le"),
+        (codecs.BOM_UTF16_BE, "utf-16-be"),
+    ):
         if data.startswith(mark):
             return data[len(mark) :].decode(encoding, "surrogatepass"), mark, encoding
     if b"\0" in data:
