@@ -10,7 +10,7 @@ from pathlib import Path
 from common import ARGUMENTS, tell
 
 from interpreter import OpenInterpreter
-from interpreter.computer_api.os_mode import Control
+from interpreter.computer_api.os_mode import ScreenControl
 
 sys.path.insert(0, ARGUMENTS["tests"])
 
@@ -28,7 +28,7 @@ with tempfile.TemporaryDirectory() as folder:
         desktop.editor(file)
         interpreter = OpenInterpreter()
         interpreter.llm.supports_vision = True
-        computer, control = interpreter.computer, Control(interpreter)
+        computer, control = interpreter.computer, ScreenControl(interpreter)
         list(control.begin())
         times = []
         for _ in range(7):

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from interpreter.agent.prompt import SystemPrompt
     from interpreter.computer_api import Computer
     from interpreter.computer_api.code_calls import Use
-    from interpreter.computer_api.os_mode import Control
+    from interpreter.computer_api.os_mode import ScreenControl
     from interpreter.computer_api.runtime_pool import Outcomes, RuntimePool
     from interpreter.llm import Llm
     from interpreter.llm.computer_use import ModelScreen
@@ -68,7 +68,7 @@ class OpenInterpreter(InterpreterSettings):
     last_messages_count: int
     screen: ModelScreen | None
     known_functions: dict[str, tuple[Effect, ...]]
-    os_control: Control | None
+    os_control: ScreenControl | None
 
     if not TYPE_CHECKING:  # type checkers make the constructor from the declared settings
 

@@ -14,7 +14,7 @@ import pytest
 
 from asking import Start
 from interpreter.errors import ModelUnreachableError, UnknownModelError
-from interpreter.llm.failures import Failure, error_for
+from interpreter.llm.failures import ModelFailure, error_for
 from interpreter.llm.providers import resolve
 from model_server import ModelServer
 
@@ -77,8 +77,8 @@ def test_a_proxy_that_is_not_there(asking: Start, monkeypatch: pytest.MonkeyPatc
 
 def test_the_closest_names_of_a_model_that_is_not_there() -> None:
     endpoint = resolve("gpt-4o-minni", {"OPENAI_API_KEY": "k"})
-    error = error_for(Failure(404, is_structured=True), endpoint)
+    error = error_for(ModelFailure(404, is_structured=True), endpoint)
     assert isinstance(error, UnknownModelError)
     assert "Did you mean gpt-4o-mini" in str(error)
     own = resolve("gpt-4o-minni", {}, "http://localhost:1/v1")
-    assert "Did you mean" not in str(error_for(Failure(404, is_structured=True), own))
+    assert "Did you mean" not in str(error_for(ModelFailure(404, is_structured=True), own))

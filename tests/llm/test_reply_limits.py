@@ -341,7 +341,7 @@ def test_what_ollama_says_is_bounded(answer: bytes) -> None:
 )
 def test_what_ollama_says_may_have_any_shape(said: dict[str, Any]) -> None:
     with HostileServer(JSON + json.dumps(said).encode()) as server:
-        assert ollama.show(server.address, "tiny") == ollama.Shown()
+        assert ollama.show(server.address, "tiny") == ollama.OllamaModel()
 
 
 @pytest.mark.parametrize(

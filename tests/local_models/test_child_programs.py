@@ -20,7 +20,7 @@ from interpreter.llm.local.engine import (
     start_llamafile,
     start_ollama,
 )
-from interpreter.llm.local.servers import KINDS, Kind, look
+from interpreter.llm.local.servers import KINDS, ServerKind, look
 from interpreter.llm.local.weights import models_folder
 from ports import free_ports
 from waiting import until_ended
@@ -46,7 +46,7 @@ server.serve_forever()
 """
 
 
-def ollama_at(port: int) -> Kind:
+def ollama_at(port: int) -> ServerKind:
     return replace(KINDS[0], address=f"http://127.0.0.1:{port}")
 
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from interpreter.llm.local.servers import KINDS, Kind, LocalServer, Model, context_of, find, known_kinds, look
+from interpreter.llm.local.servers import KINDS, LocalServer, Model, ServerKind, context_of, find, known_kinds, look
 from routed_server import Answer, Asked, Route, RoutedServer, as_json
 
 KIND = {kind.name: kind for kind in KINDS}
@@ -44,7 +44,7 @@ def listed(*rows: dict[str, object]) -> Answer:
     return as_json({"object": "list", "data": list(rows)})
 
 
-def at(name: str, server: RoutedServer) -> Kind:
+def at(name: str, server: RoutedServer) -> ServerKind:
     return replace(KIND[name], address=server.address)
 
 

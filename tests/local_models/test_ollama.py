@@ -12,7 +12,7 @@ from interpreter import OpenInterpreter
 from interpreter.errors import BrokenStreamError, LocalServerError, ModelError, RepeatingReplyError, UnknownModelError
 from interpreter.llm import ollama
 from interpreter.llm.local.servers import LocalServers
-from interpreter.llm.ollama import Shown, window_for
+from interpreter.llm.ollama import OllamaModel, window_for
 from interpreter.llm.providers import resolve
 from interpreter.messages import Chunk, Message
 from model_server import ModelServer, text
@@ -57,18 +57,18 @@ def test_what_ollama_says_of_a_model() -> None:
     with RoutedServer({"POST /api/show": SHOWN}) as server:
         shown = ollama.show(server.address, "tiny")
         assert server.asked[0].body == {"model": "tiny"}
-    assert shown == Shown(131072, None, "8.0B")
+    assert shown == OllamaModel(131072, None, "8.0B")
 
 
 def test_the_window_that_is_asked_for() -> None:
-    usual = window_for(Shown(window=131072))
+    usual = window_for(OllamaModel(window=131072))
     assert usual in (ollama.WINDOW, ollama.WINDOW_WITH_LITTLE_MEMORY)
-    assert window_for(Shown(window=2048)) == 2048, "no more than the model can do"
-    assert window_for(Shown(window=131072), wanted=50000) == 50000
-    assert window_for(Shown(window=4096), wanted=50000) == 4096
-    assert window_for(Shown(window=131072, set_window=30000)) == 30000, "what the model's maker set"
-    assert window_for(Shown(), wanted=5000) == 5000
-    assert window_for(Shown()) == usual
+    assert window_for(OllamaModel(window=2048)) == 2048, "no more than the model can do"
+    assert window_for(OllamaModel(window=131072), wanted=50000) == 50000
+    assert window_for(OllamaModel(window=4096), wanted=50000) == 4096
+    assert window_for(OllamaModel(window=131072, set_window=30000)) == 30000, "what the model's maker set"
+    assert window_for(OllamaModel(), wanted=5000) == 5000
+    assert window_for(OllamaModel()) == usual
 
 
 def test_ollama_behind_openais_interface_is_known_by_its_port(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +144,7 @@ def test_the_window_is_known_before_the_model_is_asked() -> None:
     with RoutedServer({"POST /api/show": SHOWN}) as server:
         endpoint = resolve("ollama/tiny", {}, server.address)
         assert local.window(endpoint, 4000) == 4000
-        assert local.window(endpoint) == window_for(Shown(window=131072))
+        assert local.window(endpoint) == window_for(OllamaModel(window=131072))
     assert local.window(resolve("builtin/x", {})) == 8192
     assert local.window(resolve("builtin/x", {}), 2048) == 2048
     assert local.window(resolve("jan/x", {})) is None

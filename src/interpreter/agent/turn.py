@@ -27,7 +27,7 @@ from interpreter.session import Action, Block, Event, Ids, Publisher, new_id
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
-    from interpreter.computer_api.os_mode import Control
+    from interpreter.computer_api.os_mode import ScreenControl
 
 Step = Chunk | Event  # what a turn yields inside: chunks to publish, and events that the session has published
 
@@ -126,11 +126,11 @@ class Turn:
         self._publisher = Publisher(
             interpreter.session.log, Ids(new_id("t"), "", interpreter.agent.id), self._fold, self._journal
         )
-        self._control: Control | None = None
+        self._control: ScreenControl | None = None
         if interpreter.os:
-            from interpreter.computer_api.os_mode import Control
+            from interpreter.computer_api.os_mode import ScreenControl
 
-            self._control = Control(interpreter)
+            self._control = ScreenControl(interpreter)
 
     def run(self) -> Generator[Event]:
         """Every event of the turn, recorded before it is yielded."""

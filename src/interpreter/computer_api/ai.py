@@ -205,8 +205,7 @@ class Vision(ComputerTool):
     ) -> str:
         """Ask the model something about a picture."""
         image = self._image(base_64, path, lmc, pil_image)
-        answer: str = self.computer.ai.chat(query, base64=base64.b64encode(image).decode("ascii"))
-        return answer
+        return self.computer.ai.chat(query, base64=base64.b64encode(image).decode("ascii"))
 
     def ocr(
         self,

@@ -15,7 +15,14 @@ from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api import apple
 from interpreter.computer_api.accounts import Account, NotFoundError
-from interpreter.computer_api.dav import CALENDARS, Collection, Item, check_url, collections, local_collections
+from interpreter.computer_api.dav import (
+    CALENDARS,
+    Collection,
+    CollectionItem,
+    check_url,
+    collections,
+    local_collections,
+)
 from interpreter.computer_api.tool import ComputerTool, sends
 from interpreter.errors import ComputerError
 
@@ -192,7 +199,7 @@ def named(calendars: Sequence[Collection], name: str | None) -> Sequence[Collect
 
 def events_between(
     calendars: Sequence[Collection], start: datetime, end: datetime
-) -> Iterator[tuple[Collection, Item, CalendarEvent]]:
+) -> Iterator[tuple[Collection, CollectionItem, CalendarEvent]]:
     for collection in calendars:
         for item in collection.items(start, end):
             for event in events(parsed(item.text, item.place), start, end, item.place) if item.text else ():

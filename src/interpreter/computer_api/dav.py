@@ -34,7 +34,7 @@ MAX_BYTES = 64 * 1024 * 1024
 CHANGED = "{} has been changed in the meantime, so nothing was done. Read it again, then retry."
 
 
-class Kind(NamedTuple):
+class DavService(NamedTuple):
     """What CalDAV and CardDAV call the same things."""
 
     namespace: str
@@ -49,18 +49,18 @@ class Kind(NamedTuple):
         return f"{{{self.namespace}}}{name}"
 
 
-CALENDARS = Kind(
+CALENDARS = DavService(
     *("urn:ietf:params:xml:ns:caldav", "calendar-home-set", "calendar", "calendar-data"),
     *("/.well-known/caldav", ".ics", "text/calendar"),
 )
-ADDRESS_BOOKS = Kind(
+ADDRESS_BOOKS = DavService(
     *("urn:ietf:params:xml:ns:carddav", "addressbook-home-set", "addressbook", "address-data"),
     *("/.well-known/carddav", ".vcf", "text/vcard"),
 )
 
 
 @dataclass(frozen=True)
-class Item:
+class CollectionItem:
     """One text in a collection; `tag` is the server's name for this version of it."""
 
     place: str
@@ -69,7 +69,7 @@ class Item:
 
 
 @contextmanager
-def collections(account: Account, kind: Kind) -> Iterator[Sequence[Collection]]:
+def collections(account: Account, kind: DavService) -> Iterator[Sequence[Collection]]:
     """The calendars or address books of an account, on its server or in its files."""
     if account.values.get("path"):
         yield local_collections(account, kind)
@@ -94,9 +94,9 @@ class LocalCollection:
         self.path, self.suffix = path, suffix
         self.name = path.name.removesuffix(suffix) if path.is_file() else path.name
 
-    def items(self, start: datetime | None = None, end: datetime | None = None) -> list[Item]:
+    def items(self, start: datetime | None = None, end: datetime | None = None) -> list[CollectionItem]:
         files = [self.path] if self.path.is_file() else sorted(self.path.glob(f"*{self.suffix}"))
-        return [Item(str(file), _read(file)) for file in files if file.is_file()]
+        return [CollectionItem(str(file), _read(file)) for file in files if file.is_file()]
 
     def add(self, uid: str, extend: Callable[[str | None], str]) -> None:
         """Add something new; `extend` makes the text from the text so far, or from None."""
@@ -106,7 +106,7 @@ class LocalCollection:
         else:
             _write(self.path / f"{uid}{self.suffix}", extend(None))
 
-    def replace(self, item: Item, text: str | None) -> None:
+    def replace(self, item: CollectionItem, text: str | None) -> None:
         """Replace the text of an item, or with None remove the item; an error if it has changed in the meantime."""
         place = Path(item.place)
         if _read(place) != item.text:
@@ -119,7 +119,7 @@ class LocalCollection:
                 folder.unlink(f"{above}/{place.name}")
 
 
-def local_collections(account: Account, kind: Kind) -> list[LocalCollection]:
+def local_collections(account: Account, kind: DavService) -> list[LocalCollection]:
     """The file or folder that the account names; of a folder of folders, each."""
     path, suffix = account.path("path"), kind.suffix
     if path.is_file():
@@ -168,7 +168,7 @@ class Resource(NamedTuple):
 class DavServer:
     """The connection to one account's server. Redirects are followed by us: each may ask for the password."""
 
-    def __init__(self, account: Account, kind: Kind, client: httpx.Client) -> None:
+    def __init__(self, account: Account, kind: DavService, client: httpx.Client) -> None:
         self.account, self.kind, self._client = account, kind, client
 
     def collections(self) -> list[RemoteCollection]:
@@ -259,7 +259,7 @@ class RemoteCollection:
         self.url = resource.url if resource.url.endswith("/") else f"{resource.url}/"
         self.name = resource.text(f"{DAV}displayname") or self.url.rstrip("/").rpartition("/")[2]
 
-    def items(self, start: datetime | None = None, end: datetime | None = None) -> list[Item]:
+    def items(self, start: datetime | None = None, end: datetime | None = None) -> list[CollectionItem]:
         """Its content; for a calendar, the events between two times."""
         kind = self._server.kind
         query, filters = "addressbook-query", ""
@@ -272,13 +272,15 @@ class RemoteCollection:
         wanted = f"<D:prop><D:getetag/><K:{kind.data}/></D:prop>{filters}"
         found = self._server.ask("REPORT", self.url, f"K:{query}", wanted, 1)
         tag = kind.tag(kind.data)
-        return [Item(each.url, each.text(tag), each.text(f"{DAV}getetag")) for each in found if each.text(tag)]
+        return [
+            CollectionItem(each.url, each.text(tag), each.text(f"{DAV}getetag")) for each in found if each.text(tag)
+        ]
 
     def add(self, uid: str, extend: Callable[[str | None], str]) -> None:
         url = urljoin(self.url, quote(f"{uid}{self._server.kind.suffix}"))
         self._put(url, extend(None), {"If-None-Match": "*"})
 
-    def replace(self, item: Item, text: str | None) -> None:
+    def replace(self, item: CollectionItem, text: str | None) -> None:
         unchanged = {"If-Match": item.tag} if item.tag else {}
         if text is None:
             self._server.send("DELETE", item.place, "", unchanged, (200, 202, 204))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from interpreter.computer_api.platforms import (
-    Application,
+    DesktopApplication,
     Window,
     WindowManager,
     open_clipboard,
@@ -141,16 +141,16 @@ def find_window(windows: WindowManager, target: Any) -> Window:
 # -- applications ------------------------------------------------------------------------------------------------------
 
 
-def find_application(name: str) -> Application:
+def find_application(name: str) -> DesktopApplication:
     """The application with that name: of its desktop entry, of the entry's file, or of its program."""
     wanted = name.strip().casefold()
     if sys.platform == "darwin":
-        return Application(name, ("open", "-a", name))
+        return DesktopApplication(name, ("open", "-a", name))
     installed = {spelling: application for application, spellings in _entries() for spelling in spellings}
     if wanted in installed:
         return installed[wanted]
     if program := which(name.strip()):
-        return Application(name, (program,))
+        return DesktopApplication(name, (program,))
     holding = [spelling for spelling in installed if wanted and wanted in spelling]
     if len({installed[spelling] for spelling in holding}) == 1:
         return installed[holding[0]]
@@ -159,7 +159,7 @@ def find_application(name: str) -> Application:
     raise NoApplication(f"No application is called {name!r}." + (f" Similar: {', '.join(names)}." if names else ""))
 
 
-def names_of(application: Application, called: str, workspace: str) -> tuple[str, ...]:
+def names_of(application: DesktopApplication, called: str, workspace: str) -> tuple[str, ...]:
     """The names by which `os_apps` may allow an application: its names, and the path of its program.
 
     A path does not count as a name, unless the program's name also leads there. Programs in the workspace have no name,
@@ -176,7 +176,7 @@ def names_of(application: Application, called: str, workspace: str) -> tuple[str
     return called.strip(), application.name, bare, program
 
 
-def _entries() -> Iterator[tuple[Application, list[str]]]:
+def _entries() -> Iterator[tuple[DesktopApplication, list[str]]]:
     """The desktop entries, and the names under which each is known; the user's own first."""
     home = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
     shared = os.environ.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share"
@@ -200,7 +200,7 @@ def _entries() -> Iterator[tuple[Application, list[str]]]:
             command = ["x-terminal-emulator", "-e", *command]
         names = [entry.get("Name", file.stem), file.stem, file.stem.rpartition(".")[2], Path(command[0]).name]
         names += [entry["GenericName"]] if "GenericName" in entry else []
-        yield Application(names[0], tuple(command)), [name.casefold() for name in dict.fromkeys(names)]
+        yield DesktopApplication(names[0], tuple(command)), [name.casefold() for name in dict.fromkeys(names)]
 
 
 # -- notifications -----------------------------------------------------------------------------------------------------

@@ -136,7 +136,7 @@ _EXTENSIONS = {"image/jpeg": ".jpg", "image/svg+xml": ".svg", "image/gif": ".gif
 def markdown(conversation: ExportedConversation) -> Document:
     """The document, with its pictures for the folder beside it."""
     folder = pictures_folder(conversation.path).name
-    writing = _Writing(folder)
+    writing = _MarkdownWriter(folder)
     writing.add(f"# {conversation.title}")
     for entry in conversation.entries:
         match entry:
@@ -162,7 +162,7 @@ def markdown(conversation: ExportedConversation) -> Document:
     return Document("\n\n".join(writing.parts) + "\n", writing.pictures, notes)
 
 
-class _Writing:
+class _MarkdownWriter:
     """The parts of the text so far, and the pictures that it refers to by name in one folder."""
 
     def __init__(self, folder: str) -> None:
@@ -223,7 +223,7 @@ _ROW_HEIGHT, _LEAST_HEIGHT, _MOST_HEIGHT = 30, 140, 640
 
 
 def page(conversation: ExportedConversation) -> Document:
-    writer, title = _Writer(conversation.registry), escape(conversation.title)
+    writer, title = _PageWriter(conversation.registry), escape(conversation.title)
     body = "\n".join(writer.entry(entry) for entry in conversation.entries)
     return Document(
         '<!doctype html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -268,7 +268,7 @@ class Renderer:
         return f'<pre class="code"><code>{self.code(code, language)}</code></pre>'
 
 
-class _Writer:
+class _PageWriter:
     """Turns entries into HTML."""
 
     def __init__(self, registry: Registry) -> None:

@@ -47,7 +47,7 @@ class Setup(NamedTuple):
 
 def notebook(conversation: ExportedConversation) -> Document:
     """The notebook's JSON (nbformat 4.5)."""
-    writing = _Writing(conversation.entries, conversation.registry)
+    writing = _NotebookWriter(conversation.entries, conversation.registry)
     cells = [_markdown(f"# {conversation.title}"), *writing.cells()]
     for number, cell in enumerate(cells):
         cell["id"] = hashlib.sha256(f"{number} {cell['source']}".encode()).hexdigest()[:12]
@@ -58,7 +58,7 @@ def notebook(conversation: ExportedConversation) -> Document:
     return Document(json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
 
 
-class _Writing:
+class _NotebookWriter:
     """The cells of one notebook; blocks of other languages than the notebook's own may depend on those before them."""
 
     def __init__(self, entries: Sequence[Entry], registry: Registry) -> None:

@@ -33,7 +33,7 @@ class ModelScreen:
 
 
 @dataclass(frozen=True)
-class Kind:
+class ComputerToolKind:
     """One provider's computer tool, and the models that know it."""
 
     wire: str
@@ -44,25 +44,25 @@ class Kind:
 
 # The first match counts.
 KINDS = (
-    Kind("anthropic", ("claude-3-5-sonnet-20241022*",), "computer_20241022", "computer-use-2024-10-22"),
-    Kind(
+    ComputerToolKind("anthropic", ("claude-3-5-sonnet-20241022*",), "computer_20241022", "computer-use-2024-10-22"),
+    ComputerToolKind(
         "anthropic",
         ("claude-3-7-sonnet*", "claude-sonnet-4-[025]*", "claude-opus-4-[012]*", "claude-haiku-4-5*"),
         "computer_20250124",
         "computer-use-2025-01-24",
     ),
-    Kind(
+    ComputerToolKind(
         "anthropic",
         ("claude-opus-4-[5-9]*", "claude-sonnet-4-[6-9]*", "claude-opus-[5-9]*", "claude-sonnet-[5-9]*"),
         "computer_20251124",
         "computer-use-2025-11-24",
     ),
-    Kind("responses", ("computer-use-preview*",), "computer_use_preview"),
-    Kind("responses", ("gpt-5.[4-9]*",), "computer"),
+    ComputerToolKind("responses", ("computer-use-preview*",), "computer_use_preview"),
+    ComputerToolKind("responses", ("gpt-5.[4-9]*",), "computer"),
 )
 
 
-def kind_of(wire: str, model: str) -> Kind | None:
+def kind_of(wire: str, model: str) -> ComputerToolKind | None:
     """The computer tool that a model is trained on; None if it acts through code alone."""
     name = model.lower()
     fitting = (kind for kind in KINDS if kind.wire == wire and any(fnmatchcase(name, each) for each in kind.models))

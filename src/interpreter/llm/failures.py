@@ -55,7 +55,7 @@ _CONTEXT_PARAMS = frozenset({"input_tokens", "input_text"})  # of vLLM: no reque
 
 
 @dataclass(frozen=True)
-class Failure:
+class ModelFailure:
     status: int | None = None
     codes: frozenset[str] = frozenset()
     params: frozenset[str] = frozenset()
@@ -65,20 +65,22 @@ class Failure:
     window: int | None = None  # the model's window, which some servers report when a request is too long
 
 
-def read_failure(status: int, headers: Mapping[str, str], body: bytes) -> Failure:
+def read_failure(status: int, headers: Mapping[str, str], body: bytes) -> ModelFailure:
     try:
         return failure_of(json.loads(body), status, headers)
     except MALFORMED:
         is_page = "html" in headers.get("content-type", "")
-        return Failure(status, detail="" if is_page else one_line(body.decode("utf-8", "replace")), headers=headers)
+        return ModelFailure(
+            status, detail="" if is_page else one_line(body.decode("utf-8", "replace")), headers=headers
+        )
 
 
-def failure_of(data: Any, status: int | None = None, headers: Mapping[str, str] | None = None) -> Failure:
+def failure_of(data: Any, status: int | None = None, headers: Mapping[str, str] | None = None) -> ModelFailure:
     """The failure in an error object, which servers wrap differently."""
     if isinstance(data, list) and data:
         data = data[0]
     if not isinstance(data, dict):
-        return Failure(status, detail=one_line(str(data)), headers=headers or {})
+        return ModelFailure(status, detail=one_line(str(data)), headers=headers or {})
     inner = data.get("error") or data
     fields = inner if isinstance(inner, dict) else {"message": inner}
     codes = {str(fields.get(key)).lower() for key in ("code", "type", "status") if fields.get(key)}
@@ -95,7 +97,7 @@ def failure_of(data: Any, status: int | None = None, headers: Mapping[str, str] 
         status = fields["code"]
     words = message if isinstance(message, str) else json.dumps(message)
     window = fields["n_ctx"] if isinstance(fields.get("n_ctx"), int) else None
-    return Failure(status, frozenset(codes), frozenset(params), one_line(words), True, headers or {}, window)
+    return ModelFailure(status, frozenset(codes), frozenset(params), one_line(words), True, headers or {}, window)
 
 
 # What a reader raises when a reply is not of the shape that it should have.
@@ -115,19 +117,7 @@ _LATER = "Try again later, or use another model."
 _CHECK_BASE = "Check --api_base (in Python: interpreter.llm.api_base). Most URLs end in /v1."
 
 
-def error_for(failure: Failure, endpoint: Endpoint) -> ModelError:
-    kind, words = _kind_and_words(failure, endpoint)
-    error = kind(words, detail=failure.detail, status=failure.status, retry_after=retry_after(failure.headers))
-    if failure.headers.get("x-should-retry") == "false":
-        error.retryable = False
-    if isinstance(error, ContextTooLongError):
-        error.window = failure.window
-    if isinstance(error, RequestRefusedError):
-        error.params = failure.params
-    return error
-
-
-def _kind_and_words(failure: Failure, endpoint: Endpoint) -> tuple[type[ModelError], str]:
+def error_for(failure: ModelFailure, endpoint: Endpoint) -> ModelError:
     status, model = failure.status, endpoint.model
     named = {kind for kind, codes in _CODES.items() if codes & failure.codes}
     server, http = f"The server at {endpoint.base_url}", f" (HTTP {status})" if status else ""
@@ -206,7 +196,15 @@ def _kind_and_words(failure: Failure, endpoint: Endpoint) -> tuple[type[ModelErr
         ),
     )
     refused = f"{server} rejected the request{http}. Check the model settings."
-    return next(((kind, words) for applies, kind, words in rows if applies), (RequestRefusedError, refused))
+    kind, words = next(((kind, words) for applies, kind, words in rows if applies), (RequestRefusedError, refused))
+    error = kind(words, detail=failure.detail, status=status, retry_after=retry_after(failure.headers))
+    if failure.headers.get("x-should-retry") == "false":
+        error.retryable = False
+    if isinstance(error, ContextTooLongError):
+        error.window = failure.window
+    if isinstance(error, RequestRefusedError):
+        error.params = failure.params
+    return error
 
 
 def _close_names(endpoint: Endpoint) -> str:

@@ -141,7 +141,7 @@ _LITTLE_MEMORY = 12 * 1024**3
 
 
 @dataclass(frozen=True)
-class Shown:
+class OllamaModel:
     """What Ollama says about a model; `window` is the longest it can do, `set_window` what its maker set."""
 
     window: int | None = None
@@ -149,7 +149,7 @@ class Shown:
     parameters: str = ""  # such as `7.6B`
 
 
-def show(address: str, model: str) -> Shown:
+def show(address: str, model: str) -> OllamaModel:
     """What Ollama knows about a model."""
     import httpx
 
@@ -166,10 +166,10 @@ def show(address: str, model: str) -> Shown:
     window = next((value for value in windows if isinstance(value, int)), None)
     set_windows = re.findall(r"(?m)^\s*num_ctx\s+(\d{1,9})\s*$", str(shown.get("parameters")))
     parameters = str(details.get("parameter_size") or "") if isinstance(details, dict) else ""
-    return Shown(window, int(set_windows[0]) if set_windows else None, parameters)
+    return OllamaModel(window, int(set_windows[0]) if set_windows else None, parameters)
 
 
-def window_for(shown: Shown, wanted: int | None = None) -> int:
+def window_for(shown: OllamaModel, wanted: int | None = None) -> int:
     """How many tokens to request: what the user wants, or what its maker set, or a good amount."""
     memory = _LITTLE_MEMORY
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:

@@ -194,12 +194,12 @@ class ReplyParser:
         self.usage: Mapping[str, Any] | None = None
         self.written = 0  # characters that the model wrote, of any kind
         self._tools = tools
-        self._calls: list[_Call] = []
-        self._by_index: dict[Any, _Call] = {}
+        self._calls: list[_ReplyCall] = []
+        self._by_index: dict[Any, _ReplyCall] = {}
         self._repair = CallRepair()
         self._words = _Pairing()
         self._text = TextParser(fences=fences, tools=tools, thinks_first=thinks_first)
-        self._waiting: deque[_Call] = deque()  # an incomplete call, and the calls behind it
+        self._waiting: deque[_ReplyCall] = deque()  # an incomplete call, and the calls behind it
 
     def feed(self, chunk: Mapping[str, Any]) -> list[Chunk]:
         usage = chunk.get("usage")
@@ -261,28 +261,24 @@ class ReplyParser:
 
     def _call(self, deltas: list[Mapping[str, Any]]) -> list[Chunk]:
         for delta in deltas[: MOST_CALLS + 1]:
-            call = self._called_by(delta)
+            # Servers omit, repeat or mix up indexes and ids.
+            index, call_id = delta.get("index"), str(delta.get("id") or "")
+            name = (delta.get("function") or {}).get("name") or ""
+            last = self._calls[-1] if self._calls else None
+            call = last if index is None else self._by_index.get(index)
+            if call is not None and call_id and call.id and call_id != call.id:
+                is_new = bool(name) or call.complete
+            else:
+                is_new = call is None or (bool(name) and call.complete and bool(_arguments_of(delta).strip()))
+            if call is None or is_new:
+                call = _ReplyCall(call_id, self._tools)
+                self._calls.append(call)
+            if index is not None:
+                self._by_index[index] = call
             self.written += call.add(delta)
             if call not in self._waiting:
                 self._waiting.append(call)
         return self._repair.feed(self._drain())
-
-    def _called_by(self, delta: Mapping[str, Any]) -> _Call:
-        """The call that a delta belongs to; servers omit, repeat or mix up indexes and ids."""
-        index, call_id = delta.get("index"), str(delta.get("id") or "")
-        name = (delta.get("function") or {}).get("name") or ""
-        last = self._calls[-1] if self._calls else None
-        call = last if index is None else self._by_index.get(index)
-        if call is not None and call_id and call.id and call_id != call.id:
-            is_new = bool(name) or call.complete
-        else:
-            is_new = call is None or (bool(name) and call.complete and bool(_arguments_of(delta).strip()))
-        if call is None or is_new:
-            call = _Call(call_id, self._tools)
-            self._calls.append(call)
-        if index is not None:
-            self._by_index[index] = call
-        return call
 
     def _drain(self, everything: bool = False) -> list[Chunk]:
         """Everything up to the first incomplete call, and the part of that call that has arrived."""
@@ -299,7 +295,7 @@ class ReplyParser:
         return out
 
 
-class _Call:
+class _ReplyCall:
     """One tool call of the reply. Which tool it calls is decided when its arguments begin."""
 
     def __init__(self, call_id: str, tools: Collection[str]) -> None:

@@ -33,7 +33,7 @@ class ToolChat:
     def __init__(self) -> None:
         self._messages: list[dict[str, Any]] = []
         self._said: list[str] = []
-        self._calls: list[_Call] = []
+        self._calls: list[_ChatCall] = []
         self._pictures: list[dict[str, Any]] = []
         self._count = 0
         self._ids: set[str] = set()
@@ -54,7 +54,7 @@ class ToolChat:
     def code(self, language: str, code: str, call: str | None = None) -> None:
         self._end_answered_turn()
         arguments = json.dumps({"language": language, "code": code}, ensure_ascii=False)
-        self._calls.append(_Call(EXECUTE, arguments, call, "This code was not run."))
+        self._calls.append(_ChatCall(EXECUTE, arguments, call, "This code was not run."))
 
     def call(self, name: str, arguments: str, call: str | None = None) -> None:
         """A call of another tool. Some servers refuse arguments that are not a JSON object."""
@@ -65,7 +65,7 @@ class ToolChat:
         as_object = json.dumps({"arguments": arguments} if given is None else given, ensure_ascii=False)
         with contextlib.suppress(ValueError):
             as_object = arguments if given is not None and isinstance(loads(arguments), dict) else as_object
-        self._calls.append(_Call(wire_name(name), as_object, call, "This call was not made."))
+        self._calls.append(_ChatCall(wire_name(name), as_object, call, "This call was not made."))
 
     def output(self, text: str, failed: bool = False, call: str | None = None) -> None:
         """Output answers the call with its id, or the oldest one without an answer, or adds to the last."""
@@ -126,7 +126,7 @@ def on_this_computer(text: str) -> str:
     return f"Output on this computer:\n{text}"
 
 
-class _Call:
+class _ChatCall:
     def __init__(self, name: str, arguments: str, call: str | None, unmade: str) -> None:
         self.name, self.arguments = name, arguments
         self.call = call  # its original id

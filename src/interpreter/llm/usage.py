@@ -46,7 +46,7 @@ class Price:
 
 
 @dataclass(frozen=True)
-class Known:
+class KnownModel:
     """A model's entry in the list; `price` and `window` are None if unknown."""
 
     name: str
@@ -54,12 +54,12 @@ class Known:
     window: int | None = None
 
 
-def look_up(model: str, api_base: str | None = None) -> Known | None:
+def look_up(model: str, api_base: str | None = None) -> KnownModel | None:
     """What is known about a model string; None if it isn't in the list."""
     provider, name = identify(model, api_base)
     row = ROWS.get(provider)
     if row is not None and row.is_local:
-        return Known(name, Price(0, 0))
+        return KnownModel(name, Price(0, 0))
     if provider == "litellm":
         provider, name = identify(name)
     found = _find(provider, name.removeprefix("responses/"))
@@ -78,7 +78,7 @@ def window_of(model: str, api_base: str | None = None) -> int | None:
     return known.window if known else None
 
 
-def known_models(provider: str) -> list[Known]:
+def known_models(provider: str) -> list[KnownModel]:
     """The list's entries for the models of a provider."""
     return [_known(row) for row in _rows(_SAME_AS.get(provider, provider))]
 
@@ -103,7 +103,7 @@ def _matches(pattern: str, name: str) -> bool:
     return name.endswith(pattern[1:]) if pattern[:1] == "*" else name == pattern
 
 
-def _known(row: list[Any], is_certain: bool = True) -> Known:
+def _known(row: list[Any], is_certain: bool = True) -> KnownModel:
     name, _, window, base, *steps = row
 
     def price(values: list[float], steps: tuple[tuple[int, Price], ...] = ()) -> Price:
@@ -112,7 +112,7 @@ def _known(row: list[Any], is_certain: bool = True) -> Known:
         return Price(read, written, cached, to_cache, steps, is_certain)
 
     later = zip(steps[::2], steps[1::2], strict=True)
-    return Known(name, price(base, tuple((start, price(values)) for start, values in later)), window)
+    return KnownModel(name, price(base, tuple((start, price(values)) for start, values in later)), window)
 
 
 def _rows(prefix: str) -> list[list[Any]]:

@@ -200,7 +200,7 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Application:
+class DesktopApplication:
     name: str
     command: tuple[str, ...]
 
@@ -246,7 +246,7 @@ class WindowManager(Protocol):
     def close(self, window: int) -> bool:
         """Whether it is gone."""
 
-    def launch(self, application: Application, args: list[str]) -> Window:
+    def launch(self, application: DesktopApplication, args: list[str]) -> Window:
         """Start an application, and return its window once it is there."""
 
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.platforms import (
     PNG,
-    Application,
     Box,
+    DesktopApplication,
     InputDevice,
     Monitor,
     NoDisplayError,
@@ -361,7 +361,7 @@ class MacWindows:
         self._tell(before, 'w.buttons.whose({subrole: "AXCloseButton"})()[0].click();')
         return not any((each.pid, each.title) == (before.pid, before.title) for each in self.all())
 
-    def launch(self, application: Application, args: list[str]) -> Window:
+    def launch(self, application: DesktopApplication, args: list[str]) -> Window:
         # With -W it would wait for the end; without, it waits until the application has started.
         ran = processes.run([*application.command, *args], timeout=_LIMIT * 3)
         if ran.returncode:

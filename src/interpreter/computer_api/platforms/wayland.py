@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.platforms import (
@@ -57,24 +58,18 @@ class WaylandScreen(Screen):
                 raise NoDisplayError(f"grim failed: {done.complaint[:200]}. {ADVICE}")
             png = done.stdout
         else:
-            png = _by_portal()
+            from urllib.parse import unquote, urlparse
+
+            needed("dbus_fast", "Seeing the screen under Wayland")
+            try:
+                address = run_async(_address_of_picture, 60.0)  # the desktop may ask the user first
+            except (OSError, EOFError, TimeoutError, ValueError) as error:
+                raise NoDisplayError(ADVICE) from error
+            file = Path(unquote(urlparse(address).path))
+            png = file.read_bytes()
+            file.unlink(missing_ok=True)
         found: Image = image.open(BytesIO(png)).convert("RGB")
         return found
-
-
-def _by_portal() -> bytes:
-    from pathlib import Path
-    from urllib.parse import unquote, urlparse
-
-    needed("dbus_fast", "Seeing the screen under Wayland")
-    try:
-        address = run_async(_address_of_picture, 60.0)  # the desktop may ask the user first
-    except (OSError, EOFError, TimeoutError, ValueError) as error:
-        raise NoDisplayError(ADVICE) from error
-    file = Path(unquote(urlparse(address).path))
-    raw = file.read_bytes()
-    file.unlink(missing_ok=True)
-    return raw
 
 
 async def _address_of_picture() -> str:

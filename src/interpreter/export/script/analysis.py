@@ -95,7 +95,7 @@ class Names:
         return self.binds | self.may_bind | self.changes
 
 
-class Known(dict[str, Names]):
+class KnownNames(dict[str, Names]):
     """The functions that earlier blocks defined, and the modules that they imported."""
 
     def __init__(self) -> None:
@@ -107,18 +107,18 @@ class Known(dict[str, Names]):
         self.modules.update(names.modules)
 
 
-def names_of(nodes: Iterable[ast.stmt], known: Known | None = None) -> Names:
+def names_of(nodes: Iterable[ast.stmt], known: KnownNames | None = None) -> Names:
     """What statements do to names; `known` tells what the functions of earlier blocks do."""
-    reading = _Reading(known or Known())
+    reading = _NamesReader(known or KnownNames())
     for node in nodes:
         reading.visit(node)
     return reading.names
 
 
-class _Reading(ast.NodeVisitor):
+class _NamesReader(ast.NodeVisitor):
     """Walks statements in the order in which they run."""
 
-    def __init__(self, known: Known, parameters: Iterable[str] = ()) -> None:
+    def __init__(self, known: KnownNames, parameters: Iterable[str] = ()) -> None:
         self.names = Names()
         self._known = known
         self._bound = set(parameters)
@@ -234,7 +234,7 @@ class _Reading(ast.NodeVisitor):
         if given is not None:
             starred = filter(None, (given.vararg, given.kwarg))
             parameters = [part.arg for part in (*given.posonlyargs, *given.args, *given.kwonlyargs, *starred)]
-        reading = _Reading(self._known, parameters)
+        reading = _NamesReader(self._known, parameters)
         for statement in body:
             reading.visit(statement)
         inside, local = reading.names, reading.names.binds | reading.names.may_bind | set(parameters)

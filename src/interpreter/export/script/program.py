@@ -16,7 +16,16 @@ from interpreter.errors import ExportError, SandboxUnavailableError
 from interpreter.export import Document, ExportedConversation, ExportedProgram
 from interpreter.export.notebook import leaves_state, shell_function
 from interpreter.export.script.analysis import names_of
-from interpreter.export.script.steps import Edit, Step, edited, is_show, quoted, steps_of, throws_result_away, without
+from interpreter.export.script.steps import (
+    Edit,
+    ProgramStep,
+    edited,
+    is_show,
+    quoted,
+    steps_of,
+    throws_result_away,
+    without,
+)
 from interpreter.runtimes.launch import Containment, Start, run_to_end
 
 _ALWAYS_THERE = frozenset(dir(builtins)) | {"display", "get_ipython", "__name__", "__file__", "__doc__"}
@@ -27,10 +36,10 @@ def program(conversation: ExportedConversation) -> Document:
     assert conversation.installed is not None
     installed, everything = conversation.installed(), conversation.everything
     steps = steps_of(conversation.entries, conversation.registry)
-    choice = Choice(steps.steps, everything)
+    choice = StepChoice(steps.steps, everything)
     if not choice.kept:
         raise ExportError("There is nothing to export: no Python or shell block has produced a result.")
-    writing = _Writing(choice, installed, everything)
+    writing = _ProgramWriter(choice, installed, everything)
     body = writing.body()
     needed, more_notes = dependencies_of(body, installed, steps.installed, conversation.folder)
     notes = [*steps.notes, *choice.notes, *writing.notes, *more_notes]
@@ -63,22 +72,22 @@ def header(installed: Installed, dependencies: Sequence[str], title: str, notes:
 
 
 @dataclass
-class Kept:
+class KeptStep:
     """A step that stays: whole, as a result, or of a failed one only some statements."""
 
-    step: Step
+    step: ProgramStep
     is_result: bool
     statements: list[ast.stmt] | None = None
 
 
-class Choice:
+class StepChoice:
     """The steps that are kept, in order, and what should be said about them.
 
     Those are the results and what they need; with `everything`, all that succeeded. A pass goes from the last step to
     the first. It is repeated until nothing new is needed, since functions may need names that were bound after them.
     """
 
-    def __init__(self, steps: Sequence[Step], everything: bool) -> None:
+    def __init__(self, steps: Sequence[ProgramStep], everything: bool) -> None:
         successful = [step for step in steps if not step.failed]
         self._steps, self._results = steps, _results(successful)
         self._wanted = {id(step) for step in successful} if everything else self._results
@@ -94,7 +103,7 @@ class Choice:
             self._walk()
 
     def _walk(self) -> None:
-        self.kept: list[Kept] = []
+        self.kept: list[KeptStep] = []
         self.notes: list[str] = []
         needed: set[str] = set()
         everything = False
@@ -106,7 +115,7 @@ class Choice:
             changed = names.changes.union(*(self._relatives.get(name, ()) for name in names.changes))
             is_needed = (names.binds | names.may_bind | changed) & (needed | self._late)
             if id(step) in self._wanted or everything or is_needed:
-                self.kept.insert(0, Kept(step, id(step) in self._results))
+                self.kept.insert(0, KeptStep(step, id(step) in self._results))
                 needed -= names.binds
                 needed |= names.reads | names.changes
                 self._late |= names.late
@@ -133,7 +142,7 @@ class Choice:
                 missing |= (names.reads & (step.names.binds | step.names.may_bind)) - earlier
                 self._late |= names.late
         if statements:
-            self.kept.insert(0, Kept(step, False, statements))
+            self.kept.insert(0, KeptStep(step, False, statements))
         doubtful = (step.names.writes - step.names.modules.keys()) & needed & earlier
         if doubtful:
             self.notes.insert(0, f"A block that failed, and is left out here, may have changed {_listed(doubtful)}.")
@@ -143,7 +152,7 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in sorted(names))
 
 
-def _results(steps: Sequence[Step]) -> set[int]:
+def _results(steps: Sequence[ProgramStep]) -> set[int]:
     """Steps that changed a file, drew a figure or did something outside, and the last that printed."""
     found = set()
     for step in steps:
@@ -159,7 +168,7 @@ def _results(steps: Sequence[Step]) -> set[int]:
     return found
 
 
-def _relatives(steps: Sequence[Step]) -> dict[str, set[str]]:
+def _relatives(steps: Sequence[ProgramStep]) -> dict[str, set[str]]:
     """For names that may stand for parts of one object all of these: changing one may change the others."""
     packages: dict[str, set[str]] = {}
     for step in steps:
@@ -175,8 +184,8 @@ def _relatives(steps: Sequence[Step]) -> dict[str, set[str]]:
 # -- writing them ------------------------------------------------------------------------------------------------------
 
 
-class _Writing:
-    def __init__(self, choice: Choice, installed: Installed, everything: bool) -> None:
+class _ProgramWriter:
+    def __init__(self, choice: StepChoice, installed: Installed, everything: bool) -> None:
         self._installed = installed.modules
         self._added: set[str] = set()  # import lines that our own code needs
         self._kept = choice.kept
@@ -214,7 +223,7 @@ class _Writing:
         ]
         return "\n\n\n".join([*filter(None, tops), code]) + "\n"
 
-    def _code(self, one: Kept) -> str:
+    def _code(self, one: KeptStep) -> str:
         step = one.step
         self._added |= {f"import {module}" for module in step.imports}
         if step.kind == "shell" and self._keeps_shell:
@@ -228,7 +237,7 @@ class _Writing:
             return "\n".join(parts if only_imports else ["# From a block that failed later on:", *parts])
         return self._python(one)
 
-    def _python(self, one: Kept) -> str:
+    def _python(self, one: KeptStep) -> str:
         step, code = one.step, one.step.code
         value = step.body[-1] if step.body and isinstance(step.body[-1], ast.Expr) else None
         printing = self._everything or one is self._last_printing
@@ -247,7 +256,7 @@ class _Writing:
             ]
         return self._with_figures(step, without(code, gone))
 
-    def _with_figures(self, step: Step, code: str) -> str:
+    def _with_figures(self, step: ProgramStep, code: str) -> str:
         """Figures were shown at the end of a block; a program has to show them itself."""
         if not step.shows_picture or re.search(r"\.show\(", code):
             return code
@@ -262,7 +271,7 @@ class _Writing:
         return f"{code}\n{pyplot}.show()"
 
 
-def _shows_its_value(step: Step, node: ast.Expr) -> bool:
+def _shows_its_value(step: ProgramStep, node: ast.Expr) -> bool:
     """Whether the block's last expression was shown because it has a value."""
     if is_show(node) or (isinstance(node.value, ast.Constant) and node.value.value is None):
         return False

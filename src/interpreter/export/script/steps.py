@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from interpreter.export.notebook import leaves_state
 from interpreter.export.script.analysis import (
-    Known,
+    KnownNames,
     Names,
     is_inspection,
     names_of,
@@ -30,7 +30,7 @@ _GONE = "\0"  # cannot stand in source code
 
 
 @dataclass
-class Step:
+class ProgramStep:
     """One block that ran, ready to be chosen or left out."""
 
     block: RecordedBlock
@@ -64,17 +64,17 @@ class Step:
 
 
 @dataclass
-class Steps:
+class ProgramSteps:
     """What the conversation did, and what of it a program cannot do."""
 
-    steps: list[Step] = field(default_factory=list)
+    steps: list[ProgramStep] = field(default_factory=list)
     installed: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
-def steps_of(entries: Sequence[Entry], registry: Registry = BUILT_IN) -> Steps:
+def steps_of(entries: Sequence[Entry], registry: Registry = BUILT_IN) -> ProgramSteps:
     """The steps in order; blocks that did not run are none."""
-    found, known, heading, number = Steps(), Known(), "", 0
+    found, known, heading, number = ProgramSteps(), KnownNames(), "", 0
     for entry in entries:
         if isinstance(entry, Said) and entry.role == "user" and entry.text.strip():
             heading = entry.text.strip().splitlines()[0]
@@ -89,7 +89,7 @@ def steps_of(entries: Sequence[Entry], registry: Registry = BUILT_IN) -> Steps:
     return found
 
 
-def add_python(found: Steps, known: Known, block: RecordedBlock, number: int, heading: str) -> None:
+def add_python(found: ProgramSteps, known: KnownNames, block: RecordedBlock, number: int, heading: str) -> None:
     plain = plain_python(block.code)
     if plain is None:
         if block.succeeded:
@@ -98,7 +98,7 @@ def add_python(found: Steps, known: Known, block: RecordedBlock, number: int, he
     found.installed += plain.installed
     if block.succeeded:
         found.notes += [f"Block {number}: `{what}` is not included." for what in plain.dropped]
-    step = Step(block, plain.code, "python", heading, imports=plain.imports)
+    step = ProgramStep(block, plain.code, "python", heading, imports=plain.imports)
     step.body = ast.parse(plain.code).body
     known.modules.update({module: module for module in plain.imports})
     step.names = names_of(step.body, known)
@@ -111,7 +111,7 @@ def add_python(found: Steps, known: Known, block: RecordedBlock, number: int, he
     found.steps.append(step)
 
 
-def add_shell(found: Steps, known: Known, block: RecordedBlock, number: int, heading: str) -> None:
+def add_shell(found: ProgramSteps, known: KnownNames, block: RecordedBlock, number: int, heading: str) -> None:
     """A shell block as a step; what it installs becomes a dependency."""
     if not block.succeeded:
         return
@@ -123,7 +123,7 @@ def add_shell(found: Steps, known: Known, block: RecordedBlock, number: int, hea
             kept.append(line)
     code = "\n".join(kept).strip()
     if code:
-        step = Step(block, code, "shell", heading)
+        step = ProgramStep(block, code, "shell", heading)
         effects = {effect.kind for effect in analyze("shell", code, os.getcwd()).all}
         step.names.effects = leaves_state(code) or not effects <= {"program", "read"}
         found.steps.append(step)
@@ -134,7 +134,7 @@ def is_show(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Call) and root_name(node.value) == "print"
 
 
-def throws_result_away(step: Step) -> bool:
+def throws_result_away(step: ProgramStep) -> bool:
     """Whether it calls something for what it does: a function of a module, or an unknown one."""
     for node in (part for statement in step.body for part in ast.walk(statement)):
         match node:

@@ -24,7 +24,7 @@ from urllib.parse import urlsplit
 
 from interpreter.errors import EngineError, LocalServerError
 from interpreter.host import processes
-from interpreter.llm.local.servers import KINDS, Kind, Watch
+from interpreter.llm.local.servers import KINDS, ServerKind, Watch
 from interpreter.llm.local.weights import models_folder
 
 # Run by its path and not imported: it is a program, the one that also keeps live sessions in order.
@@ -220,7 +220,7 @@ _CHECK_EVERY = 0.1
 
 @dataclass
 class StartedServer:
-    kind: Kind
+    kind: ServerKind
     child: Child
 
 
@@ -232,7 +232,7 @@ def llamafiles() -> list[Path]:
     return sorted(models_folder().glob("*.llamafile"))
 
 
-def start_ollama(kind: Kind, program: str) -> StartedServer:
+def start_ollama(kind: ServerKind, program: str) -> StartedServer:
     """Start Ollama at its usual address, and wait for it."""
     return _start(kind, [program, "serve"], {"OLLAMA_HOST": urlsplit(kind.address).netloc})
 
@@ -251,7 +251,7 @@ def start_llamafile(file: Path, port: int | None = None) -> StartedServer:
     return _start(kind, argv)
 
 
-def _start(kind: Kind, argv: list[str], env: Mapping[str, str] | None = None) -> StartedServer:
+def _start(kind: ServerKind, argv: list[str], env: Mapping[str, str] | None = None) -> StartedServer:
     """Start a server and wait until it takes connections, or say why it does not."""
     child = Child(argv, env)
     deadline = time.monotonic() + _LONGEST_START

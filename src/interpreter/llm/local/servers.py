@@ -47,7 +47,7 @@ class Model:
 
 
 @dataclass(frozen=True)
-class Kind:
+class ServerKind:
     """A program that serves models: its default address, and the prefix of its models."""
 
     name: str
@@ -61,7 +61,7 @@ class Kind:
 class LocalServer:
     """A server that answers. `problem` says why its models are unknown."""
 
-    kind: Kind
+    kind: ServerKind
     models: tuple[Model, ...] = ()
     problem: str = ""
 
@@ -74,16 +74,16 @@ class LocalServer:
         return self.kind.prefix + model.name
 
 
-KINDS: tuple[Kind, ...] = (
-    Kind("ollama", "Ollama", "http://127.0.0.1:11434", "ollama/"),
-    Kind("lm_studio", "LM Studio", "http://127.0.0.1:1234", "lm_studio/", "LM_STUDIO_API_KEY"),
-    Kind("jan", "Jan", "http://127.0.0.1:1337", "jan/", "JAN_API_KEY"),
-    Kind("llama.cpp", "llama.cpp or llamafile", "http://127.0.0.1:8080", "openai/"),
-    Kind("vllm", "vLLM", "http://127.0.0.1:8000", "openai/", "VLLM_API_KEY"),
+KINDS: tuple[ServerKind, ...] = (
+    ServerKind("ollama", "Ollama", "http://127.0.0.1:11434", "ollama/"),
+    ServerKind("lm_studio", "LM Studio", "http://127.0.0.1:1234", "lm_studio/", "LM_STUDIO_API_KEY"),
+    ServerKind("jan", "Jan", "http://127.0.0.1:1337", "jan/", "JAN_API_KEY"),
+    ServerKind("llama.cpp", "llama.cpp or llamafile", "http://127.0.0.1:8080", "openai/"),
+    ServerKind("vllm", "vLLM", "http://127.0.0.1:8000", "openai/", "VLLM_API_KEY"),
 )
 
 
-def known_kinds(environ: Mapping[str, str] = os.environ) -> tuple[Kind, ...]:
+def known_kinds(environ: Mapping[str, str] = os.environ) -> tuple[ServerKind, ...]:
     """The kinds, each at the address that the environment gives."""
     addresses = {}
     if environ.get("OLLAMA_HOST"):
@@ -94,7 +94,7 @@ def known_kinds(environ: Mapping[str, str] = os.environ) -> tuple[Kind, ...]:
 
 
 def find(
-    kinds: Sequence[Kind] | None = None, environ: Mapping[str, str] = os.environ, timeout: float = _ANSWER
+    kinds: Sequence[ServerKind] | None = None, environ: Mapping[str, str] = os.environ, timeout: float = _ANSWER
 ) -> list[LocalServer]:
     """The servers that answer within `timeout` seconds, in the order of the kinds; all are asked at once."""
     import httpx  # noqa: F401 - loaded once here, not by each thread
@@ -129,7 +129,7 @@ def _at_once(ask: Callable[[S], T], items: Sequence[S], seconds: float) -> list[
     return [answer.result() if answer.done() else None for answer in answers]
 
 
-def look(kind: Kind, environ: Mapping[str, str] = os.environ, timeout: float = _ANSWER) -> LocalServer | None:
+def look(kind: ServerKind, environ: Mapping[str, str] = os.environ, timeout: float = _ANSWER) -> LocalServer | None:
     import httpx
 
     key = environ.get(kind.key_variable) if kind.key_variable else None
@@ -253,7 +253,7 @@ class LocalServers:
 
     def __init__(self, wait: Callable[[Callable[[], Any]], Any] = lambda ask: ask()) -> None:
         self._wait = wait  # for what a server says, or until the user does not want it any more
-        self._ollama_models: dict[tuple[str, str], ollama.Shown] = {}
+        self._ollama_models: dict[tuple[str, str], ollama.OllamaModel] = {}
         self._not_ollama: set[str] = set()
         self._models: dict[tuple[str, str], Model] = {}  # of other servers
         self._windows: dict[tuple[str, str], int | None] = {}  # of these models
@@ -315,7 +315,7 @@ class LocalServers:
             return size_of(shown.parameters)
         return self._model(endpoint).billions if _is_near(endpoint) else None
 
-    def _shown(self, endpoint: Endpoint) -> ollama.Shown | None:
+    def _shown(self, endpoint: Endpoint) -> ollama.OllamaModel | None:
         """What Ollama says about the model; None if it isn't Ollama, or doesn't answer."""
         address = _root(endpoint)
         key = (address, endpoint.model)
@@ -328,7 +328,7 @@ class LocalServers:
                 return None
             except LocalServerError as error:
                 if error.status == 404 and error.detail:
-                    return ollama.Shown()  # its chat tells the user that it doesn't have the model
+                    return ollama.OllamaModel()  # its chat tells the user that it doesn't have the model
                 if error.status is not None:
                     self._not_ollama.add(address)
                 return None

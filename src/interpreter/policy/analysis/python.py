@@ -23,7 +23,7 @@ from interpreter.policy.analysis.notes import (
 )
 from interpreter.policy.analysis.programs import note_environment
 from interpreter.policy.analysis.python_calls import Called, apply
-from interpreter.policy.analysis.python_values import Values
+from interpreter.policy.analysis.python_values import PythonValues
 from interpreter.policy.analysis.tables import (
     Does,
     is_harmless,
@@ -141,7 +141,7 @@ class _Look:
         nodes = list(ast.walk(tree))
         renamed = {name: effects[0].what for name, effects in known.items() if effects and effects[0].how == "import"}
         self.known = {name: effects for name, effects in known.items() if name not in renamed}
-        self.values = Values(nodes, notes.places, renamed)
+        self.values = PythonValues(nodes, notes.places, renamed)
         # within loops that have no known end
         self.loops = {id(node) for loop in nodes if isinstance(loop, ast.While) for node in ast.walk(loop)}
         # statements that run for sure, and in the order of the text: not in functions, loops and branches

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from interpreter.policy.analysis.effects import Kind, Operation
 from interpreter.policy.analysis.notes import HOLE, Doing, Notes, analyze_embedded, sql_changes
 from interpreter.policy.analysis.programs import CommandCall, analyze_command, note_environment
-from interpreter.policy.analysis.python_values import Values
+from interpreter.policy.analysis.python_values import PythonValues
 from interpreter.policy.analysis.tables import Does, is_known_module, listed, python_calls, python_methods
 
 
@@ -20,7 +20,7 @@ class Called(NamedTuple):
 
     name: str
     node: ast.Call | None
-    values: Values
+    values: PythonValues
     doing: Doing
     notes: Notes
     in_loop: bool

@@ -39,7 +39,7 @@ _NAMING = (
 )  # fmt: skip
 
 
-class Values:
+class PythonValues:
     """The names of a block: what was imported, and what was set once."""
 
     def __init__(self, nodes: Iterable[ast.AST], places: Places, imported: Mapping[str, str]) -> None:

@@ -157,7 +157,7 @@ def analyze(
     # A new parser each time: threads must not share it.
     # One byte for each character: the grammar's scanner crashes on some that are not ASCII, and places stay the same.
     root = Parser(bash).parse(re.sub(r"[^\x00-\x7f]", "x", code).encode("ascii")).root_node
-    shell = Shell(code, line, notes, known)
+    shell = ShellAnalysis(code, line, notes, known)
     shell.walk(root)
     notes.depth -= 1
     return {name: (Effect("unknown", f"what the function {name} does", 1, known=False),) for name in shell.functions}
@@ -182,7 +182,7 @@ def _bash() -> Language | None:
     return Language(tree_sitter_bash.language())
 
 
-class Shell:
+class ShellAnalysis:
     """A walk over the tree of one piece of shell code."""
 
     def __init__(self, code: str, line: int, notes: Notes, known: Mapping[str, tuple[Effect, ...]]) -> None:

@@ -320,6 +320,9 @@ BANDIT = ScannerTool("bandit", _bandit_commands, _read_bandit)
 RULES = Path(__file__).parent / "rules"
 
 
+_SEMGREP_SEVERITIES: dict[str, Severity] = {"ERROR": "high", "WARNING": "medium", "INFO": "low"}
+
+
 def _semgrep_commands(program: str, file: Path, kind: str) -> list[list[str]]:
     quietly = ["--json", "--quiet", "--metrics=off", "--disable-version-check", "--no-git-ignore", "--jobs=1"]
     looking = ["--disable-nosem", f"--config={RULES / kind}.yaml", file.name]
@@ -344,7 +347,7 @@ def _read_semgrep(text: str) -> list[Finding]:
             "semgrep",
             found["check_id"].rpartition(".")[2],
             found["start"]["line"],
-            {"ERROR": "high", "WARNING": "medium", "INFO": "low"}.get(found["extra"]["severity"], "medium"),
+            _SEMGREP_SEVERITIES.get(found["extra"]["severity"], "medium"),
             " ".join(found["extra"]["message"].split()),
         )
         for found in report["results"]

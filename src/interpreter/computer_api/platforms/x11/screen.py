@@ -15,7 +15,7 @@ from Xlib import X
 from Xlib.error import ConnectionClosedError, XError
 from Xlib.ext import damage, res, shape
 
-from interpreter.computer_api.platforms import Application, Box, ControlFrame, Monitor, NoDisplayError, Window
+from interpreter.computer_api.platforms import Box, ControlFrame, DesktopApplication, Monitor, NoDisplayError, Window
 from interpreter.computer_api.platforms.portable import CapturedScreen
 from interpreter.computer_api.platforms.x11 import X11Connection
 from interpreter.errors import ComputerError
@@ -180,7 +180,7 @@ class X11Windows:
             x.tell_window_manager(window, "_NET_CLOSE_WINDOW", 0, _FROM_USER)
             return x.wait(lambda: window not in _clients(x), _LIMIT)
 
-    def launch(self, application: Application, args: list[str]) -> Window:
+    def launch(self, application: DesktopApplication, args: list[str]) -> Window:
         with X11Connection() as x:
             before, front = set(_clients(x)), x.active_window()
             connected, worked, end = _connected(x), -1, time.monotonic() + _START_LIMIT
@@ -252,7 +252,7 @@ def _work_of(session: int) -> int:
     return work
 
 
-def _windows_of(x: X11Connection, application: Application) -> list[Window]:
+def _windows_of(x: X11Connection, application: DesktopApplication) -> list[Window]:
     """The windows whose class is, as far as one can tell, that of the application."""
     command = os.path.basename(application.command[0])
     names = [name.casefold() for name in (application.name, command) if len(name) > 2]
