@@ -108,7 +108,7 @@ class Ai(ComputerTool):
         return SideChat(self.computer.interpreter.llm, max_tokens)
 
 
-UNKNOWN_WINDOW = 8_000  # tokens, where the real size is not known
+UNKNOWN_WINDOW = 8_000  # tokens, if the real size is unknown
 LARGEST_PIECE = 32_000  # tokens: in longer ones models overlook things
 SMALLEST_PIECE = 200
 OVERLAP = 0.05  # of a piece, at the beginning of the next

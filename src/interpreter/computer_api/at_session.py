@@ -58,7 +58,7 @@ def called_from_sandbox() -> bool:
 def do(computer: Computer, module: str, function: str, /, apart: bool = False, **arguments: Any) -> Any:
     """Call one of the functions of `files/work`, with the session's directory as its folder.
 
-    `apart`: in a process of its own, which can be interrupted whatever it does.
+    `apart`: in a separate process, which can always be interrupted.
     """
     shared = context_of(computer)
     arguments = {"folder": shared.cwd, **arguments}

@@ -225,7 +225,7 @@ def asked_first(use: Use, ask: Callable[[str], bool | None]) -> str:
 
 
 def shown(value: Any) -> str:
-    """An argument in words, with nothing in it that hides or controls a terminal."""
+    """An argument as text, with nothing hidden in it and no control characters."""
     if isinstance(value, bytes):
         return f"<{len(value)} bytes>"
     return f"<Picture {value.width} x {value.height}>" if isinstance(value, Picture) else visible(repr(value))

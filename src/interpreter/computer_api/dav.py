@@ -242,7 +242,7 @@ class DavServer:
             where, path = f"The server {answer.url.host}", answer.url.path
             match answer.status_code:
                 case 401:
-                    user = self.account.values.get("user", "nobody")
+                    user = self.account.values.get("user", "(no user)")
                     raise LoginRefusedError(f"{where} rejected the login of {user}. Check the name and the password.")
                 case 404:
                     raise NotFoundError(f"{where} has nothing at {path}.")

@@ -205,7 +205,7 @@ def why_not(block: RecordedBlock) -> str:
 
 
 def fenced(text: str, language: str) -> str:
-    """A fenced block, whatever fences the text itself has."""
+    """A fenced block, even if the text itself has fences."""
     longest = max((len(run) for run in re.findall(r"`{3,}", text)), default=2)
     fence = "`" * (longest + 1)
     return f"{fence}{language}\n{text.rstrip()}\n{fence}"

@@ -116,7 +116,7 @@ class _NotebookWriter:
             source = f"{language.cell_magic}\n{source if alone else self._with_earlier(block, language)}"
         cell = _code_cell(source, [_output(output) for output in outputs_of(block.outputs)], self._count)
         if not block.succeeded:
-            cell["metadata"]["tags"] = ["raises-exception"]  # so that running all goes on, as the session did
+            cell["metadata"]["tags"] = ["raises-exception"]  # so that "run all" continues, as the session did
         return cell
 
     def _with_earlier(self, block: RecordedBlock, language: type[BaseLanguage]) -> str:

@@ -74,7 +74,7 @@ class Exchange(ABC):
     """One request and its reply, in the wire format of a family of servers. Each format is a subclass."""
 
     path = ""
-    can_do_without: Collection[str] = ()  # fields that a server may object to, and say so
+    can_do_without: Collection[str] = ()  # fields that a server may reject by name
 
     def __init__(self, endpoint: Endpoint, params: Mapping[str, Any], replies: Replies) -> None:
         self.endpoint, self.replies = endpoint, replies
@@ -285,7 +285,7 @@ def _adapt(known: set[str], error: RequestRefusedError, exchange: Exchange) -> b
         # A server that does not say what it objects to most likely does not know the newest fields.
         objections = {"stream_options", "return_progress"}
         if objections & known:
-            known -= objections  # refused without it too, so it was something else
+            known -= objections  # refused without it too, so it had another reason
             return False
     new = objections & set(exchange.can_do_without) & exchange.body.keys()
     known |= new
@@ -337,7 +337,7 @@ def _silent(where: str) -> ModelTimeoutError:
 
 
 def _inflated(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The bytes that were compressed, a little at a time, whatever they unfold to."""
+    """Decompress a little at a time, however large the result is."""
     inflate = zlib.decompressobj(zlib.MAX_WBITS | 32)
     for piece in pieces:
         while piece:

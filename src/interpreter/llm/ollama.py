@@ -132,7 +132,7 @@ def _chunk(event: Mapping[str, Any], calls: int) -> dict[str, Any]:
 
 # -- its models --------------------------------------------------------------------------------------------------
 
-# Ollama reads 2,048 or 4,096 tokens whatever the model can do, and silently drops the beginning.
+# By default Ollama reads only 2,048 or 4,096 tokens of any model, and silently drops the beginning.
 WINDOW = 16384
 _LONGEST_SILENCE = 600.0  # seconds of a download; checking a large file takes minutes
 _MOST_LAYERS = 1000  # files of a model

@@ -26,7 +26,7 @@ _LOOKS_BACK = 4000
 _TIMES = 6  # a stretch that is repeated this often ...
 _LEAST = 600  # ... and makes up so many characters is not a list or table that the user wants
 _PROBE = 40
-_DULL = 3  # shorter stretches are rules and rows of zeros, and have to go on for longer
+_DULL = 3  # shorter stretches are rules and rows of zeros, and have to repeat for longer
 
 
 class Repetition:

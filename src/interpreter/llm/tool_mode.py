@@ -139,7 +139,7 @@ class _ChatCall:
 
 _HEX = "[0-9a-fA-F]"
 _HIGH = f"u[dD][89abAB]{_HEX}{{2}}"
-# An escape: one that may go on in the next piece, a UTF-16 unit or pair of them, or any other character.
+# An escape: one that may continue in the next piece, a UTF-16 unit or pair of them, or any other character.
 _ESCAPE = (
     rf"\\(?:(?P<open>(?:u{_HEX}{{0,3}}|{_HIGH}(?:\\(?:u(?:[dD](?:[c-fC-F]{_HEX}?)?)?)?)?)?\Z)"
     rf"|(?P<unit>{_HIGH}\\u[dD][c-fC-F]{_HEX}{{2}}|u{_HEX}{{4}})|(?P<other>.))"

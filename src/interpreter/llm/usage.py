@@ -129,7 +129,7 @@ def _tables() -> Mapping[str, Any]:
 
 # -- usage and budget --------------------------------------------------------------------------------------------
 
-# What a budget in dollars is worth in tokens of a model whose price is not known.
+# What a budget in dollars is worth in tokens of a model with an unknown price.
 TOKENS_PER_DOLLAR = 100_000
 _USUAL_REPLY = 500
 
@@ -143,7 +143,7 @@ class Usage:
     output_tokens: int = 0
     cached_tokens: int = 0
     cost: float = 0.0  # US dollars, of the requests whose price is known
-    unpriced_tokens: int = 0  # of the requests whose price is not known
+    unpriced_tokens: int = 0  # of requests with an unknown price
     estimated: bool = False
 
     @property

@@ -72,7 +72,7 @@ class PendingBlock:
         self.unattended = False  # no one was there to answer
         self.denied: str | None = None  # what the model reads if no answer could allow the block
         self.effects: Effects | None = None  # what it would do, from its text
-        self.shown: list[str] = []  # the same in words, when it was asked about
+        self.shown: list[str] = []  # the same as text, when it was asked about
         self.asked_by_rule = False  # a rule requires a person's answer
         self.allowed_by = ""  # the rule that lets it run without asking
         self.reason = ""  # what the rules say about it
@@ -470,7 +470,7 @@ def analyze_block(context: ApprovalContext, language: str, code: str) -> Effects
 
 
 def _comparable(effects: Effects) -> list[str]:
-    """What it would do in words, without what may change by itself: rows, and whether undo has read the folder."""
+    """What it would do, as text, without what changes on its own: rows, and whether undo has read the folder."""
     from interpreter.policy.analysis.effects import existing
 
     return effects.lines(look=lambda path: existing(effects.workspace, path, count_rows=False))

@@ -19,5 +19,5 @@ def project_file(folder: str) -> Path:
 
 
 def are_there(folder: str) -> bool:
-    """Whether anybody has written rules for this folder, be they trusted or not."""
+    """Whether there are rules for this folder, trusted or not."""
     return any(map(os.path.lexists, (user_file(), project_file(folder))))

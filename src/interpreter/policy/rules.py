@@ -158,7 +158,7 @@ def _any_path(effect: Effect, patterns: Sequence[str], folders: Folders, loosely
     whole = loosely and effect.kind == "delete" and effect.how == "tree"
     if any(matches_path(effect.full, pattern, folders, above_too=whole, in_both=loosely) for pattern in patterns):
         return True
-    # `rm -r da*`; what only the run tells is not known well enough to be denied
+    # `rm -r da*`; a path that is only known at run time is no reason to deny
     return loosely and effect.known and any(may_be(effect.full, pattern, folders, whole) for pattern in patterns)
 
 
@@ -183,7 +183,7 @@ _DOING = {
 
 
 def _place(pattern: str) -> str:
-    """A path pattern in words."""
+    """A path pattern in plain English."""
     if pattern in ("{workspace}", "{workspace}/*", "{workspace}/**"):
         return "files in this folder"
     path = pattern.removeprefix("{workspace}/")
@@ -229,7 +229,7 @@ class Verdict:
 
 def judge_steps(rules: Sequence[Rule], steps: Sequence[EffectStep], folders: Folders) -> Verdict:
     parts = [_judge_step(rules, step, folders) for step in steps]
-    # A command that changes nothing by itself, such as `cd`, counts only if there is nothing else.
+    # A command that changes nothing on its own, such as `cd`, counts only if there is nothing else.
     pairs = zip(steps, parts, strict=True)
     counting = [part for step, part in pairs if part.rule or step.effects or not step.is_command] or parts
     if not counting:

@@ -60,7 +60,7 @@ class _Data:
 
 
 class DataDiff(NamedTuple):
-    """How a table changed, in words."""
+    """How a table changed, as text."""
 
     size: str
     columns: Sequence[str] = ()

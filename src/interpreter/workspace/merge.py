@@ -158,7 +158,7 @@ class Layer:
             pending += [(_join(path, name), had_folder, hidden) for name in names]
 
     def _gone(self, path: str, before: Item | None, keep: Collection[str] = ()) -> Iterator[tuple[str, Pair]]:
-        """All that was in a folder and is not there any more."""
+        """Everything that was in a folder and is gone."""
         pending = [(path, before, keep)]
         while pending:
             path, before, keep = pending.pop()

@@ -158,7 +158,7 @@ class FileRecord:
                 time.sleep(_PAUSE)
 
     def _copy_more(self, seconds: float) -> None:
-        """Go on with the first copy of the workspace for so long."""
+        """Continue the first copy of the workspace for this many seconds."""
         begin, here = time.perf_counter(), self.snapshot
         here.copied_files = here.copied_bytes = 0
         while here.waiting and (left := begin + seconds - time.perf_counter()) > 0:
@@ -460,7 +460,7 @@ class FileRecord:
         return {}
 
     def _refresh(self, own: bool = False, seconds: float | None = None) -> None:
-        """Scan between blocks: what has changed was done by an undo of our own, or by something else."""
+        """Scan between blocks: what has changed was done by our undo, or by another program."""
         items = {path: new for path, (_, new) in self._scan(seconds).items()}
         if not own:
             self._ledger.touch(items)
@@ -492,7 +492,7 @@ class FileRecord:
 class Ledger:
     """The blocks with what they changed, as lines of JSON that are only appended to, so that they survive a crash.
 
-    If the disk is full, `trouble` says so, and the record is in memory alone.
+    If the disk is full, `trouble` has the reason, and the record is only in memory.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -520,7 +520,7 @@ class Ledger:
         self._write(entry)
 
     def write_seen(self, items: Mapping[str, Item | None], own: bool = False) -> None:
-        """Write down that the tree was found like this; an undo of our own made it so, or something else."""
+        """Write down that the tree was found like this; by our undo, or by another program."""
         entries = iter(items.items())
         while some := dict(islice(entries, _AT_ONCE)):
             self._write({"event": "seen", "items": some, "own": own})
@@ -548,7 +548,7 @@ class Ledger:
         self.rewrite(items)
 
     def rewrite(self, items: Mapping[str, Item]) -> None:
-        """Write the blocks anew, and how the tree looks now, as far as that is given."""
+        """Write the blocks again, and the given items of the tree as it is now."""
         entries: list[dict[str, Any]] = []
         for each in self.blocks:
             entry = {"event": "end", "block": each.block, "changes": each.pairs, "off": each.off}

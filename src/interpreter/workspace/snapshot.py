@@ -41,7 +41,7 @@ _GONE = {errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO, errno.EINVAL}  #
 
 @dataclass(frozen=True)
 class SnapshotLimits:
-    """How much is copied at most. What exceeds a limit is not covered, and the user is told."""
+    """How much is copied at most. What exceeds a limit is not covered, and we tell the user."""
 
     file_bytes: int = 64 * MEGABYTE  # a larger file is not covered
     # So much is copied at most; small files and texts come first, and then recent ones.
@@ -113,7 +113,7 @@ class Coverage:
 
     @property
     def cost(self) -> str:
-        """What was copied, in words."""
+        """What was copied, as text."""
         size = size_in_words(self.copied_bytes)
         return f"{self.copied_files:,} files, {size} copied for undo in {self.seconds:.1f} s"
 
@@ -303,7 +303,7 @@ class FileSnapshot:
         return stored
 
     def covers(self, path: str) -> bool:
-        """Whether a change of this path would be undone, as far as that is known before."""
+        """Whether a change of this path would be undone, judging by what is known now."""
         parts = path.split("/")
         folders = ("/".join(parts[:count]) for count in range(1, len(parts)))
         is_left_out = any(folder in self.tree.closed for folder in folders)

@@ -161,7 +161,7 @@ class _Pack:
         self.places[content], self._length = (start, len(data)), start + len(data)
 
     def get(self, content: str) -> bytes:
-        """The bytes again, as far as they are there."""
+        """The stored bytes; fewer if the file is damaged."""
         start, size = self.places[content]
         with open(self.path, "rb", buffering=0) as file:
             return os.pread(file.fileno(), size, start)

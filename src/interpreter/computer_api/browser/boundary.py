@@ -52,7 +52,7 @@ class NotReachableError(BrowserError):
 def framed(body: str, url: str, rest: str = "") -> str:
     """A page's text between two lines that carry a mark made after the page was read.
 
-    `rest` are our words for the last line, such as how to see more.
+    `rest` is added to the last line, such as how to see more.
     """
     body = clean(body)
     mark = secrets.token_hex(4)
@@ -63,7 +63,7 @@ def framed(body: str, url: str, rest: str = "") -> str:
 
 
 def marked(url: str = "", **values: Any) -> dict[str, Any]:
-    """Values from a page, or from several, as a dictionary that says so."""
+    """Values from one page or several, in a dictionary that is marked as page content."""
     return {"note": f"{shown(url)} — {NOTE}" if url else NOTE, **values}
 
 
@@ -82,7 +82,7 @@ def shown(url: str) -> str:
 
 
 def quoted(text: str, longest: int = 200) -> str:
-    """Words of a page in one of our sentences."""
+    """Text from a page, quoted for use in one of our sentences."""
     text = " ".join(clean(text).split())
     return json.dumps(text if len(text) <= longest else text[:longest] + "…", ensure_ascii=False)
 

@@ -312,7 +312,7 @@ class Browser(ComputerTool):
         boundary = self._boundary()
         files = [boundary.check_upload(each) for each in ([path] if isinstance(path, str) else path)]
         contents: list[Any] = list(files)
-        if boundary.containment is not None:  # read inside, where a link that is put there meanwhile leads nowhere else
+        if boundary.containment is not None:  # read inside it, so a link that is swapped in leads nowhere else
             contents = []
             for file in files:
                 kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
@@ -626,7 +626,7 @@ async def search(window: BrowserWindow, url: str) -> dict[str, Any]:
 
 
 async def found_ref(window: BrowserWindow, target: str, preferred: Collection[str] = CONTROLS) -> str:
-    """The ref of the element that is meant, by its ref or its name, when it is there; ElementError if it is not one."""
+    """The ref of an element given by ref or name, once it is on the page; ElementError if there is not exactly one."""
     target = str(target).strip()
     if IS_REF.fullmatch(target):
         if await window.located(target).count() == 1:
@@ -679,7 +679,7 @@ async def use(
     do: Callable[[Locator], Awaitable[Result]],
     preferred: Collection[str] = CONTROLS,
 ) -> Result:
-    """Find an element and do something with it, when it is ready; an element of that name may be replaced meanwhile.
+    """Find an element and do something with it once it is ready; the page may replace it with one of the same name.
 
     Errors name the element, where Playwright would name a selector.
     """

@@ -64,7 +64,7 @@ CANCEL: tuple[bool, str] = (False, "")
 MOST_LOGGED = 200  # messages, and requests
 MOST_SECRETS = 50
 SHORTEST_SECRET = 6  # characters; a shorter one is hidden in its field only
-MOST_REDIRECTS = 20  # that a page may make by itself
+MOST_REDIRECTS = 20  # that a page may make on its own
 TWO_FRAMES = "() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
 FILES = re.compile("^file:")
 DIALOGS = {
@@ -478,7 +478,7 @@ class BrowserWindow:
         await self.context.route(FILES, self._on_file_request)
 
     async def _on_file_request(self, route: Route) -> None:
-        """Give the browser the file that was checked; a link that is put there meanwhile leads nowhere."""
+        """Give the browser the file that was checked; a link that is swapped in leads nowhere."""
         url = route.request.url
         try:
             content = self.launch.boundary.content(url)
@@ -489,7 +489,7 @@ class BrowserWindow:
             kind = mimetypes.guess_type(file_of(url).name)[0] or "text/plain"
             await route.fulfill(body=content, content_type=kind)
 
-    # -- what a page does by itself --------------------------------------------------------------------------------
+    # -- what a page does on its own -------------------------------------------------------------------------------
 
     async def _on_dialog(self, dialog: Dialog) -> None:
         """A dialog blocks everything until it is answered."""

@@ -233,7 +233,7 @@ class AccessibilityBus:
         return Box(left, top, width, height) if width > 0 and height > 0 else None
 
     async def boxes(self, elements: Iterable[ScreenElement]) -> None:
-        """Find out where these are, if it is not known yet."""
+        """Find out where these are, unless it is known."""
         unknown = [element for element in elements if element.box is None and "Component" in element.interfaces]
         for element, box in zip(unknown, await asyncio.gather(*(self.box(e.key) for e in unknown)), strict=True):
             element.box = box
@@ -336,7 +336,7 @@ class AccessibilityBus:
         return [((bus, path), key, number) for number, (bus, path) in enumerate(found) if path != _NULL]
 
     async def _walk(self, level: list[tuple[Key, Key, int]]) -> list[ScreenElement]:
-        """Read element by element, as far as something is shown."""
+        """Read element by element, down to what is not shown."""
         found: list[ScreenElement] = []
         now = asyncio.get_running_loop().time
         end = now() + _WALK
@@ -403,7 +403,7 @@ def query(question: Callable[[AccessibilityBus], Coroutine[Any, Any, Result]], l
         address = known
         try:
             async with asyncio.timeout(_ONE_CALL):
-                if not address:  # the session bus knows it, and starts the accessibility bus if need be
+                if not address:  # the session bus knows it, and starts the accessibility bus if necessary
                     bus = await MessageBus(bus_type=BusType.SESSION).connect()
                     try:
                         place = ("org.a11y.Bus", "/org/a11y/bus")

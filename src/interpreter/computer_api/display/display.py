@@ -284,7 +284,7 @@ class Display(ComputerTool):
         return elements + [{"role": "read", "name": name, "x": x, "y": y, "box": box} for name, x, y, box in places]
 
     def summary(self, window: str | int | None = None, limit: int = 80, read: bool = True) -> str:
-        """The elements of the active window and its menus in words, and (`read`) the other text that is on it."""
+        """The elements of the active window and its menus as text; with `read`, also other text in the window."""
         elements, lines, more, found = self._outline(window, limit, read)
         return as_text(elements, lines[:limit], found.title if found else "", more)
 

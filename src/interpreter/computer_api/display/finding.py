@@ -171,7 +171,7 @@ class ScreenView:
         return found
 
     def popups(self, window: Window | None) -> list[Window]:
-        """The open menus and other popups of a window's program; all, if it is not known whose they are."""
+        """The open menus and other popups of a window's program; all of them, if their owner is unknown."""
         pid = window.pid if window is not None else None
         return [each for each in self.windows if each.popup and (pid is None or each.pid in (None, pid))]
 
@@ -379,7 +379,7 @@ def _is_worth_listing(tree: AccessibilityTree, element: ScreenElement) -> bool:
 
 
 def is_told(words: str, role: str, text: str) -> bool:
-    """Whether an element tells what can be read in it. What is read in a button or a field is the button or field."""
+    """Whether an element already contains the text that OCR found in it. In a button or a field, any text does."""
     if role in INTERACTIVE:
         return bool(text)
     known = set(text.split())

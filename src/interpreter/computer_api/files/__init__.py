@@ -36,7 +36,7 @@ class Files(ComputerTool):
                 self.computer,
                 "search",
                 "search",
-                apart=regex,  # an expression can take forever, and nothing in this process could go on meanwhile
+                apart=regex,  # an expression can take forever and would block this process
                 query=query,
                 path=path,
                 most=max(1, max_results),

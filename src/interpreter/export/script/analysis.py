@@ -81,7 +81,7 @@ class Names:
     functions: dict[str, Names] = field(default_factory=dict)  # what calling the functions that it defines does
     changes_arguments: bool = False  # of a function: it may change what it is given
     effects: bool = False  # it changes files or something outside of the program
-    opaque: bool = False  # it reads and changes names in ways that cannot be seen
+    opaque: bool = False  # it may read and change any name
     star: bool = False
     awaits: bool = False
 
@@ -108,7 +108,7 @@ class KnownNames(dict[str, Names]):
 
 
 def names_of(nodes: Iterable[ast.stmt], known: KnownNames | None = None) -> Names:
-    """What statements do to names; `known` tells what the functions of earlier blocks do."""
+    """What statements do to names; `known` has the functions of earlier blocks."""
     reading = _NamesReader(known or KnownNames())
     for node in nodes:
         reading.visit(node)

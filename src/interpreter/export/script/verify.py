@@ -235,7 +235,7 @@ def copy_files(source: Folder, target: Folder, leave_out: Iterable[str] = ()) ->
         if "/" in name:
             target.mkdir(name.rpartition("/")[0], parents=True, exist_ok=True)
         with source.open(name) as file, target.open(name, "xb") as copy:
-            while size > 0 and (piece := file.read(min(size, _PIECE))):  # no more, even if the file grows meanwhile
+            while size > 0 and (piece := file.read(min(size, _PIECE))):  # no more, even if the file grows
                 copy.write(piece)
                 size -= len(piece)
         target.chmod(name, stat.S_IMODE(source.stat(name).st_mode) & 0o777)

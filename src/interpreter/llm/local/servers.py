@@ -368,7 +368,7 @@ def _is_ollama(endpoint: Endpoint) -> bool:
 
 def _is_near(endpoint: Endpoint) -> bool:
     """Whether the server may know such things, and costs nothing to ask."""
-    # The address of the built-in engine is not known before it runs. Ollama counts nothing beforehand.
+    # The built-in engine has no address before it runs. Ollama counts nothing beforehand.
     is_own = endpoint.provider == BUILTIN or endpoint.provider.startswith("ollama")
     return endpoint.is_loopback and endpoint.wire == "chat" and not is_own
 

@@ -33,7 +33,7 @@ class Effect:
     what: str  # a path as it is written, a program, a host, a package; `*` stands for what is only known when it runs
     line: int
     place: Place = ""  # of a path: in the workspace or not
-    full: str = ""  # of a path: absolute, links resolved as far as it is known
+    full: str = ""  # of a path: absolute, with links resolved where possible
     known: bool = True  # false: the path or host is made at run time, or the program may do anything
     # `tree` (a folder with all that is in it), `send` or `get` (network), `file` or `server` (database), `looks`,
     # `acts` or `sends` (the computer's tools), ...
@@ -55,7 +55,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class EffectStep:
-    """A part of the block that is judged by itself: a command, a redirection, a call."""
+    """A part of the block that is judged separately: a command, a redirection, a call."""
 
     language: str
     text: str
@@ -66,7 +66,7 @@ class EffectStep:
 
     @property
     def is_command(self) -> bool:
-        """Is it one command of a shell? One without effects, such as `cd`, changes nothing by itself."""
+        """Is it one command of a shell? One without effects, such as `cd`, changes nothing on its own."""
         return self.language == "shell"
 
 
@@ -101,7 +101,7 @@ class Effects:
 
     @property
     def unknown(self) -> bool:
-        """Is there something in it that static analysis can't tell?"""
+        """Does it contain anything that static analysis can't tell?"""
         return bool(self.of("unknown"))
 
     def changes(self, look: Look | None = None) -> dict[str, list[str]]:
@@ -160,7 +160,7 @@ class Existing(NamedTuple):
     """What is at a path now."""
 
     is_folder: bool = False
-    rows: str = ""  # how many rows a table has, in words
+    rows: str = ""  # how many rows a table has, as text
 
 
 Look = Callable[[str], Existing | None]
@@ -306,7 +306,7 @@ def reversibility(effects: Effects, left_out: LeftOut = lambda path: None) -> Re
     if effects.lasting:
         found.append(("partly", f"{effects.lasting}'s variables"))
     worst = max((_ORDER.index(degree) for degree, _ in found), default=0)
-    # The worst come first; a reason is told once.
+    # The worst come first; each reason is given once.
     found.sort(key=lambda each: -_ORDER.index(each[0]))
     covers = len(written) > sum(map(len, missing.values()))
     return Reversibility(_ORDER[worst], tuple(dict.fromkeys(reason for _, reason in found)), covers)

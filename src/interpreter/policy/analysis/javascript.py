@@ -71,7 +71,7 @@ def analyze(
 
 
 def _tokenize(code: str, at: int, streams: list[list[Token]], inside: bool = False) -> int:
-    """Cut the code into tokens; what stands in a template's `${}` is a stream of its own. Returns where it ended."""
+    """Cut the code into tokens; the content of a template's `${}` is a separate stream. Returns where it ended."""
     tokens: list[Token] = []
     streams.append(tokens)
     depth, begins_line = 0, False

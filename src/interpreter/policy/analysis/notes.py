@@ -32,7 +32,7 @@ _NOT_SECRET = re.compile(r"(\.pub|/known_hosts|/\.ssh/config)$")
 
 
 class Places:
-    """The workspace, and the folder in which the code is at the moment (None: not known)."""
+    """The workspace, and the folder in which the code is at the moment (None: unknown)."""
 
     def __init__(self, workspace: str, cwd: str | None = None) -> None:
         self.workspace = _real(workspace)
@@ -51,7 +51,7 @@ class Places:
         return Effect(kind, shown, line, place, full, HOLE not in text, how, operation)
 
     def full(self, text: str) -> str | None:
-        """The absolute path; None if even its beginning is not known."""
+        """The absolute path; None if even its beginning is unknown."""
         path = expanded(text)
         if not path.startswith("/"):
             if not path or path.startswith(HOLE) or self.cwd is None:

@@ -1,4 +1,4 @@
-"""What a command would do, by its program. A program that is not known may do anything.
+"""What a command would do, by its program. An unknown program may do anything.
 
 Most of it is in tables/programs.txt. The functions here look at programs whose arguments need more than a table.
 """

@@ -71,7 +71,7 @@ def taken_out(code: str) -> tuple[str, list[Magic]]:
             if match["mark"] in ("%", ""):
                 name, _, rest = rest.strip().partition(" ")
                 rest = rest.lstrip()
-            while rest.endswith("\\") and end + 1 < len(lines):  # it goes on after a backslash
+            while rest.endswith("\\") and end + 1 < len(lines):  # a backslash continues the line
                 end += 1
                 rest = f"{rest[:-1]} {lines[end]}"
                 lines[end] = ""
@@ -270,7 +270,7 @@ class _Look:
         return None
 
     def _unlisted(self, node: ast.Call, name: str) -> None:
-        """A call that no row is about: harmless, of an earlier block, or not known."""
+        """A call that no row is about: harmless, from an earlier block, or unknown."""
         root = func = node.func
         while isinstance(root, ast.Attribute):
             root = root.value

@@ -16,7 +16,7 @@ from interpreter.policy.analysis.tables import Does, is_known_module, listed, py
 
 
 class Called(NamedTuple):
-    """A call, or the mention of a function that somebody else will call (`node` is None)."""
+    """A call, or a function that is passed on for other code to call (`node` is None)."""
 
     name: str
     node: ast.Call | None
@@ -46,7 +46,7 @@ class Called(NamedTuple):
 
     @property
     def spread(self) -> bool:
-        """Are there arguments that only the run tells (`*args`, `**options`)?"""
+        """Does it have arguments that are only known at run time (`*args`, `**options`)?"""
         if self.node is None:
             return True
         stars = any(isinstance(each, ast.Starred) for each in self.node.args)

@@ -1,4 +1,4 @@
-"""What names and expressions of a Python block stand for, as far as its text tells."""
+"""What names and expressions of a Python block stand for, judging by its text."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class PythonValues:
         return name in self.imports or name in self.assigned or name in self.defined
 
     def name(self, node: ast.AST, depth: int = 0) -> str:
-        """The whole name of what an expression is, such as `pathlib.Path().unlink`; empty if it cannot be told."""
+        """The whole name of what an expression is, such as `pathlib.Path().unlink`; empty if that is unknown."""
         if depth > _DEEPEST:
             return ""
         match node:
@@ -160,7 +160,7 @@ class PythonValues:
         return HOLE
 
     def path(self, node: ast.AST | None) -> str:
-        """The path that an expression gives; a mere name that is not known is below the folder the code is in."""
+        """The path that an expression gives; an unknown bare name is in the folder the code is in."""
         text = self.text(node)
         return f"./{text}" if text.startswith(HOLE) and node is not None and self._is_mere_name(node) else text
 
@@ -190,7 +190,7 @@ class PythonValues:
         return [{}]
 
     def _items(self, node: ast.expr, depth: int = 0) -> list[ast.expr]:
-        """The items of a list, a dictionary or the like that is written out; none if they are not known."""
+        """The items of a list, a dictionary or the like that is written out; empty if they are unknown."""
         if isinstance(node, ast.Name) and node.id not in self._exposed:
             node = self.value(node.id) or node
         if depth > _DEEPEST:
@@ -277,7 +277,7 @@ class PythonValues:
         return are_names or name in ("os.listdir", "range")
 
     def words(self, node: ast.AST | None) -> list[str] | None:
-        """The words of a list or tuple, or of a text that is split; None if it is something else."""
+        """The words of a list or tuple, or of a text that is split; otherwise None."""
         if isinstance(node, ast.Name):
             node = self.value(node.id)
         if isinstance(node, ast.Call):

@@ -117,7 +117,7 @@ def last_command(node: Node | None) -> Node | None:
     return node
 
 
-# It is not known whether, or how often, such a part runs.
+# Such a part may run any number of times, or not at all.
 _PERHAPS = frozenset(
     {
         "if_statement",
@@ -243,7 +243,7 @@ class ShellAnalysis:
                     doing.unknown("a command in an index")
 
     def _after(self, node: Node) -> Callable[[], None] | None:
-        """What is left of a part when it is over: its folder and variables are its own, or are not known."""
+        """After a part: its folder and variables end with it, or are unknown."""
         # What such a part does to the working directory ends with it.
         if node.type not in _PERHAPS and node.type not in {"subshell", "command_substitution", "process_substitution"}:
             return None
@@ -310,7 +310,7 @@ class ShellAnalysis:
             doing.unknown("a command in an index")
 
     def _loop(self, node: Node) -> None:
-        """`for f in *.txt`: what the variable may be, if it is told in one word."""
+        """`for f in *.txt`: what the variable may be, if one word says it."""
         name, values = node.child_by_field_name("variable"), node.children_by_field_name("value")
         words = [word for value in values for word in self.words.expanded(value)]
         if name is not None and TELLING.fullmatch(self.words.text(name)):
@@ -346,7 +346,7 @@ class ShellAnalysis:
                         self._settle(part, once=False)
                 case "redirected_statement" | "command":
                     self._redirections(node)
-                    # Variables before a command are its own; those that `read` and its like fill are not known.
+                    # Variables before a command are its own; those that `read` and the like set are unknown.
                     self.prefixes |= {part.id for part in node.children if part.type == "variable_assignment"}
                     name = node.child_by_field_name("name")
                     for part in node.children[1:] if name is not None and name.text in _FILLING else ():

@@ -114,7 +114,7 @@ def python_calls() -> Calls:
 
 @cache
 def python_methods() -> Calls:
-    """By the name of a method alone, of an object whose kind is not known."""
+    """By the name of a method alone, of an object of unknown type."""
     return {name[1:]: does for name, does in _calls("python.txt").items() if name.startswith(".")}
 
 

@@ -52,7 +52,7 @@ class Scan:
     findings: list[Finding] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)  # scanners for its language that are not installed
     tools: list[str] = field(default_factory=list)  # scanners that looked at it
-    unseen: bool = False  # there is something in it that none of them knows
+    unseen: bool = False  # it has a part that no scanner understands
     notice: str = ""  # a line for the user about scanners that are missing, once in a session
     cancelled: bool = False
 
@@ -148,7 +148,7 @@ def python_parts(code: str, registry: Registry) -> list[CodePart]:
 
 def _told_apart(lines: list[str]) -> tuple[list[str], list[str]]:
     python, shell = [], []
-    continued = ""  # the sign of a command that goes on in this line
+    continued = ""  # the sign of a command that continues in this line
     for line in lines:
         found = None if continued else _COMMAND.fullmatch(line)
         sign = continued or (found["sign"] if found else "")
