@@ -186,7 +186,7 @@ def test_a_report_never_makes_a_model_step_up() -> None:
     assessment = Assessment()
     where = (OWN, "http://localhost:1/v1")
     assessment.failed(*where, "repeated itself")
-    assert assessment.wants_size(*where)
+    assert where not in assessment.sizes
     assessment.sizes[where] = 70.0
     assert assessment.profile(*where).name == "short"
     assert not assessment.tries_tools(*where)

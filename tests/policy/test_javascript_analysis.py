@@ -40,7 +40,7 @@ def test_what_the_text_does_not_tell_is_not_known(code: str) -> None:
 
 
 def test_lines_are_those_of_the_block() -> None:
-    found = analyze("js", "let a = 1\n\nfs.unlinkSync('x')", WORKSPACE).deleted
+    found = analyze("js", "let a = 1\n\nfs.unlinkSync('x')", WORKSPACE).of("delete")
     assert [(effect.what, effect.line) for effect in found] == [("x", 3)]
 
 

@@ -99,7 +99,7 @@ def test_what_commands_do(code: str, effects: set[tuple[str, str]]) -> None:
 
 
 def place_of(code: str) -> list[tuple[str, str]]:
-    return [(effect.place, effect.full) for effect in analyze("shell", code, WORKSPACE).deleted]
+    return [(effect.place, effect.full) for effect in analyze("shell", code, WORKSPACE).of("delete")]
 
 
 def test_the_folder_is_followed_as_far_as_it_is_known() -> None:
@@ -121,7 +121,7 @@ def test_a_variable_counts_only_after_it_was_set_and_only_if_it_was_set_once() -
 
 
 def test_lines_are_those_of_the_block() -> None:
-    found = analyze("shell", "echo a\n\nrm x\nbash -c 'echo b\nrm y'\n", WORKSPACE).deleted
+    found = analyze("shell", "echo a\n\nrm x\nbash -c 'echo b\nrm y'\n", WORKSPACE).of("delete")
     assert [(effect.what, effect.line) for effect in found] == [("x", 3), ("y", 5)]
 
 

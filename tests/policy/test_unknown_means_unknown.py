@@ -83,7 +83,7 @@ def test_no_rule_that_allows_reading_lets_it_pass(language: str, code: str) -> N
 def test_a_name_that_an_earlier_block_has_imported_keeps_its_meaning() -> None:
     first = analyze("python", "import os as o\nfrom os import remove as r", WORKSPACE)
     later = analyze("python", "o.remove('x')\nr('y')", WORKSPACE, known=first.defines)
-    assert [effect.what for effect in later.deleted] == ["x", "y"]
+    assert [effect.what for effect in later.of("delete")] == ["x", "y"]
 
 
 def test_a_function_of_an_earlier_shell_block_is_not_the_program_of_that_name() -> None:

@@ -133,7 +133,7 @@ class Skills(ComputerTool):
     ) -> dict[str, Any]:
         """Keep code as a skill: it has to run in a fresh session first, and so has the `test`."""
         own = normalised(name)
-        self._check_keeping(own, replace)
+        check_saving(self, own, replace)
         source = of_code(own, code, description)
         # A block, unlike a function, has run only if it is called.
         last = test or (f"{own}()" if function_in(code, own) is None else "")
@@ -143,28 +143,7 @@ class Skills(ComputerTool):
                 f"The skill {own} was not saved: its code does not run in a fresh session. It may need imports, or "
                 f"variables of this session, which should be parameters.\n{wrong}"
             )
-        return {**self._keep(own, source), "tested": bool(last)}
-
-    def _keep(self, name: str, source: str) -> dict[str, Any]:
-        """Write the file; an existing one is replaced."""
-        self._check_keeping(name, replace=True)
-        file = Path(self.path, f"{name}.py")
-        folder, place = confined(file)
-        with folder:
-            if "/" in place:
-                folder.mkdir(place.rpartition("/")[0], parents=True, exist_ok=True)
-            folder.write_bytes(place, source.encode("utf-8"))
-        return {"name": name, "path": str(file)}
-
-    def _check_keeping(self, name: str, replace: bool) -> None:
-        if not self.computer.save_skills:
-            raise PermissionError("Code may not save skills (setting `computer.save_skills`).")
-        if called_from_sandbox():
-            raise PermissionError(
-                "Code in a sandbox can't save skills, because they would later run outside it. Ask the user to save it."
-            )
-        if not replace and Path(self.path, f"{name}.py").exists():
-            raise ValueError(f"There is already a skill {name}. To replace it, use replace=True.")
+        return {**write_skill(self, own, source), "tested": bool(last)}
 
     # -- where they are --------------------------------------------------------------------------------------------
 
@@ -245,7 +224,7 @@ class NewSkill(ComputerTool):
         name = normalised(self.name)
         listed = "[\n" + "".join(f"    {each!r},\n" for each in self._steps) + "]"
         about = self.name.replace("\\", " ").replace('"', "'").strip().rstrip(".") + "."
-        kept = self._skills._keep(name, STEPS.format(name=name, about=about, steps=listed))
+        kept = write_skill(self._skills, name, STEPS.format(name=name, about=about, steps=listed))
         self.name, self._steps = "", []
         return kept
 
@@ -256,6 +235,32 @@ class NewSkill(ComputerTool):
         own = normalised(name)
         call = None if needs_arguments(code, own) else f"{own}()"
         return self._skills.save(name, code, test or call, description, replace)
+
+
+# -- saving ------------------------------------------------------------------------------------------------------------
+
+
+def write_skill(skills: Skills, name: str, source: str) -> dict[str, Any]:
+    """Write the file of a skill; an existing one is replaced."""
+    check_saving(skills, name, replace=True)
+    file = Path(skills.path, f"{name}.py")
+    folder, place = confined(file)
+    with folder:
+        if "/" in place:
+            folder.mkdir(place.rpartition("/")[0], parents=True, exist_ok=True)
+        folder.write_bytes(place, source.encode("utf-8"))
+    return {"name": name, "path": str(file)}
+
+
+def check_saving(skills: Skills, name: str, replace: bool) -> None:
+    if not skills.computer.save_skills:
+        raise PermissionError("Code may not save skills (setting `computer.save_skills`).")
+    if called_from_sandbox():
+        raise PermissionError(
+            "Code in a sandbox can't save skills, because they would later run outside it. Ask the user to save it."
+        )
+    if not replace and Path(skills.path, f"{name}.py").exists():
+        raise ValueError(f"There is already a skill {name}. To replace it, use replace=True.")
 
 
 # -- what files say ----------------------------------------------------------------------------------------------------

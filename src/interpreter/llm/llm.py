@@ -42,7 +42,7 @@ from interpreter.llm.context import (
 from interpreter.llm.failures import MALFORMED, malformed, wait_before_retry
 from interpreter.llm.http import Connections, Exchange
 from interpreter.llm.local.servers import BUILTIN, OLLAMA_WIRE, LocalServers
-from interpreter.llm.model_profile import AS_IS, Assessment, Forms, ModelProfile, profile_for
+from interpreter.llm.model_profile import AS_IS, Assessment, Forms, ModelProfile, is_unknown, profile_for
 from interpreter.llm.ollama import OllamaChat
 from interpreter.llm.providers import (
     LITELLM,
@@ -142,10 +142,10 @@ class Llm(LlmSettings):
     def assess(self) -> None:
         """Ask a server on this machine, once, how large a model is whose name doesn't say."""
         is_known = self.model_profile is not None or self._completions is not None
-        if not is_known and self._assessment.wants_size(self.model, self.api_base):
+        place, sizes = (self.model, self.api_base), self._assessment.sizes
+        if not is_known and place not in sizes and is_unknown(*place):
             endpoint = self.endpoint
-            size = self._servers.size(endpoint) if endpoint is not None else None
-            self._assessment.sizes[self.model, self.api_base] = size
+            sizes[place] = self._servers.size(endpoint) if endpoint is not None else None
 
     def _is_trial(self, params: Mapping[str, Any]) -> bool:
         return "tools" in params and self._tries_tools

@@ -163,10 +163,6 @@ class Assessment:
             profile = _of_size(size)
         return SHORT if place in self._failed and profile is FULL else profile
 
-    def wants_size(self, model: str, api_base: str | None) -> bool:
-        """Whether to ask the server for the size of the model, once."""
-        return (model, api_base) not in self.sizes and is_unknown(model, api_base)
-
     def tries_tools(self, model: str, api_base: str | None) -> bool:
         """Whether the model gets tools on trial."""
         has_them = not identify(model, api_base)[0].startswith(_WITHOUT_TOOLS)

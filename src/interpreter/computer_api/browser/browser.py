@@ -654,7 +654,7 @@ async def act(
 ) -> str:
     """Do something with an element, or with the page if there is no target; report where that led, and what changed."""
     page = await window.page()
-    before = window.open_requests
+    before = set(window.asking)
     if target is None:
         await do(page)
     else:

@@ -152,7 +152,7 @@ class BrowserWindow:
         self._frames: list[Frame] = []  # those that have refs, by number
         self._loading: dict[Page, asyncio.Event] = {}
         self._unfinished: set[Page] = set()  # known to be loading without end
-        self._asking: set[Request] = set()  # requests of scripts that have no answer yet
+        self.asking: set[Request] = set()  # requests of scripts that have no answer yet
         self._answered = asyncio.Event()
         self._moves = 0  # how often the current page has gone elsewhere since the last address was asked for
         self._cdp_sessions: dict[Page, CDPSession] = {}
@@ -393,10 +393,10 @@ class BrowserWindow:
             self._loading.setdefault(page, asyncio.Event())
             self._unfinished.discard(page)
         elif request.resource_type in ("xhr", "fetch"):
-            self._asking.add(request)
+            self.asking.add(request)
 
     def _on_request_finished(self, request: Request) -> None:
-        self._asking.discard(request)
+        self.asking.discard(request)
         self._answered.set()
 
     def _on_request_failed(self, request: Request) -> None:
@@ -434,10 +434,10 @@ class BrowserWindow:
         """
         with contextlib.suppress(self.error, TimeoutError):
             await asyncio.wait_for(page.evaluate(TWO_FRAMES), DRAWN)
-        if self._asking - before:
+        if self.asking - before:
             with contextlib.suppress(self.error, TimeoutError):
                 async with asyncio.timeout(min(ANSWERED, self.step_limit)):
-                    while self._asking - before:
+                    while self.asking - before:
                         self._answered.clear()
                         await self._answered.wait()
                     await page.evaluate(TWO_FRAMES)
@@ -448,10 +448,6 @@ class BrowserWindow:
                 self.notify("The next page is still loading.")
                 return
         await self.loaded(page)
-
-    @property
-    def open_requests(self) -> set[Request]:
-        return set(self._asking)
 
     async def loaded(self, page: Page) -> None:
         """Wait for what a page loads, but not forever: its text first, then the rest."""
