@@ -1,8 +1,9 @@
 """Runs Python as on Windows, as far as Linux can pretend: `python pretend_windows.py -m MODULE | SCRIPT [ARGUMENT ...]`.
 
 What only POSIX has is missing: modules, functions, flags and signals. `select` takes sockets alone, locks are those of
-`msvcrt`, and `os.write` needs files that were opened with `O_BINARY`. `os.name` and paths stay as they are, since pathlib
-depends on them. So do the modules that are imported here, before the pretence begins.
+`msvcrt`, and `os.write` needs files that were opened with `O_BINARY`. Ctrl-C ends a read from the console, however early
+it comes. `os.name` and paths stay as they are, since pathlib depends on them. So do the modules that are imported here,
+before the pretence begins.
 """
 
 from __future__ import annotations
@@ -27,8 +28,11 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 import uuid
 import warnings
+from collections.abc import Callable
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -58,6 +62,7 @@ opened_as_text: dict[int, int] = {}  # descriptors and inodes
 
 
 def pretend() -> None:
+    threading.Thread(target=end_reads_at_ctrl_c, args=[*signals_of_this_process()], daemon=True).start()
     keep_for_imported(os, signal, socket, select)
     for owner, names in MISSING.items():
         for name in names.split():
@@ -76,6 +81,22 @@ def pretend() -> None:
     subprocess.Popen.__init__ = start_without_descriptors  # type: ignore[method-assign]
     sys.platform = "win32"
     warnings.filterwarnings("error", category=EncodingWarning, module=r"interpreter\.")
+
+
+def signals_of_this_process() -> tuple[int, Callable[[], None]]:
+    """A descriptor to read their numbers from, and what ends a system call of the main thread."""
+    reading, writing = os.pipe()
+    os.set_blocking(writing, False)
+    signal.set_wakeup_fd(writing)
+    signal.signal(signal.SIGURG, lambda number, frame: None)
+    return reading, partial(signal.pthread_kill, threading.get_ident(), signal.SIGURG)
+
+
+def end_reads_at_ctrl_c(signals: int, wake: Callable[[], None]) -> None:
+    while number := os.read(signals, 1):
+        if number[0] == signal.SIGINT:
+            time.sleep(0.05)  # by then a handler has run, unless Ctrl-C came just before the read
+            wake()
 
 
 def keep_for_imported(*changed: ModuleType) -> None:

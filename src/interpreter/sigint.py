@@ -86,6 +86,19 @@ class SigintHandler:
             _active = outer
 
 
+class _Raising(SigintHandler):
+    def on_sigint(self, in_user_code: bool) -> None:
+        raise KeyboardInterrupt
+
+
+def call_blocking(function: Callable[[], T]) -> T:
+    """Call a function that waits in a system call: Ctrl-C ends the wait even if it comes just before it."""
+    if not in_main_thread() or _signal.getsignal(SIGINT) is not _signal.default_int_handler:
+        return function()
+    with _Raising().installed():
+        return function()
+
+
 def _is_ours(handler: object) -> bool:
     return isinstance(getattr(handler, "__self__", None), SigintHandler)
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import signal
+import threading
 from collections.abc import Iterator
 
 import pytest
 
 from interpreter.frontends.interrupts import TurnInterrupts
+from interpreter.frontends.terminal.tty import Tty
 from interpreter.sigint import call_user_code
 
 
@@ -68,3 +71,23 @@ def test_ctrl_c_answers_an_open_question() -> None:
     with interrupts.taken(), interrupts.state("asking"), pytest.raises(KeyboardInterrupt):
         press()
     assert interrupts.count == 0
+
+
+def test_ctrl_c_that_comes_just_before_a_line_is_read_ends_the_reading() -> None:
+    reading, writing = os.pipe()
+    was_typed = threading.Event()
+
+    def type_line() -> None:
+        was_typed.set()
+        os.write(writing, b"\n")
+
+    # The main thread gets no signal, as if it had come just before the read.
+    presser = threading.Timer(0.2, lambda: signal.pthread_kill(threading.get_ident(), signal.SIGINT))
+    typist = threading.Timer(30, type_line)
+    with open(reading, encoding="utf-8") as stdin, open(writing, "wb"):
+        presser.start()
+        typist.start()
+        with pytest.raises(KeyboardInterrupt):
+            Tty(stdin).read_line()
+        typist.cancel()
+    assert not was_typed.is_set()

@@ -13,6 +13,8 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, TextIO
 
+from interpreter.sigint import call_blocking
+
 if sys.platform == "win32":
     import msvcrt
 else:
@@ -103,7 +105,8 @@ class Tty:
         """A line, edited by the terminal itself; empty at the end of input."""
         _early.close()
         try:
-            return self.stdin.readline()
+            line: str = call_blocking(self.stdin.readline)
+            return line
         except KeyboardInterrupt:
             self.write("\n")  # the terminal has shown ^C
             raise
