@@ -7,8 +7,6 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-import nbclient
-import nbformat
 import pytest
 
 from export.told import declined, drawn, failed, had, model, printed, ran, user
@@ -24,6 +22,8 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 
 
 def read(entries: list[Entry]) -> Any:
+    import nbformat  # slow to import, and every worker collects every test
+
     book = nbformat.reads(notebook(ExportedConversation(entries, "Title")).text, as_version=4)
     nbformat.validate(book)
     return book
@@ -31,6 +31,8 @@ def read(entries: list[Entry]) -> Any:
 
 def executed(book: Any, folder: Path) -> list[str]:
     """The text that each code cell puts out when the notebook is run."""
+    import nbclient
+
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         nbclient.NotebookClient(book, timeout=60, resources={"metadata": {"path": str(folder)}}).execute()

@@ -7,9 +7,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import nbformat
 import pytest
-from nbclient import NotebookClient
 
 from interpreter.frontends.notebook import _is_table
 from model_server import ModelServer, text, tool_call
@@ -105,6 +103,9 @@ def test_a_conversation_in_the_input_box(start: Start) -> None:
 
 
 def test_a_notebook_is_run_whole(tmp_path: Path) -> None:
+    import nbformat  # slow to import, and every worker collects every test
+    from nbclient import NotebookClient
+
     with ModelServer([tool_call("python", "print(6 * 7)"), text("It is 42.")]) as server:
         cells = [
             SET_UP.format(settings={"auto_run": True}, address=server.base_url),

@@ -6,7 +6,6 @@ import threading
 from pathlib import Path
 from typing import Any
 
-import openai
 import pytest
 
 from model_replies import Reply, Stall, error, text, tool_call
@@ -16,7 +15,9 @@ from waiting import LIMIT
 MAKE = tool_call("python", "open('made.txt', 'w').write('x')")
 
 
-def client(served: Serving, **more: Any) -> openai.OpenAI:
+def client(served: Serving, **more: Any) -> Any:
+    import openai  # slow to import, and every worker collects every test
+
     return openai.OpenAI(base_url=f"{served.url}/v1", api_key=served.users.token, max_retries=0, timeout=LIMIT, **more)
 
 
@@ -88,6 +89,8 @@ def test_another_answer_than_yes_does_not_run_it(home: Path) -> None:
 
 
 def test_a_session_is_named_by_a_header(home: Path) -> None:
+    import openai
+
     with serving(text("A."), text("B.")) as served:
         session = served.session()
         with client(served, default_headers={"X-Session-Id": session}) as chat:
@@ -106,6 +109,8 @@ def test_a_session_is_named_by_a_header(home: Path) -> None:
 
 
 def test_errors_have_openais_shape(home: Path) -> None:
+    import openai
+
     with serving(error(401, {"error": {"message": "Incorrect API key."}})) as served, client(served) as chat:
         with pytest.raises(openai.BadRequestError) as wrong:
             chat.chat.completions.create(model="x", messages=[{"role": "assistant", "content": "x"}])

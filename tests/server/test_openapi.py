@@ -2,32 +2,16 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
-from schemathesis.specs.openapi.checks import (
-    content_type_conformance,
-    ignored_auth,
-    response_schema_conformance,
-    status_code_conformance,
-    unsupported_method,
-)
 
 from interpreter.frontends.server import ALL_ROUTES
 from interpreter.frontends.server.routes import openapi
 from serving import Serving
-
-CHECKS = [
-    schemathesis.checks.not_a_server_error,
-    status_code_conformance,
-    content_type_conformance,
-    response_schema_conformance,
-    unsupported_method,
-    ignored_auth,
-]
 
 
 def operations() -> list[Any]:
@@ -45,11 +29,24 @@ def session(shared: Serving) -> str:
     return shared.session()
 
 
-SCHEMA = schemathesis.openapi.from_dict(openapi(ALL_ROUTES))
+@functools.cache
+def schema_and_checks() -> tuple[Any, list[Any]]:
+    import schemathesis  # slow to import, and every worker collects every test
+    from schemathesis.specs.openapi import checks
+
+    wanted = [
+        schemathesis.checks.not_a_server_error,
+        checks.status_code_conformance,
+        checks.content_type_conformance,
+        checks.response_schema_conformance,
+        checks.unsupported_method,
+        checks.ignored_auth,
+    ]
+    return schemathesis.openapi.from_dict(openapi(ALL_ROUTES)), wanted
 
 
 def tried(served: Serving, session: str, path: str, method: str, examples: int) -> None:
-    schema = SCHEMA
+    schema, checks = schema_and_checks()
     schema.config.base_url = served.url
     operation = schema[path][method.upper()]
 
@@ -61,7 +58,7 @@ def tried(served: Serving, session: str, path: str, method: str, examples: int) 
         if "wait" in (case.query or {}):
             case.query["wait"] = 0
         served.application.gate._failures._left.clear()
-        case.call_and_validate(headers={"Authorization": f"Bearer {served.users.token}"}, checks=CHECKS)
+        case.call_and_validate(headers={"Authorization": f"Bearer {served.users.token}"}, checks=checks)
 
     check()
 
