@@ -105,6 +105,7 @@ def start(code: str, *arguments: str) -> subprocess.Popen[str]:
     return started
 
 
+@pytest.mark.full
 @CHROMIUM
 @pytest.mark.usefixtures("no_strays")
 def test_no_browser_is_left_when_the_program_is_killed() -> None:

@@ -44,6 +44,7 @@ def test_a_page_that_never_ends_gives_what_is_there(browser: Any, app: WebApp, m
     assert "Clicked" in browser.click("Follow")
 
 
+@pytest.mark.full
 def test_a_page_that_goes_elsewhere_without_end_is_left(
     browser: Any, app: WebApp, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -71,6 +72,7 @@ def test_a_text_that_does_not_come_is_not_waited_for(browser: Any, app: WebApp) 
         browser.wait_for("no such text", timeout=0.2)
 
 
+@pytest.mark.full
 def test_a_call_that_was_left_does_not_hold_up_the_next(browser: Any, app: WebApp) -> None:
     app.wanted.clear()
     left: list[BaseException] = []

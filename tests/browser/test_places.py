@@ -11,6 +11,7 @@ import pytest
 
 from browser.web_app import WebApp
 from interpreter.computer_api.browser import BrowserError
+from sampling import some
 from waiting import until
 
 pytestmark = pytest.mark.needs("chromium")
@@ -72,7 +73,7 @@ def test_the_page_and_a_part_of_it_are_scrolled(browser: Any, app: WebApp) -> No
     assert browser.evaluate(reached % "list.scrollTop === 300")["value"]
 
 
-@pytest.mark.parametrize("name", ["First", "Second", "Third", "Fourth"])
+@pytest.mark.parametrize("name", some(1, ["First", "Second", "Third", "Fourth"]))
 def test_what_is_in_a_shadow_root_is_read_and_used_also_if_it_is_closed(browser: Any, app: WebApp, name: str) -> None:
     app.pages["/shadow"] = SHADOW
     browser.go_to_url(f"{app.url}/shadow")
@@ -114,6 +115,7 @@ def test_pages_become_pdfs_and_pdfs_text(browser: Any, app: WebApp, workspace: P
     assert Path(browser.download(f"{app.url}/paper")).read_bytes() == app.paper
 
 
+@pytest.mark.full
 def test_a_pdf_that_takes_forever_is_given_up(browser: Any, app: WebApp) -> None:
     text = zlib.compress(b"BT /F 9 Tf (Pears) Tj ET\n" * 40_000, 9)
     page = b"%d 0 obj<</Type/Page/Parent 2 0 R/MediaBox[0 0 9 9]/Contents 3 0 R/Resources<</Font<</F<<"

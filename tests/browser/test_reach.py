@@ -72,6 +72,7 @@ def test_nothing_is_started_for_an_address_that_is_refused(computer: Any) -> Non
     assert computer.browser._window is None
 
 
+@pytest.mark.full
 @pytest.mark.needs("chromium")
 def test_offline_holds_behind_a_redirect_and_in_scripts(computer: Any, browser: Any, app: WebApp) -> None:
     computer.offline = True

@@ -129,6 +129,7 @@ def test_an_interrupted_block_clicks_nothing_later(computer: Any, browser: Any, 
     assert "Pressed" not in browser.snapshot() and "Buy" in browser.snapshot()
 
 
+@pytest.mark.full
 def test_a_control_that_stays_closed_says_why(browser: Any, app: WebApp) -> None:
     browser.go_to_url(f"{app.url}/changing")
     browser.setup(timeout=4)

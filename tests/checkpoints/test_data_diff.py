@@ -11,6 +11,7 @@ import pytest
 from interpreter import OpenInterpreter
 from interpreter.frontends.terminal.render.notes import files_note
 from interpreter.workspace.data_diff import data_diff, workbook_diff
+from sampling import some
 
 SALES = b"id,region,amount\n1,N,10\n2,S,20\n3,E,30\n"
 
@@ -144,7 +145,7 @@ def note_of(interpreter: OpenInterpreter, code: str) -> str | None:
     return next((each.get("data") for each in fields["changed"] if each["path"].startswith("sales")), None)
 
 
-@pytest.mark.parametrize(("path", "needed"), [("sales.xlsx", "openpyxl"), ("sales.parquet", "pyarrow")])
+@pytest.mark.parametrize(("path", "needed"), some(1, [("sales.xlsx", "openpyxl"), ("sales.parquet", "pyarrow")]))
 def test_workbooks_are_compared_cell_by_cell(interpreter: Any, path: str, needed: str) -> None:
     pytest.importorskip(needed)
     interpreter.stream_all = True
@@ -177,6 +178,7 @@ def test_any_of_these_libraries_reads_parquet(
     assert found.lines == ["2 rows, 2 columns", "2 cells changed", "  row 1, n: 1 -> 2", "  row 2, n: 2 -> 4"]
 
 
+@pytest.mark.full
 def test_what_cannot_be_read_says_why(interpreter: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("openpyxl")
     code = "for name in ('a.xlsx', 'b.parquet'):\n    open(name, 'wb').write(b'PK' + bytes(100))"

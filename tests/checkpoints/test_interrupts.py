@@ -116,6 +116,7 @@ def test_ctrl_c_anywhere_in_an_undo(travelling: Travelling, stride: int) -> None
     assert pressed > 100 / stride
 
 
+@pytest.mark.full
 @alone
 def test_a_record_that_was_interrupted_can_be_read(travelling: Travelling) -> None:
     traveller = start(travelling)

@@ -295,6 +295,7 @@ def test_the_next_session_tidies_up_in_the_background(travelling: Travelling, tm
     assert len(list(traveller.sessions.glob("*/files/*/untrimmed"))) == 1  # that of the session that goes on
 
 
+@pytest.mark.full
 def test_a_session_whose_block_was_cut_off_is_tidied_in_the_end(travelling: Travelling, tmp_path: Path) -> None:
     end = """
 record = traveller.interpreter.timeline.files.record()

@@ -127,6 +127,7 @@ def test_applying_a_preview_does_not_write_outside(bench: Bench, outside: Path, 
     assert _untouched(outside)
 
 
+@pytest.mark.full
 def test_a_preview_that_deletes_folders_in_each_other_does_not_exhaust_the_stack(bench: Bench, tmp_path: Path) -> None:
     with Folder(bench.root) as folder:
         folder.mkdir("/".join("d" * 1200), parents=True)

@@ -23,8 +23,11 @@ PENDING: set[str] = set()
 
 
 SECTIONS = sorted({row.section for row in ROWS})
-# Their rows start programs and runtimes: `make test` runs every third, `make test-full` all.
-COSTLY = {"computer_api", "flags", "hooks", "magics", "messages_and_history", "profiles", "scripts", "streams"}
+# Their rows start programs and runtimes: `make test` runs every sixth, `make test-full` all.
+COSTLY = {
+    *("computer_api", "flags", "hooks", "languages", "magics", "messages_and_history", "profiles", "public_patterns"),
+    *("scripts", "streams"),
+}
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="rows run in forked processes")
@@ -32,7 +35,7 @@ COSTLY = {"computer_api", "flags", "hooks", "magics", "messages_and_history", "p
 @pytest.mark.parametrize(
     ("section", "step"),
     [
-        *(pytest.param(section, 3 if section in COSTLY else 1, id=section) for section in SECTIONS),
+        *(pytest.param(section, 6 if section in COSTLY else 1, id=section) for section in SECTIONS),
         *(pytest.param(section, 1, id=f"{section}-all", marks=pytest.mark.full) for section in sorted(COSTLY)),
     ],
 )

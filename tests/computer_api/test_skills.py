@@ -11,6 +11,7 @@ import pytest
 from interpreter import OpenInterpreter
 from interpreter.computer_api.skills import Skills, normalised, of_code
 from interpreter.errors import ComputerError, SandboxUnavailableError
+from sampling import some
 
 ADD = 'def add_up(a, b=2):\n    "The sum of two numbers."\n    return a + b\n'
 SKILL_MD = """---
@@ -58,14 +59,17 @@ def test_code_that_passes_its_test_is_kept(at: At, home: Path) -> None:
 
 @pytest.mark.parametrize(
     ("code", "test", "reason"),
-    [
-        ("def f(): return df.sum()", "f()", "NameError: name 'df' is not defined"),
-        ("import nothing_like_it", None, "ModuleNotFoundError"),
-        ("def f(): return 1", "assert f() == 2", "AssertionError"),
-        ("def f(:", None, "line 1: invalid syntax"),
-        ("!ls", None, "line 1: invalid syntax"),
-        ("def f(): return 1", "import os; os._exit(3)", "session ended"),
-    ],
+    some(
+        2,
+        [
+            ("def f(): return df.sum()", "f()", "NameError: name 'df' is not defined"),
+            ("import nothing_like_it", None, "ModuleNotFoundError"),
+            ("def f(): return 1", "assert f() == 2", "AssertionError"),
+            ("def f(:", None, "line 1: invalid syntax"),
+            ("!ls", None, "line 1: invalid syntax"),
+            ("def f(): return 1", "import os; os._exit(3)", "session ended"),
+        ],
+    ),
 )
 def test_what_does_not_run_in_a_fresh_session_is_not_kept(at: At, code: str, test: str | None, reason: str) -> None:
     with pytest.raises((ComputerError, ValueError), match=reason):

@@ -25,6 +25,8 @@ def examples() -> list[Any]:
         codes = [code for code in FENCE.findall(page.read_text("utf-8")) if "from interpreter" in code]
         for number, code in enumerate(codes, 1):
             marks = [pytest.mark.needs("chromium")] if "computer.browser" in code else []
+            if number > 1:  # `make test` runs one of a page
+                marks.append(pytest.mark.full)
             found.append(pytest.param(code, id=f"{page.name}-{number}", marks=marks))
     return found
 

@@ -73,6 +73,7 @@ def test_a_conversation_is_written_down_in_every_form(desk: Desk, tmp_path: Path
     assert "the same: total.txt" in shown and "the same: bars.png" in shown and "figure 1: the same" in shown
 
 
+@pytest.mark.full
 def test_what_is_wrong_is_said(desk: Desk, tmp_path: Path) -> None:
     from interpreter.errors import ExportError
 

@@ -84,6 +84,7 @@ def test_a_program_cannot_write_outside_its_copy(tmp_path: Path) -> None:
     assert "Error" in given.run().output and not (folder / "x").exists()
 
 
+@pytest.mark.full
 def test_figures_are_compared_by_their_looks(tmp_path: Path) -> None:
     import base64
     import subprocess

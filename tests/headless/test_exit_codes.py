@@ -15,6 +15,7 @@ from interpreter.frontends.flags import help_text
 from interpreter.policy.files import user_file
 from model_server import ModelServer, text, tool_call
 from profiles.programs import interpreter
+from sampling import some
 from terminal.person import PROGRAM, someone
 
 pytestmark = pytest.mark.usefixtures("no_strays")
@@ -32,6 +33,7 @@ def counting(body: dict[str, Any]) -> Any:
     return tool_call("python", f"print({len(body['messages'])})")
 
 
+@pytest.mark.full
 def test_the_model_is_asked_so_often_and_no_more() -> None:
     with ModelServer([counting], repeat=True) as server:
         done = interpreter("-y", "--plain", "--max-turns", "2", "go", server=server)
@@ -43,7 +45,7 @@ def test_the_model_is_asked_so_often_and_no_more() -> None:
         assert interpreter("-y", "--plain", "--max_turns", "2", "go", server=server).returncode == 0
 
 
-@pytest.mark.parametrize("how", ["--plain", "--json"])
+@pytest.mark.parametrize("how", some(1, ["--plain", "--json"]))
 def test_so_many_blocks_run_and_no_more(how: str) -> None:
     with ModelServer([counting], repeat=True) as server:
         done = interpreter("-y", how, "--max_blocks", "1", "go", server=server)
@@ -67,6 +69,7 @@ def test_somebody_says_no() -> None:
         assert person.ends() == 4
 
 
+@pytest.mark.full
 def test_somebody_says_no_and_what_instead() -> None:
     with (
         ModelServer([tool_call("python", "print(6 * 7)"), text("As you like.")]) as server,
@@ -94,12 +97,15 @@ def test_a_mistake_in_the_rules_ends_it_before_the_model_is_asked(home: Path, ho
 
 @pytest.mark.parametrize(
     ("words", "stdin", "message"),
-    [
-        (["--plain", "summarise"], "a long\nreport\n", "summarise\n\na long\nreport"),
-        (["--plain", "summarise"], "", "summarise"),
-        (["--plain"], "just this\n", "just this"),
-        (["--stdin"], "just\nthis\n", "just\nthis"),
-    ],
+    some(
+        1,
+        [
+            (["--plain", "summarise"], "a long\nreport\n", "summarise\n\na long\nreport"),
+            (["--plain", "summarise"], "", "summarise"),
+            (["--plain"], "just this\n", "just this"),
+            (["--stdin"], "just\nthis\n", "just\nthis"),
+        ],
+    ),
 )
 def test_words_and_what_is_piped_in_go_together(words: list[str], stdin: str, message: str) -> None:
     with ModelServer([text("Done.")]) as server:

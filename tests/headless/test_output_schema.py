@@ -78,6 +78,7 @@ def test_the_limit_of_requests_holds_for_all_tries(schema: str) -> None:
     assert done.returncode == 5
 
 
+@pytest.mark.full
 def test_the_last_event_has_the_value(schema: str) -> None:
     with ModelServer([text("Three."), text('{"count": 3}')]) as server:
         done = interpreter("--json", "--output_schema", schema, "count", server=server)

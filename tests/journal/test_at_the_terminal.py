@@ -122,6 +122,7 @@ def test_one_is_chosen_from_the_list_by_typing(root: Path) -> None:
     assert listed(root)[0].id == "aaaa0002"
 
 
+@pytest.mark.full
 def test_one_is_chosen_with_the_arrow_keys(root: Path) -> None:
     saved(root, "aaaa0001", "Paint the fence", time=1_000)
     saved(root, "aaaa0002", "Count the sheep", time=2_000)
@@ -155,6 +156,7 @@ def test_without_drawing_it_is_chosen_by_number(root: Path) -> None:
         assert person.leaves() == 0
 
 
+@pytest.mark.full
 def test_of_a_long_conversation_the_end_is_shown(root: Path) -> None:
     saved(root, "aaaa0001", *(f"question number {n}" for n in range(300)))
     with ModelServer([]) as server, someone("--resume", "aaaa", server=server, lines=20) as person:
@@ -166,6 +168,7 @@ def test_of_a_long_conversation_the_end_is_shown(root: Path) -> None:
         assert person.leaves() == 0
 
 
+@pytest.mark.full
 def test_a_table_of_before_is_shown_once_and_undone_by_name(root: Path) -> None:
     table = "<table><tr><th>region</th><th>sum</th></tr><tr><td>north</td><td>118</td></tr></table>"
     more = [

@@ -18,6 +18,7 @@ from interpreter.frontends.start import end
 from interpreter.session import REFUSE, Answer, Question
 from interpreter.session.journal import SavedSession, listed
 from model_server import ModelServer, text, tool_call
+from sampling import some
 from terminal.person import someone
 from waiting import until
 
@@ -150,6 +151,7 @@ def test_a_crash_loses_only_what_came_after_the_last_idle_save(root: Path) -> No
             assert person.leaves() == 0
 
 
+@pytest.mark.full
 def test_blocks_run_again_with_one_answer_for_all(root: Path) -> None:
     replies = [
         *(tool_call("python", "a = 20"), tool_call("python", "b = a + 1\nprint('b is', b)"), text("Made.")),
@@ -173,6 +175,7 @@ def test_blocks_run_again_with_one_answer_for_all(root: Path) -> None:
             assert person.leaves() == 0
 
 
+@pytest.mark.full
 def test_a_no_leaves_them_where_they_are(root: Path) -> None:
     with ModelServer([tool_call("python", "y = 1"), text("Done."), text("I see."), text("No.")]) as server:
         with someone("-y", server=server) as person:
@@ -235,7 +238,7 @@ def test_only_what_changed_is_saved_again_and_one_file_is_kept(runs: Runs) -> No
     assert runs.output("print(n)") == "2"
 
 
-@pytest.mark.parametrize("change", ["changed", "link", "gone"])
+@pytest.mark.parametrize("change", some(1, ["changed", "link", "gone"]))
 def test_a_file_that_we_did_not_write_is_not_loaded(runs: Runs, tmp_path: Path, change: str) -> None:
     runs.chat(("python", "n = 1"))
     [file] = Path(str(runs.interpreter.journal.path), "variables").iterdir()
@@ -353,6 +356,7 @@ def test_without_an_answer_nothing_is_loaded(runs: Runs) -> None:
 # -- sandboxes ---------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_what_a_sandbox_saved_is_loaded_in_one_at_least_as_tight(workspace: Path, home: Path) -> None:
     runs = Runs(workspace)
     try:

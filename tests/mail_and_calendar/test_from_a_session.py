@@ -10,6 +10,7 @@ import pytest
 from answering import allowing_calls
 from interpreter import OpenInterpreter
 from mail_and_calendar.mail_servers import Certificate, PostOffice
+from sampling import some
 
 SEND = 'print(computer.mail.send("zoe@example.org", "Hi ✓", "The whole text.", attachments=["note.txt"]))'
 
@@ -63,15 +64,22 @@ def test_nobody_there_is_a_no(interpreter: OpenInterpreter, post_office: PostOff
 
 @pytest.mark.parametrize(
     ("code", "account", "words"),
-    [
-        ("mail.send('a@b.org', 'Hi', 'x')", None, "interpreter.computer.mail_account ="),
-        ("mail.send('a@b.org', 'Hi', 'x')", {"imap": "localhost", "user": "me"}, 'computer.mail_account needs "smtp"'),
-        ("mail.send('a@b.org', 'Hi', 'x')", {"smtp": "localhost", "user": "me"}, 'needs "password_variable"'),
-        ("calendar.create_event('A', '2026-11-16', '2026-11-16')", None, "interpreter.computer.calendar_account ="),
-        ("calendar.delete_event('A', '2026-11-16')", {"path": "/nowhere"}, "which does not exist"),
-        ("calendar.delete_event('A', '2026-11-16')", {"user": "me"}, 'computer.calendar_account needs "url"'),
-        ("sms.send('+15550100', 'Hi')", None, "Messages is only available on macOS"),
-    ],
+    some(
+        2,
+        [
+            ("mail.send('a@b.org', 'Hi', 'x')", None, "interpreter.computer.mail_account ="),
+            (
+                "mail.send('a@b.org', 'Hi', 'x')",
+                {"imap": "localhost", "user": "me"},
+                'computer.mail_account needs "smtp"',
+            ),
+            ("mail.send('a@b.org', 'Hi', 'x')", {"smtp": "localhost", "user": "me"}, 'needs "password_variable"'),
+            ("calendar.create_event('A', '2026-11-16', '2026-11-16')", None, "interpreter.computer.calendar_account ="),
+            ("calendar.delete_event('A', '2026-11-16')", {"path": "/nowhere"}, "which does not exist"),
+            ("calendar.delete_event('A', '2026-11-16')", {"user": "me"}, 'computer.calendar_account needs "url"'),
+            ("sms.send('+15550100', 'Hi')", None, "Messages is only available on macOS"),
+        ],
+    ),
 )
 def test_without_an_account_it_is_said_what_to_set_and_nobody_is_asked(
     interpreter: OpenInterpreter, code: str, account: dict[str, str] | None, words: str

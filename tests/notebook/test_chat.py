@@ -12,6 +12,7 @@ import pytest
 from interpreter.frontends.notebook import _is_table
 from model_server import ModelServer, text, tool_call
 from notebook_kernel import Kernel, kernel, printed, shown
+from sampling import some
 
 SET_UP = """
 from interpreter import OpenInterpreter
@@ -41,7 +42,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         each.__exit__(None, None, None)
 
 
-@pytest.mark.parametrize("typed", ["y", "n", "Use Python instead."])
+@pytest.mark.parametrize("typed", some(1, ["y", "n", "Use Python instead."]))
 def test_it_asks_in_the_input_box(start: Start, typed: str) -> None:
     made = start(tool_call("python", "print(6 * 7)"), text("The **answer**."), text("As you like."))
     asked: list[str] = []
@@ -87,6 +88,7 @@ def test_interrupting_the_cell_interrupts_the_turn(start: Start) -> None:
     assert printed(outputs).strip() == "interrupted Next.", outputs
 
 
+@pytest.mark.full
 def test_interrupting_the_question_runs_nothing(start: Start) -> None:
     made = start(tool_call("python", "open('ran', 'w').close()"), text("Next."))
     outputs = made.run("messages = interpreter.chat('Go')", lambda prompt: made.manager.interrupt_kernel())

@@ -79,6 +79,7 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Alone:
 ONLY_THE_SERVER = {("127.0.0.1", str(PORT))}
 
 
+@pytest.mark.full
 @pytest.mark.needs("node")
 def test_a_task_of_the_library_in_three_languages(alone: Alone) -> None:
     done = alone.run(sys.executable, str(HERE / "three_languages.py"), BASE)

@@ -14,6 +14,7 @@ from interpreter import OpenInterpreter
 from interpreter.errors import InterpreterError
 from model_server import error, stall, text
 from os_mode.world import Seen, at_work, run, run_all, task
+from sampling import some
 from screen.desktop import Desktop
 
 pytestmark = [pytest.mark.needs("mousepad"), pytest.mark.timeout(600)]
@@ -58,7 +59,7 @@ def test_the_screen_is_shown_at_the_beginning_and_after_what_acted(desktop: Desk
     assert "'detail': 'high'" in str(world.requests[0].body)
 
 
-@pytest.mark.parametrize("settings", [{}, {"loop": True}])
+@pytest.mark.parametrize("settings", some(1, [{}, {"loop": True}]))
 def test_nothing_is_spent_after_the_task_is_done(desktop: Desktop, tmp_path: Path, settings: dict[str, Any]) -> None:
     saved = text("Done! The file is saved.")
     turns = ['computer.keyboard.write("x")\ncomputer.keyboard.hotkey("ctrl", "s")', *[saved] * 50]
@@ -131,6 +132,7 @@ def test_waiting_shows_the_screen(desktop: Desktop, tmp_path: Path) -> None:
     assert "Window: terminal" in world.requests[1].all
 
 
+@pytest.mark.full
 def test_a_model_that_does_not_see_gets_the_words_and_the_user_the_picture(desktop: Desktop, tmp_path: Path) -> None:
     with at_work(task('computer.keyboard.write("x")', vision=False), desktop, tmp_path) as world:
         run_all(world)
@@ -184,7 +186,7 @@ def test_the_stop_key_ends_the_turn_and_the_session_goes_on(desktop: Desktop, tm
     assert world.requests[2].all.index("The user has stopped you") < world.requests[2].all.index("Go on")
 
 
-@pytest.mark.parametrize("how", ["key", "corner"])
+@pytest.mark.parametrize("how", some(1, ["key", "corner"]))
 def test_the_user_stops_a_model_that_is_still_thinking(desktop: Desktop, tmp_path: Path, user: Any, how: str) -> None:
     with at_work(task(text("I will").then(stall())), desktop, tmp_path) as world:
         for chunk in run(world):
@@ -205,6 +207,7 @@ def test_the_mouse_in_a_corner_stops_the_next_action(desktop: Desktop, tmp_path:
     assert told == "the mouse in a corner"
 
 
+@pytest.mark.full
 def test_our_own_move_into_a_corner_is_no_stop(desktop: Desktop, tmp_path: Path) -> None:
     with at_work(task("computer.mouse.move(x=0, y=0)", 'computer.keyboard.write("b")'), desktop, tmp_path) as world:
         run_all(world)
@@ -222,7 +225,7 @@ def test_the_sign_is_there_while_a_turn_runs(desktop: Desktop, tmp_path: Path) -
         assert "outcome': 'failed'" not in str(world.calls())
 
 
-@pytest.mark.parametrize("how", ["error", "left"])
+@pytest.mark.parametrize("how", some(1, ["error", "left"]))
 def test_the_sign_goes_however_a_turn_ends(desktop: Desktop, tmp_path: Path, how: str) -> None:
     reply = error(401, "no") if how == "error" else text("One").then(stall())
     with at_work(task(reply), desktop, tmp_path) as world:

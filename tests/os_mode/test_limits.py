@@ -34,6 +34,7 @@ def test_only_the_applications_of_the_list_are_used(desktop: Desktop, tmp_path: 
     assert "all well" in world.outputs
 
 
+@pytest.mark.full
 def test_a_program_in_the_workspace_is_not_the_one_it_is_called_like(desktop: Desktop, tmp_path: Path) -> None:
     fake = tmp_path / "mousepad"
     fake.write_text("#!/bin/sh\nexec xterm\n")

@@ -11,6 +11,7 @@ import pytest
 from interpreter.config.profiles import make_default
 from model_server import ModelServer, text, tool_call
 from profiles.programs import config, folder, interpreter
+from sampling import some
 from terminal.person import PROGRAM, Person
 
 pytestmark = pytest.mark.usefixtures("no_strays")
@@ -171,7 +172,7 @@ def test_safety_and_telemetry_in_a_profile_are_heard(home: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize("where", ["flags", "profile"])
+@pytest.mark.parametrize("where", some(1, ["flags", "profile"]))
 def test_safe_mode_is_stronger_than_auto_run(home: Path, where: str) -> None:
     (folder(home) / "default.yaml").write_text("auto_run: true\nsafe_mode: auto\n" if where == "profile" else "")
     flags = ["-y", "--safe_mode", "auto"] if where == "flags" else []

@@ -77,6 +77,7 @@ def test_files_and_variables_are_undone_there(interpreter: OpenInterpreter, ther
     assert output(interpreter, "print(x)") == "1\n"
 
 
+@pytest.mark.full
 def test_a_redo_brings_both_back(interpreter: OpenInterpreter, there: Path) -> None:
     output(interpreter, "x = 1")
     output(interpreter, "x = 2; open('new.txt', 'w').write('n')")
@@ -137,6 +138,7 @@ def test_a_reset_ends_what_runs_there(interpreter: OpenInterpreter, there: Path)
     assert "NameError" in output(interpreter, "print(x)")
 
 
+@pytest.mark.full
 def test_a_named_machine_has_its_own_languages_and_folder(server: Sshd, there: Path, tmp_path: Path) -> None:
     made = OpenInterpreter(workspace=str(tmp_path))
     made.computer.remote_ssh, made.computer.remotes = server.command, {"gpu": server.url()}
@@ -184,6 +186,7 @@ def test_a_named_machine_is_not_contacted_before_its_first_block() -> None:
     interpreter.timeline.reset()
 
 
+@pytest.mark.full
 def test_files_of_a_keeper_that_is_gone_are_not_claimed_to_be_undone(
     interpreter: OpenInterpreter, server: Sshd, there: Path
 ) -> None:

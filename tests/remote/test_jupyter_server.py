@@ -157,6 +157,7 @@ def test_it_says_once_that_undo_does_not_cover_it(there: Elsewhere) -> None:
     assert "undo" not in told(there.run("x = 2"))
 
 
+@pytest.mark.full
 def test_a_connection_that_is_lost_comes_back(there: Elsewhere) -> None:
     chunks: list[dict[str, Any]] = []
     code = "import time\nfor i in range(30):\n    print(i, flush=True)\n    time.sleep(0.05)"
@@ -169,6 +170,7 @@ def test_a_connection_that_is_lost_comes_back(there: Elsewhere) -> None:
     assert chunks[-1]["ended"] == "done"
 
 
+@pytest.mark.full
 def test_a_kernel_that_is_gone_is_told(there: Elsewhere, server: Server) -> None:
     chunks: list[dict[str, Any]] = []
     for chunk in there.language().run("print('ready', flush=True)\nimport time\ntime.sleep(1000)"):
@@ -225,6 +227,7 @@ def test_a_session_on_a_server(chatting: Chatting, server: Server) -> None:
     assert server.token not in str(chunks)
 
 
+@pytest.mark.full
 def test_a_kernel_has_its_name_in_a_session_that_works_here(server: Server) -> None:
     made = OpenInterpreter()
     made.computer.remotes = {"lab": server.url}

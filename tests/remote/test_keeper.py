@@ -108,6 +108,7 @@ def test_a_large_output_arrives_whole(elsewhere: Elsewhere) -> None:
     assert output.endswith("line 199999\n")
 
 
+@pytest.mark.full
 def test_a_slow_reader_holds_the_program_up(elsewhere: Elsewhere) -> None:
     python = elsewhere.language()
     chunks = python.run("for i in range(300_000): print('x' * 100)\nprint('end')")
@@ -180,6 +181,7 @@ def test_closing_ends_the_keeper_and_what_it_keeps(elsewhere: Elsewhere) -> None
 # -- another client ------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.full
 def test_another_client_is_refused_while_one_is_connected_and_then_takes_over(elsewhere: Elsewhere) -> None:
     elsewhere.run("x = 41")
     first, transport = elsewhere.machine, elsewhere.transport

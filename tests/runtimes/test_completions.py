@@ -8,6 +8,7 @@ from interpreter.runtimes import live
 from javascript_runtimes import JavaScriptRuntime
 from javascript_runtimes import fresh as javascript  # noqa: F401
 from python_runtimes import PythonRuntime, session  # noqa: F401
+from sampling import some
 from shell_runtimes import ShellRuntime, bash  # noqa: F401
 
 THINGS = """
@@ -79,7 +80,7 @@ def test_in_the_middle_of_a_line(session: PythonRuntime) -> None:  # noqa: F811
 @pytest.mark.needs("node")
 @pytest.mark.parametrize(
     ("code", "offered"),
-    [("lis", "list"), ("list.pu", "push"), ("Math.ab", "abs"), ("thing.al", "alpha"), ("requ", "require")],
+    some(2, [("lis", "list"), ("list.pu", "push"), ("Math.ab", "abs"), ("thing.al", "alpha"), ("requ", "require")]),
 )
 def test_javascript(javascript: JavaScriptRuntime, code: str, offered: str) -> None:  # noqa: F811
     javascript.do("const list = [1]; const thing = {alpha: 1}")

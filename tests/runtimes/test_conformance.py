@@ -53,8 +53,9 @@ LANGUAGES: dict[str, tuple[Any, Samples, list[str]]] = {
 
 
 # Second ways to run a language: only `make test-full` runs all checks on them.
-SECOND = ("warm python", "in-process python", "zsh", "jupyter kernel", "html", "java")
-ONLY_FULL = ("react", "IRkernel")  # npm has to install something first; it starts slowly
+SECOND = ("warm python", "in-process python", "zsh", "jupyter kernel", "java")
+# npm has to install something first; it starts slowly; each block starts a browser.
+ONLY_FULL = ("react", "IRkernel", "html")
 CORE = ("output", "exit_codes", "state", "interrupt_while_busy")
 
 

@@ -195,6 +195,7 @@ def test_installs_go_to_the_session_environment_and_never_into_ours(
     assert our_files() == before
 
 
+@pytest.mark.full
 def test_ours_can_be_imported_behind_it_and_is_not_uninstalled(session: Session, tmp_path: Path) -> None:
     before = our_files()
     shown = "import psutil; print(psutil.__name__)"
@@ -334,6 +335,7 @@ class TestAMissingPackage:
         assert text.endswith("install it with: %pip install bs4x\n")
         assert session.environment.install_command("sklearn") == "%pip install scikit-learn"
 
+    @pytest.mark.full
     def test_a_package_that_cannot_be_installed_is_not_tried_twice(self, session: Session, index: Path) -> None:
         person = Person(session, APPROVE)
         outcome, text = person.do("python", "print('begun')\nimport tiny_thing")
@@ -401,6 +403,7 @@ def test_a_layer_above_the_users_active_environment_is_said_once(
     other.interpreter.reset()
 
 
+@pytest.mark.full
 def test_in_process_python_installs_into_the_session_environment(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

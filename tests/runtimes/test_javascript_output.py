@@ -48,6 +48,7 @@ def test_output_comes_while_the_block_runs(session: JavaScriptRuntime) -> None:
     running.close()
 
 
+@pytest.mark.full
 def test_100000_lines(session: JavaScriptRuntime) -> None:
     ran = session.do("for (let i = 0; i < 100000; i++) console.log('line', i)")
     assert ran.stdout == "".join(f"line {i}\n" for i in range(100_000))

@@ -48,6 +48,7 @@ def full(session: PythonRuntime) -> PythonRuntime:  # noqa: F811
     return session
 
 
+@pytest.mark.full
 def test_columns_have_sensible_digits_and_dates_without_midnight(fresh: PythonRuntime) -> None:  # noqa: F811
     frame = "{'x': [0.5, 1234567.8912, None], 'tiny': [1e-9, 2.5, 3.0], 'whole': [1.0, 2.0, 30.0]}"
     days = "pd.to_datetime(['2024-01-02', '2024-02-03', None])"

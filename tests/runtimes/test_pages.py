@@ -121,6 +121,7 @@ class TestHTML:
             server.shutdown()
         assert [path for path in asked if path != "/favicon.ico"] == ["/a.js"]
 
+    @pytest.mark.full
     def test_a_page_has_the_values_that_others_share(self, pages: Pages) -> None:
         table = '{"table": [{"name": "n", "type": "integer", "values": [1, 2]}]}'
         take(pages.context.shared, "rows", table, 1000)

@@ -145,6 +145,7 @@ def test_aliases_share_one_session() -> None:
     assert texts == ["same\n"] * 5
 
 
+@pytest.mark.full
 def test_a_large_variable_is_kept(bash: ShellRuntime) -> None:
     bash.do("printf -v big %05000000d 0")
     bash.do("exit 1")

@@ -18,6 +18,7 @@ from interpreter.errors import BusyError, NotRestorableError
 from interpreter.runtimes.state import Restored
 from runtimes.test_snapshots import UNSHARE
 from runtimes.test_snapshots_libraries import DEFINED, NATIVE_THREAD, SHOWN
+from sampling import some
 from waiting import is_running, until_ended
 
 Make = Callable[[], Computer]
@@ -70,7 +71,7 @@ def test_the_end_of_one_is_not_the_others(make: Make, ends: int) -> None:
     assert python(both[1 - ends], "print(same)") == "[1]\n"
 
 
-@pytest.mark.parametrize("dies", [0, 1])
+@pytest.mark.parametrize("dies", some(1, [0, 1]))
 def test_a_death_of_one_is_not_the_others(make: Make, dies: int) -> None:
     both = two(make)
     for code in ("shared.append(2)", "os._exit(1)", "import signal; os.kill(os.getppid(), signal.SIGKILL)"):
@@ -145,6 +146,7 @@ def test_where_threads_cannot_come_back_the_variables_move(make: Make) -> None:
         assert python(computer, SHOWN) == "13 2 base3 Pair(a=1, b=[2]) True True 16 [1]\n"
 
 
+@pytest.mark.full
 def test_another_python_gets_what_can_be_pickled(make: Make, tmp_path: Path) -> None:
     first, second = make(), make()
     python(first, f"import os\n{DEFINED}")
@@ -255,7 +257,7 @@ os.read(0, 1)
 """
 
 
-@pytest.mark.parametrize("ended", ["first", "none"])
+@pytest.mark.parametrize("ended", some(1, ["first", "none"]))
 def test_both_end_with_the_host(no_strays: None, ended: str) -> None:
     host = subprocess.Popen([sys.executable, "-c", HOST, ended], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert host.stdin is not None and host.stdout is not None

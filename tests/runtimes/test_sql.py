@@ -14,6 +14,7 @@ import pytest
 from interpreter import OpenInterpreter
 from interpreter.runtimes.conformance import Ran, Samples, Subject
 from interpreter.runtimes.sql import SQL
+from sampling import some
 from waiting import until
 
 ENDLESS = "SELECT count(*) FROM range(10000000) a, range(10000000) b"
@@ -31,7 +32,7 @@ def text(interpreter: OpenInterpreter, language: str, code: str) -> str:
     return Ran([dict(chunk) for chunk in chunks]).text
 
 
-@pytest.mark.parametrize("database", [None, "sqlite:///:memory:"])
+@pytest.mark.parametrize("database", some(1, [None, "sqlite:///:memory:"]))
 def test_data_frames_are_tables_and_results_are_data_frames(interpreter: OpenInterpreter, database: str | None) -> None:
     interpreter.computer.sql = database
     text(interpreter, "python", "import pandas\nsales = pandas.DataFrame({'city': ['Rome', 'Oslo'], 'n': [40, 2]})")
@@ -58,6 +59,7 @@ def test_a_password_is_in_no_output_and_no_prompt(interpreter: OpenInterpreter) 
     assert "hunter2" not in text(interpreter, "shell", "env")
 
 
+@pytest.mark.full
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap")
 def test_a_database_is_found_after_the_sandbox_has_changed(
     interpreter: OpenInterpreter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -78,6 +78,7 @@ def test_the_host_starts_no_program_from_it(contained: Any, workspace: Path) -> 
     assert processes.which(f"{folder}/bin/python") is None
 
 
+@pytest.mark.full
 def test_links_that_code_makes_in_it_lead_the_host_nowhere(contained: Any, tmp_path: Path) -> None:
     inside: Inside = contained()
     victim = tmp_path / "victim"

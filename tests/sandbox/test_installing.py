@@ -86,6 +86,7 @@ def test_pip_does_not_without_its_host(contained: Any, registry: int) -> None:
     assert f"`needs: host registry.example:{registry}`" in ran.text
 
 
+@pytest.mark.full
 @pytest.mark.needs("npm", "node")
 def test_npm_installs_into_the_workspace(contained: Any, registry: int, workspace: Path) -> None:
     inside = with_registry(contained, registry, f"registry.example:{registry}")

@@ -15,6 +15,7 @@ from interpreter.errors import UsageError
 from interpreter.policy.files import user_file
 from interpreter.sandbox.requests import requested
 from model_server import text, tool_call
+from sampling import some
 
 from .serving import Quiet, serving
 
@@ -82,6 +83,7 @@ def test_the_denial_tells_how_to_ask(chatting: Chatting, data: Path) -> None:
     assert "I read 1 2 3" in said(interpreter)
 
 
+@pytest.mark.full
 def test_variables_can_still_be_rewound_after_it(chatting: Chatting, data: Path) -> None:
     interpreter, _ = chatting(tool_call("python", reading(data, "; kept = 2")), text("So."), **AUTO)
     output(interpreter, "kept = 0")
@@ -131,6 +133,7 @@ def test_always_is_saved_and_holds_in_this_workspace(chatting: Chatting, data: P
     elsewhere.reset()
 
 
+@pytest.mark.full
 @pytest.mark.needs("node")
 def test_javascript_keeps_the_variables_of_before(chatting: Chatting, data: Path) -> None:
     code = f"// needs: read {data}\nconsole.log('I read', require('fs').readFileSync('{data}/numbers', 'utf8'))"
@@ -151,7 +154,7 @@ def test_a_shell_block_writes_where_it_was_let(chatting: Chatting, data: Path) -
     assert (data / "made").read_text() == "5\n"
 
 
-@pytest.mark.parametrize("begun", [True, False])
+@pytest.mark.parametrize("begun", some(1, [True, False]))
 def test_a_variable_is_given(chatting: Chatting, monkeypatch: pytest.MonkeyPatch, begun: bool) -> None:
     monkeypatch.setenv("SHOP_TOKEN", "for the shop")
     code = "import os; print('It is', os.environ.get('SHOP_TOKEN'))"
@@ -165,22 +168,25 @@ def test_a_variable_is_given(chatting: Chatting, monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(
     ("need", "why"),
-    [
-        ("host 169.254.169.254", "which a sandbox can never reach"),
-        ("host localhost:8000", "which a sandbox can never reach"),
-        ("read ~", "is too broad"),
-        ("read /", None),
-        ("write /", "is too broad"),
-        ("write .git/config", "git, editors and Open Interpreter trust"),
-        ("read ~/.ssh", "It would read keys or passwords"),
-        (f"read {ACCOUNT_HOME}/.ssh", "It would read keys or passwords"),
-        (f"read {ACCOUNT_HOME}", "is too broad"),
-        (f"read {ACCOUNT_HOME}/.config/open-interpreter", "is never available in a sandbox"),
-        ("write ~/data/missing/.git", "git, editors and Open Interpreter trust"),
-        ("write /none/such", "/none/such does not exist"),
-        ("env NO_SUCH_VARIABLE", "is not set"),
-        ("env SSH_AUTH_SOCK", "can't be reached"),
-    ],
+    some(
+        4,
+        [
+            ("host 169.254.169.254", "which a sandbox can never reach"),
+            ("host localhost:8000", "which a sandbox can never reach"),
+            ("read ~", "is too broad"),
+            ("read /", None),
+            ("write /", "is too broad"),
+            ("write .git/config", "git, editors and Open Interpreter trust"),
+            ("read ~/.ssh", "It would read keys or passwords"),
+            (f"read {ACCOUNT_HOME}/.ssh", "It would read keys or passwords"),
+            (f"read {ACCOUNT_HOME}", "is too broad"),
+            (f"read {ACCOUNT_HOME}/.config/open-interpreter", "is never available in a sandbox"),
+            ("write ~/data/missing/.git", "git, editors and Open Interpreter trust"),
+            ("write /none/such", "/none/such does not exist"),
+            ("env NO_SUCH_VARIABLE", "is not set"),
+            ("env SSH_AUTH_SOCK", "can't be reached"),
+        ],
+    ),
 )
 def test_what_nobody_can_give_is_not_asked_about(chatting: Chatting, need: str, why: str | None, data: Path) -> None:
     Path(".git").mkdir()

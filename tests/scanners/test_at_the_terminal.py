@@ -73,6 +73,7 @@ def test_s_scans_at_any_question() -> None:
         assert RAN not in person.rows
 
 
+@pytest.mark.full
 @pytest.mark.skipif(
     shutil.which("semgrep", path=os.path.dirname(sys.executable)) is not None, reason="the real semgrep comes first"
 )

@@ -137,6 +137,7 @@ def test_headless_clean_code_runs_and_grave_code_does_not(tmp_path: Path) -> Non
     assert "even with -y" in denied.stderr
 
 
+@pytest.mark.full
 def test_headless_the_offer_of_a_scan_is_a_question_too(tmp_path: Path) -> None:
     with ModelServer([tool_call("python", CLEAN), text("Never.")]) as server:
         asked = program(server, tmp_path, "-y", "--safe_mode", "ask", "--plain")
@@ -144,6 +145,7 @@ def test_headless_the_offer_of_a_scan_is_a_question_too(tmp_path: Path) -> None:
     assert "safe_mode requires approval" in asked.stderr
 
 
+@pytest.mark.full
 def test_headless_events(tmp_path: Path) -> None:
     with ModelServer([tool_call("python", GRAVE), text("Never.")]) as server:
         denied = program(server, tmp_path, "-y", "--safe_mode", "auto", "--json")

@@ -85,6 +85,7 @@ def test_paste_into_a_terminal(desktop: Desktop, computer: Any, tmp_path: Path) 
     assert written.read_text() == "pasted ✓\n"
 
 
+@pytest.mark.full
 @pytest.mark.needs("mousepad")
 def test_a_long_text_leaves_the_clipboard_as_it_was(desktop: Desktop, computer: Any, tmp_path: Path) -> None:
     file = tmp_path / "letter.txt"

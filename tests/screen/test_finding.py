@@ -14,6 +14,7 @@ from interpreter.computer_api.display.finding import SAME_LETTERS, ScreenView, n
 from interpreter.computer_api.display.pictures import ScreenText
 from interpreter.computer_api.platforms import Box
 from interpreter.computer_api.tool import Picture
+from sampling import some
 from screen.desktop import Application, Desktop
 
 
@@ -115,6 +116,7 @@ def test_a_qt_program_is_walked(desktop: Desktop, display: Display, tmp_path: Pa
     desktop.until(result.exists, "the dialog to write its file")
 
 
+@pytest.mark.full
 def test_equal_ones_are_all_found_and_numbered(desktop: Desktop, display: Display, tmp_path: Path) -> None:
     desktop.tk_form(tmp_path / "guest.json")
     desktop.until(lambda: len(display.locate("Choose")) == 3, "the buttons to be painted")
@@ -173,7 +175,7 @@ def test_an_icon_by_its_picture(desktop: Desktop, display: Display, tmp_path: Pa
     assert any(abs(match.x - found.x) < 4 and abs(match.y - found.y) < 4 for match in larger)
 
 
-@pytest.mark.parametrize("bus", ["none", "gone", "silent"])
+@pytest.mark.parametrize("bus", some(1, ["none", "gone", "silent"]))
 def test_without_the_accessibility_bus_the_screen_is_read(
     bus: str, desktop: Desktop, display: Display, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

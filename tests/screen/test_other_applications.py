@@ -11,6 +11,7 @@ import pytest
 
 from interpreter.computer_api.display import NotFoundOnScreenError
 from interpreter.errors import ComputerError
+from sampling import some
 from screen.desktop import PROGRAMS, SYSTEM_PYTHON, Application, Desktop
 
 LONG_NAME = "a long name of a report.txt"
@@ -35,7 +36,7 @@ def shown(desktop: Desktop, computer: Any, name: str, *argv: str, title: str, **
 
 
 @pytest.mark.needs("featherpad")
-@pytest.mark.parametrize("scale", ["1.5", "2"])
+@pytest.mark.parametrize("scale", some(1, ["1.5", "2"]))
 def test_in_a_scaled_qt_program_the_menu_that_is_named_opens(
     desktop: Desktop, computer: Any, names: Any, scale: str
 ) -> None:
@@ -49,6 +50,7 @@ def test_in_a_scaled_qt_program_the_menu_that_is_named_opens(
     desktop.until(lambda: "About" in names(), "the menu Help to be open")
 
 
+@pytest.mark.full
 @pytest.mark.needs("galculator")
 def test_windows_of_two_scales_beside_each_other(desktop: Desktop, computer: Any, names: Any) -> None:
     """As where each monitor has a scale of its own: every window is placed by itself."""
@@ -72,7 +74,7 @@ def _displays(computer: Any, keys: str) -> bool:
 
 
 @pytest.mark.needs("mousepad")
-@pytest.mark.parametrize("scale", ["1", "2"])
+@pytest.mark.parametrize("scale", some(1, ["1", "2"]))
 def test_a_context_menu_is_part_of_the_list(desktop: Desktop, computer: Any, names: Any, scale: str) -> None:
     shown(desktop, computer, "File", "mousepad", "--disable-server", title="Untitled", GDK_SCALE=scale)
     computer.keyboard.write("some words")
@@ -86,6 +88,7 @@ def test_a_context_menu_is_part_of_the_list(desktop: Desktop, computer: Any, nam
     desktop.until(lambda: computer.os.get_selected_text() == "some words", "all to be marked")
 
 
+@pytest.mark.full
 @pytest.mark.needs("featherpad")
 def test_a_context_menu_that_its_program_does_not_tell_of_is_read(desktop: Desktop, computer: Any) -> None:
     shown(desktop, computer, "Edit", "featherpad", "--standalone", title="Untitled")
@@ -94,6 +97,7 @@ def test_a_context_menu_that_its_program_does_not_tell_of_is_read(desktop: Deskt
     assert 'menu item "Edit"' in computer.display.summary(), "the window is still listed"
 
 
+@pytest.mark.full
 @pytest.mark.needs("thunar")
 def test_file_names_that_are_only_drawn_are_read(desktop: Desktop, computer: Any, names: Any) -> None:
     folder = desktop.folder_with("notes.txt", LONG_NAME)
@@ -126,6 +130,7 @@ def test_a_dialog_of_gtk_2_is_read(desktop: Desktop, computer: Any) -> None:
     desktop.until(lambda: (folder / "letter.txt").exists(), "the file to be renamed")
 
 
+@pytest.mark.full
 @pytest.mark.needs("dillo")
 def test_an_icon_is_found_by_the_word_below_it(desktop: Desktop, computer: Any, tmp_path: Path) -> None:
     page = tmp_path / "page.html"

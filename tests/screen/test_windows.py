@@ -51,6 +51,7 @@ def test_a_window_that_asks_before_it_closes(
     desktop.until(lambda: len(desktop.windows()) == 2, "the question")
 
 
+@pytest.mark.full
 @pytest.mark.needs("xterm")
 def test_a_title_that_changes_while_it_is_read(desktop: Desktop, computer: Any) -> None:
     from Xlib.display import Display

@@ -103,6 +103,7 @@ def test_a_dry_run_is_discarded_and_then_applied(home: Path, chromium: Browser) 
         expect(page.get_by_role("dialog").locator(".diff .added").last).to_have_text("+two\n")
 
 
+@pytest.mark.full
 def test_code_asks_for_text_and_for_a_password(home: Path, chromium: Browser) -> None:
     code = "from getpass import getpass\nname = input('Name? ')\nword = getpass('Word? ')\nprint(name, len(word))"
     with visiting(chromium, tool_call("python", code), text("Hello."), mode="auto") as visit:
@@ -118,6 +119,7 @@ def test_code_asks_for_text_and_for_a_password(home: Path, chromium: Browser) ->
         assert "secret" not in page.content()
 
 
+@pytest.mark.full
 def test_a_turn_is_stopped_and_errors_are_shown(home: Path, chromium: Browser) -> None:
     endless = tool_call("python", "import time\nprint('on', flush=True)\ntime.sleep(600)")
     with visiting(chromium, endless, tool_call("python", "1/0"), text("It failed."), mode="auto") as visit:
@@ -201,6 +203,7 @@ def test_a_live_table_is_scrolled_sorted_and_filtered(home: Path, chromium: Brow
         expect(page.locator(".grid-bar .facts")).to_have_text("3 rows · 3 columns")
 
 
+@pytest.mark.full
 def test_turns_are_undone_and_redone(home: Path, chromium: Browser) -> None:
     replies = [tool_call("python", f"open('{name}.txt', 'w').write('x')") for name in ("one", "two")]
     with visiting(chromium, replies[0], text("One."), replies[1], text("Two."), mode="auto") as visit:

@@ -335,6 +335,7 @@ def test_the_more_sessions_are_live_the_fewer_snapshots_an_idle_one_keeps(home: 
         assert served.run(session, "print(x)") == "4\n" and len(others) == 3
 
 
+@pytest.mark.full
 def test_a_reader_that_does_not_read_slows_no_one(home: Path) -> None:
     with serving(text("Quick.")) as served:
         session = served.session()

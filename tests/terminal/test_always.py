@@ -9,6 +9,7 @@ import pytest
 from interpreter.frontends.terminal.approval import QUESTION, SAVE_RULE, TRUST
 from interpreter.policy.files import user_file
 from model_server import ModelServer, text, tool_call
+from sampling import some
 from terminal.person import someone
 
 pytestmark = pytest.mark.usefixtures("no_strays")
@@ -35,6 +36,7 @@ def test_a_rule_is_shown_saved_and_heeded_at_once() -> None:
     assert "command: echo" in Path(user_file()).read_text()
 
 
+@pytest.mark.full
 def test_what_is_not_known_has_no_rule() -> None:
     with ModelServer([tool_call("python", "eval(input())"), text("Done.")]) as server, someone(server=server) as person:
         person.says("run")
@@ -45,7 +47,7 @@ def test_what_is_not_known_has_no_rule() -> None:
     assert not Path(user_file()).exists()
 
 
-@pytest.mark.parametrize("answer", ["y", "n"])
+@pytest.mark.parametrize("answer", some(1, ["y", "n"]))
 def test_a_projects_rules_are_asked_about_once(answer: str) -> None:
     Path(".interpreter").mkdir()
     Path(".interpreter/policy.yaml").write_text("rules:\n- decision: deny\n  command: touch\n  reason: not here\n")

@@ -13,6 +13,7 @@ import pytest
 from interpreter.frontends.terminal.approval import OR_SAY, QUESTION
 from interpreter.policy.files import user_file
 from model_server import ModelServer, stall, text, tool_call, usage
+from sampling import some
 from terminal.person import CTRL_C, CTRL_D, ENTER, someone
 
 pytestmark = pytest.mark.usefixtures("no_strays")
@@ -38,6 +39,7 @@ def test_a_no_returns_to_the_prompt() -> None:
         assert said.count("I have declined to run this code.") == len(answers)
 
 
+@pytest.mark.full
 def test_a_declined_block_is_counted_and_shown_as_declined_after_a_resume() -> None:
     with ModelServer([tool_call("python", CODE).then(usage(10, 5))]) as server:
         with someone(server=server) as person:
@@ -52,6 +54,7 @@ def test_a_declined_block_is_counted_and_shown_as_declined_after_a_resume() -> N
             assert "I have declined" not in person.screen
 
 
+@pytest.mark.full
 def test_in_a_narrow_window_the_question_breaks_between_words() -> None:
     replies = [tool_call("python", CODE), text("Fine.")]
     with ModelServer(replies) as server, someone(server=server, columns=30) as person:
@@ -61,6 +64,7 @@ def test_in_a_narrow_window_the_question_breaks_between_words() -> None:
         assert "Run? [y]es  [n]o  [p]review" in person.rows
 
 
+@pytest.mark.full
 def test_words_after_a_no_go_to_the_model_at_once() -> None:
     answers = ["n use another way", "no, use another way"]
     replies = [tool_call("python", CODE), tool_call("python", CODE), text("Right away.")]
@@ -98,7 +102,7 @@ def test_every_answer_is_on_the_card_and_arrow_keys_move_in_the_line() -> None:
         assert Path("made.txt").exists()
 
 
-@pytest.mark.parametrize("arguments", [[], ["--plain"]])
+@pytest.mark.parametrize("arguments", some(1, [[], ["--plain"]]))
 def test_long_code_is_shown_in_full_and_the_card_says_what_scrolled_away(arguments: list[str]) -> None:
     code = "\n".join(f"line_{number} = {number}" for number in range(40))
     with ModelServer([tool_call("python", code)]) as server, someone(*arguments, server=server) as person:
@@ -110,6 +114,7 @@ def test_long_code_is_shown_in_full_and_the_card_says_what_scrolled_away(argumen
         assert f"line_{hidden} = {hidden}" in on_screen and f"line_{hidden - 1} = {hidden - 1}" not in on_screen
 
 
+@pytest.mark.full
 def test_anything_else_asks_again() -> None:
     answers = ["", "maybe", "ny", "yy", "run", "yes please", "%undo 2"]
     with ModelServer([tool_call("python", CODE), text("Done.")]) as server, someone(server=server) as person:
@@ -123,7 +128,7 @@ def test_anything_else_asks_again() -> None:
         assert person.rows.count(RAN) == 1
 
 
-@pytest.mark.parametrize("paste", ["\x1b[200~y\ry\r\x1b[201~\r", "y\ry\rmore\r"])
+@pytest.mark.parametrize("paste", some(1, ["\x1b[200~y\ry\r\x1b[201~\r", "y\ry\rmore\r"]))
 def test_a_paste_is_no_answer(paste: str) -> None:
     with ModelServer([tool_call("python", CODE)]) as server, someone(server=server) as person:
         person.says("run")
@@ -198,14 +203,17 @@ def test_the_editor_has_the_terminal_to_itself(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("editor", "says"),
-    [
-        ("/nowhere/editor", "Can't find the editor /nowhere/editor. Set EDITOR to one that is installed."),
-        ("false", "Not edited: false exited with code 1."),
-        pytest.param("sh -c 'kill -9 $$'", "Not edited: sh was stopped by signal 9.", marks=pytest.mark.full),
-        ("true", "The code is unchanged."),
-        pytest.param("sh -c 'echo >$0'", "The edited code is empty, so it was discarded.", marks=pytest.mark.full),
-        pytest.param("vim '+normal x' +q!", "The code is unchanged.", marks=pytest.mark.full),
-    ],
+    some(
+        1,
+        [
+            ("/nowhere/editor", "Can't find the editor /nowhere/editor. Set EDITOR to one that is installed."),
+            ("false", "Not edited: false exited with code 1."),
+            pytest.param("sh -c 'kill -9 $$'", "Not edited: sh was stopped by signal 9.", marks=pytest.mark.full),
+            ("true", "The code is unchanged."),
+            pytest.param("sh -c 'echo >$0'", "The edited code is empty, so it was discarded.", marks=pytest.mark.full),
+            pytest.param("vim '+normal x' +q!", "The code is unchanged.", marks=pytest.mark.full),
+        ],
+    ),
 )
 def test_after_an_editor_that_changes_nothing_the_question_is_open(editor: str, says: str) -> None:
     if editor.startswith("vim") and not which("vim"):
@@ -265,6 +273,7 @@ def test_without_an_editor_the_code_is_edited_in_the_terminal() -> None:
         assert [row for row in person.rows if row in (RAN, "and walked")] == [RAN, "and walked"]
 
 
+@pytest.mark.full
 def test_a_plain_terminal_without_an_editor_says_what_to_set() -> None:
     with ModelServer([tool_call("python", CODE)]) as server, someone("--plain", server=server, env=NO_EDITOR) as person:
         person.says("run")

@@ -14,6 +14,7 @@ import pytest
 
 from model_replies import RawReply, Stall
 from model_server import ModelServer, error, reasoning, stall, text, tool_call
+from sampling import some
 from terminal.person import ALT_ENTER, CTRL_C, CTRL_J, ENTER, PROGRAM, Person, someone
 
 pytestmark = pytest.mark.usefixtures("no_strays")
@@ -70,7 +71,7 @@ def test_say_it_see_the_code_run_it_go_on() -> None:
         assert person.mode_is_restored
 
 
-@pytest.mark.parametrize(("columns", "lines"), [(20, 12), (200, 50)])
+@pytest.mark.parametrize(("columns", "lines"), some(1, [(20, 12), (200, 50)]))
 def test_other_sizes(columns: int, lines: int) -> None:
     words = [f"word{number}" for number in range(100)]
     with (
@@ -95,7 +96,7 @@ def test_lines_are_made_with_alt_enter_and_ctrl_j() -> None:
         assert last_said(server) == "one\ntwo\nthree"
 
 
-@pytest.mark.parametrize("marked", [True, False])
+@pytest.mark.parametrize("marked", some(1, [True, False]))
 def test_a_paste_never_sends_itself(marked: bool) -> None:
     pasted = "def f():\r    return 1\r\rf()\r"
     with ModelServer([text("Seen.")]) as server, someone(server=server) as person:
@@ -194,6 +195,7 @@ def test_a_dumb_terminal_gets_plain_lines() -> None:
         assert "\x1b" not in person.raw
 
 
+@pytest.mark.full
 def test_a_terminal_that_cannot_show_every_character() -> None:
     with (
         ModelServer([text("A 漢 sign.")]) as server,
@@ -204,6 +206,7 @@ def test_a_terminal_that_cannot_show_every_character() -> None:
         assert person.leaves() == 0
 
 
+@pytest.mark.full
 def test_no_colour_where_none_is_wanted() -> None:
     reply = text("# Title\n`x`\n\n```python\nreturn 1\n```")
     with ModelServer([reply]) as server, someone(server=server, env={"NO_COLOR": "1"}) as person:
@@ -253,6 +256,7 @@ def test_ctrl_z_at_the_prompt_goes_to_the_shell_and_fg_comes_back() -> None:
             person.close()
 
 
+@pytest.mark.full
 def test_a_local_model_shows_how_much_of_the_prompt_it_has_read() -> None:
     def event(**fields: object) -> bytes:
         return b"data: " + json.dumps(fields).encode() + b"\n\n"

@@ -10,6 +10,7 @@ import pytest
 
 from model_replies import text, tool_call
 from model_server import ModelServer
+from sampling import some
 from terminal.person import PROGRAM, someone
 
 RED = "print('\\x1b[31mred\\x1b[0m')"
@@ -17,12 +18,15 @@ RED = "print('\\x1b[31mred\\x1b[0m')"
 
 @pytest.mark.parametrize(
     ("flags", "env", "colored"),
-    [
-        pytest.param([], {}, False, marks=pytest.mark.full),
-        ([], {"CLICOLOR_FORCE": "1"}, True),
-        pytest.param([], {"CLICOLOR_FORCE": "1", "NO_COLOR": "1"}, False, marks=pytest.mark.full),
-        (["--plain"], {"CLICOLOR_FORCE": "1"}, False),
-    ],
+    some(
+        2,
+        [
+            pytest.param([], {}, False, marks=pytest.mark.full),
+            ([], {"CLICOLOR_FORCE": "1"}, True),
+            pytest.param([], {"CLICOLOR_FORCE": "1", "NO_COLOR": "1"}, False, marks=pytest.mark.full),
+            (["--plain"], {"CLICOLOR_FORCE": "1"}, False),
+        ],
+    ),
 )
 def test_a_programs_colours_in_a_pipe(flags: list[str], env: dict[str, str], colored: bool) -> None:
     with ModelServer([tool_call("python", RED), text("Done.")]) as server:
@@ -35,7 +39,7 @@ def test_a_programs_colours_in_a_pipe(flags: list[str], env: dict[str, str], col
     assert "red" in done.stdout
 
 
-@pytest.mark.parametrize("variable", [{"NO_COLOR": "1"}, {"CLICOLOR": "0"}])
+@pytest.mark.parametrize("variable", some(1, [{"NO_COLOR": "1"}, {"CLICOLOR": "0"}]))
 def test_a_terminal_without_colours(variable: dict[str, str]) -> None:
     replies = [text("A `word`.").then(tool_call("python", RED)), text("Done.")]
     with ModelServer(replies) as server, someone("-y", server=server, env=variable) as person:

@@ -52,6 +52,7 @@ def test_one_key_installs_a_missing_package_and_runs_the_block_again(index: Path
         assert person.leaves() == 0
 
 
+@pytest.mark.full
 def test_without_asking_the_model_gets_the_command(index: Path) -> None:
     with ModelServer([tool_call("python", "import tiny_thing"), text("I see.")]) as server:
         with someone("-y", server=server) as person:

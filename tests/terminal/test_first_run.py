@@ -15,6 +15,7 @@ import pytest
 from interpreter.llm.providers import ROWS, STARTING_MODELS, save_key
 from model_server import ModelServer, error, text, tool_call
 from routed_server import RoutedServer, as_json, as_lines
+from sampling import some
 from terminal.person import ENTER, PROGRAM, Person, someone
 
 DOWN, ESCAPE = "\x1b[B", "\x1b"
@@ -81,6 +82,7 @@ def test_one_screen_says_what_the_choices_are() -> None:
         assert "Traceback" not in person.screen
 
 
+@pytest.mark.full
 def test_on_a_narrow_screen_lines_end_between_words() -> None:
     with someone(columns=40, lines=40) as person:
         person.sees("Your own GGUF file")
@@ -218,6 +220,7 @@ def test_a_rejected_key_is_replaced_in_the_chat(groq: ModelServer, home: Path) -
     assert keys == ["gsk_old", "gsk_wrong", KEY, KEY, "gsk_newest", "gsk_newest"]
 
 
+@pytest.mark.full
 def test_no_key_leads_back_to_the_list() -> None:
     with someone() as person:
         pastes(person, "")
@@ -250,6 +253,7 @@ def test_a_key_in_the_environment_does_in_a_pipe_too(groq: ModelServer) -> None:
     assert "GROQ_API_KEY is set" in done.stderr
 
 
+@pytest.mark.full
 def test_a_key_that_may_be_for_something_else_chooses_nothing() -> None:
     with someone(env={"HF_TOKEN": "hf_made-up"}) as person:
         person.sees("HF_TOKEN is set. To use it: --model huggingface/")
@@ -257,6 +261,7 @@ def test_a_key_that_may_be_for_something_else_chooses_nothing() -> None:
         assert "hf_made-up" not in person.raw
 
 
+@pytest.mark.full
 def test_a_key_that_is_kept_serves_a_model_that_is_named(groq: ModelServer) -> None:
     save_key("GROQ_API_KEY", KEY)
     save_key("OPENAI_API_KEY", "sk-other")
@@ -283,6 +288,7 @@ def test_a_servers_model_is_remembered(ollama: RoutedServer, home: Path) -> None
     assert ollama.asked[-1].body["options"]["num_ctx"] == 4096
 
 
+@pytest.mark.full
 def test_a_flag_and_a_key_in_the_environment_beat_what_is_remembered(
     ollama: RoutedServer, groq: ModelServer, home: Path
 ) -> None:
@@ -324,6 +330,7 @@ def test_a_server_that_is_gone_is_said_and_the_choices_come_again(home: Path) ->
         person.sees(PASTE)
 
 
+@pytest.mark.full
 def test_a_built_in_model_is_remembered_until_its_file_is_gone(home: Path, tmp_path: Path) -> None:
     file = tmp_path / "mine.gguf"
     file.write_bytes(b"GGUF")
@@ -339,14 +346,17 @@ def test_a_built_in_model_is_remembered_until_its_file_is_gone(home: Path, tmp_p
 
 @pytest.mark.parametrize(
     "written",
-    [
-        "{}",
-        "\x00",
-        *(
-            pytest.param(other, marks=pytest.mark.full)
-            for other in ("", "[]", '{"model": 3}', '{"model": "x", "more": 1}')
-        ),
-    ],
+    some(
+        1,
+        [
+            "{}",
+            "\x00",
+            *(
+                pytest.param(other, marks=pytest.mark.full)
+                for other in ("", "[]", '{"model": 3}', '{"model": "x", "more": 1}')
+            ),
+        ],
+    ),
 )
 def test_a_damaged_memory_is_none(home: Path, written: str) -> None:
     folder(home).mkdir(parents=True)
@@ -362,6 +372,7 @@ def test_offline_offers_only_what_is_here(groq: ModelServer) -> None:
         assert "Paste" not in person.screen
 
 
+@pytest.mark.full
 def test_a_program_that_had_to_be_started_is_started_again(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

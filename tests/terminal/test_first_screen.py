@@ -11,6 +11,7 @@ import pytest
 from interpreter.frontends.terminal.chat import example_request
 from interpreter.frontends.terminal.tty import notification
 from model_server import ModelServer, stall, text, tool_call
+from sampling import some
 from terminal.person import ENTER, someone
 from waiting import until
 
@@ -129,6 +130,7 @@ def test_shift_tab_leaves_auto() -> None:
         person.sees("Mode ask:")
 
 
+@pytest.mark.full
 def test_vi_keys_edit_the_prompt() -> None:
     server = ModelServer([text("Yes.")])
     with server, someone(*MODEL, "--editing_mode", "vi", server=server) as person:
@@ -145,7 +147,7 @@ def test_vi_keys_edit_the_prompt() -> None:
 
 
 @pytest.mark.parametrize(
-    ("after", "rings"), [("1", True), pytest.param("0", False, marks=pytest.mark.full), ("30", False)]
+    ("after", "rings"), some(1, [("1", True), pytest.param("0", False, marks=pytest.mark.full), ("30", False)])
 )
 def test_the_end_of_a_long_turn_rings(after: str, rings: bool) -> None:
     slow = text("One.").then(stall(1.5)).then(text(" Two."))
@@ -192,6 +194,7 @@ def test_a_notification_goes_through_the_terminal_or_the_system(tmp_path: Path) 
             assert person.leaves() == 0
 
 
+@pytest.mark.full
 def test_a_question_after_a_long_wait_rings() -> None:
     slow = stall(1.5).then(tool_call("python", "print(1)"))
     server = ModelServer([slow, text("Fine.")])

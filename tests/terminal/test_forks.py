@@ -60,6 +60,7 @@ def test_a_fork_is_dropped(work: Path) -> None:
         assert person.leaves() == 0
 
 
+@pytest.mark.full
 def test_three_forks(work: Path) -> None:
     with ModelServer([]) as server, someone(server=server) as person:
         for number in (1, 2):

@@ -27,6 +27,7 @@ def person() -> Iterator[Person]:
         yield person
 
 
+@pytest.mark.full
 def test_a_large_table_is_moved_with_the_arrow_keys(person: Person) -> None:
     person.says(MAKE)
     person.says("%show df")
@@ -149,6 +150,7 @@ def test_sort_filter_search_and_describe_by_keys(columns: int, lines: int) -> No
         assert person.mode_is_restored
 
 
+@pytest.mark.full
 def test_a_slow_answer_is_stopped_by_ctrl_c_and_the_session_goes_on(person: Person, tmp_path: Path) -> None:
     begun = tmp_path / "begun"
     person.says(">>> class Endless:")
@@ -212,6 +214,7 @@ def test_export_and_copy_what_is_shown(tmp_path: Path, monkeypatch: pytest.Monke
         assert person.leaves() == 0
 
 
+@pytest.mark.full
 def test_plain_output_takes_the_same_options(no_display: None) -> None:
     with ModelServer() as server, someone("--plain", server=server) as person:
         person.says(SALES)

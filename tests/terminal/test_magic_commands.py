@@ -16,6 +16,7 @@ from interpreter.frontends.terminal.chat import greet
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.frontends.terminal.tty import Tty
 from model_server import ModelServer, text, usage
+from sampling import some
 from terminal.emulator import EmulatedOutput, Emulator
 from terminal.person import someone
 
@@ -78,7 +79,7 @@ def test_help_fits_one_screen_in_groups() -> None:
         assert {f"%{command.name}" for command in magics.COMMANDS} <= shown
 
 
-@pytest.mark.parametrize("asked", ["help", "?", "Help", "/help"])
+@pytest.mark.parametrize("asked", some(1, ["help", "?", "Help", "/help"]))
 def test_asking_for_help_is_answered_without_the_model(asked: str) -> None:
     with ModelServer([]) as server, someone("--model", "gpt-4o", server=server) as person:
         person.says(asked)

@@ -64,6 +64,7 @@ def test_servers_on_this_machine(server: RoutedServer) -> None:
     assert "tiny-coder" in listing("TINY", LM_STUDIO_API_BASE=f"{server.address}/v1").stdout
 
 
+@pytest.mark.full
 def test_ollama_is_asked_for_the_windows_that_its_list_does_not_tell() -> None:
     shown = as_json({"model_info": {"llama.context_length": 2048}})
     tags = as_json({"models": [{"name": "tiny:latest"}, {"name": "other:1b"}]})

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from model_server import ModelServer, text
 from terminal.person import ENTER, someone
 
@@ -31,6 +33,7 @@ def test_a_key_can_be_typed_and_is_not_shown() -> None:
         assert person.leaves() == 0
 
 
+@pytest.mark.full
 def test_a_server_of_ones_own_may_want_no_key() -> None:
     with (
         ModelServer([text("Welcome.")]) as server,

@@ -36,6 +36,7 @@ from interpreter.frontends.terminal.tty import Tty
 from interpreter.frontends.wtf import FailedCommand, message_for
 from interpreter.runtimes.state import Table, TableQuery
 from model_server import ModelServer, text, tool_call
+from sampling import some
 from terminal.person import ENTER, someone
 
 FRONT_ENDS = Path(cli.__file__).parent
@@ -410,7 +411,7 @@ def test_every_writer_is_listed() -> None:
 
 
 @pytest.mark.usefixtures("no_strays")
-@pytest.mark.parametrize("flags", [["-y"], ["-y", "--plain"]])
+@pytest.mark.parametrize("flags", some(1, [["-y"], ["-y", "--plain"]]))
 def test_a_language_name_and_a_prompt_cannot_reach_the_clipboard(flags: list[str]) -> None:
     replies = [
         tool_call("\x1b]0;title\x07\u202epython", "print(1)"),

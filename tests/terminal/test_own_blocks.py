@@ -115,6 +115,7 @@ def test_files_run_in_the_session_of_their_language(tmp_path: Path) -> None:
         assert person.ends() == 0
 
 
+@pytest.mark.full
 def test_plain_lines_too() -> None:
     with ModelServer() as server, someone("--plain", server=server) as person:
         person.at_prompt()
@@ -158,6 +159,7 @@ def test_when_more_is_to_come(typed: str, unfinished: bool) -> None:
     assert is_unfinished(typed) is unfinished
 
 
+@pytest.mark.full
 def test_ctrl_c_ends_the_one_that_runs_and_no_later_one() -> None:
     with ModelServer([]) as server, someone(server=server) as person:
         person.says("!echo beg''un; sleep 1000")

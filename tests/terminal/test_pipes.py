@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from model_server import ModelServer, error, stall, text, tool_call
+from sampling import some
 from terminal.person import PROGRAM, Person
 
 pytestmark = pytest.mark.usefixtures("no_strays")
@@ -31,7 +32,9 @@ def run(server: ModelServer | None, *arguments: str, stdin: str | bytes = "") ->
     return subprocess.CompletedProcess(done.args, done.returncode, *decoded)
 
 
-@pytest.mark.parametrize("flags", [["--stdin", "-y"], pytest.param(["-y"], marks=pytest.mark.full), ["-y", "--plain"]])
+@pytest.mark.parametrize(
+    "flags", some(1, [["--stdin", "-y"], pytest.param(["-y"], marks=pytest.mark.full), ["-y", "--plain"]])
+)
 def test_the_plain_trace(flags: list[str]) -> None:
     replies = [text("I will **run** it.").then(tool_call("python", "print(6 * 7)")), text("It is 42.")]
     with ModelServer(replies) as server:
@@ -157,6 +160,7 @@ def test_a_reader_that_goes_away_is_no_traceback() -> None:
     assert told == b""
 
 
+@pytest.mark.full
 def test_a_line_says_that_another_model_answers() -> None:
     with ModelServer([error(503), text("Hello.")]) as server:
         done = run(server, "--max_retries", "0", "--fallback_model", "gpt-4o-mini", stdin="Hi")

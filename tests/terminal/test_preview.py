@@ -9,6 +9,7 @@ import pytest
 from interpreter.frontends.terminal.approval import APPLIED, DISCARDED, PREVIEW_BEGINS, PREVIEW_QUESTION, QUESTION
 from model_server import ModelServer, text, tool_call
 from preview.previewing import needs_views
+from sampling import some
 from terminal.person import CTRL_C, Person, someone
 
 pytestmark = [needs_views, pytest.mark.usefixtures("no_strays")]
@@ -49,6 +50,7 @@ def test_it_is_seen_and_applied(workspace: Path) -> None:
         assert "it is 42" in str(server.requests[1].messages)
 
 
+@pytest.mark.full
 def test_a_table_is_described_by_rows_columns_and_cells(workspace: Path) -> None:
     (workspace / "sales.csv").write_text("id,amount\n" + "".join(f"{n},{n}0\n" for n in range(1, 101)))
     code = (
@@ -103,7 +105,7 @@ def test_an_excel_file_is_described_the_same_way(workspace: Path) -> None:
         assert person.leaves() == 0
 
 
-@pytest.mark.parametrize("answer", ["n\r", CTRL_C])
+@pytest.mark.parametrize("answer", some(1, ["n\r", CTRL_C]))
 def test_it_is_forgotten_and_asked_about_again(workspace: Path, answer: str) -> None:
     with ModelServer([tool_call("python", CODE), text("Fine.")]) as server, someone(server=server) as person:
         person.says("run")
@@ -146,6 +148,7 @@ def test_every_block_if_that_is_wanted(workspace: Path) -> None:
         assert (workspace / "new.txt").exists()
 
 
+@pytest.mark.full
 @pytest.mark.needs("node")
 def test_where_there_is_none_the_question_stays(workspace: Path) -> None:
     replies = [tool_call("javascript", "console.log(6 * 7)"), text("Fine.")]

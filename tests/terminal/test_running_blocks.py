@@ -8,6 +8,7 @@ import signal
 import pytest
 
 from model_server import ModelServer, stall, text, tool_call
+from sampling import some
 from terminal.person import CTRL_B, CTRL_C, ENTER, someone
 
 pytestmark = pytest.mark.usefixtures("no_strays")
@@ -74,6 +75,7 @@ def test_input_is_asked_for_where_the_block_stands() -> None:
         assert person.leaves() == 0
 
 
+@pytest.mark.full
 def test_ctrl_c_instead_of_an_answer_ends_the_turn() -> None:
     code = "input('Your' + ' name? ')\nprint('went' + ' on')"
     with ModelServer([tool_call("python", code), text("Next.")]) as server, someone("-y", server=server) as person:
@@ -161,7 +163,7 @@ def test_a_long_output_is_folded() -> None:
         assert person.leaves() == 0
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("number", some(1, [signal.SIGTERM, signal.SIGHUP]))
 def test_told_to_end_during_a_block_it_leaves_nothing_behind(number: int) -> None:
     code = "import subprocess\nprint('be' + 'gun', flush=True)\nsubprocess.run(['sleep', '1000'])"
     with ModelServer([tool_call("python", code)]) as server, someone("-y", server=server) as person:

@@ -48,6 +48,7 @@ def test_b_runs_this_block_and_the_next_in_a_sandbox(home: Path) -> None:
     assert Path("here").exists() and not (home / "there").exists()
 
 
+@pytest.mark.full
 def test_where_no_sandbox_can_be_made_b_asks_again(home: Path) -> None:
     with (
         ModelServer([tool_call("python", "print('it' + ' ran')"), text("Done.")]) as server,

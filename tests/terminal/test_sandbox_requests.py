@@ -12,6 +12,7 @@ from interpreter.policy.files import user_file
 from interpreter.sandbox import bubblewrap
 from model_server import ModelServer, text, tool_call
 from profiles.programs import interpreter
+from sampling import some
 from terminal.person import someone
 
 pytestmark = pytest.mark.usefixtures("no_strays", "real")
@@ -59,7 +60,7 @@ def test_it_is_given_for_a_block_a_session_and_always(data: Path) -> None:
     assert f"- read: {data}" in user_file().read_text()
 
 
-@pytest.mark.parametrize("plain", [[], ["--plain"]], ids=["screen", "plain"])
+@pytest.mark.parametrize("plain", some(1, [[], ["--plain"]]), ids=["screen", "plain"])
 def test_a_no_is_a_no_to_where_a_link_leads(data: Path, plain: list[str]) -> None:
     Path("link").symlink_to(data)
     replies = [tool_call("shell", reading(Path("link"))), text("Then not.")]

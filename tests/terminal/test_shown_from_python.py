@@ -114,6 +114,7 @@ asyncio.run(main())
 """
 
 
+@pytest.mark.full
 def test_a_question_can_be_asked_inside_a_running_event_loop() -> None:
     with ModelServer([tool_call("python", "print(6 * 7)"), text("It is **42**.")]) as server:
         person = Person([sys.executable, "-c", INSIDE_A_LOOP.format(address=server.base_url)])

@@ -16,6 +16,7 @@ from interpreter.frontends.terminal.prompt import (
 )
 from interpreter.frontends.terminal.render.ansi import cells
 from model_server import ModelServer, text, usage
+from sampling import some
 from terminal.person import someone
 
 
@@ -68,7 +69,7 @@ def test_plan_mode_is_a_read_only_sandbox_whatever_the_setting_says() -> None:
 
 
 @pytest.mark.usefixtures("no_strays")
-@pytest.mark.parametrize("columns", [40, 80, 200])
+@pytest.mark.parametrize("columns", some(1, [40, 80, 200]))
 def test_under_the_prompt(columns: int) -> None:
     with ModelServer([text("Hi").then(usage(500, 10))]) as server, someone(server=server, columns=columns) as person:
         person.at_prompt()
@@ -88,7 +89,7 @@ def test_under_the_prompt(columns: int) -> None:
 
 
 @pytest.mark.usefixtures("no_strays")
-@pytest.mark.parametrize("arguments", [["--no_status_line"], ["--plain"]])
+@pytest.mark.parametrize("arguments", some(1, [["--no_status_line"], ["--plain"]]))
 def test_it_can_be_off(arguments: list[str]) -> None:
     with ModelServer([text("Hi")]) as server, someone(*arguments, server=server) as person:
         person.says("Hello")

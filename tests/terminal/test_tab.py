@@ -13,6 +13,7 @@ from interpreter import OpenInterpreter
 from interpreter.frontends.terminal.prompt import Suggestions
 from interpreter.runtimes import live
 from model_server import ModelServer, text
+from sampling import some
 from terminal.person import ENTER, someone
 
 TAB = "\t"
@@ -116,7 +117,7 @@ def test_at_the_keyboard(tmp_path: Path) -> None:
         assert person.leaves() == 0
 
 
-@pytest.mark.parametrize("sign", ["%", "/"])
+@pytest.mark.parametrize("sign", some(1, ["%", "/"]))
 def test_a_menu_of_commands_opens_while_typing(sign: str) -> None:
     with ModelServer([]) as server, someone("--model", "gpt-4o", server=server) as person:
         person.at_prompt()

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from model_server import ModelServer, text, tool_call
+from sampling import some
 from terminal.person import CTRL_C, ENTER, Person, someone
 from waiting import until
 
@@ -64,7 +65,7 @@ def test_files_variables_and_conversation_go_back_together_and_return(work: Path
         assert person.leaves() == 0
 
 
-@pytest.mark.parametrize("answer", ["", pytest.param("n", marks=pytest.mark.full), CTRL_C])
+@pytest.mark.parametrize("answer", some(1, ["", pytest.param("n", marks=pytest.mark.full), CTRL_C]))
 def test_nothing_changes_without_a_yes(work: Path, answer: str) -> None:
     replies = [tool_call("python", writing("a.txt", "a")), text("Done."), text("Again.")]
     with ModelServer(replies) as server, someone("-y", server=server) as person:
@@ -101,6 +102,7 @@ def test_a_turn_without_files_goes_at_once(work: Path) -> None:
         assert person.leaves() == 0
 
 
+@pytest.mark.full
 def test_only_a_part(work: Path) -> None:
     replies = [tool_call("python", writing("a.txt", "a", "x = 5; ")), text("Done."), text("Still here.")]
     with ModelServer(replies) as server, someone("-y", server=server) as person:
@@ -121,6 +123,7 @@ def test_only_a_part(work: Path) -> None:
         assert person.leaves() == 0
 
 
+@pytest.mark.full
 def test_one_block_of_a_turn(work: Path) -> None:
     replies = [tool_call("python", writing("a.txt", "a")), tool_call("python", writing("b.txt", "b")), text("Done.")]
     with ModelServer(replies) as server, someone("-y", server=server) as person:
@@ -262,6 +265,7 @@ def test_ctrl_c_in_the_middle_is_told_and_the_same_command_goes_on(work: Path) -
         assert person.leaves() == 0
 
 
+@pytest.mark.full
 @pytest.mark.needs("node")
 def test_what_javascript_had_is_run_again(work: Path) -> None:
     with ModelServer([]) as server, someone("-y", server=server) as person:
@@ -324,6 +328,7 @@ def test_a_conversation_that_is_taken_up_again(work: Path) -> None:
             assert person.leaves() == 0
 
 
+@pytest.mark.full
 def test_a_reset_without_a_record_brings_back_conversation_and_variables(work: Path) -> None:
     profile = work.parent / "unsaved.yaml"
     profile.write_text("conversation_history: false\n")
@@ -379,6 +384,7 @@ def test_a_reset_asks_and_can_be_undone(work: Path) -> None:
         assert person.leaves() == 0
 
 
+@pytest.mark.full
 def test_plain_lines(work: Path) -> None:
     replies = [tool_call("python", writing("a.txt", "a")), text("Done.")]
     with ModelServer(replies) as server, someone("-y", "--plain", server=server) as person:

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from model_server import ModelServer, text, tool_call
+from sampling import some
 from wtf.shells import PROMPT, SHELLS, shell_with_hook
 
 pytestmark = [pytest.mark.needs("bash", "zsh")]
@@ -30,7 +31,7 @@ def fixing(server: ModelServer) -> dict[str, str]:
     return {"OPENAI_API_BASE": server.base_url}
 
 
-@pytest.mark.parametrize("name", SHELLS)
+@pytest.mark.parametrize("name", some(1, SHELLS))
 def test_the_failed_command_is_explained_and_the_fix_runs_after_a_yes(
     name: str, tmp_path: Path, no_strays: None
 ) -> None:
@@ -69,6 +70,7 @@ def test_a_no_runs_nothing(tmp_path: Path, no_strays: None) -> None:
         )  # not wtf itself
 
 
+@pytest.mark.full
 def test_code_that_runs_without_asking_elsewhere_is_asked_about_here(tmp_path: Path, no_strays: None) -> None:
     reply = text("So.").then(tool_call("shell", "touch made"))
     with ModelServer([reply]) as server, shell_with_hook("bash", tmp_path, **fixing(server)) as shell:
@@ -81,7 +83,7 @@ def test_code_that_runs_without_asking_elsewhere_is_asked_about_here(tmp_path: P
         assert not (tmp_path / "work" / "made").exists()
 
 
-@pytest.mark.parametrize("name", SHELLS)
+@pytest.mark.parametrize("name", some(1, SHELLS))
 def test_under_the_recorder_the_output_is_known(name: str, tmp_path: Path, no_strays: None) -> None:
     with (
         ModelServer([text("I see.")]) as server,
@@ -177,6 +179,7 @@ def test_the_source_that_a_traceback_names_goes_along(tmp_path: Path) -> None:
     assert "root:" not in shown
 
 
+@pytest.mark.full
 def test_the_profile_may_name_another_model(home: Path, tmp_path: Path) -> None:
     profile = tmp_path / "mine.yaml"
     profile.write_text("llm:\n  model: gpt-4o\nwtf:\n  model: gpt-4o-mini\n")

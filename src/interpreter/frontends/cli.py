@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import gc
 import os
 import signal
@@ -17,6 +18,7 @@ _PRINTING = frozenset({"models", "policy_check", "local_models", "profiles", "re
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the program and return its exit code (see exit_codes.py)."""
     gc.set_threshold(20_000)  # by default, looking for garbage that isn't there takes an eighth of the start
+    atexit.register(gc.freeze)  # and Python's own look at the end another eighth
     return run_program("interpreter", _run, list(sys.argv[1:] if argv is None else argv))
 
 

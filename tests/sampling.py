@@ -1,0 +1,21 @@
+"""Cases of one behaviour: a few run in `make test`, and all of them in `make test-full`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+
+def some(count: int, cases: Iterable[Any]) -> list[Any]:
+    """The same cases for `parametrize`; only the first ones are part of `make test`."""
+    found = list(cases)
+    return [*found[:count], *map(_full, found[count:])]
+
+
+def _full(case: Any) -> Any:
+    values, marks, name = case if isinstance(case, type(pytest.param())) else (None, (), None)
+    if values is None:
+        values = case if isinstance(case, tuple) else (case,)
+    return pytest.param(*values, marks=[*marks, pytest.mark.full], id=name)
