@@ -137,6 +137,15 @@ def test_a_token_signs_a_browser_in(shared: Serving) -> None:
         assert browser.get("/api/me").json()["name"] == "local"
 
 
+def test_cookies_of_other_servers_on_this_machine_do_not_sign_anyone_out(shared: Serving) -> None:
+    user = shared.users.find("local")
+    assert user is not None
+    own = f"{shared.application.gate.cookie_name}={shared.users.cookie(user)}"
+    for other in ('settings={"a": 1}', "name=two words", "flag", "é=1"):
+        with shared.client(Cookie=f"{other}; {own}".encode()) as browser:  # type: ignore[arg-type]
+            assert browser.get("/api/me").status_code == 200, other
+
+
 def test_a_viewer_reads_what_is_shared_and_changes_nothing(shared: Serving, victim: str) -> None:
     viewer = shared.user("vera:viewer")
     assert viewer.get(f"/api/sessions/{victim}").status_code == 404

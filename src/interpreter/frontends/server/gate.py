@@ -23,11 +23,12 @@ from collections.abc import Callable, Iterable, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from http.cookies import CookieError, SimpleCookie
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import parse_qs
+
+from starlette.requests import cookie_parser
 
 from interpreter.config.homes import make_folder
 from interpreter.errors import UsageError
@@ -538,11 +539,9 @@ class _Visit:
         return self.header("x-api-key") or None
 
     def cookie(self, name: str) -> str | None:
-        try:
-            found = SimpleCookie(self.header("cookie")).get(name)
-        except CookieError:
-            return None
-        return found.value if found is not None else None
+        return cookie_parser(self.header("cookie")).get(
+            name
+        )  # as a browser has it: other servers here set cookies, too
 
     def has_credentials(self, cookie: str) -> bool:
         return self.token is not None or self.cookie(cookie) is not None

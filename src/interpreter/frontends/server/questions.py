@@ -70,10 +70,14 @@ def answer_to(live: Live | None, name: str, body: dict[str, Any], user: User) ->
                 raise Refused(409, "preview", "This dry run can't be applied any more. Do it again.")
             details["preview"] = trial
         if "rule" in body:
-            _save_rule(pending, body["rule"], user)
+            editor, rule, text = _rule_for(pending, user)
+            if body["rule"] != digest_of(text):
+                raise Refused(409, "digest", "The digest is not that of the rule for this code. Read the rule again.")
     answer = Answer(body["choice"], body.get("text"), f"client:{user.name}", details)
     if not live.interpreter.session.answer(name, answer):
         raise Refused(409, "question", "This question was answered before.")
+    if "rule" in body:
+        editor.save(rule)
 
 
 def _waiting(live: Live | None, name: str) -> tuple[Live, Question]:
@@ -152,19 +156,11 @@ def cut_diff(diff: str) -> str:
 def proposed_rule(live: Live | None, name: str, user: User) -> dict[str, Any]:
     """The rule that would always allow the block that waits, as a sentence and as the file has it."""
     live, question = _waiting(live, name)
-    rule, text = _rule_for(_block_of(question), user)
+    _, rule, text = _rule_for(_block_of(question), user)
     return clean(live, {"sentence": rule.sentence, "rule": text, "digest": digest_of(text)})  # type: ignore[no-any-return]
 
 
-def _save_rule(pending: PendingBlock, digest: str, user: User) -> None:
-    rule, text = _rule_for(pending, user)
-    if digest != digest_of(text):
-        raise Refused(409, "digest", "The digest is not that of the rule for this code. Read the rule again.")
-    assert pending.rules is not None
-    pending.rules.save(rule)
-
-
-def _rule_for(pending: PendingBlock, user: User) -> tuple[Any, str]:
+def _rule_for(pending: PendingBlock, user: User) -> tuple[Any, Any, str]:
     from interpreter.policy.policy_file import rule_text
 
     if user.name != LOCAL:  # the rules are those of the account that runs the server, and count for all its users
@@ -172,4 +168,4 @@ def _rule_for(pending: PendingBlock, user: User) -> tuple[Any, str]:
     if pending.rules is None:
         raise Refused(409, "rule", "No rule can be saved for this code.")
     rule = pending.rules.proposed(pending)
-    return rule, rule_text(rule)
+    return pending.rules, rule, rule_text(rule)

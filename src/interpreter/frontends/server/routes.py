@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import BaseRoute, WebSocketRoute, compile_path
 from starlette.routing import Route as StarletteRoute
@@ -103,6 +103,8 @@ class Reader:
             self._news.clear()
             self._woken = False
             found = await server.reading(server.hub.read, self._key, *self.position, most)
+            if self._key.owner != self._call.user.name:  # it may not be shared any more
+                server.hub.locate(self._call.user, self._key.id)
             if found:
                 self.position = found[-1].position
                 return found
@@ -371,7 +373,7 @@ async def _stream(call: Call, reader: Reader) -> AsyncIterator[str]:
 
 async def send_message(call: Call) -> Any:
     live = await call.live()
-    after, count = live.interpreter.session.log.last, len(live.interpreter.messages)
+    count = len(live.interpreter.messages)
     messages: list[Any] = [{"role": "user", "type": "message", "content": call.body["content"]}]
     messages += [{"role": "user", "type": "image", **image} for image in call.body.get("images", ())]
     for image in call.body.get("images", ()):
@@ -379,7 +381,7 @@ async def send_message(call: Call) -> Any:
             base64.b64decode(image["content"], validate=True)
         except (binascii.Error, ValueError):
             raise Refused(400, "image", "The content of an image is base64.") from None
-    live.say(messages)
+    after = live.say(messages)
     if call.body.get("wait"):
         await _until_still(call, live)
         said = clean(live, live.interpreter.messages[count:])
@@ -397,7 +399,8 @@ async def _until_still(call: Call, live: Live) -> None:
     reader = Reader(call, live.key, (live.interpreter.session.log.last, None))
     try:
         while live.running and not live.interpreter.session.questions.open:
-            await reader.batch(_HEARTBEAT)
+            if await reader.batch(_HEARTBEAT) is None:
+                return
     finally:
         reader.close()
 
@@ -448,10 +451,11 @@ async def show_rule(call: Call) -> Any:
 
 async def cancel(call: Call) -> Any:
     live = call.server.hub.find(call.key(write=True))
+    running = live is not None and bool(live.running)
     if live is not None:
         await call.server.working(live.interpreter.cancel)
         live.interpreter.session.questions.withdraw()
-    return {"cancelled": live is not None and bool(live.running)}
+    return {"cancelled": running}
 
 
 def _going(name: str) -> Handler:
@@ -911,7 +915,7 @@ def _query(request: Request, declared: dict[str, Schema]) -> dict[str, Any]:
         if schema["type"] != "string":
             try:
                 value = json.loads(text)
-            except ValueError:
+            except (ValueError, RecursionError):
                 raise Refused(400, "parameter", f"{name} must be of type {schema['type']}.") from None
         found[name] = checked(value, schema, name)
     return found
@@ -937,6 +941,8 @@ def as_refused(error: BaseException) -> Refused | None:
         return error
     if isinstance(error, (BusyError, UndoError, ConversationInUseError)):
         return Refused(409, "busy" if isinstance(error, BusyError) else "conflict", str(error))
+    if isinstance(error, ClientDisconnect):
+        return Refused(400, "broken_off", "The request broke off.")
     if isinstance(error, (ConversationNotFoundError, FileNotFoundError, NotADirectoryError)):
         return Refused(404, "not_found", "It is not there.")
     if isinstance(error, OSError):

@@ -65,7 +65,7 @@ class Live:
         self.closed = False
         self._hub, self._actors = hub, dict[str, Actor]()
         self._jobs: queue.SimpleQueue[Callable[[], None] | None] = queue.SimpleQueue()
-        self._lock, self._open = threading.Lock(), ExitStack()
+        self._lock, self._open = threading.RLock(), ExitStack()
         session = interpreter.session
         self._open.enter_context(session.questions.answerable(KINDS))
         self._open.callback(session.log.subscribe(lambda: hub.wake(key)))
@@ -110,12 +110,16 @@ class Live:
         return done
 
     def _over(self, after: Callable[[], object]) -> None:
-        self.running, self.used = "", time.monotonic()
-        after()
+        with self._lock:  # who starts something next finds the end of this in the log
+            self.running, self.used = "", time.monotonic()
+            after()
         self._hub.wake(self.key)
 
-    def say(self, messages: list[Any]) -> Future[None]:
-        """Answer a message. An error is an event of the session, and not raised; the last event says `idle`."""
+    def say(self, messages: list[Any]) -> int:
+        """Answer a message; the number of the last event before it.
+
+        An error is an event of the session, and not raised. The last event says `idle`.
+        """
         interpreter = self.interpreter
 
         def turn() -> None:
@@ -127,7 +131,11 @@ class Live:
             except Exception as error:  # noqa: BLE001 - the readers get it as an event
                 self.report(error)
 
-        return self.submit("A turn", turn, lambda: interpreter.session.log.publish("status", IDLE))
+        log = interpreter.session.log
+        with self._lock:
+            before = log.last
+            self.submit("A turn", turn, lambda: log.publish("status", IDLE))
+        return before
 
     def report(self, error: BaseException) -> None:
         """Publish an error of a turn."""
@@ -149,7 +157,7 @@ class Live:
                     with suppress(Exception):
                         self.interpreter.save_variables_now()
                     self._give_up_snapshots()
-                elif self._hub.retire(self):
+                elif self._hub.retire(self, self._hub.idle_seconds):
                     return
                 continue
             if job is None:
@@ -287,8 +295,10 @@ class Hub:
                 live.used = time.monotonic()
                 return live
             path = self.root(key.owner) / key.id
-            with self._admitted():
+            with self._admitted(), ExitStack() as failing:
                 interpreter = self._configured(key.owner, {})
+                failing.callback(interpreter.journal.close)
+                failing.callback(interpreter.computer.terminate)
                 facts = read_summary(path)
                 interpreter.workspace = self._workspace_of(key.owner, facts.folder)
                 interpreter.session.log.continue_after(SavedSession.open(path).last_number + _GAP)
@@ -300,6 +310,7 @@ class Hub:
                 with interpreter.session.questions.answerable(["choose"], agree), suppress(InterpreterError):
                     result_of(conversations.restore_variables(interpreter))
                 live = self._add(key, interpreter)
+                failing.pop_all()
             self.wake(key)
             return live
 
@@ -308,15 +319,18 @@ class Hub:
         with self._admitted():
             return self.adopt(live.key.owner, live.interpreter.fork())
 
-    def retire(self, live: Live) -> bool:
-        """Put a session to sleep, if it does nothing."""
+    def retire(self, live: Live, idle: float = 0.0) -> bool:
+        """Put a session to sleep, if it does nothing and was not used for so many seconds."""
         lock = self._key_lock(live.key)
         if not lock.acquire(blocking=False):
             return False
         try:
-            if not live.stop():
+            if time.monotonic() - live.used < idle or not live.stop():
                 return False
-            live.end()
+            try:
+                live.end()
+            except Exception as error:  # noqa: BLE001 - it has ended, but its variables were not saved
+                self.failed(error)
             with self._lock:
                 self._live.pop(live.key, None)
         finally:

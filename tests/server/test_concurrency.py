@@ -1,0 +1,195 @@
+"""Sessions that change while someone uses them: put to sleep, no longer shared, deleted, answered by two at once."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
+
+from interpreter.errors import UsageError
+from interpreter.frontends.server import questions
+from interpreter.frontends.server.sessions import Key, Live
+from model_replies import Stall, text, tool_call
+from serving import Serving, serving
+from waiting import in_thread, until
+
+WRITE = tool_call("python", "open('notes.txt', 'w').write('two')")
+
+
+def live_of(served: Serving, session: str) -> Live:
+    found = served.hub.find(Key("local", session))
+    assert found is not None
+    return found
+
+
+def test_a_session_that_is_no_longer_shared_ends_for_those_who_read_it(home: Path) -> None:
+    with serving() as served:
+        session, token = served.session(), served.users.add("vera:viewer")
+        path = f"/api/sessions/{session}"
+        served.http.put(f"{path}/share", json={"users": ["vera"]})
+        live_of(served, session).report(UsageError("before"))
+        address = f"{served.url.replace('http', 'ws', 1)}{path}/events"
+        viewer, accept = served.client(token), {"Accept": "text/event-stream"}
+        with (
+            connect(address, additional_headers={"Authorization": f"Bearer {token}"}, proxy=None) as reader,
+            viewer.stream("GET", f"{path}/events", headers=accept) as stream,
+        ):
+            assert "before" in reader.recv(60)
+            served.http.put(f"{path}/share", json={"users": []})
+            live_of(served, session).report(UsageError("after"))
+            with pytest.raises(ConnectionClosed, match="4404"):
+                assert "after" not in reader.recv(60)
+            with pytest.raises(httpx.TransportError):
+                assert "after" not in "".join(stream.iter_text())
+
+
+def test_a_session_whose_variables_cannot_be_saved_still_sleeps_and_wakes(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with serving() as served:
+        session, failed = served.session(), list[BaseException]()
+        monkeypatch.setattr(served.hub, "failed", failed.append)
+        live = live_of(served, session)
+
+        def fail(*_: Any) -> None:
+            raise OSError(28, "No space left on device")
+
+        live.interpreter.save_variables_now = fail  # type: ignore[method-assign]
+        assert served.hub.retire(live)
+        assert [str(each) for each in failed] == ["[Errno 28] No space left on device"]
+        assert served.run(session, "print('awake')") == "awake\n"
+
+
+def test_a_session_that_cannot_be_opened_is_not_in_use_afterwards(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from interpreter.app import conversations
+
+    with serving() as served:
+        session = served.session()
+        assert served.hub.retire(live_of(served, session))
+        with monkeypatch.context() as patch:
+            patch.setattr(served.hub, "failed", lambda error: None)
+            patch.setattr(conversations, "restore_variables", lambda interpreter: 1 / 0)
+            assert served.http.get(f"/api/sessions/{session}/messages").status_code == 500
+        assert served.run(session, "print('opened')") == "opened\n"
+
+
+def test_a_session_that_someone_looks_at_does_not_sleep(home: Path) -> None:
+    with serving(server_idle_minutes=0.02) as served:
+        session, end = served.session(), time.monotonic() + 3.0
+        live = live_of(served, session)
+        while time.monotonic() < end:  # no turn and no block, but requests all the time
+            assert served.http.get(f"/api/sessions/{session}/files").status_code == 200
+            assert not live.closed
+        until(lambda: served.hub.find(Key("local", session)) is None, "sleep")
+
+
+def test_the_rule_of_an_answer_that_came_too_late_is_not_saved(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with serving(WRITE, text("Then not.")) as served:
+        session = served.session()
+        served.say(session, "Go.")
+        question = served.question(session)
+        path = f"/api/sessions/{session}/questions/{question['id']}"
+        rule = served.http.get(f"{path}/rule").json()
+        checking, refused = threading.Event(), threading.Event()
+        check = questions._check_digest
+
+        def slow(*args: Any) -> None:
+            checking.set()
+            assert refused.wait(60)
+            check(*args)
+
+        monkeypatch.setattr(questions, "_check_digest", slow)
+        yes = {"choice": "approve", "digest": question["digest"], "rule": rule["digest"]}
+        live, user = live_of(served, session), served.users.find("local")
+        thread, found = in_thread(questions.answer_to, live, question["id"], yes, user)
+        assert checking.wait(60)
+        assert served.http.post(path, json={"choice": "refuse"}).status_code == 200
+        refused.set()
+        thread.join(60)
+        assert getattr(found[0], "status", None) in (404, 409)
+        saved = [each.read_text() for each in home.rglob("policy*.y*ml")]
+        assert not any("decision: allow" in each for each in saved)
+
+
+def test_a_second_dry_run_discards_the_first(home: Path) -> None:
+    with serving(WRITE, text("Done.")) as served:
+        session = served.session()
+        served.say(session, "Go.")
+        question = served.question(session)
+        path, body = f"/api/sessions/{session}/questions/{question['id']}/preview", {"digest": question["digest"]}
+        assert served.http.post(path, json=body).status_code == 200
+        pending = live_of(served, session).interpreter.session.questions.open[0].subject
+        first = pending.dry_run
+        assert first.can_apply and served.http.post(path, json=body).status_code == 200
+        assert pending.dry_run is not first and not first.can_apply
+
+
+def test_the_answer_to_cancel_says_whether_something_was_running(home: Path) -> None:
+    gate = threading.Event()
+    slow = text("Slow.")
+    with serving(type(slow)((Stall(gate), *slow.deltas))) as served:
+        session = served.session()
+        path = f"/api/sessions/{session}"
+        assert served.http.post(f"{path}/cancel").json() == {"cancelled": False}
+        served.http.post(f"{path}/messages", json={"content": "Go."})
+        assert served.model.stalled.wait(60)
+        assert served.http.post(f"{path}/cancel").json() == {"cancelled": True}
+        gate.set()
+
+
+def test_the_position_of_a_message_is_behind_the_end_of_the_turn_before(home: Path) -> None:
+    with serving(*[text("Yes.")] * 20) as served:
+        session = served.session()
+        path = f"/api/sessions/{session}"
+        for _ in range(20):
+            answer = served.http.post(f"{path}/messages", json={"content": "Go."})
+            while answer.status_code == 409:
+                answer = served.http.post(f"{path}/messages", json={"content": "Go."})
+            first = served.events(session, answer.json()["position"], wait=20)[0]
+            assert first["data"].get("format") != "idle", "a client would take this turn for finished"
+
+
+def test_an_upload_that_breaks_off_leaves_nothing_and_is_no_failure(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import socket
+
+    with serving() as served:
+        session, failed = served.session(), list[BaseException]()
+        monkeypatch.setattr(served.hub, "failed", failed.append)
+        head = (
+            f"PUT /api/sessions/{session}/files/big.bin HTTP/1.1\r\nHost: 127.0.0.1:{served.application.port}\r\n"
+            f"Authorization: Bearer {served.users.token}\r\nContent-Type: application/octet-stream\r\n"
+            "Content-Length: 1000000\r\n\r\n"
+        )
+        with socket.create_connection(("127.0.0.1", served.application.port)) as client:
+            client.sendall(head.encode() + b"x" * 1000)
+            until(lambda: list(Path().glob(".upload*")), "the beginning of the upload")
+        until(lambda: not list(Path().glob(".upload*")), "its end")
+        assert served.http.get("/api/me").status_code == 200
+        assert failed == [] and not Path("big.bin").exists()
+
+
+def test_numbers_that_json_does_not_have_reach_no_client(home: Path) -> None:
+    code = (
+        "from IPython.display import display\n"
+        "display({'application/json': {'x': float('nan')}, 'text/plain': 'shown'}, raw=True)\nnothing = float('nan')"
+    )
+
+    def strict(text: str) -> Any:
+        return json.loads(text, parse_constant=lambda name: pytest.fail(f"{name} is not JSON"))
+
+    with serving() as served:
+        session = served.session()
+        served.run(session, code)
+        for path in ("events", "variables", "variables/python/nothing", "messages"):
+            answer = served.http.get(f"/api/sessions/{session}/{path}")
+            assert answer.status_code == 200, path
+            strict(answer.text)
