@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import io
 import json
+import os
+import shutil
 import threading
+import time
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -12,9 +15,10 @@ from typing import Any
 import pytest
 from websockets.sync.client import ClientConnection, connect
 
+from interpreter.frontends.server import sessions
 from interpreter.frontends.server.gate import Refused
 from interpreter.frontends.server.sessions import Index, Key
-from interpreter.session.journal.file import NAME
+from interpreter.session.journal.file import NAME, read_summary
 from model_replies import Stall, text, tool_call
 from serving import Serving, serving, texts
 from waiting import in_thread, until
@@ -165,6 +169,10 @@ def test_files_are_listed_read_and_written_inside_the_workspace_alone(home: Path
                 assert written.status_code in (200, 400, 404, 405)
         assert outside.read_text() == "secret" and not (tmp_path / "x").exists()
         assert served.http.get(path, params={"path": "../.."}).status_code == 400
+        for number in range(2005):
+            Path(f"work/data/{number}.txt").touch()
+        listed = served.http.get(path, params={"path": "data"}).json()
+        assert (len(listed["files"]), listed["more"]) == (2000, 6)
         assert not list(Path("work").glob(".upload*"))
 
 
@@ -206,6 +214,11 @@ def test_sessions_are_separate_listed_searched_forked_exported_and_deleted(home:
             row["id"] for row in served.http.get("/api/sessions", params={"q": "sharks one"}).json()["sessions"]
         ] == [one]
         assert served.http.get("/api/sessions", params={"q": "100%"}).json()["sessions"] == []
+        served.http.patch(f"/api/sessions/{two}", json={"title": "Über Wale"})
+        for words in ("Über", "über", "ÜBER wale"):
+            assert [row["id"] for row in served.http.get("/api/sessions", params={"q": words}).json()["sessions"]] == [
+                two
+            ]
         fork = served.http.post(f"/api/sessions/{one}/fork").json()
         assert fork["id"] != one and served.run(fork["id"], "print(a, open('f.txt').read())") == "1 one\n"
         served.run(fork["id"], "a = 2")
@@ -232,6 +245,30 @@ def test_permissions_can_be_made_tighter_never_looser(home: Path) -> None:
         assert (interpreter.mode, interpreter.sandbox, interpreter.llm.model) == ("plan", "workspace", "gpt-4o-mini")
         for place in ("..", "/etc", "a/../../b"):
             assert served.http.post("/api/sessions", json={"workspace": place}).status_code == 400
+    with serving(mode="plan") as served:
+        session = served.session()
+        for mode, status in (("plan", 200), ("ask", 403)):
+            answer = served.http.patch(f"/api/sessions/{session}", json={"settings": {"mode": mode}})
+            assert answer.status_code == status, "only who started the server ends its plan mode"
+
+
+def test_the_list_says_what_runs_and_what_waits(home: Path) -> None:
+    with serving(BLOCK, text("Done.")) as served:
+        session = served.session()
+
+        def row() -> tuple[bool, str, int]:
+            found = served.http.get("/api/sessions").json()["sessions"][0]
+            return found["live"], found["running"], found["waiting"]
+
+        assert row() == (True, "", 0)
+        served.say(session, "Go.")
+        assert row() == (True, "A turn", 1)
+        served.answer(session, "approve")
+        until_idle(served, session)
+        assert row() == (True, "", 0)
+        live = served.hub.find(Key("local", session))
+        assert live is not None and served.hub.retire(live)
+        assert row() == (False, "", 0)
 
 
 def test_all_my_data_is_exported_and_deleted(home: Path) -> None:
@@ -242,13 +279,18 @@ def test_all_my_data_is_exported_and_deleted(home: Path) -> None:
         anna.post(
             f"/api/sessions/{session['id']}/run", json={"language": "python", "code": "open('a.txt', 'w').write('a')"}
         )
+        copy = anna.post(f"/api/sessions/{session['id']}/fork").json()
+        damaged = served.hub.root("anna") / "0123456789ab"
+        damaged.mkdir()
+        (damaged / NAME).write_bytes(b'{"event": "session", "time": "\xff')
         packed = zipfile.ZipFile(io.BytesIO(anna.get("/api/data").content))
         names = packed.namelist()
         assert f"conversations/{session['id']}/{NAME}" in names and f"workspaces/{folder.name}/a.txt" in names
+        assert f"workspaces/copy-{copy['id']}/a.txt" in names
         assert anna.request("DELETE", "/api/data", json={"confirm": "yes"}).status_code == 400
-        assert anna.request("DELETE", "/api/data", json={"confirm": "delete all my data"}).json() == {"deleted": 1}
-        assert not folder.exists() and not (served.hub.root("anna") / session["id"]).exists()
-        assert anna.get("/api/sessions").json() == {"sessions": []}
+        assert anna.request("DELETE", "/api/data", json={"confirm": "delete all my data"}).json() == {"deleted": 3}
+        assert not folder.exists() and not Path(copy["folder"]).exists() and served.hub.ids("anna") == []
+        assert anna.get("/api/sessions").json() == {"sessions": [], "complete": True}
         assert [row["id"] for row in served.http.get("/api/sessions").json()["sessions"]] == [mine]
 
 
@@ -370,23 +412,73 @@ def test_two_sessions_answer_at_the_same_time(home: Path) -> None:
         assert texts(served.events(one)) == "Slow end"
 
 
-@pytest.mark.full
-def test_ten_thousand_stored_sessions_cost_next_to_nothing(tmp_path: Path) -> None:
-    import resource
-    import time
-
-    for number in range(10_000):
-        folder = tmp_path / f"{number:08x}"
+def store(root: Path, count: int) -> None:
+    """Sessions as a server has stored them, each newer than the one before."""
+    for number in range(count):
+        folder = root / f"{number:08x}"
         folder.mkdir()
         entry = {"event": "session", "time": number, "version": 1, "id": folder.name, "title": f"Number {number}"}
         (folder / NAME).write_text(json.dumps(entry) + "\n")
+        os.utime(folder / NAME, (number, number))
+
+
+def test_the_first_page_reads_no_more_than_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    read, go_on = list[str](), threading.Event()
+
+    def counted(path: Path) -> Any:
+        if len(read) >= 20:
+            assert go_on.wait(60)
+        read.append(path.name)
+        return read_summary(path)
+
+    store(tmp_path, 500)
+    monkeypatch.setattr(sessions, "read_summary", counted)
     index = Index(tmp_path)
-    index.rows("", 100, None)
+    rows, complete = index.rows("", 20, None)
+    assert [row["title"] for row in rows] == [f"Number {number}" for number in range(499, 479, -1)]
+    assert len(read) == 20 and not complete
+    _, found = in_thread(index.rows, "number 12", 3, None)  # a search waits for all of them
+    shutil.rmtree(tmp_path / f"{412:08x}")
+    assert not found
+    go_on.set()
+    until(lambda: found, "the answer")
+    assert [row["title"] for row in found[0][0]] == ["Number 312", "Number 212", "Number 129"] and found[0][1]
+    assert len(read) == 500 and index.rows("", 20, None)[1]
+    index.close()
+
+
+def test_a_shared_session_is_searched_and_paged_like_ones_own(home: Path) -> None:
+    with serving() as served:
+        anna = served.user("anna")
+        own = anna.post("/api/sessions", json={"title": "My whales"}).json()["id"]
+        given = served.session(title="His sharks")
+        served.http.put(f"/api/sessions/{given}/share", json={"users": ["anna"]})
+
+        def ids(**query: Any) -> list[str]:
+            return [row["id"] for row in anna.get("/api/sessions", params=query).json()["sessions"]]
+
+        assert ids() == [given, own] and ids(q="whales") == [own] and ids(q="SHARKS") == [given]
+        newest = anna.get("/api/sessions", params={"limit": 1}).json()["sessions"]
+        assert [row["id"] for row in newest] == [given] and newest[0]["live"]
+        assert ids(before=newest[0]["updated"]) == [own] and ids(before=1) == []
+
+
+@pytest.mark.full
+def test_ten_thousand_stored_sessions_cost_next_to_nothing(tmp_path: Path) -> None:
+    import resource
+
+    store(tmp_path, 10_000)
+    index = Index(tmp_path)
+    began = time.monotonic()
+    assert len(index.rows("", 100, None)[0]) == 100
+    first = time.monotonic() - began
+    index.refresh()
     before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.monotonic()
     for _ in range(5):
-        assert [row["title"] for row in index.rows("number 998", 2, 9990.0)] == ["Number 9989", "Number 9988"]
-    print(
-        f"{(time.monotonic() - began) / 5:.2f} s a list, {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before} kB"
-    )
-    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 30_000
+        rows, complete = index.rows("number 998", 2, 9990.0)
+        assert [row["title"] for row in rows] == ["Number 9989", "Number 9988"] and complete
+    each = (time.monotonic() - began) / 5
+    grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
+    print(f"first page {first:.2f} s, then {each:.2f} s a list, {grown} kB")
+    assert grown < 30_000
     index.close()

@@ -111,8 +111,8 @@ async def _session(call: Call) -> tuple[Live, bool]:
     async with server.naming:
         key = server.named.get((call.user.name, f"openai {name}"))
         if key is None:  # after a restart, by its title
-            rows = await server.working(hub.rows, call.user, "", 1_000_000, None)
-            known = [row["id"] for row in rows if row["title"] == _title(name)]
+            rows, _ = await server.working(hub.rows, call.user, _title(name), 1000)
+            known = [row["id"] for row in rows if row["title"] == _title(name) and "shared_by" not in row]
             key = hub.locate(call.user, known[0], write=True) if known else None
         if key is None or not hub.exists(key):
             live = await server.working(hub.create, call.user.name)

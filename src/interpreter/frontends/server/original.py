@@ -231,7 +231,7 @@ async def change(call: Call) -> Any:
     if call.body.get("auto_run") not in (None, interpreter.auto_run):
         words = "auto_run can't be set over the network. Start the server with -y, or send `go` for each block."
         raise Refused(403, "setting", words)
-    change_settings(interpreter, {**flat, **llm})
+    change_settings(interpreter, {**flat, **llm}, call.server.hub.template)
     return {"status": "success"}
 
 

@@ -281,8 +281,8 @@ def summary_of(live: Live) -> dict[str, Any]:
 
 async def list_sessions(call: Call) -> Any:
     hub, query = call.server.hub, call.query
-    rows = await call.server.working(hub.rows, call.user, query["q"], query["limit"], query.get("before"))
-    return {"sessions": rows}
+    rows, read_all = await call.server.working(hub.rows, call.user, query["q"], query["limit"], query.get("before"))
+    return {"sessions": rows, "complete": read_all}
 
 
 async def create_session(call: Call) -> Any:
@@ -301,13 +301,13 @@ async def show_session(call: Call) -> Any:
     else:
         row = await call.server.working(hub.row, key)
     by = {} if key.owner == call.user.name else {"shared_by": key.owner}
-    return {"running": "", **row, **by, "shared_with": shared}
+    return {**row, **by, "shared_with": shared}
 
 
 async def change_session(call: Call) -> Any:
     live = await call.live()
     if settings := call.body.get("settings"):
-        change_settings(live.interpreter, settings)
+        change_settings(live.interpreter, settings, call.server.hub.template)
     if title := call.body.get("title"):
         live.interpreter.journal.rename(title)
     return summary_of(live)
@@ -490,8 +490,8 @@ async def list_files(call: Call) -> Any:
 
     def listing() -> Any:
         with folder:
-            found = []
-            for name in sorted(folder.listdir(place))[:_MOST_FILES]:
+            found, names = [], sorted(folder.listdir(place))
+            for name in names[:_MOST_FILES]:
                 with suppress(OSError):
                     facts = folder.stat(f"{place}/{name}" if place else name)
                     kind = {0o040000: "folder", 0o100000: "file", 0o120000: "link"}.get(
@@ -499,7 +499,7 @@ async def list_files(call: Call) -> Any:
                     )
                     shown = name.encode("utf-8", "replace").decode()
                     found.append({"name": shown, "kind": kind, "size": facts.st_size, "modified": facts.st_mtime})
-            return {"files": found}
+            return {"files": found, "more": max(0, len(names) - _MOST_FILES)}
 
     return await call.server.working(listing)
 
@@ -630,9 +630,7 @@ async def export_data(call: Call) -> Any:
     def pack() -> Any:
         file = tempfile.TemporaryFile()  # noqa: SIM115 - the response closes it
         with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as made:
-            for title, root in (("conversations", hub.root(name)), ("workspaces", hub.workspaces(name))):
-                if title == "workspaces" and name == LOCAL:
-                    continue  # that is the folder of the server
+            for title, root in hub.folders(name).items():
                 for place, _, names in os.walk(root):
                     for path in (os.path.join(place, each) for each in sorted(names)):
                         if os.path.isfile(path) and not os.path.islink(path):
@@ -656,14 +654,12 @@ async def delete_data(call: Call) -> Any:
     hub, user = call.server.hub, call.user
 
     def delete() -> int:
-        count = 0
-        for row in hub.rows(user, "", 1_000_000, None):
-            if "shared_by" not in row:
-                hub.delete(Key(user.name, row["id"]))
-                count += 1
+        ids = hub.ids(user.name)
+        for each in ids:
+            hub.delete(Key(user.name, each))
         if user.name != LOCAL:
             remove(hub.workspaces(user.name))
-        return count
+        return len(ids)
 
     return {"deleted": await call.server.working(delete)}
 
@@ -718,7 +714,7 @@ ROUTES: list[Route] = [
         "/api/sessions",
         list_sessions,
         "List or search",
-        _object("sessions", sessions=_list(ANY)),
+        _object("sessions complete", sessions=_list(ANY), complete=FLAG),
         query=_LISTING,
     ),
     Route("POST", "/api/sessions", create_session, "Start a session", SESSION, _MADE, status=201, required=False),

@@ -34,7 +34,7 @@ from interpreter.session import APPROVE, Actor, Answer, Event, Ids
 from interpreter.session.actions import QuestionKind
 from interpreter.session.events import events_after, redacted
 from interpreter.session.journal import SavedSession, Summary
-from interpreter.session.journal.file import NAME, read_summary
+from interpreter.session.journal.file import NAME, Facts, read_summary
 from interpreter.session.journal.reader import past_events
 
 Result = TypeVar("Result")
@@ -224,6 +224,18 @@ class Hub:
         """The folder that the workspaces of a user are in."""
         return Path(self.template.workspace) if owner == LOCAL else self.folder / "users" / owner / "workspaces"
 
+    def folders(self, owner: str) -> dict[str, Path]:
+        """What is stored for a user. The local one's workspace is the folder of the server, and not part of it."""
+        found = {"conversations": self.root(owner)}
+        if owner != LOCAL:
+            found["workspaces"] = self.workspaces(owner)
+            for name in self.ids(owner):
+                with suppress(OSError):
+                    folder = Path(read_summary(self.root(owner) / name).folder)
+                    if folder.parent.parent == Path(os.path.realpath(our_folder() / "forks")):
+                        found[f"workspaces/copy-{name}"] = folder
+        return found
+
     def locate(self, user: User, name: str, write: bool = False) -> Key:
         """A session that the user owns, or to read one that is shared with them. All others are not there."""
         if _ID.fullmatch(name):
@@ -356,9 +368,8 @@ class Hub:
                 made, places = Path(facts.folder), [self.workspaces(key.owner), our_folder() / "forks"]
                 own, forks = (Path(os.path.realpath(place)) for place in places)
                 made = made.parent if made.parent.parent == forks else made  # a fork is in a folder of its own
-                others = (each for each in path.parent.iterdir() if _ID.fullmatch(each.name) and each != path)
-                in_use = any(read_summary(each).folder == facts.folder for each in others)  # as after a reset
-                if key.owner != LOCAL and made.parent in (own, forks) and not in_use:
+                is_own = key.owner != LOCAL and made.parent in (own, forks)
+                if is_own and self._index(key.owner).uses(facts.folder) in ([], [key.id]):  # else as after a reset
                     files.remove(made)
             shutil.rmtree(path, ignore_errors=True)
             self._query("delete from shares where owner = ? and id = ?", *key)
@@ -397,7 +408,7 @@ class Hub:
             made.computer.languages = template.computer.languages
         for tool in template.tools.others if "tools" in vars(template) else ():
             made.tools.append(tool)
-        change_settings(made, settings)
+        change_settings(made, settings, template)
         return made
 
     def _workspace_of(self, owner: str, folder: str) -> str:
@@ -475,21 +486,39 @@ class Hub:
 
     # -- the list --------------------------------------------------------------------------------------------------
 
-    def rows(self, user: User, words: str, most: int, before: float | None) -> list[dict[str, Any]]:
-        """The sessions of a user, those changed last first."""
-        with self._lock:
-            index = self._indexes.get(user.name)
-            if index is None:
-                index = self._indexes[user.name] = Index(self.root(user.name))
-        rows = index.rows(words, most, before) if user.role == "owner" else []
+    def rows(self, user: User, words: str, most: int, before: float | None = None) -> tuple[list[dict[str, Any]], bool]:
+        """The sessions of a user, those changed last first; and whether all were read, or some are still unknown."""
+        rows, read_all = self._index(user.name).rows(words, most, before) if user.role == "owner" else ([], True)
         for owner, name in self._query("select owner, id from shares where user = ?", user.name):
             with suppress(OSError):
-                rows.append({**_row(name, read_summary(self.root(owner) / name)), "shared_by": owner})
-        return [{**row, "live": Key(user.name, row["id"]) in self._live} for row in rows]
+                row = {**_row(name, read_summary(self.root(owner) / name)), "shared_by": owner}
+                text = f"{row['title']} {row['folder']}".lower()
+                if (before is None or row["updated"] < before) and all(word in text for word in words.lower().split()):
+                    rows.append(row)
+        rows = sorted(rows, key=lambda row: -row["updated"])[:most]
+        return [row | self._now(Key(row.get("shared_by", user.name), row["id"])) for row in rows], read_all
+
+    def _now(self, key: Key) -> dict[str, Any]:
+        """What a session is doing."""
+        live = self._live.get(key)
+        waiting = len(live.interpreter.session.questions.open) if live is not None else 0
+        return {"live": live is not None, "running": live.running if live is not None else "", "waiting": waiting}
+
+    def ids(self, owner: str) -> list[str]:
+        """All sessions that are stored for a user, also those that can't be read."""
+        with suppress(FileNotFoundError):
+            return [each for each in os.listdir(self.root(owner)) if _ID.fullmatch(each)]
+        return []
+
+    def _index(self, owner: str) -> Index:
+        with self._lock:
+            if owner not in self._indexes:
+                self._indexes[owner] = Index(self.root(owner))
+            return self._indexes[owner]
 
     def row(self, key: Key) -> dict[str, Any]:
         """A stored session."""
-        return {**_row(key.id, read_summary(self.root(key.owner) / key.id)), "live": key in self._live}
+        return _row(key.id, read_summary(self.root(key.owner) / key.id)) | self._now(key)
 
     def share(self, key: Key, users: list[str]) -> None:
         """Let these users, and no others, read a session."""
@@ -511,43 +540,80 @@ class Index:
     def __init__(self, root: Path) -> None:
         make_folder(root)
         self._root, self._lock = root, threading.Lock()
+        self._rest, self._closed = threading.Thread(), False  # reads what the first page doesn't need
         columns = "id primary key, stamp, title, folder, model, created, updated, cost, branched_from"
         self._data = _database(root / ".index.db", f"sessions ({columns})")
+        self._data.create_function("lower", 1, lambda text: (text or "").lower())  # SQLite's knows only a to z
 
-    def rows(self, words: str, most: int, before: float | None) -> list[dict[str, Any]]:
-        """The newest ones whose title or folder has all these words."""
-        with self._lock, self._data:
-            self._refresh()
-            clauses, values = ["updated < ?"], [before if before is not None else float("inf")]
-            for word in words.lower().split():
-                clauses.append("lower(title || ' ' || folder) like ? escape '\\'")
-                values.append("%" + re.sub(r"([%_\\])", r"\\\1", word) + "%")  # type: ignore[arg-type]
-            asked = f"select * from sessions where {' and '.join(clauses)} order by updated desc limit ?"
+    def rows(self, words: str, most: int, before: float | None) -> tuple[list[dict[str, Any]], bool]:
+        """The newest ones whose title or folder has all these words, and whether the index has all sessions.
+
+        The first page without words comes at once, from the files that were changed last; the others are read behind
+        it. All other requests wait for them.
+        """
+        first_page = not words and before is None
+        read_all = self.refresh(most if first_page else None)
+        clauses, values = ["updated < ?"], [before if before is not None else float("inf")]
+        for word in words.lower().split():
+            clauses.append("lower(title || ' ' || folder) like ? escape '\\'")
+            values.append("%" + re.sub(r"([%_\\])", r"\\\1", word) + "%")  # type: ignore[arg-type]
+        asked = f"select * from sessions where {' and '.join(clauses)} order by updated desc limit ?"
+        with self._lock:
             found = self._data.execute(asked, (*values, most))
             names = [column[0] for column in found.description]
             made = [dict(zip(names, row, strict=True)) for row in found]
-        return [{name: value for name, value in row.items() if name != "stamp"} for row in made]
+        return [{name: value for name, value in row.items() if name != "stamp"} for row in made], read_all
 
-    def _refresh(self) -> None:
-        known = dict(self._data.execute("select id, stamp from sessions"))
+    def uses(self, folder: str) -> list[str]:
+        """The sessions that work in a folder."""
+        self.refresh()
+        with self._lock:
+            return [row[0] for row in self._data.execute("select id from sessions where folder = ?", (folder,))]
+
+    def refresh(self, most: int | None = None) -> bool:
+        """Read what has changed: all of it, or so much now and the rest in the background. Whether that was all."""
+        if most is None and self._rest.is_alive():
+            self._rest.join()
+        changed, seen = list[tuple[int, str, str]](), set[str]()
+        with self._lock:
+            known = dict(self._data.execute("select id, stamp from sessions"))
         with os.scandir(self._root) as listing:
             for each in listing:
-                if not _ID.fullmatch(each.name):
-                    continue
-                try:
-                    found = os.stat(os.path.join(each.path, NAME))
-                    stamp = f"{found.st_mtime_ns} {found.st_size}"
-                    if known.pop(each.name, None) != stamp:
-                        row = _row(each.name, read_summary(Path(each.path)))
-                        marks = ", ".join("?" * (len(row) + 1))
-                        values = [row["id"], stamp, *list(row.values())[1:]]
-                        self._data.execute(f"insert or replace into sessions values ({marks})", values)
-                except (OSError, ValueError, TypeError):
-                    continue
-        self._data.executemany("delete from sessions where id = ?", [(name,) for name in known])
+                with suppress(OSError):
+                    if _ID.fullmatch(each.name):
+                        found = os.stat(os.path.join(each.path, NAME))
+                        seen.add(each.name)
+                        if known.get(each.name) != (stamp := f"{found.st_mtime_ns} {found.st_size}"):
+                            changed.append((found.st_mtime_ns, each.name, stamp))
+        with self._lock, self._data:
+            self._data.executemany("delete from sessions where id = ?", [(name,) for name in known.keys() - seen])
+        changed.sort(reverse=True)
+        rest = [] if most is None else changed[most:]
+        self._learn(changed[:most])
+        if rest and not self._rest.is_alive():
+            self._rest = threading.Thread(target=self._learn, args=[rest], daemon=True)
+            self._rest.start()
+        return not rest
+
+    def _learn(self, changed: list[tuple[int, str, str]]) -> None:
+        for some in (changed[at : at + 100] for at in range(0, len(changed), 100)):
+            learned = []
+            for _, name, stamp in some:
+                row: dict[str, Any] = dict.fromkeys(_row(name, Facts()))  # of one that can't be read, and isn't listed
+                with suppress(OSError, ValueError, TypeError):
+                    row = _row(name, read_summary(self._root / name))
+                learned.append([name, stamp, *list(row.values())[1:]])
+            with self._lock:
+                if self._closed:
+                    return
+                with self._data:
+                    marks = ", ".join("?" * 9)
+                    self._data.executemany(f"insert or replace into sessions values ({marks})", learned)
 
     def close(self) -> None:
-        self._data.close()
+        with self._lock:
+            self._closed = True
+            self._data.close()
 
 
 def _row(name: str, facts: Any) -> dict[str, Any]:
@@ -591,16 +657,15 @@ CHOOSABLE = {
 """What a client may set. Nothing here lets code run without an answer, widens a sandbox, or sends data elsewhere."""
 
 
-def change_settings(interpreter: OpenInterpreter, settings: dict[str, Any]) -> None:
-    """Set what a client may set: permissions can be made tighter, never looser."""
+def change_settings(interpreter: OpenInterpreter, settings: dict[str, Any], server: OpenInterpreter) -> None:
+    """Set what a client may set: permissions can be made tighter, never looser than those of the server."""
     for name, value in settings.items():
         if name not in CHOOSABLE:
             words = f"{name} can't be set over the network. These can: {', '.join(CHOOSABLE)}."
             raise Refused(403, "setting", words)
-        if name == "mode" and value not in ("ask", "plan"):
-            raise Refused(
-                403, "setting", "Over the network, mode takes ask or plan. For auto, start the server with -y."
-            )
+        if name == "mode" and value not in (("plan",) if server.mode == "plan" else ("ask", "plan")):
+            words = "Over the network, mode takes ask or plan. For auto, start the server with -y."
+            raise Refused(403, "setting", "This server is in plan mode." if server.mode == "plan" else words)
         if name == "sandbox" and (interpreter.sandbox != "off" or value not in ("workspace", "read-only")):
             words = "Over the network, sandbox takes workspace or read-only, and only where the server has set none."
             raise Refused(403, "setting", words)
