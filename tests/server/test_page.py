@@ -440,6 +440,12 @@ def test_a_viewer_reads_and_changes_nothing(home: Path, chromium: Browser) -> No
         expect(page.get_by_role("group", name="Approval")).to_be_visible()
         assert page.get_by_role("button", name="Approve").count() == 0
         expect(page.locator(".composer")).to_have_text("You can read this session, not change it.")
+        for button in ("More", "New session"):
+            assert page.get_by_role("button", name=button).count() == 0
+        expect(page.get_by_title("Change the model")).to_be_disabled()
+        visit.served.http.put(f"/api/sessions/{visit.session}/share", json={"users": []})
+        visit.served.answer(visit.session, "refuse")
+        expect(page.locator(".alone")).to_contain_text("This session is not there any more")
         context.close()
 
 

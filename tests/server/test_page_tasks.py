@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import base64
+import json
 import re
+import shutil
 import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Request, Route, expect
 
 from interpreter.session.events import PlanStep
 from model_replies import Reply, Stall, error, text, tool_call
@@ -421,7 +424,7 @@ def test_a_session_that_is_not_there_and_one_that_is_deleted_elsewhere(home: Pat
         page.goto(f"{visit.served.url}/#{session}")
         expect(page.get_by_label("Message")).to_be_visible()
         visit.served.http.delete(f"/api/sessions/{session}")
-        expect(page.locator(".alone")).to_contain_text("This session was deleted")
+        expect(page.locator(".alone")).to_contain_text("This session is not there any more")
 
 
 def test_a_token_that_was_replaced_signs_the_page_out(home: Path, chromium: Browser) -> None:
@@ -434,3 +437,153 @@ def test_a_token_that_was_replaced_signs_the_page_out(home: Path, chromium: Brow
         visit.served.users.add("anna")
         expect(page.get_by_role("heading", name="You are signed out")).to_be_visible()
         context.close()
+
+
+# -- races and lists ---------------------------------------------------------------------------------------------------
+
+
+def test_a_page_that_is_hidden_in_the_middle_of_an_answer_still_notifies(home: Path, chromium: Browser) -> None:
+    asked = "() => { window.requestAnimationFrame = () => 1; document.getElementById('composer').dispatchEvent(new Event('input', { bubbles: true })); }"
+    hidden = """() => { Object.defineProperty(document, 'hidden', { value: true }); window.shown = [];
+        window.Notification = class { static permission = 'granted'; constructor(title) { shown.push(title); } }; }"""
+    gate, block = threading.Event(), tool_call("python", "print(1)")
+    with visiting(chromium, Reply((Stall(gate), *block.deltas))) as visit:
+        visit.say("Go.")
+        visit.page.evaluate(asked)  # a frame is asked for, and the browser doesn't give it to a hidden page
+        visit.page.evaluate(hidden)
+        gate.set()
+        until(lambda: visit.page.evaluate("shown") == ["A question waits for you"], "one notification")
+
+
+def test_a_turn_that_ends_before_its_request_is_answered_is_over(home: Path, chromium: Browser) -> None:
+    with visiting(chromium, text("Quick."), text("Again.")) as visit:
+
+        def slow(route: Route) -> None:
+            answer = route.fetch()
+            visit.page.wait_for_timeout(1500)
+            route.fulfill(response=answer)
+
+        visit.page.route("**/messages", slow)
+        visit.say("Go.")
+        expect(visit.page.locator(".said")).to_have_text("Quick.")
+        visit.idle()
+        visit.say("Go on.")
+        expect(visit.page.locator(".said").last).to_have_text("Again.")
+        visit.idle()
+
+
+def test_an_old_answer_about_the_session_does_not_hide_a_question(home: Path, chromium: Browser) -> None:
+    with visiting(chromium, text("Hello."), tool_call("python", "print(1)")) as visit:
+        page, held = visit.page, list[tuple[Route, Any]]()
+        visit.say("Hi.")
+        visit.idle()
+
+        def hold(route: Route) -> None:
+            held.append((route, route.fetch()))
+
+        page.route("**/questions", hold, times=1)
+        page.evaluate("() => dispatchEvent(new Event('online'))")  # it reconnects and asks
+        until(lambda: page.wait_for_timeout(20) or held, "the request")
+        visit.say("Go.")
+        expect(page.get_by_role("group", name="Approval")).to_be_visible()
+        route, answer = held[0]
+        route.fulfill(response=answer)  # from before the question
+        page.wait_for_timeout(500)
+        expect(page.get_by_role("group", name="Approval")).to_be_visible()
+
+
+def test_a_turn_that_a_killed_server_left_open_does_not_go_on_forever(home: Path, chromium: Browser) -> None:
+    with visiting(chromium, Reply((Stall(),))) as visit:
+        page = visit.page
+        visit.say("Go.")
+        assert visit.served.model.stalled.wait(60)
+        root = visit.served.hub.root("local")
+        shutil.copytree(root / visit.session, root / "0123456789abcdef")  # as the disk is after kill -9
+        page.goto(f"{visit.served.url}/#0123456789abcdef")
+        expect(page.locator(".bubble")).to_have_text("Go.")
+        visit.idle()
+
+
+def test_a_long_answer_is_rendered_in_its_newest_form_alone(home: Path, chromium: Browser) -> None:
+    words = "".join(f"word **{number}** and more text\n\n" for number in range(1500))
+    with visiting(chromium, text(words, 40)) as visit:
+        sizes = list[list[int]]()
+
+        def note(request: Request) -> None:
+            if request.url.endswith("/api/render"):
+                sizes.append([len(item["text"]) for item in json.loads(request.post_data or "{}")["items"]])
+
+        visit.page.on("request", note)
+        visit.say("Talk.")
+        expect(visit.page.locator(".said strong").last).to_have_text("1499")
+        visit.idle()
+        assert all(len(each) == 1 for each in sizes) and sizes[-1] == [len(words)]
+        assert sizes == sorted(sizes)
+
+
+def test_a_wrong_filter_is_said_and_not_asked_again_and_again(home: Path, chromium: Browser) -> None:
+    code = "import pandas as pd\ndf = pd.DataFrame({'n': range(50)})"
+    with visiting(chromium, tool_call("python", code), text("Done."), mode="auto") as visit:
+        page, asked = visit.page, list[str]()
+        visit.say("Go.")
+        visit.idle()
+        visit.key("v")
+        page.locator(".variable", has_text="df").click()
+        expect(page.locator(".grid-row").first).to_contain_text("0")
+        page.on("request", lambda request: asked.append(request.url) if "/df" in request.url else None)
+        page.get_by_label("Filter").fill("n >")
+        page.get_by_role("button", name="Apply").click()
+        expect(page.locator(".grid .note.bad")).to_be_visible()
+        page.wait_for_timeout(1000)
+        assert len(asked) <= 3
+        page.get_by_label("Filter").fill("n > 47")
+        page.get_by_role("button", name="Apply").click()
+        expect(page.locator(".grid .facts")).to_contain_text("2 of 50 rows")
+        expect(page.locator(".grid .note.bad")).to_have_count(0)
+
+
+def test_a_question_of_another_session_is_shown_in_the_list_and_told(home: Path, chromium: Browser) -> None:
+    gate, block = threading.Event(), tool_call("python", "print(1)")
+    with visiting(chromium, Reply((Stall(gate), *block.deltas)), text("Done.")) as visit:
+        page, first = visit.page, visit.session
+        visit.say("Go.")
+        page.get_by_role("navigation").get_by_role("button", name="New session").click()
+        until(lambda: visit.session != first, "the new session")
+        row = page.locator(f"a[href='#{first}']")
+        expect(row.get_by_title("Running")).to_be_visible()
+        gate.set()
+        expect(row.get_by_title("A question waits")).to_be_visible()
+        expect(page).to_have_title(re.compile(r"^\(\?\)"))
+        row.click()
+        visit.approve()
+        expect(page.locator(".said").last).to_have_text("Done.")
+        expect(row.locator(".badge")).to_have_count(0)
+
+
+def test_an_address_that_is_no_session_reaches_nothing(home: Path, chromium: Browser) -> None:
+    with visiting(chromium) as visit:
+        asked = list[str]()
+        visit.page.on("request", lambda request: asked.append(request.url))
+        visit.page.evaluate("() => { location.hash = '../me' }")
+        expect(visit.page.locator(".alone")).to_contain_text("Nothing is open")
+        assert not any(url.endswith("/api/me") for url in asked)
+
+
+def test_words_are_kept_when_they_could_not_be_sent(home: Path, chromium: Browser) -> None:
+    with visiting(chromium, tool_call("python", "print(1)")) as visit:
+        page = visit.page
+        box = page.get_by_label("Message", exact=True)
+        page.route("**/messages", lambda route: route.abort())
+        box.fill("Hello.")
+        page.keyboard.press("Enter")
+        expect(page.locator(".toast.error")).to_be_visible()
+        expect(box).to_have_value("Hello.")
+        page.unroute("**/messages")
+        expect(page.get_by_role("button", name="Send", exact=True)).to_be_enabled()
+        page.keyboard.press("Enter")
+        expect(page.get_by_role("group", name="Approval")).to_be_visible()
+        page.route("**/questions/*", lambda route: route.abort())
+        box.fill("Use a loop.")
+        page.keyboard.press("Enter")
+        expect(page.locator(".toast.error")).to_be_visible()
+        expect(box).to_have_value("Use a loop.")

@@ -2,7 +2,7 @@
 
 import { render } from "./vendor/preact.js";
 import { useEffect, useRef, useState } from "./vendor/hooks.js";
-import { attempt, changed, createSession, get, html, listSessions, openSession, post, request, set, state, tell, watch } from "./store.js";
+import { MOST_LISTED, attempt, changed, createSession, get, html, listSessions, openSession, post, request, set, state, tell, watch } from "./store.js";
 import { Composer, Conversation, Plan, addFiles, copyAsMarkdown, focusComposer } from "./chat.js";
 import { FigureData, FileDiff, FilePreview, FilesPane } from "./files.js";
 import { LiveValue, VariablesPane } from "./grid.js";
@@ -25,6 +25,8 @@ function Sidebar() {
     <div class="sessions">
       ${groups.map(([age, rows]) => html`<h2>${age}</h2>${rows.map((row) => html`<${SessionRow} key=${row.id} row=${row} />`)}`)}
       ${!state.sessions.length && html`<p class="note">${state.query ? "Nothing found." : "No sessions yet."}</p>`}
+      ${!state.listed && state.sessions.length > 0 && html`<p class="note">Reading older sessions…</p>`}
+      ${state.listed && state.sessions.length >= MOST_LISTED && html`<p class="note">Search to find older sessions.</p>`}
     </div>
     ${window.Notification?.permission === "default" && html`<button class="quiet notify" onClick=${() => Notification.requestPermission().then(changed)}>Notify me when a question waits</button>`}
     <div class="foot"><button class="quiet" onClick=${() => set({ dialog: { kind: "keys" } })}><${Icon} name="keyboard" /> Keys</button>
@@ -37,9 +39,11 @@ function SessionRow({ row }) {
   const title = (here && state.open.title) || row.title || "New session";
   return html`<a class=${`session ${here ? "here" : ""}`} href=${`#${row.id}`} aria-current=${here ? "page" : undefined} onClick=${() => set({ drawer: false })}>
     <span class="title">${title}</span>${row.shared_by && html`<small>${row.shared_by}</small>`}
-    ${here && state.open.questions.length > 0 && html`<span class="badge" title="A question waits">?</span>`}
+    ${waits(row) ? html`<span class="badge" title="A question waits">?</span>` : !here && row.running && html`<span class="badge" title="Running">…</span>`}
   </a>`;
 }
+
+const waits = (row) => (row.id === state.open?.id ? state.open.questions.length > 0 : row.waiting > 0);
 
 function byAge(rows) {
   const today = new Date().setHours(0, 0, 0, 0) / 1000;
@@ -49,6 +53,7 @@ function byAge(rows) {
 }
 
 async function newSession() {
+  if (state.me?.role === "viewer") return;
   await createSession();
   focusComposer();
 }
@@ -79,7 +84,7 @@ function Header({ session }) {
       <button class="quiet" title="Variables (v)" aria-label="Variables" aria-pressed=${state.pane === "variables"} onClick=${pane("variables")}><${Icon} name="table" /></button>
       <button class="quiet" title="Files (f)" aria-label="Files" aria-pressed=${state.pane === "files"} onClick=${pane("files")}><${Icon} name="folder" /></button>
       <button class="quiet" title="Timeline (h)" aria-label="Timeline" aria-pressed=${state.pane === "timeline"} onClick=${pane("timeline")}><${Icon} name="clock" /></button>
-      <${Menu} session=${session} />
+      ${!session.ownedByOther && html`<${Menu} session=${session} />`}
     </div>
   </header>`;
 }
@@ -92,7 +97,7 @@ function Facts({ session, info }) {
   const share = window ? Math.round((100 * used) / window) : null;
   return html`<div class="facts">
     <span class=${`connection ${session.connection}`} role="status"><i aria-hidden="true"></i><span class=${session.connection === "open" ? "hidden" : ""}>${CONNECTIONS[session.connection]}</span></span>
-    ${info.model && html`<button class="quiet fact" title="Change the model" onClick=${() => set({ dialog: { kind: "settings", session } })}>${info.model}</button>`}
+    ${info.model && html`<button class="quiet fact" title="Change the model" disabled=${session.ownedByOther} onClick=${() => set({ dialog: { kind: "settings", session } })}>${info.model}</button>`}
     ${info.mode === "plan" && html`<span class="fact tag">plan</span>`}
     ${cost != null && cost > 0 && html`<span class="fact" title="What this session has cost">$${cost < 0.995 ? cost.toFixed(3) : cost.toFixed(2)}</span>`}
     ${share !== null && used > 0 && html`<span class="fact context" title=${`${used.toLocaleString()} of ${window.toLocaleString()} tokens`}><meter min="0" max="100" value=${share} aria-label="Context used"></meter>${share}%</span>`}
@@ -135,12 +140,12 @@ function Menu({ session }) {
       ${item("download", "Export as notebook", save("notebook"))}
       ${item("download", "Export as script", save("script"))}
       ${item("download", "Export as HTML", save("html"))}
-      ${!session.ownedByOther && html`<hr />
+      <hr />
       ${item("pencil", "Rename", () => state.rename())}
       ${item("fork", "Continue in a copy", () => fork(session))}
       ${item("share", "Share", () => set({ dialog: { kind: "share", session } }))}
       ${item("keyboard", "Settings", () => set({ dialog: { kind: "settings", session } }))}
-      ${item("trash", "Delete", () => set({ dialog: { kind: "delete", session } }))}`}
+      ${item("trash", "Delete", () => set({ dialog: { kind: "delete", session } }))}
     </div>`}
   </span>`;
 }
@@ -291,7 +296,7 @@ function Share({ session, close }) {
 
 async function remove(session) {
   const next = state.sessions.find((row) => row.id !== session.id);
-  await attempt(() => request("DELETE", session.path));
+  if ((await attempt(() => request("DELETE", session.path))) === undefined) return;
   location.hash = next ? next.id : "";
   if (!next) openSession("");
   await listSessions();
@@ -326,7 +331,7 @@ function App() {
       ${session && !session.gone
         ? html`<${Header} session=${session} /><div class="middle"><${Conversation} session=${session} key=${session.id} /></div><${Plan} session=${session} /><${Composer} session=${session} key=${`composer ${session.id}`} />`
         : html`<header class="top"><button class="quiet only-narrow" aria-label="Show the sessions" onClick=${() => set({ drawer: true })}><${Icon} name="menu" /></button><h1 class="hidden">Open Interpreter</h1></header>
-          <div class="alone"><img src="/web/icon.svg" alt="" /><h2>${session?.gone ? "This session was deleted" : "Nothing is open"}</h2><p>Start a session, or pick one from the list.</p><button class="primary" onClick=${newSession}>New session</button></div>`}
+          <div class="alone"><img src="/web/icon.svg" alt="" /><h2>${session?.gone ? "This session is not there any more" : "Nothing is open"}</h2><p>${state.me?.role === "viewer" ? "Pick a session from the list." : "Start a session, or pick one from the list."}</p>${state.me?.role !== "viewer" && html`<button class="primary" onClick=${newSession}>New session</button>`}</div>`}
     </main>
     ${state.pane && session && html`<${Pane} session=${session} />`}
     ${dropping && html`<div class="drop" role="status">Drop files to add them to the folder</div>`}
@@ -365,6 +370,8 @@ function neighbour(step) {
   if (next) location.hash = next.id;
 }
 
+const canChange = () => state.open && !state.open.running && !state.open.ownedByOther;
+
 const ACTIONS = {
   "?": () => set({ dialog: { kind: "keys" } }),
   n: newSession,
@@ -378,12 +385,12 @@ const ACTIONS = {
   p: () => press("preview"),
   w: () => press("always"),
   t: () => press("tell"),
-  u: () => state.open && !state.open.running && state.open.travel("undo", {}),
-  U: () => state.open && !state.open.running && state.open.travel("redo", {}),
+  u: () => canChange() && state.open.travel("undo", {}),
+  U: () => canChange() && state.open.travel("redo", {}),
   v: () => set({ pane: state.pane === "variables" ? "" : "variables" }),
   f: () => set({ pane: state.pane === "files" ? "" : "files" }),
   h: () => set({ pane: state.pane === "timeline" ? "" : "timeline" }),
-  m: () => state.open && set({ menu: true }),
+  m: () => state.open && !state.open.ownedByOther && set({ menu: true }),
   d: switchTheme,
 };
 
@@ -408,18 +415,25 @@ addEventListener("keydown", (event) => {
 
 // -- questions that wait ---------------------------------------------------------------------------------------------------------------------
 
-const told = new Set();
+const told = new Map(); // by session, the question that was told
 
 function notice() {
   const session = state.open;
-  const waiting = session?.questions[0];
   const title = session?.title || "Open Interpreter";
-  document.title = waiting ? `(?) ${title}` : session?.running ? `… ${title}` : title;
-  if (waiting && document.hidden && !told.has(waiting.digest + waiting.id) && window.Notification?.permission === "granted") {
-    told.add(waiting.digest + waiting.id);
-    const shown = new Notification("A question waits for you", { body: title, tag: session.id });
-    shown.onclick = () => window.focus();
+  const waiting = state.sessions.filter(waits);
+  if (session?.questions.length && !waiting.some((row) => row.id === session.id)) waiting.push(session);
+  document.title = waiting.length ? `(?) ${title}` : session?.running ? `… ${title}` : title;
+  for (const { id, title: body } of waiting) {
+    const question = id === session?.id ? session.questions[0].id : "";
+    if (!document.hidden || told.get(id) === question || window.Notification?.permission !== "granted") continue;
+    told.set(id, question);
+    const shown = new Notification("A question waits for you", { body, tag: id });
+    shown.onclick = () => {
+      window.focus();
+      location.hash = id;
+    };
   }
+  for (const id of told.keys()) if (!waiting.some((each) => each.id === id)) told.delete(id);
 }
 
 watch(notice);

@@ -2,7 +2,7 @@
 
 import { Component } from "./vendor/preact.js";
 import { useEffect, useLayoutEffect, useRef, useState } from "./vendor/hooks.js";
-import { asHtml, attempt, changed, get, html, renders, request, set, state, tell } from "./store.js";
+import { attempt, changed, get, html, request, set, tell, useHtml } from "./store.js";
 import { FileCard, readableSize, theme, uploadFiles } from "./files.js";
 import { Icon } from "./icons.js";
 
@@ -12,20 +12,14 @@ const MOST_OUTPUT = 20000; // characters of output that are shown at first
 
 const VIEWS = { user: UserMessage, said: Said, reasoning: Reasoning, block: Block, note: Note, error: ErrorNote, question: QuestionCard };
 
-// Draws an entry again only if it has changed, or waits for HTML from the server.
+// Draws an entry again only if it has changed.
 class Entry extends Component {
   shouldComponentUpdate(next) {
-    const { version, renders: drawn } = this;
-    return version !== next.item.version || (this.waits() && drawn !== next.renders);
+    return this.version !== next.item.version;
   }
 
-  waits() {
-    return this.props.item.kind === "said" || this.props.item.kind === "block";
-  }
-
-  render({ item, session, renders: drawn }) {
+  render({ item, session }) {
     this.version = item.version;
-    this.renders = drawn;
     return html`<div class=${`entry ${item.undone ? "undone" : ""}`} data-kind=${item.kind}>
       <${VIEWS[item.kind]} item=${item} session=${session} />
     </div>`;
@@ -62,7 +56,7 @@ export function Conversation({ session }) {
   return html`<div class="scroller" ref=${scroller} onScroll=${onScroll} tabindex="0" role="log" aria-label="Conversation">
       <div class="column" ref=${column}>
         ${empty && !session.running && html`<${Welcome} session=${session} />`}
-        ${entries.map((item) => html`<${Entry} key=${item.key} item=${item} session=${session} renders=${renders} />`)}
+        ${entries.map((item) => html`<${Entry} key=${item.key} item=${item} session=${session} />`)}
         ${session.running && !session.questions.length && html`<div class="working" role="status"><span class="dots" aria-hidden="true"><i></i><i></i><i></i></span>${session.status || "Working"}…</div>`}
       </div>
     </div>
@@ -92,16 +86,14 @@ function UserMessage({ item }) {
 }
 
 export function Markdown({ text }) {
-  const last = useRef("");
-  const made = asHtml("markdown", text);
-  if (made !== undefined) last.current = made;
+  const { made } = useHtml("markdown", text);
   const box = useRef();
   useEffect(() => {
     for (const link of box.current.querySelectorAll("a[href]")) Object.assign(link, { target: "_blank", rel: "noopener noreferrer" });
     for (const pre of box.current.querySelectorAll("pre")) pre.tabIndex = 0;
-  }, [last.current]);
-  if (!last.current) return html`<div class="prose plain" ref=${box}>${text}</div>`;
-  return html`<div class="prose" ref=${box} dangerouslySetInnerHTML=${{ __html: last.current }} />`;
+  }, [made]);
+  if (!made) return html`<div class="prose plain" ref=${box}>${text}</div>`;
+  return html`<div class="prose" ref=${box} dangerouslySetInnerHTML=${{ __html: made }} />`;
 }
 
 function Said({ item }) {
@@ -128,11 +120,9 @@ const STATES = {
 };
 
 export function Code({ text, language, line }) {
-  const last = useRef({});
-  const made = asHtml("code", text, language);
-  if (made !== undefined) last.current = { text, made };
-  const body = last.current.made && text.startsWith(last.current.text)
-    ? html`<code><span dangerouslySetInnerHTML=${{ __html: last.current.made }} />${text.slice(last.current.text.length)}</code>`
+  const last = useHtml("code", text, language);
+  const body = last.made && text.startsWith(last.text)
+    ? html`<code><span dangerouslySetInnerHTML=${{ __html: last.made }} />${text.slice(last.text.length)}</code>`
     : html`<code>${text}</code>`;
   return html`<div class="code-box">
     ${line > 0 && html`<span class="active-line" style=${{ top: `calc(${line - 1} * var(--line-height) + .7rem)` }} aria-hidden="true" />`}
@@ -407,7 +397,8 @@ export function Composer({ session }) {
     if (approval) {
       if (!text) return;
       session.draft = "";
-      await session.answer(approval, "refuse", { text });
+      if (!(await session.answer(approval, "refuse", { text }))) session.draft ||= text;
+      changed();
       return;
     }
     const names = session.added.map((each) => each.path);

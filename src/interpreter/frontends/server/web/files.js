@@ -1,7 +1,7 @@
 // Files of the workspace: cards, previews, uploads, and the list.
 
 import { useEffect, useState } from "./vendor/hooks.js";
-import { asHtml, attempt, get, html, request, set, tell } from "./store.js";
+import { attempt, get, html, request, set, tell, useAnswer, useHtml } from "./store.js";
 import { Icon } from "./icons.js";
 import { Diff, Frame } from "./chat.js";
 
@@ -93,12 +93,9 @@ export function FilePreview({ session, path }) {
 }
 
 export function FileDiff({ session, path, point }) {
-  const [found, setFound] = useState(null);
-  useEffect(() => {
-    attempt(() => get(`${session.path}/timeline/${point}/diff?path=${encodeURIComponent(path)}`)).then((answer) => setFound(answer?.diff ?? ""));
-  }, [session, path, point]);
-  if (found === null) return html`<p class="note">Reading…</p>`;
-  return found ? html`<${Diff} text=${found} />` : html`<p class="note">There is no difference in lines to show.</p>`;
+  const { found, problem } = useAnswer(`${session.path}/timeline/${point}/diff?path=${encodeURIComponent(path)}`);
+  if (problem || !found) return html`<p class=${`note ${problem ? "bad" : ""}`}>${problem || "Reading…"}</p>`;
+  return found.diff ? html`<${Diff} text=${found.diff} />` : html`<p class="note">There is no difference in lines to show.</p>`;
 }
 
 export function FigureData({ data, name }) {
@@ -108,8 +105,8 @@ export function FigureData({ data, name }) {
 }
 
 function PreviewHtml({ kind, text, language, box, class: name }) {
-  const made = asHtml(kind, text, language);
-  return made === undefined ? html`<${box} class=${name} tabindex="0">${text}</${box}>` : html`<${box} class=${name} tabindex="0" dangerouslySetInnerHTML=${{ __html: made }} />`;
+  const { made } = useHtml(kind, text, language);
+  return !made ? html`<${box} class=${name} tabindex="0">${text}</${box}>` : html`<${box} class=${name} tabindex="0" dangerouslySetInnerHTML=${{ __html: made }} />`;
 }
 
 // The first rows of a CSV file, with quoted cells.
@@ -157,19 +154,19 @@ export async function uploadFiles(session, files) {
 
 export function FilesPane({ session }) {
   const [place, setPlace] = useState("");
-  const [files, setFiles] = useState(null);
-  useEffect(() => {
-    attempt(() => get(`${session.path}/files?path=${encodeURIComponent(place)}`)).then((found) => setFiles(found ? found.files : []));
-  }, [session.id, session.filesStamp, place]);
+  const { found, problem } = useAnswer(`${session.path}/files?path=${encodeURIComponent(place)}`, session.filesStamp);
+  const files = problem ? [] : found?.files;
   const above = place.split("/").slice(0, -1).join("/");
   return html`<div class="list">
     ${place && html`<button class="row" onClick=${() => setPlace(above)}><${Icon} name="undo" /> <span>${place}</span></button>`}
-    ${files?.length === 0 && html`<p class="note">This folder is empty. Drop files on the page to add some.</p>`}
+    ${problem && html`<p class="note bad">${problem}</p>`}
+    ${found?.files.length === 0 && !problem && html`<p class="note">This folder is empty. Drop files on the page to add some.</p>`}
     ${files?.map((file) => {
       const path = place ? `${place}/${file.name}` : file.name;
       if (file.kind === "folder") return html`<button class="row" onClick=${() => setPlace(path)}><${Icon} name="folder" /> <span>${file.name}</span></button>`;
       return html`<div class="row-pair"><button class="row" disabled=${file.kind !== "file"} onClick=${() => preview(session, path)}><${Icon} name="file" /> <span>${file.name}</span><small>${readableSize(file.size)}</small></button>
         ${file.kind === "file" && html`<a class="quiet button" href=${address(session, path)} download=${file.name} aria-label=${`Download ${file.name}`}><${Icon} name="download" /></a>`}</div>`;
     })}
+    ${found?.more > 0 && html`<p class="note">and ${found.more.toLocaleString()} more</p>`}
   </div>`;
 }

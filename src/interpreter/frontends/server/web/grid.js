@@ -1,7 +1,7 @@
 // Live variables, and a grid over a live table: only the rows and columns that are visible leave the runtime.
 
 import { useEffect, useMemo, useRef, useState } from "./vendor/hooks.js";
-import { attempt, get, html, set } from "./store.js";
+import { get, html, set, useAnswer } from "./store.js";
 import { Icon } from "./icons.js";
 import { copyText, source } from "./chat.js";
 
@@ -14,17 +14,14 @@ const HIGHEST = 8000000; // pixels; browsers end somewhere beyond this, so large
 const TABLES = /frame|table|array|series|list|dict|tuple|result/i;
 
 export function VariablesPane({ session }) {
-  const [found, setFound] = useState(null);
+  const { found, problem } = useAnswer(`${session.path}/variables`, session.variablesStamp);
   const [words, setWords] = useState("");
-  useEffect(() => {
-    attempt(() => get(`${session.path}/variables`)).then((answer) => setFound(answer ? answer.variables : {}));
-  }, [session.id, session.variablesStamp]);
   const sought = words.toLowerCase();
-  const groups = Object.entries(found || {}).map(([language, rows]) => [language, rows.filter((row) => `${row.name} ${row.type}`.toLowerCase().includes(sought))]);
+  const groups = Object.entries(found?.variables || {}).map(([language, rows]) => [language, rows.filter((row) => `${row.name} ${row.type}`.toLowerCase().includes(sought))]);
   const empty = found && groups.every(([, rows]) => !rows.length);
   return html`<div class="list">
     <input class="search" type="search" placeholder="Find a variable" aria-label="Find a variable" value=${words} onInput=${(event) => setWords(event.target.value)} />
-    ${!found && html`<p class="note">Reading…</p>`}
+    ${(problem || !found) && html`<p class=${`note ${problem ? "bad" : ""}`}>${problem || "Reading…"}</p>`}
     ${empty && html`<p class="note">${words ? "Nothing found." : "No variables yet. They appear here when code has run."}</p>`}
     ${groups.map(([language, rows]) => rows.length > 0 && html`<h3>${language}</h3>${rows.map((row) => html`<button class="variable" onClick=${() => show(session, language, row)}>
       <span class="name">${row.name}</span><span class="type">${row.type}${row.shape ? ` · ${row.shape}` : ""}</span>
@@ -39,13 +36,9 @@ function show(session, language, row) {
 
 // A live value in a dialog: a grid, a picture or text.
 export function LiveValue({ session, language, name }) {
-  const [value, setValue] = useState(null);
-  const [error, setError] = useState("");
   const path = `${session.path}/variables/${encodeURIComponent(language)}/${encodeURIComponent(name)}`;
-  useEffect(() => {
-    get(`${path}?rows=1&columns=1`).then(setValue, (problem) => setError(problem.message));
-  }, [path, session.variablesStamp]);
-  if (error) return html`<p class="note bad">${error}</p>`;
+  const { found: value, problem } = useAnswer(`${path}?rows=1&columns=1`, session.variablesStamp);
+  if (problem) return html`<p class="note bad">${problem}</p>`;
   if (!value) return html`<p class="note">Reading…</p>`;
   if (value.kind === "table") return html`<${Grid} session=${session} path=${path} name=${name} type=${value.type} language=${language} />`;
   if (value.kind === "picture") {
@@ -81,8 +74,7 @@ function Grid({ session, path, name, type, language }) {
         setProblem("");
       }
     } catch (error) {
-      if (error.name === "AbortError") return;
-      map.delete(key);
+      if (error.name === "AbortError") return; // else it stays without an answer, and isn't asked for again
       if (map === pages.cells) setProblem(error.message);
     }
     draw((count) => count + 1);

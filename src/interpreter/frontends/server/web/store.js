@@ -2,6 +2,7 @@
 // session that is open, read over a WebSocket from the last position on, so that a reconnect misses and repeats nothing.
 
 import { h } from "./vendor/preact.js";
+import { useEffect, useRef, useState } from "./vendor/hooks.js";
 import htm from "./vendor/htm.js";
 
 export const html = htm.bind(h);
@@ -17,16 +18,22 @@ export function watch(draw) {
 }
 
 export function changed() {
-  // A hidden page has no animation frames, and its title must still change.
-  drawing ||= (document.hidden ? (draw) => setTimeout(draw, 50) : requestAnimationFrame)(() => {
-    drawing = 0;
-    for (const draw of watchers) draw();
-  });
+  // A hidden page has no animation frames, not even those it has asked for, and its title must still change.
+  if (!drawing) requestAnimationFrame(redraw);
+  drawing ||= setTimeout(redraw, 100);
+}
+
+function redraw() {
+  if (!drawing) return;
+  clearTimeout(drawing);
+  drawing = 0;
+  for (const draw of watchers) draw();
 }
 
 export const state = {
   me: null,
   sessions: [],
+  listed: false, // whether the list has all sessions, or the server still reads some
   query: "",
   open: null, // the session on the page, a Session
   pane: "", // variables, files or timeline
@@ -96,55 +103,69 @@ export async function attempt(action) {
   }
 }
 
+// What the server answers to a GET, asked again when `stamp` changes: `{ found, problem }`. Until there is a new answer,
+// the old one for the same address stays.
+export function useAnswer(path, stamp) {
+  const [answer, setAnswer] = useState({});
+  useEffect(() => {
+    const asked = new AbortController();
+    get(path, { signal: asked.signal }).then(
+      (found) => setAnswer({ path, found }),
+      (error) => asked.signal.aborted || setAnswer({ path, problem: error.message }),
+    );
+    return () => asked.abort();
+  }, [path, stamp]);
+  return answer.path === path ? answer : {};
+}
+
 // -- Markdown and code as HTML, made by the server -------------------------------------------------------------------------
 
-const rendered = new Map();
-const MOST_RENDERED = 2000;
-let wanted = new Map();
+const wanted = new Map(); // by the view that wants it: only its newest text counts
 let rendering = false;
 let pause = 60;
 
-// The HTML of a text, or undefined until it is there; the view is drawn again then.
-export function asHtml(kind, text, language = "") {
-  const key = `${kind}\0${language}\0${text}`;
-  const found = rendered.get(key);
-  if (found !== undefined) return found;
-  wanted.set(key, { kind, text, language });
-  if (!rendering) {
-    rendering = true;
-    setTimeout(renderWanted, pause);
+// The HTML of a text that grows: `{ text, made }` of the newest text that the server has rendered. The view is drawn
+// again when there is more.
+export function useHtml(kind, text, language = "") {
+  const view = useRef({ text: "", made: "" }).current;
+  const [, draw] = useState(0);
+  view.draw = draw;
+  if (view.text !== text || view.language !== language) {
+    wanted.set(view, { kind, text, language });
+    if (!rendering) {
+      rendering = true;
+      setTimeout(renderWanted, pause);
+    }
   }
-  return undefined;
+  useEffect(() => () => wanted.delete(view), []);
+  return view;
 }
 
 async function renderWanted() {
   const batch = [];
   let size = 0;
-  for (const [key, item] of wanted) {
+  for (const [view, item] of wanted) {
     if (batch.length && (size + item.text.length > 300000 || batch.length >= 100)) break;
     size += item.text.length;
-    batch.push([key, item]);
+    batch.push([view, item]);
+    wanted.delete(view);
   }
-  for (const [key] of batch) wanted.delete(key);
   const began = performance.now();
   try {
     const made = await post("/api/render", { items: batch.map(([, item]) => item) });
-    batch.forEach(([key], at) => rendered.set(key, made.html[at]));
-    while (rendered.size > MOST_RENDERED) rendered.delete(rendered.keys().next().value);
-  } catch {
-    await new Promise((done) => setTimeout(done, 1000)); // it is wanted again with the next draw
+    batch.forEach(([view, { text, language }], at) => {
+      Object.assign(view, { text, language, made: made.html[at] });
+      view.draw((count) => count + 1);
+    });
+  } catch (error) {
+    if (!(error instanceof Refused)) throw error;
+    if (error.status === 0 || error.status === 429) for (const [view, item] of batch) if (!wanted.has(view)) wanted.set(view, item);
+    await new Promise((done) => setTimeout(done, 1000));
   }
   pause = Math.min(1000, Math.max(60, 3 * (performance.now() - began))); // a long text is not rendered all the time
-  rendering = false;
-  if (wanted.size) {
-    rendering = true;
-    setTimeout(renderWanted, pause);
-  }
-  renders += 1;
-  changed();
+  rendering = wanted.size > 0;
+  if (rendering) setTimeout(renderWanted, pause);
 }
-
-export let renders = 0; // changes when there is new HTML
 
 // -- one session -----------------------------------------------------------------------------------------------------------
 
@@ -178,6 +199,7 @@ export class Session {
     this._texts = new Map();
     this._blocks = new Map();
     this._retry = 0;
+    this._refreshes = 0;
     this._connect();
   }
 
@@ -189,6 +211,7 @@ export class Session {
 
   _connect() {
     clearTimeout(this._timer);
+    this._socket?.close();
     const scheme = location.protocol === "https:" ? "wss" : "ws";
     const socket = new WebSocket(`${scheme}://${location.host}${this.path}/events?after=${this._position}`);
     this._socket = socket;
@@ -196,6 +219,7 @@ export class Session {
     socket.onopen = () => {
       if (!mine()) return;
       this._retry = 0;
+      this._opened = Date.now();
       this.connection = "open";
       this.refresh();
       changed();
@@ -207,6 +231,8 @@ export class Session {
       else if (after(event.position, this._position)) {
         this._position = event.position;
         this.apply(event);
+        // What happened before says nothing about now.
+        if (Date.now() - this._opened < 2000 || Date.now() / 1000 - event.time > 5) this._refreshSoon();
         changed();
       }
     };
@@ -241,24 +267,24 @@ export class Session {
   // After a sleep, a connection may be dead without knowing it.
   wake() {
     if (this.closed || this.gone) return;
-    const old = this._socket;
     this._retry = 0;
-    this._socket = null;
-    old?.close();
     this._connect();
   }
 
   close() {
     this.closed = true;
     clearTimeout(this._timer);
+    clearTimeout(this._soon);
     this._socket?.close();
   }
 
   // What events don't say: whether something runs, and which questions are open. Questions of an earlier run of the
   // server have no answer in the log, and are not open either.
   async refresh() {
+    const mine = ++this._refreshes;
     try {
       const [info, asked] = await Promise.all([get(this.path), get(`${this.path}/questions`)]);
+      if (mine !== this._refreshes) return; // something has happened since
       this.info = info;
       this.title = info.title;
       this.running = info.running;
@@ -281,10 +307,8 @@ export class Session {
   }
 
   _refreshSoon() {
-    this._soon ||= setTimeout(() => {
-      this._soon = 0;
-      if (this.connection === "open") this.refresh();
-    }, 30);
+    clearTimeout(this._soon);
+    this._soon = setTimeout(() => this.connection === "open" && this.refresh(), 30);
   }
 
   // -- events into entries ------------------------------------------------------------------------------------------------
@@ -304,9 +328,8 @@ export class Session {
 
   on_turn(event, data) {
     if (data.state === "begun") {
-      this.running = "A turn";
-      this.status = "Thinking";
-      this._turnTime = event.time;
+      this._begin();
+      this._refreshSoon();
     } else {
       // The server takes the next message when it has said `idle`, or when a request says that nothing runs.
       this.status = "Finishing";
@@ -554,10 +577,24 @@ export class Session {
 
   // -- what the user does ---------------------------------------------------------------------------------------------------
 
+  // Before the request: the events of a quick turn can be here before its answer.
   async say(content, images) {
-    await post(`${this.path}/messages`, { content, ...(images?.length ? { images } : {}) });
+    this._begin();
+    try {
+      await post(`${this.path}/messages`, { content, ...(images?.length ? { images } : {}) });
+    } catch (error) {
+      this.running = this.status = "";
+      this._refreshSoon();
+      throw error;
+    } finally {
+      changed();
+    }
+  }
+
+  _begin() {
     this.running = "A turn";
     this.status = "Thinking";
+    this._refreshes += 1; // an answer that is on its way is about the time before
     changed();
   }
 
@@ -565,8 +602,9 @@ export class Session {
     this.questions = this.questions.filter((each) => each !== question);
     this._touchQuestions();
     changed();
-    await attempt(() => post(`${this.path}/questions/${question.id}`, { choice, digest: question.digest, ...more }));
+    const done = await attempt(() => post(`${this.path}/questions/${question.id}`, { choice, digest: question.digest, ...more }));
     this._refreshSoon();
+    return done;
   }
 
   // A dry run of the code that waits: what it would change, or nothing if that can't be done.
@@ -644,12 +682,20 @@ function markUndone(session) {
 
 // -- the list ----------------------------------------------------------------------------------------------------------------
 
+export const MOST_LISTED = 200;
 let listing = 0;
+let listAgain = 0;
 
 export async function listSessions() {
   const mine = ++listing;
-  const found = await attempt(() => get(`/api/sessions?limit=200&q=${encodeURIComponent(state.query)}`));
-  if (found && mine === listing) set({ sessions: found.sessions });
+  clearTimeout(listAgain);
+  const found = await get(`/api/sessions?limit=${MOST_LISTED}&q=${encodeURIComponent(state.query)}`).catch((error) => error);
+  if (mine !== listing || state.signedOut) return;
+  if (!(found instanceof Error)) set({ sessions: found.sessions, listed: found.complete });
+  else if (!state.listed) tell(found.message, "error");
+  // Sessions that run elsewhere may ask something, and a long list is read bit by bit.
+  const busy = state.sessions.some((row) => (row.running || row.waiting) && row.id !== state.open?.id);
+  if (busy || !state.listed) listAgain = setTimeout(listSessions, busy ? 5000 : 1000);
 }
 
 export async function createSession() {
@@ -661,7 +707,8 @@ export async function createSession() {
   return made;
 }
 
-export function openSession(id) {
+export function openSession(wanted) {
+  const id = /^[0-9a-f]{8,32}$/.test(wanted) ? wanted : ""; // it becomes part of addresses
   if (state.open?.id === id) return;
   state.open?.close();
   set({ open: id ? new Session(id) : null, drawer: false, menu: false });
