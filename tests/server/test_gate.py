@@ -101,6 +101,13 @@ def test_every_websocket_refuses_what_it_should(
         shared.application.gate._failures._left.clear()
 
 
+def test_a_refused_websocket_is_nothing_to_report(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    with serving() as served:
+        with pytest.raises(InvalidStatus):
+            connect(f"{served.url.replace('http', 'ws', 1)}/nowhere", proxy=None)
+    assert "ERROR" not in capfd.readouterr().err
+
+
 def test_a_name_that_points_here_is_refused(shared: Serving) -> None:
     """DNS rebinding: the page of another name, whose address has become ours, with everything else right."""
     name = f"rebound.example:{shared.application.port}"

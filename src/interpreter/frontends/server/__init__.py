@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import logging
 import os
 import socket
 import sys
@@ -101,6 +102,8 @@ class Application:
             ssl_certfile=settings.server_cert,
             ssl_keyfile=settings.server_key,
         )
+        # It takes each WebSocket that the gate refuses for a mistake, and says so in the terminal.
+        logging.getLogger("uvicorn.error").addFilter(_is_no_refusal)
         self._uvicorn = server = uvicorn.Server(config)
         try:
             asyncio.run(server.serve(sockets=[bound]))
@@ -137,6 +140,10 @@ def announce(application: Application) -> str:
     where = f"in {KEY_VARIABLE}" if given else f"in {application.hub.folder / 'token'}"
     print(f"For scripts, the token is {where}. See docs/server.md.", file=sys.stderr, flush=True)
     return link
+
+
+def _is_no_refusal(record: logging.LogRecord) -> bool:
+    return "without completing handshake" not in record.getMessage()
 
 
 def _is_loopback(host: str) -> bool:
