@@ -166,6 +166,19 @@ def test_markdown_streams_and_shows_no_html_and_no_foreign_picture(home: Path, c
         expect(answer.locator("a", has_text="far")).to_have_attribute("rel", "noopener noreferrer")
 
 
+def test_a_wide_table_scrolls_and_breaks_no_number(home: Path, chromium: Browser) -> None:
+    head = "| Region | Q1 | Q2 | Q3 | Q4 | Total | Remark |\n|---|---|---|---|---|---|---|\n"
+    row = "| North | 4000 | 4400 | 4800 | 5200 | 18400 | A rather long remark about the north, which is wide |\n"
+    lines = "cell => { const range = document.createRange(); range.selectNodeContents(cell); return range.getClientRects().length; }"
+    with visiting(chromium, text(head + row), screen=(390, 844)) as visit:
+        visit.say("A table, please.")
+        cells = visit.page.locator(".said td, .said th")
+        expect(cells).to_have_count(14)
+        assert [cells.nth(each).evaluate(lines) for each in range(13)] == [1] * 13
+        assert visit.page.locator(".said table").evaluate("table => table.scrollWidth > table.clientWidth")
+        assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
 def test_progress_colours_and_long_output(home: Path, chromium: Browser) -> None:
     code = "print('10%\\r20%\\r100%')\nprint('\\x1b[31mred\\x1b[0m')\nprint('x' * 30_000 + 'end')"
     with visiting(chromium, tool_call("python", code), text("Done."), mode="auto", max_output=100_000) as visit:

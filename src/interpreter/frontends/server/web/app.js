@@ -336,8 +336,18 @@ function App() {
     ${state.pane && session && html`<${Pane} session=${session} />`}
     ${dropping && html`<div class="drop" role="status">Drop files to add them to the folder</div>`}
     <${Dialog} />
-    <div class="toasts" role="status" aria-live="polite">${state.toast && html`<p class=${`toast ${state.toast.kind}`}>${state.toast.text}</p>`}</div>
+    <${Toast} />
   </div>`;
+}
+
+// A short message. As a popover, it is above dialogs, too.
+function Toast() {
+  const box = useRef();
+  useEffect(() => {
+    box.current.hidePopover?.();
+    box.current.showPopover?.();
+  }, [state.toast, state.dialog]);
+  return html`<div class="toasts" popover="manual" role="status" aria-live="polite" ref=${box}>${state.toast && html`<p class=${`toast ${state.toast.kind}`}>${state.toast.text}</p>`}</div>`;
 }
 
 function switchTheme() {
