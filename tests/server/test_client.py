@@ -84,6 +84,8 @@ def test_the_computer_runs_code_and_moves_files(connected: Any, tmp_path: Path) 
         remote.computer.upload(str(tmp_path / "in.csv"))
         assert remote.computer.run("python", "print(open('in.csv').read())")[0]["content"] == "a,b\n"
         assert remote.computer.download("in.csv") == b"a,b"
+        remote.computer.upload(str(tmp_path / "in.csv"), "data/50% #1?.csv")
+        assert remote.computer.download("data/50% #1?.csv") == b"a,b" and Path("data/50% #1?.csv").exists()
         remote.computer.run("python", "a = 1")
         assert [row["name"] for row in remote.computer.variables()["Python"]] == ["a"]
         first = remote.id

@@ -18,7 +18,9 @@ from interpreter.frontends.server import ALL_ROUTES, Application
 from interpreter.frontends.server.gate import Users
 from interpreter.frontends.server.routes import SOCKETS
 from interpreter.frontends.server.sessions import Key
+from model_replies import text
 from serving import Serving, serving, stored
+from waiting import until
 
 
 def filled(path: str, session: str) -> str:
@@ -102,9 +104,8 @@ def test_every_websocket_refuses_what_it_should(
 
 
 def test_a_refused_websocket_is_nothing_to_report(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    with serving() as served:
-        with pytest.raises(InvalidStatus):
-            connect(f"{served.url.replace('http', 'ws', 1)}/nowhere", proxy=None)
+    with serving() as served, pytest.raises(InvalidStatus):
+        connect(f"{served.url.replace('http', 'ws', 1)}/nowhere", proxy=None)
     assert "ERROR" not in capfd.readouterr().err
 
 
@@ -220,6 +221,30 @@ def test_the_trail_names_users_and_no_secret(shared: Serving) -> None:
     assert client.headers["Authorization"].split()[1] not in trail
     assert (shared.hub.folder / "audit.jsonl").stat().st_mode & 0o077 == 0
     assert [row["user"] for row in client.get("/api/audit").json()["entries"]] == [name]
+
+
+def test_the_trail_has_what_came_over_websockets(home: Path) -> None:
+    with serving(text("Yes."), text("Yes.")) as served:
+        session, token = served.session(), {"Authorization": f"Bearer {served.users.token}"}
+        address = served.url.replace("http", "ws", 1)
+
+        def frames() -> list[str]:
+            entries = served.http.get("/api/audit").json()["entries"]
+            return [row["path"] for row in entries if row["method"] == "FRAME"]
+
+        events = f"/api/sessions/{session}/events"
+        with connect(f"{address}{events}", additional_headers=token, proxy=None) as socket:
+            socket.send(json.dumps({"type": "message", "content": "a secret plan"}))
+            while "idle" not in socket.recv(60):
+                pass
+        with connect(f"{address}/", additional_headers=token, proxy=None) as socket:
+            for content, kind in (("a secret plan", "message"), ("stop", "command")):
+                socket.send(json.dumps({"role": "user", "type": kind, "content": content, "end": True}))
+                while kind == "message" and "complete" not in socket.recv(60):
+                    pass
+            until(lambda: len(frames()) == 3, "the last frame")
+        assert frames() == [f"{events} message", "/ message", "/ command stop"]
+        assert "secret plan" not in (served.hub.folder / "audit.jsonl").read_text()
 
 
 def test_too_many_requests_and_too_much_at_once(home: Path) -> None:

@@ -66,6 +66,16 @@ def test_a_message_is_answered_in_chunks(home: Path) -> None:
         assert joined(frames) == "Hello there."
 
 
+def test_a_message_in_pieces_has_a_limit(home: Path) -> None:
+    with serving(text("Yes."), server_max_body=2000) as served, client(served) as socket:
+        socket.send(json.dumps({"role": "user", "type": "message", "start": True}))
+        for _ in range(3):
+            socket.send(json.dumps({"role": "user", "type": "message", "content": "x" * 900}))
+        assert "larger than 2,000" in until_complete(socket)[0]["content"]
+        say(socket, "Short.")
+        assert joined(until_complete(socket)) == "Yes."
+
+
 def test_go_runs_the_block_that_was_shown_and_only_once(home: Path) -> None:
     with serving(MAKE, text("Done."), MAKE) as served, client(served) as socket:
         say(socket, "go", "command")

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Request, Route, expect
 
+from interpreter.frontends.server import routes
 from interpreter.session.events import PlanStep
 from model_replies import Reply, Stall, error, text, tool_call
 from serving import Serving
@@ -440,13 +441,17 @@ def test_a_session_that_is_not_there_and_one_that_is_deleted_elsewhere(home: Pat
         expect(page.locator(".alone")).to_contain_text("This session is not there any more")
 
 
-def test_a_token_that_was_replaced_signs_the_page_out(home: Path, chromium: Browser) -> None:
+def test_a_token_that_was_replaced_signs_an_idle_page_out(
+    home: Path, chromium: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(routes, "_HEARTBEAT", 1.0)
     with visiting(chromium) as visit:
         visit.served.users.add("anna")
         context = chromium.new_context()
         page = context.new_page()
         page.goto(f"{visit.served.url}/start?token={visit.served.users.link('anna')}")
         expect(page.get_by_label("Message")).to_be_visible(timeout=LIMIT)
+        page.wait_for_timeout(500)  # it has nothing more to ask
         visit.served.users.add("anna")
         expect(page.get_by_role("heading", name="You are signed out")).to_be_visible()
         context.close()

@@ -10,7 +10,7 @@ from collections.abc import Generator, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import httpx
 
@@ -54,6 +54,9 @@ class RemoteInterpreter:
     @property
     def path(self) -> str:
         return f"/api/sessions/{self.id}"
+
+    def file_address(self, name: str) -> str:
+        return f"{self.path}/files/{quote(name)}"
 
     def ask(self, method: str, path: str, body: Any = None) -> Any:
         """Send a request; what the server answers, or its error."""
@@ -265,15 +268,14 @@ class RemoteComputer:
 
     def upload(self, path: str, name: str = "") -> None:
         """Copy a file from here into the workspace."""
-        remote, content = self._interpreter, Path(path).read_bytes()
-        place = f"{remote.path}/files/{name or Path(path).name}"
-        kind = {"Content-Type": "application/octet-stream"}
-        _checked(remote.http.put(place, content=content, headers=kind))
+        remote, kind = self._interpreter, {"Content-Type": "application/octet-stream"}
+        with open(path, "rb") as file:
+            _checked(remote.http.put(remote.file_address(name or Path(path).name), content=file, headers=kind))
 
     def download(self, name: str) -> bytes:
         """The content of a file of the workspace."""
         remote = self._interpreter
-        answer = remote.http.get(f"{remote.path}/files/{name}")
+        answer = remote.http.get(remote.file_address(name))
         return answer.content if answer.is_success else _checked(answer)
 
 

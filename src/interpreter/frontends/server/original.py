@@ -78,8 +78,11 @@ class Connection:
     def _add(self, chunk: dict[str, Any]) -> None:
         last = self._said[-1] if self._said else {}
         same = all(last.get(name) == chunk.get(name) for name in ("type", "format"))
-        if not isinstance(chunk["content"], str) or len(str(chunk)) > self.call.server.hub.template.server_max_body:
+        if not isinstance(chunk["content"], str):
             raise Refused(400, "chunk", "The content of a chunk is a text.")
+        most = self.call.server.hub.template.server_max_body
+        if len(chunk["content"]) + sum(len(each["content"]) for each in self._said) > most:
+            raise Refused(413, "too_large", f"The message is larger than {most:,} characters.")
         if last and same and chunk["type"] in _MERGED:
             last["content"] += chunk["content"]
         else:
@@ -88,6 +91,7 @@ class Connection:
     async def _end(self, said: list[dict[str, Any]]) -> None:
         if said[-1]["type"] == "command":
             command = said[-1]["content"].strip()
+            self.call.note(f"command {command[:20]}")
             if command == "go":
                 self._go()
             elif command == "stop":
@@ -99,6 +103,7 @@ class Connection:
         if self._shown is not None:
             self._shown = None
             await self._stop()
+        self.call.note("message")
         self.live.say(messages)
 
     def _go(self) -> None:
@@ -212,7 +217,7 @@ async def chunk_socket(server: Server, socket: WebSocket) -> None:
                 await socket.send_text(dumped({"role": "server", "type": "error", "content": str(refused)}))
                 await socket.send_text(dumped(COMPLETE))
 
-    await until_either(send(), receive(), reader)
+    await until_either(socket, send(), receive(), reader)
 
 
 # -- http ----------------------------------------------------------------------------------------------------------

@@ -171,6 +171,12 @@ class Call:
         """The session, if it is live, and the question that the address names."""
         return self.server.hub.find(self.key(write=True)), self.request.path_params["question"]
 
+    def note(self, what: str) -> None:
+        """Put what a frame of a WebSocket does on the trail; the gate does that for requests."""
+        socket = self.request
+        address = socket.client.host if socket.client is not None else ""
+        self.server.audit.write(self.user.name, "FRAME", f"{socket.url.path} {what}", 200, address)
+
     async def done(self, future: Future[Result]) -> Result:
         return await asyncio.wrap_future(future)
 
@@ -794,14 +800,20 @@ async def event_socket(server: Server, socket: WebSocket) -> None:
             for event in found:
                 await socket.send_text(dumped(event_data(event)))
 
-    await until_either(send(), _frames(call, socket), reader)
+    await until_either(socket, send(), _frames(call, socket), reader)
 
 
 async def until_either(
-    sending: Coroutine[Any, Any, None], receiving: Coroutine[Any, Any, None], reader: Reader
+    socket: WebSocket, sending: Coroutine[Any, Any, None], receiving: Coroutine[Any, Any, None], reader: Reader
 ) -> None:
-    """Send and receive on a WebSocket until one of them ends."""
-    tasks = [asyncio.ensure_future(sending), asyncio.ensure_future(receiving)]
+    """Send and receive on a WebSocket until one of them ends, or its token does."""
+
+    async def checking() -> None:
+        while True:
+            await asyncio.sleep(_HEARTBEAT)
+            socket.scope["user_now"]()
+
+    tasks = [asyncio.ensure_future(each) for each in (sending, receiving, checking())]
     try:
         done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         for each in done:
@@ -840,6 +852,7 @@ async def _frame(call: Call, socket: WebSocket, text: str) -> None:
         raise Refused(403, "role", "A viewer can only read.")
     call.key(write=True)
     kind, question = frame.pop("type"), frame.pop("question", "")
+    call.note(kind)
     if kind == "message":
         call.body = checked(frame, MESSAGE, "the frame")
         call.body.pop("wait", None)

@@ -654,25 +654,26 @@ function after(one, two) {
   return first > other || (first === other && (end === undefined || offset > end || (offset === end && offset === 0)));
 }
 
-// A turn is undone if the timeline has its point behind the present place, or has forgotten it.
+// A turn is undone if the timeline has its point behind the present place, or has forgotten it. A point belongs to the
+// turn that began at about its time: each is the nearest to the other.
 function markUndone(session) {
-  const { points, places } = session.timeline || {};
-  if (!points) return;
+  const { points: all, places } = session.timeline || {};
+  if (!all) return;
+  const points = all.map((point, place) => ({ ...point, place })).filter((point) => point.kind === "turn");
   const begins = new Map();
-  for (const each of session.entries) if (each.turn && !begins.has(each.turn)) begins.set(each.turn, each.time);
-  const force = new Map();
-  points.forEach((point, place) => {
-    if (point.kind !== "turn") return;
-    let best;
-    for (const [turn, time] of begins) {
-      const distance = Math.abs(time - point.time);
-      if (distance < 3 && (!best || distance < best.distance)) best = { turn, distance };
-    }
-    if (best) force.set(best.turn, place < places.conversation);
-  });
-  const first = points.find((point) => point.kind === "turn")?.time ?? Infinity;
+  for (const each of session.entries) if (each.turn && !begins.has(each.turn)) begins.set(each.turn, { turn: each.turn, time: each.time });
+  const turns = [...begins.values()];
+  const nearest = (list, time) => list.reduce((best, each) => (best && Math.abs(best.time - time) <= Math.abs(each.time - time) ? best : each), undefined);
+  let first = Infinity;
+  for (const point of points) {
+    const turn = nearest(turns, point.time);
+    if (!turn || nearest(points, turn.time) !== point) continue;
+    turn.inForce = point.place < places.conversation;
+    first = Math.min(first, turn.time);
+  }
   for (const each of session.entries) {
-    const undone = Boolean(each.turn) && begins.get(each.turn) > first - 3 && !(force.get(each.turn) ?? !session.undone);
+    const turn = begins.get(each.turn);
+    const undone = Boolean(turn) && turn.time >= first && !(turn.inForce ?? !session.undone);
     if (each.undone !== undone && each.kind !== "note") {
       each.undone = undone;
       each.version += 1;
