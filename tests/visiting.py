@@ -25,6 +25,11 @@ class Visit:
         page.set_default_timeout(LIMIT)
         page.on("pageerror", lambda error: self.problems.append(str(error)))
         page.on("console", lambda message: self._note(message))
+        self.requests: dict[Any, str] = {}
+        page.on("request", lambda request: self.requests.update({request: "no answer"}))
+        page.on("requestfailed", lambda request: self.requests.update({request: request.failure or "failed"}))
+        page.on("response", lambda answer: self.requests.update({answer.request: f"{answer.status}, unfinished"}))
+        page.on("requestfinished", lambda request: self.requests.pop(request, None))
 
     def _note(self, message: Any) -> None:
         # The browser reports each request that fails; those are the answers of a server that is stopped, or says no.
@@ -62,12 +67,16 @@ def visiting(
         context = chromium.new_context(
             viewport={"width": screen[0], "height": screen[1]}, accept_downloads=True, reduced_motion="reduce"
         )
+        visit = Visit(context.new_page(), served)
         try:
-            visit = Visit(context.new_page(), served)
             visit.page.goto(served.application.start_link)
             expect(visit.page.get_by_label("Message", exact=True)).to_be_visible()
             until(lambda: visit.session, "a session")
             yield visit
             assert visit.problems == []
+        except BaseException as error:
+            unfinished = [f"{request.method} {request.url}: {state}" for request, state in visit.requests.items()]
+            error.add_note("\n".join(["Requests that did not finish:", *unfinished, "Problems:", *visit.problems]))
+            raise
         finally:
             context.close()

@@ -65,6 +65,9 @@ def test_a_session_whose_variables_cannot_be_saved_still_sleeps_and_wakes(
         assert served.hub.retire(live)
         assert [str(each) for each in failed] == ["[Errno 28] No space left on device"]
         assert served.run(session, "print('awake')") == "awake\n"
+        live_of(served, session).interpreter.save_variables_now = fail  # type: ignore[method-assign]
+        assert served.http.delete(f"/api/sessions/{session}").status_code == 204
+        assert served.http.get(f"/api/sessions/{session}").status_code == 404 and served.hub.ids("local") == []
 
 
 def test_a_session_that_cannot_be_opened_is_not_in_use_afterwards(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import socket
+import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -295,6 +296,35 @@ def test_beyond_this_machine_it_needs_tls_or_a_clear_word(home: Path) -> None:
     with pytest.raises(UsageError, match="both"):
         Application(OpenInterpreter(server_cert="cert.pem")).bind()
     Application(OpenInterpreter(server_host="0.0.0.0", server_port=0, server_without_tls=True)).bind().close()
+
+
+@pytest.mark.needs("openssl")
+def test_with_a_certificate_it_speaks_tls_alone(home: Path, tmp_path: Path) -> None:
+    key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "cert.pem")
+    kind = ["-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost"]
+    subprocess.run(["openssl", "req", *kind, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    with serving(server_cert=certificate, server_key=key) as served:
+        assert served.url.startswith("https://") and served.http.get("/api/me").status_code == 200
+        with served.client() as browser:
+            assert "Secure" in browser.get(served.application.start_link).headers["set-cookie"]
+            plain = {"Origin": served.url.replace("https", "http")}
+            assert browser.get("/api/me", headers=plain).status_code == 403
+        with pytest.raises(httpx.TransportError):
+            httpx.get(f"{served.url.replace('https', 'http')}/api/me", trust_env=False)
+
+
+def test_an_upload_has_its_own_limit_and_leaves_nothing_behind(home: Path) -> None:
+    with serving(server_max_body=1000, server_max_upload=5000) as served:
+        path, kind = f"/api/sessions/{served.session()}/files", {"Content-Type": "application/octet-stream"}
+
+        def pieces() -> Any:
+            for _ in range(10):
+                yield b"x" * 1000
+
+        assert served.http.put(f"{path}/fits.bin", content=b"x" * 5000, headers=kind).status_code == 200
+        for content in (b"x" * 5001, pieces()):
+            assert served.http.put(f"{path}/large.bin", content=content, headers=kind).status_code == 413
+        assert sorted(each["name"] for each in served.http.get(path).json()["files"]) == ["fits.bin"]
 
 
 def test_tokens_are_kept_as_digests(tmp_path: Path) -> None:

@@ -179,4 +179,5 @@ def test_what_is_no_http_never_ends_the_server(shared: Serving) -> None:
         with sockets.create_connection(("127.0.0.1", shared.application.port), timeout=LIMIT) as raw:
             raw.sendall(data)
     assert shared.http.get("/api/me").status_code == 200
+    assert shared.http.get("/api/sessions", params={"limit": "[" * 20_000}).status_code == 400
     assert re.fullmatch(r"[0-9a-f]{8}", shared.session())

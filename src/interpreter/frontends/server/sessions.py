@@ -339,10 +339,7 @@ class Hub:
         try:
             if time.monotonic() - live.used < idle or not live.stop():
                 return False
-            try:
-                live.end()
-            except Exception as error:  # noqa: BLE001 - it has ended, but its variables were not saved
-                self.failed(error)
+            self._end(live)
             with self._lock:
                 self._live.pop(live.key, None)
         finally:
@@ -360,7 +357,7 @@ class Hub:
                 live.closed = True
                 live.interpreter.cancel()
                 live.interpreter.session.questions.withdraw()
-                live.end()
+                self._end(live)
             with suppress(OSError):
                 facts = read_summary(path)
                 if facts.conversation_file:
@@ -382,7 +379,7 @@ class Hub:
         for live in ending:
             live.interpreter.cancel()
             live.interpreter.session.questions.withdraw()
-        threads = [threading.Thread(target=self._end_one, args=[live]) for live in ending]
+        threads = [threading.Thread(target=self._end, args=[live]) for live in ending]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -391,9 +388,11 @@ class Hub:
         for index in self._indexes.values():
             index.close()
 
-    def _end_one(self, live: Live) -> None:
-        with suppress(Exception):
+    def _end(self, live: Live) -> None:
+        try:
             live.end()
+        except Exception as error:  # noqa: BLE001 - it has ended, but its variables were not saved
+            self.failed(error)
 
     def _configured(self, owner: str, settings: dict[str, Any]) -> OpenInterpreter:
         """An interpreter with the settings of the server, and those that a client may choose."""

@@ -143,6 +143,7 @@ export async function uploadFiles(session, files) {
   const stored = [];
   for (const file of files) {
     const path = file.name || "pasted";
+    if (file.size > 1e6) tell(`Adding ${path}…`, "busy");
     const done = await attempt(() => request("PUT", address(session, path), new Blob([file])));
     if (done) stored.push({ path, size: file.size });
   }

@@ -53,7 +53,7 @@ let toastTimer = 0;
 
 export function tell(text, kind = "note") {
   clearTimeout(toastTimer);
-  toastTimer = setTimeout(() => set({ toast: null }), kind === "error" ? 8000 : 3500);
+  if (kind !== "busy") toastTimer = setTimeout(() => set({ toast: null }), kind === "error" ? 8000 : 3500);
   set({ toast: { text, kind } });
 }
 
