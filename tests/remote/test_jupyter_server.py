@@ -214,6 +214,22 @@ def test_a_wrong_address_is_told_without_its_token(url: str) -> None:
     assert "secret" not in str(raised.value)
 
 
+def test_values_are_shared_with_a_kernel(server: Server) -> None:
+    made = OpenInterpreter()
+    made.computer.remotes = {"lab": server.url}
+    try:
+        made.computer.run("python", "import pandas\nrows = pandas.DataFrame({'n': [1, 2]})\nshare('rows')")
+        made.computer.run("python@lab", "total = int(rows['n'].sum())\nshare('total', shape=list(rows.shape))")
+        assert "3 [2, 1]" in str(made.computer.run("python", "print(total, shape)"))
+        assert "it has a set" in str(made.computer.run("python@lab", "share(x={1})"))
+        made.computer.run("python", "share(large='é' * 2_000_000, wide='é' * 1_200_000)")
+        shown = str(list(made.computer.run("python@lab", "print(len(wide))", stream=True, display=False)))
+        assert "large is too large to be shared" in shown and "1200000" in shown
+    finally:
+        made.computer.terminate()
+        made.timeline.reset()
+
+
 def test_a_session_on_a_server(chatting: Chatting, server: Server) -> None:
     code = tool_call("execute", {"language": "python", "code": "open('a.txt', 'w').write('1'); print(6 * 7)"})
     interpreter, _ = chatting(code, said("Done."))

@@ -129,6 +129,8 @@ JAVA = Samples(
     loop='System.out.println("ready"); while (true) {}',
     die="Runtime.getRuntime().halt(9);",
     flood='for (int n = 1; n <= 50000; n++) System.out.println("line " + n);',
+    give='share("given", 41);',
+    take="System.out.println(taken + 1);",
 )
 SQL = Samples(
     say="SELECT 'Grüße, 世界 🌍' AS greeting",
@@ -151,14 +153,26 @@ PROGRAM = replace(
     take="import os\nprint(int(os.environ['shared_taken']) + 1)",
     env="import os\n" + (PYTHON.env or ""),
 )
+DENO = {"name": "Deno", "command": "deno run --allow-all {file}", "extension": "ts"}
+BUN = {"name": "Bun", "command": "bun run {file}", "extension": "ts"}
+ONE_SHOT_TYPESCRIPT = replace(
+    JAVASCRIPT,
+    say="const greeting: string = 'Grüße, 世界 🌍'\nconsole.log(greeting)",
+    keep=None,
+    recall=None,
+    ask="import { createInterface } from 'node:readline'\n"
+    + (JAVASCRIPT.ask or "").replace("require('readline').", "").replace("let said =", "let said: string ="),
+    go=None,
+    figure=None,
+    give=None,
+    take="console.log(Number(process.env.shared_taken) + 1)",
+)
 KERNEL = {"name": "Kernel", "kernel": "python3", "extension": "py"}
 # A kernel stays in the folder, and keeps the environment, that it started with.
-IPYKERNEL = replace(
-    PYTHON, where=None, go=None, env=None, give=None, take=None, figure="%matplotlib inline\n" + (PYTHON.figure or "")
-)
+IPYKERNEL = replace(PYTHON, where=None, go=None, env=None, figure="%matplotlib inline\n" + (PYTHON.figure or ""))
 IR = {"name": "IR", "kernel": "ir", "extension": "R"}
 # Each `cat` is a message of its own there: 50,000 of them take minutes.
-IRKERNEL = replace(R, where=None, go=None, env=None, give=None, take=None, flood="writeLines(paste('line', 1:50000))")
+IRKERNEL = replace(R, where=None, go=None, env=None, flood="writeLines(paste('line', 1:50000))")
 HTML = Samples(
     say="<script>console.log('Grüße, 世界 🌍')</script>",
     fail="<script>throw new Error('no')</script>",

@@ -29,7 +29,7 @@ from runtimes import language_samples as samples
 from runtimes.language_samples import JAVASCRIPT, PYTHON, SHELL
 
 # In our own process: what kills it would end the tests, and the caller's variables and folder are its own.
-IN_PROCESS = replace(PYTHON, die=None, env=None, go=None, where=None, give=None, take=None)
+IN_PROCESS = replace(PYTHON, die=None, env=None, go=None, where=None)
 LANGUAGES: dict[str, tuple[Any, Samples, list[str]]] = {
     "python": (Python, PYTHON, []),
     "bare python": (Python, PYTHON, []),
@@ -40,6 +40,8 @@ LANGUAGES: dict[str, tuple[Any, Samples, list[str]]] = {
     "javascript": (JavaScript, JAVASCRIPT, ["node"]),
     "sql": (SQL, samples.SQL, []),
     "one-shot program": (custom_language(samples.ONE_SHOT), samples.PROGRAM, []),
+    "deno": (custom_language(samples.DENO), samples.ONE_SHOT_TYPESCRIPT, ["deno"]),
+    "bun": (custom_language(samples.BUN), samples.ONE_SHOT_TYPESCRIPT, ["bun"]),
     "jupyter kernel": (custom_language(samples.KERNEL), samples.IPYKERNEL, []),
     "IRkernel": (custom_language(samples.IR), samples.IRKERNEL, []),
     "fish": (Fish, samples.FISH, ["fish"]),
@@ -54,8 +56,8 @@ LANGUAGES: dict[str, tuple[Any, Samples, list[str]]] = {
 
 # Second ways to run a language: only `make test-full` runs all checks on them.
 SECOND = ("warm python", "in-process python", "zsh", "jupyter kernel", "java")
-# npm has to install something first; it starts slowly; each block starts a browser.
-ONLY_FULL = ("react", "IRkernel", "html")
+# npm has to install something first; it starts slowly; each block starts a browser; seldom installed (`npm install -g deno bun`).
+ONLY_FULL = ("react", "IRkernel", "html", "deno", "bun")
 CORE = ("output", "exit_codes", "state", "interrupt_while_busy")
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from interpreter import OpenInterpreter
+from interpreter.runtimes.custom import custom_language
 from interpreter.runtimes.sharing import as_r, check
 from sampling import some
 
@@ -90,6 +91,66 @@ def test_values_of_ruby_are_pythons(interpreter: OpenInterpreter) -> None:
     assert (
         run(interpreter, "python", "print(people['age'].tolist()[0], people.shape, total, list)")
         == "36 (2, 2) 3 [1, 'é']"
+    )
+
+
+@pytest.mark.needs("jshell")
+def test_values_go_to_java_and_back(interpreter: OpenInterpreter) -> None:
+    run(interpreter, "python", FRAME + "share(deep={'a': [1, 2.5, None], 'b\\n\"': 'é'}, many=[1.5, 2.5], big=2**40)")
+    code = """
+        var row = frame.get(1);
+        System.out.println(frame.size() + " " + row.get("name") + " " + row.get("x") + " " + frame.get(0).get("when"));
+        System.out.println(deep + " " + (many.get(0) + many.get(1)) + " " + (big + 1));
+    """
+    assert run(interpreter, "java", code).splitlines() == [
+        "3 a'b\"c`\\ null 2024-01-02T03:04:05",
+        "{a=[1, 2.5, null], b",
+        '"=é} 4.0 1099511627777',
+    ]
+    run(
+        interpreter,
+        "java",
+        'share("rows", List.of(Map.of("n", 1, "day", LocalDate.of(2024, 1, 2)), Map.of("n", 2.5)));'
+        'share("notes", Map.of("t", List.of("a\\"b", "c\\n"))); share("array", new int[] {1, 2});',
+    )
+    seen = run(interpreter, "python", "print(rows['n'].tolist(), rows['day'].tolist()[0].day, notes, array)")
+    assert seen == "[1.0, 2.5] 2 {'t': ['a\"b', 'c\\n']} [1, 2]"
+    said = run(interpreter, "java", 'share("thread", Thread.currentThread());')
+    assert "thread can't be shared: it has a Thread. Texts, numbers" in said
+
+
+@pytest.mark.parametrize("kernel", ["python3", "ir"])
+def test_values_go_to_a_kernel_and_back(interpreter: OpenInterpreter, kernel: str) -> None:
+    language = custom_language({"name": "Kernel", "kernel": kernel})
+    if language().version() is None:
+        pytest.skip(f"there is no kernel {kernel}")
+    interpreter.computer.languages.append(language)
+    interpreter.computer.max_shared = 1000
+    run(interpreter, "python", FRAME)
+    code, bad = {
+        "python3": ("frame['n'] *= 2\nshare('frame', total=int(frame['n'].sum()))", "share(x={1, 2})"),
+        "ir": ('frame$n <- frame$n * 2L; share("frame", total = sum(frame$n))', "share(x = function() 1)"),
+    }[kernel]
+    assert run(interpreter, "kernel", code) == ""
+    assert run(interpreter, "python", "print(frame['n'].tolist(), frame['name'].tolist()[0], total)") == (
+        "[2, 4, 6] Grüße 12"
+    )
+    assert "x can't be shared: it has a" in run(interpreter, "kernel", bad)
+    run(interpreter, "python", "share(total=13)")
+    assert run(interpreter, "kernel", "total + 1" if kernel == "python3" else "cat(total + 1)") == "14"
+
+
+def test_python_in_our_own_process_shares_too(interpreter: OpenInterpreter) -> None:
+    interpreter.computer.python = "in-process"
+    interpreter.computer.max_shared = 1000
+    assert run(interpreter, "python", "own = [1, 2]\nshare('own')") == ""
+    assert run(interpreter, "shell", "echo $shared_own") == "[1, 2]"
+    if shutil.which("node"):
+        run(interpreter, "javascript", "share({ own: own.length })")
+        assert run(interpreter, "python", "print(own + 1)") == "3"
+    assert "NotShareable: x can't be shared: it has a set" in run(interpreter, "python", "share(x={1})")
+    assert "at most 1000 values" in run(
+        interpreter, "python", "for n in range(6):\n    share(**{'v%d' % n: 'a' * 900})"
     )
 
 

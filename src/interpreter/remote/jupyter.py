@@ -33,11 +33,13 @@ from interpreter.runtimes.calls import Request
 from interpreter.runtimes.kernel import error_text, input_value
 from interpreter.runtimes.live import LONGEST_PROMPT
 from interpreter.runtimes.protocol import LONGEST, Frame, free
+from interpreter.runtimes.sharing import KERNEL_FORMS, SHARE_MIME, in_form, kernel_setup, kernel_takes
 from interpreter.runtimes.state import Completions, Variable
 
 ANSWERING = 60.0  # seconds for the server to answer a request; a cluster may take longer to start a kernel
 STARTING = 300.0
 LISTING = 5.0
+LARGEST_SHARED = 10_000_000  # characters as JSON; a server takes messages of 10 MiB
 QUIET = 5.0  # seconds without a message, after which we look whether the kernel is still there
 NO_CLIENT = "For a Jupyter server, install websockets: pip install 'open-interpreter[jupyter]'"
 NO_UNDO = (
@@ -169,6 +171,8 @@ class JupyterLanguage(RemoteLanguage):
         self._lock = threading.Lock()
         self._request = ""
         self._numbers = itertools.count(1)
+        self._shared: dict[str, int] = {}  # the shared values that the kernel has, by their numbers
+        self._is_set_up = False  # whether it has `share`
 
     def undo_notice(self) -> str:
         return NO_UNDO.format(name=self.machine.name)
@@ -184,6 +188,7 @@ class JupyterLanguage(RemoteLanguage):
                     raise RemoteError(f"{self.machine.name} has no kernel for {self.there}.")
                 started = self.machine.ask("POST", "/api/kernels", {"name": kernel}, STARTING)
                 self._id = str(started.get("id", ""))
+                self._shared, self._is_set_up = {}, False
             self._socket = self.machine.open(self._id, self._session)
             threading.Thread(target=self._read, args=(self._socket,), name=self.name, daemon=True).start()
         return self._socket
@@ -238,6 +243,7 @@ class JupyterLanguage(RemoteLanguage):
             return
         if kind == "status" and content.get("execution_state") in ("dead", "restarting", "autorestarting"):
             self._fail(f"The kernel on {self.machine.name} died. Its variables are lost.", keep=True)
+            self._shared, self._is_set_up = {}, False
             return
         block = self._waiting.get(parent) if isinstance(parent, str) else None
         if block is None:
@@ -285,9 +291,28 @@ class JupyterLanguage(RemoteLanguage):
 
     def begin(self, code: str) -> tuple[Any, RunningBlock]:
         self._started()
+        too_large = self._give_shared()
         content = {"code": code, "silent": False, "store_history": True, "allow_stdin": True, "stop_on_error": False}
         self._request, block = self.request("execute_request", content)
+        for name in too_large:
+            block.nudge({"event": "told", "words": f"{name} is too large to be shared with a kernel on a server."})
         return self._request, block
+
+    def _give_shared(self) -> list[str]:
+        """Set what other languages share in the kernel, which gets `share` first; the names of what is too large."""
+        form, context = KERNEL_FORMS.get(self.there, "none"), self.context
+        new = {name: each for name, each in context.shared.items() if self._shared.get(name) != each.number}
+        self._shared |= {name: each.number for name, each in new.items()}
+        codes = {} if self._is_set_up else {"": kernel_setup(self.there, context.max_shared)}
+        for name, value in in_form(form, new):
+            codes[name] = kernel_takes(self.there, [[name, value]], context.max_shared)
+        self._is_set_up, too_large = True, []
+        for name, code in codes.items() if form != "none" else ():
+            if len(json.dumps(code)) > LARGEST_SHARED:
+                too_large.append(name)
+            else:
+                self.request("execute_request", {"code": code, "silent": True})
+        return too_large
 
     def _chunks(self, run: Any, block: RunningBlock, event: Frame) -> Iterator[Chunk]:
         if event["event"] == "told":
@@ -301,7 +326,12 @@ class JupyterLanguage(RemoteLanguage):
                 yield console(text, name)
             case "display_data" | "execute_result":
                 data = content.get("data")
-                if free(dict, 100)(data):
+                if not free(dict, 100)(data):
+                    return
+                if SHARE_MIME in data:
+                    name, _, value = str(data[SHARE_MIME]).partition(" ")
+                    yield from self._take_shared(name, value, self._shared)
+                else:
                     yield from display_chunks(data, self.context.emit_images)
             case "error":
                 yield console(error_text(content), "stderr")

@@ -597,19 +597,22 @@ class RemoteLanguage(BaseLanguage):
                 yield from event_chunks(event, self.context.emit_images)
 
     def _ending(self, event: Frame) -> Iterator[Chunk]:
-        shared = self.context.shared
         for name, text in event.get("shared") or []:
-            try:
-                take(shared, name, text, self.context.max_shared)
-                self.machine.shared[name] = shared[name].number
-            except ValueError as error:
-                yield notice(f"{name!r} was not shared: {error}.\n")
+            yield from self._take_shared(name, text, self.machine.shared)
         if event["event"] == "lost":
             yield notice(f"{event['words']}\n")
             yield closing_chunk(None, "died")
         elif event.get("failed"):
             yield notice(f"{event['failed']}\n")
             yield closing_chunk(1, "error")
+
+    def _take_shared(self, name: str, text: str, known: dict[str, int]) -> Iterator[Chunk]:
+        """Share a value of the code there with the languages here; `known` are those that need not be sent back."""
+        try:
+            take(self.context.shared, name, text, self.context.max_shared)
+            known[name] = self.context.shared[name].number
+        except ValueError as error:
+            yield notice(f"{name[:100]!r} was not shared: {error}.\n")
 
     def stop(self) -> None:
         self._stopped = True

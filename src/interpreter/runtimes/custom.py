@@ -12,6 +12,7 @@ from interpreter.errors import SessionStartError, SettingError
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.program import ProgramLanguage
 from interpreter.runtimes.protocol import Frame
+from interpreter.runtimes.sharing import KERNEL_FORMS, Form
 
 NO_CLIENT = "jupyter_client is not installed. To install it: pip install 'open-interpreter[jupyter]'"
 TEXTS = ("name", "extension", "comment", "lexer", "install", "kernel", "system_message")
@@ -29,24 +30,32 @@ class KernelLanguage(ProgramLanguage):
     kernel = ""
     install = "pip install 'open-interpreter[jupyter]', and the kernel itself"
 
+    @property
+    def shared_form(self) -> Form:  # type: ignore[override]
+        spec = self._spec()
+        return KERNEL_FORMS.get(spec.language.lower(), "none") if spec is not None else "none"
+
     def version(self) -> str | None:
-        return "" if find_spec("jupyter_client") and self._is_there() else None
+        return "" if self._spec() is not None else None
 
     def installed(self) -> str | None:
         return f"Jupyter kernel {self.kernel}" if self.version() is not None else None
 
-    def _is_there(self) -> bool:
+    def _spec(self) -> Any:
+        """What Jupyter knows about the kernel; None if it is not installed."""
+        if not find_spec("jupyter_client"):
+            return None
         from jupyter_client.kernelspec import KernelSpecManager, NoSuchKernel
 
         try:
-            return bool(KernelSpecManager().get_kernel_spec(self.kernel))
+            return KernelSpecManager().get_kernel_spec(self.kernel)
         except NoSuchKernel:
-            return False
+            return None
 
     def config(self) -> Frame:
         if not find_spec("jupyter_client"):
             raise SessionStartError(self.name, NO_CLIENT)
-        if not self._is_there():
+        if self._spec() is None:
             raise SessionStartError(self.name, f"there is no Jupyter kernel {self.kernel}: `jupyter kernelspec list`")
         return {"kernel": self.kernel}
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from interpreter.runtimes.bridge import Backend, Bridge, adopt
+from interpreter.runtimes.sharing import KERNEL_FORMS, SHARE_MIME, kernel_setup, kernel_takes
 
 LOOK_EVERY = 0.01  # seconds
 START_WITHIN = 60.0  # seconds
@@ -36,11 +37,11 @@ class Kernel(Backend):
         super().__init__(bridge)
         self._manager: Any = None
         self._client: Any = None
-        self._request = ""
+        self._request = self._language = ""
         self._must_interrupt = self._shown_all = False
         self._reply: dict[str, Any] | None = None
 
-    def _start_kernel(self, folder: Path) -> None:
+    def _start_kernel(self, folder: Path, most: int) -> None:
         from jupyter_client.manager import KernelManager
 
         self._manager = KernelManager(kernel_name=self.bridge.config["kernel"], transport="ipc")
@@ -50,16 +51,22 @@ class Kernel(Backend):
         self._client = self._manager.blocking_client()
         self._client.start_channels()
         self._client.wait_for_ready(START_WITHIN)
+        self._language = self._manager.kernel_spec.language.lower()
+        if self._language in KERNEL_FORMS:
+            self._client.execute(kernel_setup(self._language, most), silent=True)
 
     def run(self, frame: dict[str, Any], code: Path) -> None:
         adopt(frame)
         if self._manager is None:
             try:
-                self._start_kernel(code.parent)
+                self._start_kernel(code.parent, frame.get("max_shared", 0))
             except Exception as error:  # noqa: BLE001 - a kernel can fail to start in any way
                 self.bridge.stream("stderr", f"The kernel could not start: {error}\n")
                 os._exit(1)
         self._must_interrupt, self._shown_all, self._reply = self.bridge.interrupted, False, None
+        if "shared" in frame:
+            taking = kernel_takes(self._language, frame["shared"], frame["max_shared"])
+            self._client.execute(taking, silent=True)
         self._request = self._client.execute(frame["code"], store_history=True, allow_stdin=True, stop_on_error=False)
         self.bridge.patience = LOOK_EVERY
 
@@ -70,7 +77,7 @@ class Kernel(Backend):
         self.idle()
 
     def answer(self, text: str | None) -> None:
-        self._client.input(input_value(text, self._manager.kernel_spec.language))
+        self._client.input(input_value(text, self._language))
 
     def idle(self) -> None:
         """Pass on what the kernel has said."""
@@ -107,7 +114,11 @@ class Kernel(Backend):
             case "stream":
                 self.bridge.stream("stderr" if content["name"] == "stderr" else "stdout", content["text"])
             case "display_data" | "execute_result":
-                self.bridge.send(event="display", block=self.bridge.block, data=content["data"])
+                if SHARE_MIME in content["data"]:
+                    name, _, value = content["data"][SHARE_MIME].partition(" ")
+                    self.bridge.send(event="share", block=self.bridge.block, name=name, data=value)
+                else:
+                    self.bridge.send(event="display", block=self.bridge.block, data=content["data"])
             case "error":
                 self.bridge.stream("stderr", error_text(content))
             case "status":

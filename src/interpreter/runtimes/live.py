@@ -7,7 +7,7 @@ import re
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any, Literal, Protocol, Self
+from typing import Any, Protocol, Self
 
 from interpreter.errors import BusyError, InterpreterError, NotRestorableError, UsageError
 from interpreter.host.files import Folder
@@ -18,7 +18,7 @@ from interpreter.runtimes.calls import CallRequest, Request
 from interpreter.runtimes.launch import Containment, Launch, SessionContext
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.runtime import Runtime
-from interpreter.runtimes.sharing import LONGEST_VARIABLE, Shared, as_csv, as_r, as_text, take
+from interpreter.runtimes.sharing import LONGEST_VARIABLE, Form, Shared, as_csv, as_text, in_form, take
 from interpreter.runtimes.state import (
     COMPLETING,
     LISTING,
@@ -90,7 +90,7 @@ class LiveLanguage(BaseLanguage):
 
     has_views = False
     """Whether its tables can be sorted, filtered and exported where they are."""
-    shared_form: Literal["json", "r", "env", "none"] = "env"
+    shared_form: Form = "env"
     """How it gets the values that other languages share: for its driver, or as environment variables."""
     sandboxable = True
     handles_interrupts = True
@@ -247,9 +247,7 @@ class LiveLanguage(BaseLanguage):
         changes: Frame = {"env": changed} if changed else {}
         if self.shared_form in ("json", "r"):
             changes["max_shared"] = context.max_shared
-            is_r = self.shared_form == "r"
-            values = [[name, as_r(each.content) if is_r else each.text] for name, each in shared.items()]
-            changes |= {"shared": values} if values else {}
+            changes |= {"shared": in_form(self.shared_form, shared)} if shared else {}
         if self.known_cwd != context.cwd:
             changes["cwd"] = context.cwd
         return {**changes, **self.fields()}

@@ -12,12 +12,15 @@ import io
 import json
 import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 
 from interpreter.runtimes.state import numbers
 
+Form = Literal["json", "r", "env", "none"]
 NAME = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,99}")
 TYPES: dict[str, type | tuple[type, ...]] = {
     "integer": int,
@@ -102,6 +105,11 @@ def _check_table(columns: Any) -> None:
 # -- forms -------------------------------------------------------------------------------------------------------------
 
 
+def in_form(form: Form, shared: Mapping[str, Shared]) -> list[list[str]]:
+    """Names and values for a driver or a kernel, which takes JSON or an expression of R."""
+    return [[name, as_r(each.content) if form == "r" else each.text] for name, each in shared.items()]
+
+
 def as_csv(columns: list[dict[str, Any]]) -> str:
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
@@ -168,3 +176,50 @@ def _r_scalar(value: Any) -> str:
 
 def _r_name(name: str) -> str:
     return _r_scalar(name.replace("\0", "") or "V")  # no name in R is empty
+
+
+# -- kernels of Jupyter ------------------------------------------------------------------------------------------------
+
+KERNEL_FORMS: dict[str, Form] = {"python": "json", "r": "r"}  # by the language of the kernel
+SHARE_MIME = "application/x-open-interpreter-share"  # what `share` shows there: a name, a space and the value
+IN_PYTHON = """
+import builtins, sys, types
+from IPython.display import publish_display_data
+package = types.ModuleType("_interpreter_share")
+package.__path__ = []
+sys.modules[package.__name__] = package
+for name, source in {sources!r}.items():
+    module = types.ModuleType(package.__name__ + "." + name)
+    module.__package__ = package.__name__
+    sys.modules[module.__name__] = module
+    exec(source, module.__dict__)
+builtins.share = module.Share(
+    get_ipython().user_ns, lambda name, text: publish_display_data({{{mime!r}: name + " " + text}})
+)
+builtins.share.most = {most}
+"""
+IN_R = """
+local({{
+send <- function(name, json) IRdisplay::publish_mimebundle(list("{mime}" = paste(name, json)))
+{source}
+attach(list(share = share), name = "interpreter", warn.conflicts = FALSE)
+}})
+"""
+
+
+def kernel_setup(language: str, most: int) -> str:
+    """Code that gives a kernel the function `share`."""
+    folder = Path(__file__).parent
+    if language == "r":
+        return IN_R.format(mime=SHARE_MIME, source=(folder / "r/sharing.R").read_text("utf-8"))
+    names = ("hints", "imports", "sharing")
+    sources = {name: (folder / f"python/driver/{name}.py").read_text("utf-8") for name in names}
+    code = IN_PYTHON.format(sources=sources, mime=SHARE_MIME, most=most)
+    return f"exec({code!r}, {{'get_ipython': get_ipython}})"
+
+
+def kernel_takes(language: str, values: list[list[str]], most: int) -> str:
+    """Code that sets variables in a kernel to values of the form that its language takes."""
+    if language == "r":
+        return "\n".join(f'assign("{name}", {expression}, globalenv())' for name, expression in values)
+    return f"share.most = {most}; share.take({values!r})"

@@ -21,7 +21,7 @@ class Java(ProgramLanguage):
         r"|^[\w<>\[\]]+\s+([a-z_]\w*)\s*="
     )
     quotes_paths = True
-    shared_form = "none"  # its environment is the one that it started with
+    shared_form = "json"
     # jshell comes with a JDK and not with a mere runtime; it is beside `java`
     programs = ("jshell",)
     arguments = (

@@ -25,8 +25,10 @@ from interpreter.runtimes.python.driver import inspection
 from interpreter.runtimes.python.driver.bare import Bare
 from interpreter.runtimes.python.driver.displays import Figures, TablePage
 from interpreter.runtimes.python.driver.execution import ActiveLines, EventLoop, outcome, shell_program
+from interpreter.runtimes.python.driver.sharing import Share
 from interpreter.runtimes.python.driver.streams import Input, Output, make_input
 from interpreter.runtimes.python.language import Python
+from interpreter.runtimes.sharing import take
 from interpreter.runtimes.state import (
     Completions,
     Restored,
@@ -114,7 +116,9 @@ class InProcessPython(BaseLanguage):
         self._engine = Bare(
             self.namespace, self._outlet, self._lines, self._loop, self._figures, nullcontext(), run_captured
         )
-        self._hidden: dict[str, Any] = {"display": self._engine.display}
+        self._share = Share(self.namespace, self._give)
+        self._shared: dict[str, int] = {}  # the shared values that the namespace has, by their numbers
+        self._hidden: dict[str, Any] = {"display": self._engine.display, "share": self._share}
         if self.context.tools is not None:
             self._hidden["computer"] = self.context.tools.stand_in(self._call)
         self._define_names()
@@ -125,6 +129,7 @@ class InProcessPython(BaseLanguage):
         self._outlet.number += 1
         self._define_names()
         self._use_environment()
+        self._take_shared()
         self._interrupt.asked.clear()
         self._lines.enabled = self.context.active_lines
         TablePage.most_rows = self.context.table_rows
@@ -207,6 +212,15 @@ class InProcessPython(BaseLanguage):
 
     def _call(self, path: str, how: str) -> Call:
         return Call({"path": path, "how": how, "call": 0}, self._outlet, self.name)
+
+    def _give(self, name: str, text: str) -> None:
+        take(self.context.shared, name, text, self.context.max_shared)
+        self._shared[name] = self.context.shared[name].number
+
+    def _take_shared(self) -> None:
+        self._share.most, shared = self.context.max_shared, self.context.shared
+        self._share.take([[name, each.text] for name, each in shared.items() if self._shared.get(name) != each.number])
+        self._shared = {name: each.number for name, each in shared.items()}
 
     def _define_names(self) -> None:
         """Put our names into the namespace, which another session may share, without replacing the user's names."""

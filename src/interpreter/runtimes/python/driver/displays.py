@@ -9,7 +9,7 @@ from binascii import b2a_base64
 from types import ModuleType
 
 from .hints import Any, Callable, Sequence
-from .imports import ImportWatch
+from .imports import ImportWatch, names_of
 
 METHODS = {
     "text/html": "_repr_html_",
@@ -67,11 +67,6 @@ def called(value: Any, method: str, **arguments: Any) -> Any:
 def is_figure(value: Any) -> bool:
     """Whether this is a matplotlib figure; matplotlib is not imported to find out."""
     return ("matplotlib.figure", "Figure") in names_of(value)
-
-
-def names_of(value: Any) -> set[tuple[str, str]]:
-    """The modules and names of a value's classes, which tell libraries apart without importing them."""
-    return {(base.__module__, base.__name__) for base in type(value).__mro__}
 
 
 def plain(value: Any) -> str:

@@ -24,6 +24,11 @@ def trusted_import(name: str) -> Any:
         sys.path[:] = kept
 
 
+def names_of(value: Any) -> set[tuple[str, str]]:
+    """The modules and names of a value's classes, which tell libraries apart without importing them."""
+    return {(base.__module__, base.__name__) for base in type(value).__mro__}
+
+
 class ImportWatch:
     """Calls back once when a module has been imported."""
 

@@ -9,9 +9,8 @@ import datetime
 import json
 import sys
 
-from .displays import names_of
 from .hints import Any, Callable
-from .imports import trusted_import
+from .imports import names_of, trusted_import
 
 WHAT_CAN = (
     "Tables (pandas, polars, pyarrow), texts, numbers, booleans, None, dates, and lists and dicts of these can be "
