@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -116,3 +117,16 @@ def test_code_reaches_a_program_as_a_file(
     output = "".join(str(chunk["content"]) for chunk in chunks if chunk["format"] == "output")
     assert output.endswith(f"block.{language.file_extension}\n{code}")
     assert (chunks[-1]["ended"], chunks[-1]["exit_code"]) == ("error", 3)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what a program waits for")
+def test_a_program_that_polls_its_input_is_answered() -> None:
+    language = custom_language({"name": "Poll", "command": [sys.executable, "{file}"]})
+    interpreter = OpenInterpreter()
+    interpreter.computer.languages.append(language)
+    interpreter.computer.on_input = lambda prompt, password: "Ada"
+    code = "import os, select\npoll = select.epoll()\npoll.register(os.dup(0), select.EPOLLIN)\npoll.poll()\nprint(f'<{input()}>')"
+    try:
+        assert "<Ada>" in str(interpreter.computer.run("poll", code))
+    finally:
+        interpreter.computer.terminate()

@@ -40,7 +40,8 @@ CAPACITY = 64 * 1024  # of a pipe: what was written earlier is no more than that
 OF_PROCESS = {"_", "PWD", "OLDPWD", "SHLVL", "USER"}  # variables that say what a process is
 CHANGED = "changed.json"  # the environment variables that the last block changed, for the host
 LOOK_EVERY = 0.1  # seconds, for a one-shot program that waits for input
-READING = {f"{0 if os.uname().machine == 'x86_64' else 63} 0x0 "} if sys.platform == "linux" else set()
+READ_CALL, POLL_CALLS = (0, (232, 281, 441)) if os.uname().machine == "x86_64" else (63, (22, 441))  # of Linux
+CAN_LOOK = sys.platform == "linux"  # whether a program that waits for input can be seen
 
 
 class Backend:
@@ -343,12 +344,12 @@ class OneShot(Program):
         places = {"{file}": str(code), "{state}": str(self._state)}
         command = [places.get(word, word).replace("{file}", str(code)) for word in self.bridge.config["command"]]
         try:
-            self.launch(command, subprocess.PIPE if READING else subprocess.DEVNULL)
+            self.launch(command, subprocess.PIPE if CAN_LOOK else subprocess.DEVNULL)
         except OSError as error:
             self.bridge.stream("stderr", f"{command[0]}: {error.strerror}\n")
             self.bridge.done("error", 127)
             return
-        self.bridge.patience, self._asking = LOOK_EVERY if READING else None, False
+        self.bridge.patience, self._asking = LOOK_EVERY if CAN_LOOK else None, False
 
     def idle(self) -> None:
         """Ask for input if the program waits for it: nothing else says so."""
@@ -412,14 +413,22 @@ def family(pid: int) -> list[int]:
 
 
 def waits_for_input(pid: int) -> bool:
-    """Whether a thread of a process is reading from its standard input (Linux)."""
+    """Whether a thread of a process is reading from its standard input, or polls it (Linux)."""
     try:
-        if not os.readlink(f"/proc/{pid}/fd/0").startswith("pipe:"):
+        files = {int(fd): os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
+        pipe = files[0]
+        if not pipe.startswith("pipe:["):
             return False
+        # a program may read from a copy of the descriptor
+        waiting = {f"{READ_CALL} {fd:#x} " for fd, file in files.items() if file == pipe}
+        polled = re.compile(rf"events: *[0-9a-f]*[13579bdf] .* ino:{int(pipe[6:-1]):x} ")  # odd: it waits for data
+        for fd, file in files.items():
+            if "[eventpoll]" in file and polled.search(Path(f"/proc/{pid}/fdinfo/{fd}").read_text()):
+                waiting |= {f"{call} {fd:#x} " for call in POLL_CALLS}
         calls = (Path(f"/proc/{pid}/task/{task}/syscall").read_text() for task in os.listdir(f"/proc/{pid}/task"))
-        return any(call.startswith(tuple(READING)) for call in calls)
-    except OSError:
-        return False
+        return any(call.startswith(tuple(waiting)) for call in calls)
+    except (OSError, KeyError):
+        return False  # it ended while we looked
 
 
 def main(data: int, origin: tuple[Any, ...]) -> int:
