@@ -26,7 +26,7 @@ from model_server import text as said
 from model_server import tool_call
 from ports import free_ports
 from remote.conftest import Elsewhere, text, told
-from runtimes.language_samples import IPYKERNEL
+from runtimes.language_samples import IPYKERNEL, STRIKE
 from waiting import until
 
 pytest.importorskip("jupyter_server")
@@ -212,6 +212,16 @@ def test_a_wrong_address_is_told_without_its_token(url: str) -> None:
     with pytest.raises(SettingError, match="is not an address") as raised:
         JupyterServer(url)
     assert "secret" not in str(raised.value)
+
+
+def test_an_interrupt_that_costs_the_reply_ends_the_block(there: Elsewhere) -> None:
+    chunks: list[dict[str, Any]] = []
+    for chunk in there.language().run(STRIKE):
+        chunks.append(dict(chunk))
+        if chunk.get("content") == "ready\n":
+            threading.Thread(target=there.language().stop).start()
+    assert chunks[-1]["ended"] == "interrupted"
+    assert there.output("session.send is send") == "True\n"
 
 
 def test_values_are_shared_with_a_kernel(server: Server) -> None:

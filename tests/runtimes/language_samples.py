@@ -170,6 +170,20 @@ ONE_SHOT_TYPESCRIPT = replace(
 KERNEL = {"name": "Kernel", "kernel": "python3", "extension": "py"}
 # A kernel stays in the folder, and keeps the environment, that it started with.
 IPYKERNEL = replace(PYTHON, where=None, go=None, env=None, figure="%matplotlib inline\n" + (PYTHON.figure or ""))
+# An interrupt that hits ipykernel's own code, as a second one may, when it would send its reply.
+STRIKE = """
+session = get_ipython().kernel.session
+send = session.send
+def struck(stream, kind, *args, **more):
+    if kind == "execute_reply":
+        session.send = send
+        raise KeyboardInterrupt
+    return send(stream, kind, *args, **more)
+session.send = struck
+print("ready", flush=True)
+while True:
+    pass
+"""
 IR = {"name": "IR", "kernel": "ir", "extension": "R"}
 # Each `cat` is a message of its own there: 50,000 of them take minutes.
 IRKERNEL = replace(R, where=None, go=None, env=None, flood="writeLines(paste('line', 1:50000))")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import threading
 
 import pytest
@@ -25,6 +26,15 @@ def test_the_time_that_threads_wait_is_known() -> None:
     ran, waited = block.scheduled_times(os.getpid())[str(threading.get_native_id())]
     assert ran > 0 and waited >= 0
     assert block.scheduled_times(-1) == {}
+
+
+def test_a_program_that_the_worker_runs_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    with subprocess.Popen(["sleep", "60"]) as program:
+        waited = iter((0.0, 10.0))
+        times = lambda pid: {"1": (0.0, next(waited))} if pid == program.pid else {}  # noqa: E731
+        monkeypatch.setattr(block, "scheduled_times", times)
+        assert pressed(Clock(None, os.getpid)).in_grace_period()
+        program.kill()
 
 
 def test_a_worker_that_could_run_gets_no_more_time(monkeypatch: pytest.MonkeyPatch) -> None:

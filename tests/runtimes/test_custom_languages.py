@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,6 +18,7 @@ from interpreter.runtimes import built_in_languages
 from interpreter.runtimes.applescript import AppleScript
 from interpreter.runtimes.custom import custom_language
 from interpreter.runtimes.powershell import PowerShell
+from runtimes.language_samples import STRIKE
 
 PROFILE = """\
 custom_languages:
@@ -130,3 +133,19 @@ def test_a_program_that_polls_its_input_is_answered() -> None:
         assert "<Ada>" in str(interpreter.computer.run("poll", code))
     finally:
         interpreter.computer.terminate()
+
+
+def test_an_interrupt_that_costs_the_reply_of_a_kernel_ends_the_block() -> None:
+    language: Any = custom_language({"name": "Kernel", "kernel": "python3"})()
+    if language.version() is None:
+        pytest.skip("ipykernel is not installed")
+    chunks = []
+    try:
+        for chunk in language.run(STRIKE):
+            chunks.append(chunk)
+            if chunk.get("content") == "ready\n":
+                threading.Thread(target=language.stop).start()
+        assert chunks[-1]["ended"] == "interrupted"
+        assert any(chunk.get("content") == "True\n" for chunk in language.run("session.send is send"))
+    finally:
+        language.terminate()

@@ -205,6 +205,11 @@ class JupyterLanguage(RemoteLanguage):
                     try:
                         data = connection.recv(QUIET)
                     except TimeoutError:
+                        for parent in [
+                            each for each, block in self._waiting.items() if block.is_idle and self._stopped
+                        ]:
+                            # an interrupt that hits ipykernel's own code costs the reply, and nothing else
+                            self._handle("execute_reply", {"status": "error"}, parent)
                         if self._waiting:  # the server does not say that a kernel was deleted
                             self.machine.ask("GET", f"/api/kernels/{self._id}")
                         continue
@@ -232,20 +237,22 @@ class JupyterLanguage(RemoteLanguage):
                 threading.Event().wait(next(tries))
 
     def _take(self, data: Any) -> None:
-        """A message of the kernel, for the block that it belongs to."""
+        """A message of the kernel, for the block that it belongs to; anything else is ignored."""
         try:
             message = json.loads(data)
             kind, content = message["header"]["msg_type"], message["content"]
             parent = (message.get("parent_header") or {}).get("msg_id", "")
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return  # no kernel says that
-        if not isinstance(kind, str) or not isinstance(content, dict):
-            return
+        if isinstance(kind, str) and isinstance(content, dict) and isinstance(parent, str):
+            self._handle(kind, content, parent)
+
+    def _handle(self, kind: str, content: Message, parent: str) -> None:
         if kind == "status" and content.get("execution_state") in ("dead", "restarting", "autorestarting"):
             self._fail(f"The kernel on {self.machine.name} died. Its variables are lost.", keep=True)
             self._shared, self._is_set_up = {}, False
             return
-        block = self._waiting.get(parent) if isinstance(parent, str) else None
+        block = self._waiting.get(parent)
         if block is None:
             return
         if kind.endswith("_reply"):

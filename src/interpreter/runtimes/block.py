@@ -19,6 +19,7 @@ from typing import IO, Any
 
 from interpreter.config.homes import make_folder, our_folder
 from interpreter.messages import Chunk
+from interpreter.runtimes.bridge import family
 from interpreter.runtimes.protocol import READ_SIZE, Frame
 
 WAITING_LIMIT = 4 * 1024 * 1024  # characters that may wait for a slow consumer before the program has to
@@ -111,9 +112,7 @@ class RunningBlock:
         self.held: list[int] = []
         self.attached = True
         self.finished = False
-        self.started = 0  # in the unit of the kernel's process start times
-        if sys.platform == "linux":
-            self.started = int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK"))
+        self.started = clock_ticks()  # processes that start later are its own
         self.last: Frame | None = None  # the event that ended it
         self.ended = threading.Event()  # set when `last` is
         self.on_end: Callable[[], None] | None = None  # called once, in the thread that ends the block
@@ -375,9 +374,10 @@ class Clock:
         return False
 
     def _scheduled(self) -> dict[str, tuple[float, float]]:
-        """The same for the worker's threads and ours: if we cannot listen, it cannot end."""
+        """The same for the worker, a program that it runs, and us: if we can't listen, it can't end."""
         pid = self._worker()
-        return {**scheduled_times(pid), **scheduled_times(os.getpid())} if pid is not None else {}
+        processes = (*family(pid), os.getpid()) if pid is not None else ()
+        return {thread: times for each in processes for thread, times in scheduled_times(each).items()}
 
     def interrupted(self) -> None:
         self.why = self.why or "interrupted"
@@ -389,6 +389,12 @@ class Clock:
             self._before, self._since = self._scheduled(), time.monotonic()
         self.stage, wait = STEPS.get(self.stage, ("killed", None))
         self._until = None if wait is None else time.monotonic() + wait
+
+
+def clock_ticks() -> int:
+    """The time in the unit of the start times of processes; 0 where they are unknown."""
+    is_known = sys.platform == "linux"
+    return int(time.clock_gettime(time.CLOCK_BOOTTIME) * os.sysconf("SC_CLK_TCK")) if is_known else 0
 
 
 def scheduled_times(pid: int) -> dict[str, tuple[float, float]]:

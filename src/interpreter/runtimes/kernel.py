@@ -7,6 +7,7 @@ import json
 import os
 import queue
 import re
+import time
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from interpreter.runtimes.sharing import KERNEL_FORMS, SHARE_MIME, kernel_setup,
 
 LOOK_EVERY = 0.01  # seconds
 START_WITHIN = 60.0  # seconds
+REPLY_WITHIN = 0.3  # seconds from the last message of an interrupted block until its reply
 ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -40,6 +42,7 @@ class Kernel(Backend):
         self._request = self._language = ""
         self._must_interrupt = self._shown_all = False
         self._reply: dict[str, Any] | None = None
+        self._idle_since = 0.0
 
     def _start_kernel(self, folder: Path, most: int) -> None:
         from jupyter_client.manager import KernelManager
@@ -55,6 +58,9 @@ class Kernel(Backend):
         if self._language in KERNEL_FORMS:
             self._client.execute(kernel_setup(self._language, most), silent=True)
 
+    def start(self) -> None:
+        """It is ready when the kernel is, which starts with the first block: nothing else knows the folder."""
+
     def run(self, frame: dict[str, Any], code: Path) -> None:
         adopt(frame)
         if self._manager is None:
@@ -63,6 +69,7 @@ class Kernel(Backend):
             except Exception as error:  # noqa: BLE001 - a kernel can fail to start in any way
                 self.bridge.stream("stderr", f"The kernel could not start: {error}\n")
                 os._exit(1)
+            self.bridge.send(event="ready")
         self._must_interrupt, self._shown_all, self._reply = self.bridge.interrupted, False, None
         if "shared" in frame:
             taking = kernel_takes(self._language, frame["shared"], frame["max_shared"])
@@ -92,8 +99,11 @@ class Kernel(Backend):
             prompt, password = asked["content"]["prompt"], bool(asked["content"].get("password"))
             self.bridge.send(event="input_request", block=self.bridge.block, prompt=prompt, password=password)
         self._reply = self._reply or self._next(self._client.get_shell_msg)
+        is_late = self._shown_all and self.bridge.interrupted and time.monotonic() > self._idle_since + REPLY_WITHIN
         if self._shown_all and self._reply is not None:
             self._end(self._reply["content"])
+        elif is_late:  # an interrupt that hits ipykernel's own code costs the reply, and nothing else
+            self._end({"status": "error"})
         elif not self._manager.is_alive():
             while (message := self._next(self._client.get_iopub_msg)) is not None:
                 self._show(message["msg_type"], message["content"])
@@ -122,7 +132,7 @@ class Kernel(Backend):
             case "error":
                 self.bridge.stream("stderr", error_text(content))
             case "status":
-                self._shown_all = content["execution_state"] == "idle"
+                self._shown_all, self._idle_since = content["execution_state"] == "idle", time.monotonic()
 
     def _end(self, reply: dict[str, Any]) -> None:
         self.bridge.patience = None

@@ -19,7 +19,7 @@ from typing import IO
 
 from interpreter.errors import SessionStartError
 from interpreter.host.files import remove
-from interpreter.runtimes.block import KILL_AFTER, Channel, Channels, Clock, RunningBlock, Spool
+from interpreter.runtimes.block import KILL_AFTER, Channel, Channels, Clock, RunningBlock, Spool, clock_ticks
 from interpreter.runtimes.calls import Calls
 from interpreter.runtimes.launch import HELD, Launch, Start, WarmParent, nearest_folder, path_of, warm_parent
 from interpreter.runtimes.protocol import BadFrame, Control, Data, Frame, Reader, encode
@@ -523,6 +523,8 @@ class Runtime:
                 frame = {**frame, "lost": frame.get("lost") or [], "unknown_threads": frame.get("unknown_threads") or 0}
                 with self._ending:
                     self.ready, self._startup.block = frame, self.block
+                    if self.block is not None:
+                        self.block.started = clock_ticks()  # what has started until now is part of the worker
                 self.snapshots.woken.put(frame)
             case "answer":
                 if frame["query"] == self._query:  # an older query has been given up
