@@ -53,6 +53,15 @@ class Sshd:
     def url(self, user: str = "root") -> str:
         return f"ssh://{user}@{self.address}:{self.port}{self.workspace}"
 
+    def start(self, within: list[str]) -> subprocess.Popen[bytes]:
+        """Start it, again if it was killed; `within` is what its command begins with."""
+        with (self.folder / "log").open("ab") as log:
+            process = subprocess.Popen([*within, SSHD, "-D", "-e", "-f", str(self.folder / "config")], stderr=log)
+        scan = ["ssh-keyscan", "-T", "1", "-p", str(self.port), self.address]
+        until(lambda: process.poll() is not None or subprocess.run(scan, capture_output=True).stdout, "the server")
+        assert process.poll() is None, (self.folder / "log").read_text()
+        return process
+
     def know_host(self) -> None:
         key = (self.folder / "host_key.pub").read_text().split()[:2]
         self.known_hosts.write_text(f"[{self.address}]:{self.port} {' '.join(key)}\n")
@@ -73,17 +82,12 @@ def sshd(
     server = Sshd(folder, address, port)
     server.workspace.mkdir()
     server.know_host()
-    log = (folder / "log").open("wb")
-    process = subprocess.Popen([*(within or []), SSHD, "-D", "-e", "-f", str(folder / "config")], stderr=log)
+    process = server.start(within or [])
     try:
-        scan = ["ssh-keyscan", "-T", "1", "-p", str(port), address]
-        until(lambda: process.poll() is not None or subprocess.run(scan, capture_output=True).stdout, "the server")
-        assert process.poll() is None, (folder / "log").read_text()
         yield server
     finally:
         process.kill()
         process.wait()
-        log.close()
 
 
 @contextmanager

@@ -117,6 +117,30 @@ def check(server: Server, checks: tuple[str, ...]) -> None:
 
 
 @pytest.mark.full
+@pytest.mark.needs("jupyter-enterprisegateway")
+def test_a_kernel_of_an_enterprise_gateway_conforms(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    port, token = free_ports(1)[0], secrets.token_hex(8)
+    argv = [
+        "jupyter-enterprisegateway",
+        "--ip=127.0.0.1",
+        f"--port={port}",
+        f"--EnterpriseGatewayApp.auth_token={token}",
+    ]
+    with (tmp_path / "log").open("wb") as log, subprocess.Popen(argv, cwd=tmp_path, stdout=log, stderr=log) as process:
+        running = Server(f"http://127.0.0.1:{port}", token, str(tmp_path))
+        until(lambda: b"is available at" in (tmp_path / "log").read_bytes(), "the gateway")
+        try:
+            monkeypatch.setenv("KERNEL_USERNAME", "root")
+            made = Elsewhere(JupyterServer(running.url), None)  # type: ignore[arg-type]
+            with pytest.raises(RemoteError, match="User 'root' is not authorized to start kernel"):
+                made.run("1")
+            monkeypatch.setenv("KERNEL_USERNAME", "ada")
+            check(running, tuple(name for name in CHECKS if name not in ("figures", "tables")))
+        finally:
+            process.terminate()
+
+
+@pytest.mark.full
 def test_no_answer_is_an_empty_line_for_a_kernel_without_an_end_of_input(there: Elsewhere) -> None:
     there.machine.connect()
     if "r" not in there.machine.kernels:  # type: ignore[attr-defined]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 import shutil
+import signal
 import socket
 import subprocess
 import sys
@@ -234,6 +236,40 @@ def test_a_keeper_whose_client_was_killed_ends_by_itself(server: Sshd) -> None:
         (keeper,) = list(keepers.iterdir())
         client.kill()
     until(lambda: not keeper.exists(), "the keeper to end")
+
+
+@pytest.mark.full
+def test_a_host_that_is_killed_ends_the_block_and_comes_back_empty(tmp_path: Path) -> None:
+    with cable() as (within, address, ours), contextlib.ExitStack() as first:
+        server = first.enter_context(sshd(tmp_path, address=address, within=within))
+        machine = machine_at(server, keep=20)
+        there = Elsewhere(machine, None)
+        there.run("x = 41")
+
+        def crash() -> None:
+            subprocess.run(["ip", "link", "set", ours, "down"], check=True)
+            for pid in subprocess.run(["ip", "netns", "pids", within[-1]], capture_output=True).stdout.split():
+                os.kill(int(pid), signal.SIGKILL)
+            shutil.rmtree(server.folder / "cache" / "open-interpreter" / "keepers")  # a new start finds none
+            subprocess.run(["ip", "link", "set", ours, "up"], check=True)
+            restarted.append(server.start(within))
+
+        chunks: list[dict[str, Any]] = []
+        restarted: list[subprocess.Popen[bytes]] = []
+        try:
+            for chunk in there.language().run(COUNTING.format(10_000)):
+                chunks.append(dict(chunk))
+                if chunk.get("content") == "3\n":
+                    threading.Thread(target=crash).start()
+            assert chunks[-1]["ended"] == "died"
+            assert "has ended, and its variables are lost" in told(chunks)
+            assert "NameError" in there.output("print(x)")
+            assert there.output("print(6 * 7)") == "42\n"
+        finally:
+            machine.close()
+            for process in restarted:
+                process.kill()
+                process.wait()
 
 
 # -- addresses and Pythons -------------------------------------------------------------------------------------------

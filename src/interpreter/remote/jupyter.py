@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import getpass
 import itertools
 import json
+import os
 import secrets
 import socket
 import threading
@@ -103,7 +105,7 @@ class JupyterServer:
 
         try:
             reply = httpx.request(method, self._base + path, json=body, headers=self._headers, timeout=timeout)
-            if reply.status_code in (401, 403):
+            if reply.status_code in (401, 403) and "not authorized" not in reply.text:
                 raise RemoteError(f"{self.name} refuses the token. Check the address: jupyter+https://host/?token=...")
             if reply.status_code >= 400:
                 raise RemoteError(f"{self.name} answered {reply.status_code} to {method} {path}: {reply.text[:300]}")
@@ -186,7 +188,10 @@ class JupyterLanguage(RemoteLanguage):
                 kernel = self.machine.kernels.get(self.there)
                 if kernel is None:
                     raise RemoteError(f"{self.machine.name} has no kernel for {self.there}.")
-                started = self.machine.ask("POST", "/api/kernels", {"name": kernel}, STARTING)
+                # a gateway starts the kernel for that user, and these variables choose its place in the cluster
+                env = {"KERNEL_USERNAME": getpass.getuser()}
+                env |= {name: value for name, value in os.environ.items() if name.startswith("KERNEL_")}
+                started = self.machine.ask("POST", "/api/kernels", {"name": kernel, "env": env}, STARTING)
                 self._id = str(started.get("id", ""))
                 self._shared, self._is_set_up = {}, False
             self._socket = self.machine.open(self._id, self._session)
