@@ -352,7 +352,7 @@ class TestAMissingPackage:
             "installed.\n"
         )
         session.interpreter.offline = True
-        assert "offline mode is on" in Person(session).do("python", "import tiny_thing")[1]
+        assert "Offline mode is on" in Person(session).do("python", "import tiny_thing")[1]
 
     def test_errors_that_no_package_would_fix_are_left_alone(self, session: Session) -> None:
         person = Person(session)

@@ -117,7 +117,7 @@ class TestHTML:
             code = f"<script src='http://127.0.0.1:{server.server_port}/a.js'></script>"
             assert text(pages.show(code)) == "loaded\n"
             pages.context.offline = True
-            assert "a.js is not loaded: offline mode is on." in text(pages.show(code))
+            assert "a.js was not loaded, because offline mode is on." in text(pages.show(code))
             server.shutdown()
         assert [path for path in asked if path != "/favicon.ico"] == ["/a.js"]
 
@@ -158,7 +158,7 @@ def test_react_says_what_to_install_and_offers_it() -> None:
     assert "run this as a React block: npm install react react-dom esbuild" in text(shown)
     assert shown[-1]["ended"] == "error"
     session.context.offline = True
-    assert "offline mode is on" in text(session.show("<h1>Hi</h1>"))
+    assert "When you are online again, run this as a React block: npm" in text(session.show("<h1>Hi</h1>"))
     assert session.language.missing == ""
     session.language.terminate()
 

@@ -174,7 +174,7 @@ def missing_package(module: str, shared: SessionContext) -> tuple[str, str]:
     if not command:
         return "", f"{words}.\n"
     if shared.offline:
-        return "", f"{words}, and offline mode is on.\n"
+        return "", f"{words}. Offline mode is on, so it can't be installed now.\n"
     return module, f"{words}. If it is a package, install it with: {command}\n"
 
 

@@ -93,8 +93,8 @@ class React(HTML):
             name, command = self.installation(event["missing"])
             offline = self.context.offline
             self.missing = "" if offline else name
-            why = "offline mode is on; later, " if offline else ""
-            yield notice(f"To install what is missing: {why}run this as a React block: {command}\n")
+            why = "Offline mode is on, so nothing can be installed now. When you are online again," if offline else ""
+            yield notice(f"{why or 'To install what is missing,'} run this as a React block: {command}\n")
 
     def installation(self, module: str) -> tuple[str, str]:
         return module, f"npm install {module}"

@@ -305,17 +305,17 @@ class Showing:
         self._said.clear()
 
     def _answer(self, request: str, url: str) -> None:
-        parts, why = urlsplit(url), ""
+        parts, why = urlsplit(url), ""  # why it is not loaded
         if parts.scheme == "file":
             path = os.path.realpath(unquote(parts.path))
             is_allowed = any(path == each or path.startswith(each.rstrip("/") + "/") for each in self._allowed)
-            why = "outside the workspace" if not is_allowed else "" if os.path.exists(path) else "not there"
+            why = "is outside the workspace" if not is_allowed else "" if os.path.exists(path) else "does not exist"
         elif parts.scheme not in ("data", "blob", "about") and self._is_offline:
-            why = "not loaded: offline mode is on"
+            why = "was not loaded, because offline mode is on"
         if not why:
             self.browser.send("Fetch.continueRequest", self._session, requestId=request)
             return
-        self._say("stderr", f"{url} is {why}.\n")
+        self._say("stderr", f"{url} {why}.\n")
         self.browser.send("Fetch.failRequest", self._session, requestId=request, errorReason="BlockedByClient")
 
     def _error(self, details: Frame) -> str:
