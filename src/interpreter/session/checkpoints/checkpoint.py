@@ -5,17 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 from interpreter.console_text import first_few
 from interpreter.sigint import Hold
 
 if TYPE_CHECKING:
-    from interpreter.api import OpenInterpreter
+    from interpreter.computer_api import Computer
     from interpreter.errors import NotRestorableError
     from interpreter.messages import Message
     from interpreter.runtimes import Registry
     from interpreter.runtimes.state import Mark, Restored
+    from interpreter.session import Actor, Session
+    from interpreter.session.journal import Recorder
     from interpreter.workspace import EffectStep, FileRecord, RestorePlan, RestoreReport
 
 Part = Literal["conversation", "files", "variables"]
@@ -24,6 +26,31 @@ Kind = Literal["turn", "block", "own"]
 UndoKind = Literal["undo", "redo", "restore"]
 _LABEL_LENGTH = 60
 _NAMED_FILES = 10
+
+
+class Participant(Protocol):
+    """What checkpoints need of an interpreter that acts in the session."""
+
+    messages: list[Message]
+    last_messages_count: int
+    responding: bool
+    computer: Computer
+    journal: Recorder
+    session: Session
+    user: Actor
+    agent: Actor
+    save_variables: bool
+    save_variables_bytes: int
+    save_variables_seconds: float
+    undo_files: bool
+    undo_max_file_bytes: int
+    undo_max_bytes: int
+    undo_max_files: int
+
+    @property
+    def workspace(self) -> str: ...
+
+    def get_oi_dir(self) -> str: ...
 
 
 @dataclass
@@ -128,7 +155,7 @@ def undone_in_words(files: Sequence[Checkpoint], variables: Sequence[Checkpoint]
 class Conversation:
     """The messages of an interpreter, and behind them those that were undone. Anything may change `messages`."""
 
-    def __init__(self, owner: OpenInterpreter) -> None:
+    def __init__(self, owner: Participant) -> None:
         self.owner = owner
         self._tail: list[Message] = []
         self._left = 0  # how many messages there were when it was cut

@@ -17,7 +17,7 @@ from interpreter.errors import ConversationInUseError, UndoError
 from interpreter.host.files import CONFINED, left_behind
 
 if TYPE_CHECKING:
-    from interpreter.api import OpenInterpreter
+    from interpreter.session.checkpoints.checkpoint import Participant
     from interpreter.workspace import FileRecord
 
 FOLDER = "files"
@@ -34,7 +34,7 @@ _UNSETTLED = 7 * 24 * 3600  # seconds for which a block or an undo that was cut 
 class FileStore:
     """Opens the file record of one session, which follows its journal and its workspace."""
 
-    def __init__(self, owner: OpenInterpreter) -> None:
+    def __init__(self, owner: Participant) -> None:
         self._owner = owner
         self._record: FileRecord | None = None
         self._opened_for: tuple[object, ...] = ()  # workspace, journal and limits

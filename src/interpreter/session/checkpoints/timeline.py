@@ -17,6 +17,7 @@ from interpreter.session.checkpoints.checkpoint import (
     Conversation,
     Kind,
     Part,
+    Participant,
     UndoKind,
     UndoPlan,
     UndoResult,
@@ -31,7 +32,6 @@ from interpreter.session.checkpoints.variables import SavedVariables
 from interpreter.sigint import Hold
 
 if TYPE_CHECKING:
-    from interpreter.api import OpenInterpreter
     from interpreter.messages import Chunk, Message
     from interpreter.runtimes.state import Mark
     from interpreter.session.journal import SavedSession
@@ -62,7 +62,7 @@ class Timeline:
     them back, a redo forward. What comes next begins where they are, and what was behind it is forgotten.
     """
 
-    def __init__(self, owner: OpenInterpreter) -> None:
+    def __init__(self, owner: Participant) -> None:
         self._owner = owner
         self._lock = threading.RLock()
         self.checkpoints: list[Checkpoint] = []
@@ -81,7 +81,7 @@ class Timeline:
     # -- what happens --------------------------------------------------------------------------------------------
 
     @_locked
-    def tell_model(self, by: OpenInterpreter) -> None:
+    def tell_model(self, by: Participant) -> None:
         """The user has said something, which is in the messages already: say before it what else was undone."""
         self._collect_news()
         news, self._news = self._news, []
@@ -94,14 +94,14 @@ class Timeline:
             by.last_messages_count += 1
 
     @_locked
-    def begin_turn(self, by: OpenInterpreter) -> None:
+    def begin_turn(self, by: Participant) -> None:
         at = last_request(by.messages)
         label = label_of(by.messages[at].get("content")) if at < len(by.messages) else ""
         self._add("turn", at, label, by)
         self._note_keepers()
 
     @_locked
-    def conversation_of(self, by: OpenInterpreter) -> Conversation:
+    def conversation_of(self, by: Participant) -> Conversation:
         """The conversation of an interpreter that acts in this session."""
         return self._conversations.setdefault(id(by), Conversation(by))
 
@@ -118,7 +118,7 @@ class Timeline:
 
     @_locked
     def before_block(
-        self, language: str, code: str, in_turn: bool = False, by: OpenInterpreter | None = None
+        self, language: str, code: str, in_turn: bool = False, by: Participant | None = None
     ) -> list[Chunk]:
         """A block is about to run; returns what the user should know first."""
         by = by or self._owner
@@ -446,7 +446,7 @@ class Timeline:
         self._owner.journal.write("rewound", **result.fields)
         return result
 
-    def other_actors(self, plan: UndoPlan, by: OpenInterpreter) -> set[str]:
+    def other_actors(self, plan: UndoPlan, by: Participant) -> set[str]:
         """Who else did something that a plan undoes or redoes."""
         own = self.conversation_of(by)
         passed = [each for each in plan.checkpoints if not self._belongs(each, own)]
@@ -458,7 +458,7 @@ class Timeline:
 
     # -- new checkpoints -----------------------------------------------------------------------------------------
 
-    def _add(self, kind: Kind, at: int, label: str, by: OpenInterpreter, elsewhere: bool = False) -> Checkpoint:
+    def _add(self, kind: Kind, at: int, label: str, by: Participant, elsewhere: bool = False) -> Checkpoint:
         if kind != "turn":
             self._collect_news()
         conversation = self.conversation_of(by)
@@ -543,7 +543,7 @@ class UndoAction(Action):
     def __init__(
         self,
         timeline: Timeline,
-        by: OpenInterpreter,
+        by: Participant,
         kind: UndoKind,
         plan: Callable[[], UndoPlan] | UndoPlan,
         overwrite: Collection[str] = (),

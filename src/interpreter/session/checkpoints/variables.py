@@ -23,10 +23,10 @@ from interpreter.session import Do
 from interpreter.session.journal.file import VARIABLES, write_whole
 
 if TYPE_CHECKING:
-    from interpreter.api import OpenInterpreter
     from interpreter.computer_api.runtime_pool import Outcomes
     from interpreter.runtimes.live import LiveLanguage
     from interpreter.sandbox.sandbox import Sandbox
+    from interpreter.session.checkpoints.checkpoint import Participant
     from interpreter.session.journal import SavedSession
 
 IDLE = 1.0  # seconds at the prompt, after which variables are saved
@@ -35,7 +35,7 @@ IDLE = 1.0  # seconds at the prompt, after which variables are saved
 class SavedVariables:
     """Saves the variables of a session, and gives those of an earlier run back."""
 
-    def __init__(self, owner: OpenInterpreter) -> None:
+    def __init__(self, owner: Participant) -> None:
         self._owner = owner
         self._known: dict[str, int] = {}  # the state of each language that is saved
         self._saving = threading.Lock()
