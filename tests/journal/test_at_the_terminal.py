@@ -151,7 +151,7 @@ def test_without_drawing_it_is_chosen_by_number(root: Path) -> None:
     saved(root, "aaaa0002", "Count the sheep", time=2_000)
     with ModelServer([]) as server, someone("--plain", "--conversations", server=server) as person:
         person.sees("1. Count the sheep")
-        person.answers("Number of the conversation", "2")
+        person.answers("Number (Enter to cancel)", "2")
         person.sees("Answer to Paint the fence.")
         assert person.leaves() == 0
 

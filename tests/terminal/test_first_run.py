@@ -104,7 +104,9 @@ def test_where_nothing_is_drawn_the_choice_is_a_number(groq: ModelServer, flag: 
     with someone(flag, env={"TERM": term}) as person:
         person.sees("1. Paste a provider's API key")
         person.sees("Number (Enter to exit):")
-        person.types("99" + ENTER + "1" + ENTER)
+        person.types("99" + ENTER)
+        person.sees("exit): 99\nNumber (Enter to exit):")
+        person.types("1" + ENTER)
         person.sees("API key, hidden while you type")
         person.types(KEY + ENTER)
         person.sees("1. No: only for this session")

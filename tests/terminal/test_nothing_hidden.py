@@ -264,8 +264,9 @@ def printed(function: Callable[[], object]) -> str:
 
 
 def menu(monkeypatch: pytest.MonkeyPatch) -> str:
-    monkeypatch.setattr(widgets, "ask_plainly", lambda question: "1")
-    return printed(lambda: widgets.choose_row("a", [HOSTILE], plain=True)) + widgets.fitting(HOSTILE)
+    terminal = Terminal(plain=True)
+    monkeypatch.setattr(terminal, "ask", lambda question: "1")
+    return printed(lambda: widgets.choose_row(terminal, "a", [HOSTILE]))
 
 
 def models(monkeypatch: pytest.MonkeyPatch) -> str:
@@ -372,11 +373,10 @@ WRITERS = {
     "terminal/render/display.py": "paint",
     "terminal/render/markdown.py": "rich_rows",
     "terminal/render/plain.py": "_content _console _section _end_section _say _write asking",
-    "terminal/render/saved.py": "save_image save_text",
-    "terminal/setup.py": "choose_model paste_key ask_for_key _test_key _offer_to_keep local_setup choose _use_server_model _start _use_builtin",
+    "terminal/setup.py": "_use_builtin",
     "terminal/terminal.py": "tell notify ask read",
     "terminal/tty.py": "write read_line keys restore query hide_early_keys",
-    "terminal/widgets.py": "choose_row search_row ask_plainly show_download",
+    "terminal/widgets.py": "choose_row search_row show_download",
     "wtf/__init__.py": "_run recorded_output",
     "wtf/recorder.py": "add",
 }

@@ -46,7 +46,7 @@ _MOST_ANSWERS = 3  # in a row without an action, where `loop` asks the model to 
 LOOK_AHEAD = 200
 
 
-class StreamedReply:
+class StreamedReply(Iterator[Chunk]):
     """Iterates over a model's chunks.
 
     Approval of a block can take minutes. A server does not wait that long for its client to continue reading.
@@ -57,9 +57,6 @@ class StreamedReply:
         self._cut = cut  # ends a read that waits
         self._rest: queue.SimpleQueue[Chunk | BaseException | None] | None = None
         self._closed = self._ended = False
-
-    def __iter__(self) -> StreamedReply:
-        return self
 
     def __next__(self) -> Chunk:
         if self._rest is None:

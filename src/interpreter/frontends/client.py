@@ -7,7 +7,7 @@ import os
 import threading
 import time
 from collections.abc import Generator, Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -21,7 +21,7 @@ from interpreter.messages import Chunk, Message, as_original
 _ATTEMPTS = 30  # to reach a server again that was there
 
 
-class RemoteInterpreter:
+class RemoteInterpreter(AbstractContextManager["RemoteInterpreter"]):
     """A session on a server, with the interface of `OpenInterpreter`: `session` by its id, or a new one.
 
     Without a token, it is that of INTERPRETER_API_KEY, or of the server that you run on this machine. With `auto_run`,
@@ -236,9 +236,6 @@ class RemoteInterpreter:
         """Close the connection. The session stays."""
         self.http.close()
 
-    def __enter__(self) -> RemoteInterpreter:
-        return self
-
     def __exit__(self, *error: object) -> None:
         self.close()
 
@@ -297,10 +294,8 @@ def _known_token(url: str) -> str:
     if token := os.environ.get("INTERPRETER_API_KEY"):
         return token
     if urlsplit(url).hostname in ("127.0.0.1", "localhost", "::1"):
-        try:
+        with suppress(OSError):
             return (our_folder("data") / "server" / "token").read_text("utf-8").strip()
-        except OSError:
-            pass
     raise UsageError("connect() needs the token of the server: connect(url, token=...), or INTERPRETER_API_KEY.")
 
 

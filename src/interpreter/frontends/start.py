@@ -257,7 +257,7 @@ def _model_ready(parsed: Parsed, terminal: Terminal, interpreter: OpenInterprete
     from interpreter.frontends.terminal import setup
 
     if "local" in parsed.actions:
-        models.remember(interpreter, setup.local_setup(interpreter).program)
+        models.remember(interpreter, setup.local_setup(terminal, interpreter).program)
         return True
     return setup.choose_model(terminal, interpreter)
 
@@ -277,7 +277,7 @@ def _find_model(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
         if problem and chosen.program:
             from interpreter.frontends.terminal.setup import start_again
 
-            return start_again(interpreter, chosen.program, chosen.model)
+            return start_again(terminal, interpreter, chosen.program, chosen.model)
     except LocalServerError as error:
         problem = str(error)
     if not problem and (refused := models.use_remembered(interpreter, chosen)) is not None:

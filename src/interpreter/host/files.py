@@ -11,7 +11,7 @@ import os
 import stat
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -39,7 +39,7 @@ _MODES = {
 }
 
 
-class Folder:
+class Folder(AbstractContextManager["Folder"]):
     """An open folder. Every name is relative to it, with `/` between its parts; the empty name is the folder itself.
 
     The path that the folder is opened by is trusted, and links in it are followed. Below it, no link is followed: a
@@ -68,9 +68,6 @@ class Folder:
         fd, self._fd = self._fd, None
         if fd is not None:
             os.close(fd)
-
-    def __enter__(self) -> Folder:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

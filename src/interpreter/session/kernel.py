@@ -398,9 +398,6 @@ class Performance(Iterator[Event]):
         self._hold = _Hold(action, lambda hold: session._steps(action, publisher, hold, wait))
         action.on_over = session.lane.wake
 
-    def __iter__(self) -> Performance:
-        return self
-
     def __next__(self) -> Event:
         hold = self._hold
         if hold.is_driven_here():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Generator, Iterator
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -61,7 +61,7 @@ class RunPreview(Action):
             self._trial.active.stop()
 
 
-class Preview:
+class Preview(AbstractContextManager["Preview"]):
     """A dry run of a block.
 
     Iterate over it to run the block: it yields the block's chunks. Then look at `changes`, `diffs`, `denied`, and call
@@ -202,9 +202,6 @@ class Preview:
             self._trial.drop()
         finally:
             self._view.remove()
-
-    def __enter__(self) -> Preview:
-        return self
 
     def __exit__(self, *error: object) -> None:
         self.discard()

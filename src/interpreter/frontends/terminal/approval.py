@@ -7,6 +7,7 @@ import re
 import shlex
 import tempfile
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from interpreter.console_text import visible, visible_line
@@ -17,8 +18,6 @@ from interpreter.host import processes
 from interpreter.session import APPROVE, EDIT, REFUSE, Answer
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from interpreter.api import OpenInterpreter
     from interpreter.frontends.terminal.terminal import Terminal
     from interpreter.messages import Chunk
@@ -233,8 +232,7 @@ def _edit_in_program(terminal: Terminal, pending: PendingBlock, editor: list[str
         if failed:
             how = f"exited with code {failed}" if failed > 0 else f"was stopped by signal {-failed}"
             raise OSError(f"{editor[0]} {how}.")
-        with open(file.name, encoding="utf-8") as changed:
-            return changed.read()
+        return Path(file.name).read_text(encoding="utf-8")
     finally:
         os.unlink(file.name)
 

@@ -534,7 +534,7 @@ def show_message(interpreter: OpenInterpreter, markdown: str) -> None:
 def local_setup(interpreter: OpenInterpreter) -> None:
     from interpreter.frontends.terminal import setup
 
-    setup.local_setup(interpreter)
+    setup.local_setup(_terminal(interpreter), interpreter)
 
 
 def _terminal(interpreter: OpenInterpreter) -> Terminal:

@@ -17,7 +17,7 @@ from interpreter.export import EXPORTERS
 from interpreter.frontends.terminal.approval import yes_or_no
 from interpreter.frontends.terminal.chat import connect, follow, replay, show_block
 from interpreter.frontends.terminal.render.ansi import cells, clip
-from interpreter.frontends.terminal.widgets import search_row
+from interpreter.frontends.terminal.widgets import choose_row, search_row
 from interpreter.llm.usage import in_dollars
 from interpreter.session import APPROVE, REFUSE, Answer, Event, Question
 from interpreter.session.journal import SavedSession, Summary
@@ -40,18 +40,15 @@ def named(terminal: Terminal, interpreter: OpenInterpreter, actions: Mapping[str
     wanted = actions.get("resume")
     if isinstance(wanted, str):
         return conversations.find_conversation(interpreter, wanted)
-    if not (terminal.tty.can_type and terminal.tty.can_show):
+    if not terminal.is_attended:
         raise UsageError("Picking a conversation needs a terminal. Without one, use `--resume ID` or `--continue`.")
     rows = conversations.list_conversations(interpreter)
     if not rows:
         raise ConversationNotFoundError(f"There are no conversations in {interpreter.journal.root} yet.")
     try:
         if terminal.plain:
-            rows, width = rows[:_NUMBERED], terminal.tty.size()[0] - 6
-            for number, row in enumerate(rows, 1):
-                terminal.display.line(f"{number:>3}. {drawn(row, width)}")
-            answer = (terminal.ask("Number of the conversation (Enter to cancel): ") or "").strip()
-            return rows[int(answer) - 1] if answer.isdigit() and 0 < int(answer) <= len(rows) else None
+            labels = [drawn(row, terminal.tty.size()[0] - 6) for row in rows[:_NUMBERED]]
+            return rows[choose_row(terminal, "Which conversation?", labels, "to cancel")]
         searched = [f"{row.title} {row.facts.folder} {row.facts.model} {row.id}" for row in rows]
         found = search_row(
             terminal.tty, "Which conversation?", searched, lambda number, width: drawn(rows[number], width)
@@ -125,8 +122,7 @@ def offer_variables(terminal: Terminal, interpreter: OpenInterpreter) -> None:
         offer = conversations.variables_offer(interpreter)
         if not chosen or outcomes:  # nothing was saved, or nothing could be loaded
             offer = replace(offer, names=[]) if offer is not None and offer.blocks else None
-            is_asked = offer is not None and terminal.tty.can_type and terminal.tty.can_show
-            chosen = _choice(terminal, offer) if offer is not None and is_asked else REFUSE
+            chosen = _choice(terminal, offer) if offer is not None and terminal.is_attended else REFUSE
         if chosen == conversations.RERUN:
             rerun(terminal, interpreter, approved=True)
         elif offer is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
@@ -17,13 +16,7 @@ from interpreter.console_text import visible
 from interpreter.errors import DownloadError, LocalServerError, ModelError, NoModelError, WrongKeyError
 from interpreter.frontends.terminal.render.ansi import wrapped
 from interpreter.frontends.terminal.terminal import Terminal
-from interpreter.frontends.terminal.tty import Tty
-from interpreter.frontends.terminal.widgets import (
-    ask_plainly,
-    choose_row,
-    fitting,
-    show_download,
-)
+from interpreter.frontends.terminal.widgets import choose_row, show_download
 from interpreter.host import processes
 from interpreter.llm import ollama
 from interpreter.llm.local import engine, servers, weights
@@ -66,19 +59,19 @@ No model is set up, and there is no terminal to pick one. Do one of these:
 
 def choose_model(terminal: Terminal, interpreter: OpenInterpreter, again: bool = False) -> bool:
     """Let the user pick a model, or another one, and remember it; False if they leave."""
-    if not can_ask():
+    if not terminal.is_attended:
         raise NoModelError(NO_TERMINAL)
     width = min(terminal.tty.size()[0] - 1, _WIDEST)
     rows = wrapped(f"{'' if again else 'No model is set up yet. '}Pick a model. I'll remember it.", width)
     for kind, told in _KINDS.items():
         rows += wrapped(f"  {kind:<9} {told}", width, hanging=10 if width >= _WIDEST else 2)
-    print("\n".join(rows + wrapped(_CAUTION, width)))
+    rows += wrapped(_CAUTION, width)
     for row, variable in keys_in_environment(os.environ):
-        print(fitting(f"{variable} is set. To use it: --model {starting_model(row) or f'{row.prefix}/NAME'}"))
-    print()
+        rows.append(f"{variable} is set. To use it: --model {starting_model(row) or f'{row.prefix}/NAME'}")
+    terminal.tell("\n".join([*rows, ""]), "")
     is_kept = True
 
-    def paste_key(interpreter: OpenInterpreter) -> None:
+    def paste_key(terminal: Terminal, interpreter: OpenInterpreter) -> None:
         nonlocal is_kept
         key = (terminal.ask("API key, hidden while you type (Enter to go back): ", password=True) or "").strip()
         if not key:
@@ -88,23 +81,23 @@ def choose_model(terminal: Terminal, interpreter: OpenInterpreter, again: bool =
             rows = [ROWS[prefix] for prefix in STARTING_MODELS]
             labels = [f"{row.prefix}  ({row.key_variables[0]})" for row in rows]
             try:
-                row = rows[choose_row("Whose key is it?", labels, "to go back", terminal.plain)]
+                row = rows[choose_row(terminal, "Whose key is it?", labels, "to go back")]
             except KeyboardInterrupt:
                 raise NoModelError("The key was not used.") from None
         model, llm = starting_model(row), interpreter.llm
         before = llm.model, llm.api_base, llm.api_key
         llm.model, llm.api_base, llm.api_key = model, None, key
         try:
-            _test_key(interpreter)
+            _test_key(terminal, interpreter)
         except WrongKeyError:
             llm.model, llm.api_base, llm.api_key = before  # a server must not get this key
             raise
-        is_kept = _offer_to_keep(row, key, terminal.plain)
-        print(fitting(f"Using {model} with this key. --model names another model."))
+        is_kept = _offer_to_keep(terminal, row, key)
+        terminal.tell(f"Using {model} with this key. --model names another model.", "")
 
     try:
         paste = ModelChoice("Paste a provider's API key", paste_key)
-        taken = choose(interpreter, [] if interpreter.offline else [paste])
+        taken = choose(terminal, interpreter, [] if interpreter.offline else [paste])
     except KeyboardInterrupt:
         return False
     if is_kept:
@@ -128,21 +121,21 @@ def ask_for_key(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
             return False
         interpreter.llm.api_key = key.strip()
         try:
-            _test_key(interpreter)
+            _test_key(terminal, interpreter)
             break
         except WrongKeyError as error:
-            print(fitting(str(error)))
+            terminal.tell(str(error), "")
     row = ROWS.get(identify(interpreter.llm.model)[0])
-    if row is not None and row.key_variables and can_ask():
-        _offer_to_keep(row, key.strip(), interpreter.plain_text_display)
+    if row is not None and row.key_variables and terminal.is_attended:
+        _offer_to_keep(terminal, row, key.strip())
     return True
 
 
-def _test_key(interpreter: OpenInterpreter) -> None:
+def _test_key(terminal: Terminal, interpreter: OpenInterpreter) -> None:
     """Ask the model for a word; WrongKeyError if the provider rejects the key. Other problems are only shown."""
     from interpreter.llm.llm import SideChat
 
-    print("Testing the key ...")
+    terminal.tell("Testing the key ...", "")
     chat = SideChat(interpreter.llm, max_tokens=16)
     vars(chat)["max_retries"] = 0
     try:
@@ -150,24 +143,24 @@ def _test_key(interpreter: OpenInterpreter) -> None:
     except WrongKeyError:
         raise
     except ModelError as error:
-        print(fitting(f"The key couldn't be tested: {error}"))
+        terminal.tell(f"The key couldn't be tested: {error}", "")
     else:
-        print("The key works.")
+        terminal.tell("The key works.", "")
 
 
-def _offer_to_keep(row: Provider, key: str, plain: bool) -> bool:
+def _offer_to_keep(terminal: Terminal, row: Provider, key: str) -> bool:
     """Save a key for the next start if the user agrees, only in the user's own file."""
     answers = ["No: only for this session", f"Yes: save it in {keys_file()}, which only you can read"]
     try:
-        wanted = choose_row("Save the key for next time?", answers, plain=plain) == 1
+        wanted = choose_row(terminal, "Save the key for next time?", answers) == 1
         path = save_key(row.key_variables[0], key) if wanted else None
     except KeyboardInterrupt:
         return False
     except OSError as error:
-        print(fitting(f"Can't save it in {keys_file()}: {error.strerror}."))
+        terminal.tell(f"Can't save it in {keys_file()}: {error.strerror}.", "")
         return False
     if path is not None:
-        print(f"Saved the key in {path}.")
+        terminal.tell(f"Saved the key in {path}.", "")
     return path is not None
 
 
@@ -184,21 +177,16 @@ class ModelChoice:
     program: str = ""  # what has to be started first, if anything: `ollama`, or the path of a llamafile
 
 
-def can_ask() -> bool:
-    """Whether there is a terminal to choose at."""
-    return sys.stdin.isatty() and sys.stdout.isatty()
-
-
-def local_setup(interpreter: OpenInterpreter) -> ModelChoice:
+def local_setup(terminal: Terminal, interpreter: OpenInterpreter) -> ModelChoice:
     """Let the user choose a model on this machine; without a terminal, take the only one there is."""
-    if can_ask():
-        return choose(interpreter)
+    if terminal.is_attended:
+        return choose(terminal, interpreter)
     found = servers.find()
     choices = [*_served(found), *_startable(found), *_builtin()]
     ready = [choice for choice in choices if choice.is_ready]
     if len(ready) == 1:
-        print(visible(f"Using {ready[0].label}"))
-        ready[0].take(interpreter)
+        terminal.tell(f"Using {ready[0].label}", "")
+        ready[0].take(terminal, interpreter)
         return ready[0]
     listed = "".join(f"\n  {choice.label}" for choice in ready or choices)
     if ready:
@@ -209,33 +197,31 @@ def local_setup(interpreter: OpenInterpreter) -> ModelChoice:
     )
 
 
-def choose(interpreter: OpenInterpreter, others: Sequence[ModelChoice] = ()) -> ModelChoice:
+def choose(terminal: Terminal, interpreter: OpenInterpreter, others: Sequence[ModelChoice] = ()) -> ModelChoice:
     """The user's choice from the list: running servers first, then `others`."""
     while True:
         found = servers.find()
         for server in found:
             if server.problem:
-                print(fitting(server.problem))
+                terminal.tell(server.problem, "")
         choices = [*_served(found), *others, *_startable(found), *_builtin()]
-        plain = interpreter.plain_text_display
-        taken = choices[choose_row(_QUESTION, [choice.label for choice in choices], _TO_EXIT, plain)]
-        tty = Tty()
         # Keys pressed meanwhile are for the next list: not echoed, and Enter stays what it is. Not where a line is
         # read as the terminal lets it be edited: it would have no end.
-        hides_keys = tty.in_foreground and tty.can_draw and not plain
+        hides_keys = terminal.tty.in_foreground and not terminal.plain
         try:
-            with tty.keys(marks=False) if hides_keys else nullcontext():
-                taken.take(interpreter)
+            with terminal.tty.keys(marks=False) if hides_keys else nullcontext():
+                taken = choices[choose_row(terminal, _QUESTION, [choice.label for choice in choices], _TO_EXIT)]
+                taken.take(terminal, interpreter)
             return taken
         except (ModelError, DownloadError) as error:
-            print(f"{fitting(str(error))}\n")  # and the list again: another choice may work
+            terminal.tell(f"{error}\n", "")  # and the list again: another choice may work
 
 
-def start_again(interpreter: OpenInterpreter, program: str, model: str) -> bool:
+def start_again(terminal: Terminal, interpreter: OpenInterpreter, program: str, model: str) -> bool:
     """Start a program as an earlier choice did, and use that model; False if it no longer exists."""
     for choice in _startable([]):
         if choice.program == program:
-            choice.take(interpreter, model)
+            choice.take(terminal, interpreter, model)
             return True
     return False
 
@@ -275,28 +261,32 @@ def _builtin() -> Iterator[ModelChoice]:
 # -- taking a choice -----------------------------------------------------------------------------------------------
 
 
-def _use_server_model(interpreter: OpenInterpreter, server: servers.LocalServer, model: servers.Model) -> None:
+def _use_server_model(
+    terminal: Terminal, interpreter: OpenInterpreter, server: servers.LocalServer, model: servers.Model
+) -> None:
     window = use_server_model(interpreter, server, model)
     size = f", window {window:,} tokens." if window else "."
-    print(fitting(f"Using {model.name} at {server.kind.title}{size}"))
+    terminal.tell(f"Using {model.name} at {server.kind.title}{size}", "")
 
 
-def _get_for_ollama(interpreter: OpenInterpreter, server: servers.LocalServer) -> None:
+def _get_for_ollama(terminal: Terminal, interpreter: OpenInterpreter, server: servers.LocalServer) -> None:
     had = {model.name for model in server.models}
     names = [name for name in SUGGESTED if name not in had]
     rows = [*names, "Another one: type its name (see https://ollama.com/library)"]
-    number = choose_row("Which model should Ollama download?", rows, plain=interpreter.plain_text_display)
-    name = names[number] if number < len(names) else ask_plainly("Model: ")
+    number = choose_row(terminal, "Which model should Ollama download?", rows)
+    name = names[number] if number < len(names) else terminal.ask("Model: ")
     if not name:
         raise LocalServerError("No model was named.")
     _check_online(interpreter)
     pulled = ollama.pull(server.kind.address, name)
     show_download(name, (weights.Progress(done, total) for done, total in pulled))
-    _use_server_model(interpreter, server, servers.Model(name))
+    _use_server_model(terminal, interpreter, server, servers.Model(name))
 
 
-def _start(interpreter: OpenInterpreter, wanted: str = "", *, start: Callable[[], engine.StartedServer]) -> None:
-    print("Starting it. It stops when this program exits.")
+def _start(
+    terminal: Terminal, interpreter: OpenInterpreter, wanted: str = "", *, start: Callable[[], engine.StartedServer]
+) -> None:
+    terminal.tell("Starting it. It stops when this program exits.", "")
     started = start()
     server = servers.look(started.kind)
     if server is None:
@@ -304,23 +294,23 @@ def _start(interpreter: OpenInterpreter, wanted: str = "", *, start: Callable[[]
         raise LocalServerError(f"{started.kind.title} started, but it doesn't list its models.")
     known = [model for model in server.models if server.model_string(model) == wanted] or server.models
     if len(known) == 1:
-        _use_server_model(interpreter, server, known[0])
+        _use_server_model(terminal, interpreter, server, known[0])
     elif known:
         labels = [_model_label(server, model) for model in server.models]
-        number = choose_row(_QUESTION, labels, _TO_EXIT, interpreter.plain_text_display)
-        _use_server_model(interpreter, server, server.models[number])
+        number = choose_row(terminal, _QUESTION, labels, _TO_EXIT)
+        _use_server_model(terminal, interpreter, server, server.models[number])
     else:
-        _get_for_ollama(interpreter, server)
+        _get_for_ollama(terminal, interpreter, server)
 
 
-def _use_builtin(interpreter: OpenInterpreter, what: weights.Weights | Path) -> None:
+def _use_builtin(terminal: Terminal, interpreter: OpenInterpreter, what: weights.Weights | Path) -> None:
     engine.check_system()
     if not engine.is_installed():
         _check_online(interpreter)
         command = engine.install_command()
-        print(fitting("The built-in model needs llama.cpp. To install it:"))
-        print(f"  {' '.join(command)}")
-        if not sys.stdin.isatty() or ask_plainly("Install it now? [Y/n] ").strip().lower() not in ("", "y", "yes"):
+        terminal.tell("The built-in model needs llama.cpp. To install it:", "")
+        terminal.tty.write(visible(f"  {' '.join(command)}\n"))  # on one line, to be copied
+        if (terminal.ask("Install it now? [Y/n] ") or "n").strip().lower() not in ("", "y", "yes"):
             raise LocalServerError(f"Not installed. To install it yourself, run: {' '.join(command)}")
         installer = processes.start(command, stdout=1, stderr=2)
         try:
@@ -334,11 +324,11 @@ def _use_builtin(interpreter: OpenInterpreter, what: weights.Weights | Path) -> 
         show_download(what.file, weights.download(what, weights.models_folder()))
     name = weights.model_string(what)
     file = weights.file_of(name.removeprefix(weights.PREFIX))
-    print(visible(f"Loading {file.name} ..."))
+    terminal.tell(f"Loading {file.name} ...", "")
     served = engine.running(file, interpreter.llm.context_window)
     interpreter.llm.model, interpreter.llm.api_base = name, None
     interpreter.llm.context_window = served.context
-    print(visible(f"Using {name}, window {served.context:,} tokens."))
+    terminal.tell(f"Using {name}, window {served.context:,} tokens.", "")
 
 
 def _check_online(interpreter: OpenInterpreter) -> None:
@@ -346,12 +336,12 @@ def _check_online(interpreter: OpenInterpreter) -> None:
         raise LocalServerError("Can't download anything while `offline` is set.")
 
 
-def _ask_for_file(interpreter: OpenInterpreter) -> None:
-    given = ask_plainly("Path of the GGUF file: ").strip()
+def _ask_for_file(terminal: Terminal, interpreter: OpenInterpreter) -> None:
+    given = (terminal.ask("Path of the GGUF file: ") or "").strip()
     path = existing(given, os.getcwd()) if given else None  # dropped into a terminal, it comes with quotes or slashes
     if path is None or not os.path.isfile(path):
         raise LocalServerError(f"There is no file {given!r}.")
-    _use_builtin(interpreter, Path(path))
+    _use_builtin(terminal, interpreter, Path(path))
 
 
 def _model_label(server: servers.LocalServer, model: servers.Model) -> str:

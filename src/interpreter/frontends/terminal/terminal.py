@@ -66,6 +66,11 @@ class Terminal:
         return self._display
 
     @property
+    def is_attended(self) -> bool:
+        """Whether a person sees what is shown here and can answer."""
+        return self.tty.can_type and self.tty.can_show
+
+    @property
     def colors(self) -> bool:
         """Whether a program's output may have colours here."""
         return self._plain_colors if self.plain else self.tty.color

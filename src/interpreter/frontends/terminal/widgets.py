@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from interpreter.console_text import visible, visible_line
 from interpreter.frontends.terminal.render.ansi import wrapped
+from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.frontends.terminal.tty import Tty, prompt_toolkit_options
 
 if TYPE_CHECKING:
@@ -20,19 +21,18 @@ if TYPE_CHECKING:
 _SEARCH_HELP = "Type to search. Arrow keys and Enter to pick, Escape to cancel."
 
 
-def choose_row(question: str, rows: Sequence[str], leaving: str = "", plain: bool = False) -> int:
+def choose_row(terminal: Terminal, question: str, rows: Sequence[str], leaving: str = "") -> int:
     """The number of the row that the user chooses; KeyboardInterrupt for Ctrl-C, Escape and an empty answer.
 
-    `leaving` says what Escape does, if that needs saying; `plain` chooses by number, without redrawing rows.
+    `leaving` says what Escape does, if that needs saying. In plain text it is chosen by number: no row is redrawn.
     """
     rows = [visible_line(row) for row in rows]
-    if plain or not Tty().can_draw:
-        width = Tty().size()[0] - 1
-        print("\n".join(wrapped(question, width)))
-        for number, row in enumerate(rows, 1):
-            print("\n".join(wrapped(f"{number:>3}. {row}", width, hanging=3)))
-        while answer := ask_plainly(f"Number (Enter {leaving or 'to skip'}): ").strip():
-            if answer.isdecimal() and 0 < int(answer) <= len(rows):
+    if terminal.plain:
+        width = terminal.tty.size()[0] - 1
+        numbered = [wrapped(f"{number:>3}. {row}", width, hanging=3) for number, row in enumerate(rows, 1)]
+        terminal.tell("\n".join([question, *(line for lines in numbered for line in lines)]), "")
+        while answer := terminal.ask(f"Number (Enter {leaving or 'to skip'}): "):
+            if answer.strip().isdecimal() and 0 < int(answer) <= len(rows):
                 return int(answer) - 1
         raise KeyboardInterrupt
     from prompt_toolkit.application import get_app
@@ -57,7 +57,7 @@ def choose_row(question: str, rows: Sequence[str], leaving: str = "", plain: boo
         dont_extend_height=True,
     )
     above = Window(FormattedTextControl(heading), dont_extend_height=True)
-    return _run([above, window], window, marked.keys(steps, leave="<sigint>"))
+    return _run(terminal.tty, [above, window], window, marked.keys(steps, leave="<sigint>"))
 
 
 def search_row(tty: Tty, question: str, rows: Sequence[str], draw: Callable[[int, int], str]) -> int:
@@ -82,7 +82,7 @@ def search_row(tty: Tty, question: str, rows: Sequence[str], draw: Callable[[int
     found = Window(FormattedTextControl(marked.text), scroll_offsets=ScrollOffsets(top=1, bottom=1))
     heading = Window(FormattedTextControl(f"{question} {_SEARCH_HELP}"), dont_extend_height=True, wrap_lines=True)
     steps = {"up": -1, "c-p": -1, "down": 1, "c-n": 1, "pageup": -10, "pagedown": 10}
-    return _run([heading, line, found], line, marked.keys(steps, leave="c-d"), **prompt_toolkit_options(tty))
+    return _run(tty, [heading, line, found], line, marked.keys(steps, leave="c-d"))
 
 
 class _MarkedRows:
@@ -128,11 +128,12 @@ class _MarkedRows:
         return keys
 
 
-def _run(windows: list[Window], focus: Window, keys: KeyBindings, **options: Any) -> int:
+def _run(tty: Tty, windows: list[Window], focus: Window, keys: KeyBindings) -> int:
     from prompt_toolkit.application import Application
     from prompt_toolkit.layout import HSplit, Layout
 
     layout = Layout(HSplit(windows), focused_element=focus)
+    options = prompt_toolkit_options(tty)
     application: Application[int] = Application(layout=layout, key_bindings=keys, erase_when_done=True, **options)
     application.ttimeoutlen = 0.05  # Escape alone is an answer
     return application.run()
@@ -159,27 +160,9 @@ def show_download(name: str, steps: Iterable[DownloadProgress]) -> None:
             source = f" from {step.source}" if step.source else ""
             if step.step == "downloading" and announced != (announced := f"{name}{source}"):
                 verb = "Resuming" if step.done else "Downloading"
-                bar.console.print(fitting(f"{verb} {announced}. If it stops, the next start resumes it."), markup=False)
+                words = f"{verb} {announced}. If it stops, the next start resumes it."
+                bar.console.print(visible(words), markup=False, highlight=False)
             if not bar.console.is_terminal and step.total and step.done * 4 // step.total > quarters:
                 quarters = step.done * 4 // step.total  # a pipe gets a few lines, and no bar before the end
                 bar.console.print(f"{25 * quarters}%")
             bar.update(task, description=visible(step.step), completed=step.done, total=step.total or None)
-
-
-def fitting(text: str) -> str:
-    """Text that is printed before there is a chat, in lines that fit."""
-    return "\n".join(wrapped(visible(text), Tty().size()[0] - 1))
-
-
-def ask_plainly(question: str) -> str:
-    """One line from the user, empty at the end of input."""
-    tty = Tty()
-    if not tty.can_draw:
-        tty.write(question)
-        return tty.read_line().rstrip("\r\n")
-    from prompt_toolkit import prompt
-
-    try:
-        return prompt(question)
-    except EOFError:
-        return ""

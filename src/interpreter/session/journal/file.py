@@ -239,13 +239,12 @@ def read_summary(path: Path) -> Facts:
     """The summary, and what has been written behind it since: a crash, or a turn that is running."""
     size = (path / NAME).stat().st_size
     length, facts = 0, Facts()
-    try:
+    # Where there is none, or it is damaged, the journal has it all.
+    with contextlib.suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         data: dict[str, Any] = json.loads((path / SUMMARY).read_bytes())
         known, used = data.pop("length"), usage_from(data.pop("usage"))
         if known <= size:
             length, facts = known, Facts(**data, usage=used)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        pass  # there is none, or it is damaged: the journal has it all
     for entry, _ in entries(path, length) if length < size else ():
         if entry is not None:
             facts.learn(entry)

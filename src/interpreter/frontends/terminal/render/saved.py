@@ -11,6 +11,7 @@ import sys
 import tempfile
 from contextlib import suppress
 from functools import cache
+from pathlib import Path
 from typing import TextIO
 
 from interpreter.errors import UsageError
@@ -55,8 +56,7 @@ def save_image(content: str, kind: str) -> str | None:
         except (binascii.Error, ValueError):
             return None
         path = _new_path("image", _SUFFIXES.get(kind, ".png"))
-        with open(path, "wb") as file:
-            file.write(data)
+        Path(path).write_bytes(data)
     shown.append(path)
     return path
 
@@ -64,8 +64,7 @@ def save_image(content: str, kind: str) -> str | None:
 def save_text(content: str, kind: str) -> str:
     """The path of a page, drawing, script or traceback."""
     path = _new_path(_NAMES.get(kind, "display"), _SUFFIXES.get(kind, ".txt"))
-    with open(path, "w", encoding="utf-8", errors="replace") as file:
-        file.write(content)
+    Path(path).write_text(content, encoding="utf-8", errors="replace")
     shown.append(path)
     return path
 
@@ -98,8 +97,6 @@ def open_in_viewer(path: str) -> None:
     if has_display and processes.which(opener):
         argv = [opener, path]
     else:
-        from pathlib import Path
-
         program = "import sys, webbrowser; sys.exit(not webbrowser.open(sys.argv[1]))"
         argv = processes.python("-c", program, Path(path).as_uri())
     if processes.wait(processes.start(argv), _OPENING):
