@@ -117,7 +117,7 @@ class Guarded(SigintHandler, Generator[T, None, None]):
         self._items, self._on_interrupt = items, on_interrupt
         self._item: Any = _NOTHING  # fetched, but not returned yet
         self._begun = self._over = False
-        self._ending = threading.Lock()  # so that a late cancel cannot hit whatever runs next
+        self._ending = threading.Lock()  # so that a late cancel cannot hit what runs next
         _start_helpers()
 
     def __next__(self) -> T:
@@ -141,7 +141,7 @@ class Guarded(SigintHandler, Generator[T, None, None]):
         return self.__next__()
 
     def close(self) -> None:
-        """End the iterator and wait for it. If Ctrl-C was pressed meanwhile, raise KeyboardInterrupt afterwards."""
+        """End the iterator and wait for it. If Ctrl-C was pressed while waiting, raise KeyboardInterrupt afterwards."""
         if self._begun and not self._over:
             self._advance(self._close_items)
         self._item, self._over = _NOTHING, True
@@ -297,7 +297,7 @@ if hasattr(os, "register_at_fork"):  # not on Windows
 def _serve(calls: queue.SimpleQueue[Callable[[], None]]) -> None:
     while True:
         function = calls.get()
-        with contextlib.suppress(BaseException):  # there is no caller to tell, and the thread must go on
+        with contextlib.suppress(BaseException):  # there is no caller to tell, and the thread must continue
             function()
         del function  # or it would keep its iterator alive until the next call
 

@@ -37,7 +37,7 @@ _SANDBOX, _FIRST_SANDBOX = "sandbox", "sandbox at first"  # the description that
 class SystemPrompt:
     """The system message of an interpreter.
 
-    Whatever it contains is rendered once and stays the same, because a change would invalidate the server's prompt
+    Each part is rendered once and stays the same, because a change would invalidate the server's prompt
     cache. Later changes are sent as messages.
     """
 
@@ -202,7 +202,7 @@ def missing_columns(request: str, changed: Mapping[str, Any] | None, folder: str
                 r"\w+", beginning("", Path(folder, change["path"])).partition("\n")[2].partition("\n")[0]
             )
             missing = [name for name in asked if name.lower() not in map(str.lower, header)]
-            if 0 < len(missing) < len(asked):  # if none is there, the words may mean something else
+            if 0 < len(missing) < len(asked):  # if all are missing, the request may mean other things
                 return f"{change['path']} has no column {' and no column '.join(missing)}."
     return ""
 

@@ -39,7 +39,7 @@ ENDINGS = {
     "repetition": "Stopped: the model was repeating itself.",
     "no effect": "Stopped: the last actions changed nothing on the screen.",
 }
-_MOST_ANSWERS = 3  # in a row without an action, where `loop` asks the model to go on
+_MOST_ANSWERS = 3  # in a row without an action, where `loop` asks the model to continue
 
 
 # How many characters after a block are read to see whether another one begins, where only the first one runs.
@@ -116,7 +116,7 @@ class Turn:
         self._answers: list[str] = []  # the last ones, since the model last acted
         self._changed: dict[str, Any] | None = None  # by the block that ran last
         self._changed_any = False  # by any block of the turn
-        self._untold: dict[str, Any] = {}  # changes, by path, that the model has not been told about
+        self._untold: dict[str, Any] = {}  # changes, by path, that the model does not know about yet
         self._told_columns = False
         self._fold = Fold(lambda: interpreter.messages, interpreter.max_output)
         self._journal = interpreter.journal
@@ -203,7 +203,7 @@ class Turn:
                     return
                 prodding = True
                 self.guard.blocks += 1
-                yield {"role": "assistant", "type": "message", "content": "\n\n"}  # the reply goes on
+                yield {"role": "assistant", "type": "message", "content": "\n\n"}  # the reply continues
             else:
                 self._answers = []
                 yield {"role": "assistant", "type": "message", "end": True}  # what comes next is another reply

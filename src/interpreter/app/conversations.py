@@ -79,7 +79,7 @@ def resume(
 ) -> Generator[Event, None, SavedSession]:
     """Continue a saved conversation; with `leave`, first end the one that is open here, and its runtimes.
 
-    Its live variables are gone. The model is told so; `restore_variables` and `Rerun` bring them back.
+    Its live variables are gone. The model gets a note about it; `restore_variables` and `Rerun` bring them back.
     """
 
     def take_up() -> SavedSession:

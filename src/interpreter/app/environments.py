@@ -24,7 +24,7 @@ def environment_of(interpreter: OpenInterpreter) -> Environment:
 
 
 def switch_python(interpreter: OpenInterpreter, wanted: str | None) -> Generator[Event, None, str]:
-    """Continue in another Python with the variables that can move there; what could not, in words.
+    """Continue in another Python with the variables that can move there; returns a note about those that can't.
 
     `wanted` is what the setting `computer.python` takes.
     """

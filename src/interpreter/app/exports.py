@@ -101,7 +101,7 @@ def _write(
 
     session = interpreter.journal.read() if interpreter.messages else None
     if session is not None and interpreter.journal.is_in_step:
-        # In memory is what was printed, in the record what may be told.
+        # The messages in memory have what was printed; in the record, secrets are redacted.
         session.messages = interpreter.messages
         entries = entries_from_session(session)
     else:

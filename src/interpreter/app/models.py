@@ -48,7 +48,7 @@ class Available:
 
     model: str
     window: int | None = None  # in tokens
-    price: Price | None = None  # None if it is free or not known
+    price: Price | None = None  # None if it is free or unknown
 
 
 @dataclass(frozen=True)

@@ -44,5 +44,5 @@ def account_home() -> str:
         import pwd
 
         return os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir)
-    except (ImportError, KeyError):  # Windows; a number that nobody has, as in many containers
+    except (ImportError, KeyError):  # Windows; a user id without an account, as in many containers
         return ""

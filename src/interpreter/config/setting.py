@@ -66,7 +66,7 @@ class Setting(NamedTuple):
     secret: bool = False
     inert: str = ""  # why the setting is accepted and does nothing
     old_names: tuple[str, ...] = ()  # of earlier versions; dotted if they were not attributes of the interpreter
-    wrong_names: tuple[str, ...] = ()  # words that people try, and that could mean something else
+    wrong_names: tuple[str, ...] = ()  # words that people try, and that could have another meaning
     name: str = ""  # dotted: `auto_run`, `llm.model`; also its key in a profile
     kind: str = ""  # `bool`, `int`, `float`, `str`, `path`, `list`, `list of str`, `dict`, `callable` or `str or False`
     optional: bool = False

@@ -27,7 +27,7 @@ WINDOWS = (
 
 
 def installed_browsers(*others: str) -> list[str]:
-    """The programs of browsers that are based on Chromium, and of these others that are there."""
+    """The installed browsers that are based on Chromium, and those of `others` that exist."""
     places = [path for path in map(which, NAMES) if path]
     if sys.platform == "darwin":  # which does not put browsers on the path
         places += [*MAC, *(os.path.expanduser(f"~{path}") for path in MAC)]

@@ -97,7 +97,7 @@ class Folder(AbstractContextManager["Folder"]):
             return file.read(limit)
 
     def write_bytes(self, name: str, data: bytes, permissions: int | None = None) -> None:
-        """Replace a file whole, or make it; one that is there keeps its permissions. A link is replaced itself."""
+        """Replace a file as a whole, or make it; an existing one keeps its permissions. A link is replaced itself."""
         head = name.rpartition("/")[0]
         temporary = f"{head}/.{os.urandom(8).hex()}" if head else f".{os.urandom(8).hex()}"
         try:
@@ -115,7 +115,7 @@ class Folder(AbstractContextManager["Folder"]):
             self.unlink(temporary, missing_ok=True)
             raise
 
-    # -- what is there -------------------------------------------------------------------------------------------
+    # -- looking -------------------------------------------------------------------------------------------------
 
     def stat(self, name: str = "") -> os.stat_result:
         """What is at a name; of a link, the link itself."""
@@ -125,7 +125,7 @@ class Folder(AbstractContextManager["Folder"]):
             return os.stat(last, dir_fd=place, follow_symlinks=False)
 
     def exists(self, name: str) -> bool:
-        """Whether anything is there that can be reached without a link."""
+        """Whether something exists that can be reached without a link."""
         try:
             self.stat(name)
         except OSError:
@@ -133,7 +133,7 @@ class Folder(AbstractContextManager["Folder"]):
         return True
 
     def is_dir(self, name: str = "") -> bool:
-        """Whether a folder is there that can be reached without a link."""
+        """Whether it is a folder that can be reached without a link."""
         try:
             return stat.S_ISDIR(self.stat(name).st_mode)
         except OSError:

@@ -1,1 +1,1 @@
-"""The sandbox in which live sessions run: what they can reach, and what they are kept from."""
+"""The sandbox in which live sessions run: what they can and cannot reach."""

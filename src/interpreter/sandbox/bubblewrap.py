@@ -20,7 +20,7 @@ from interpreter.sandbox.sandbox import MEGABYTE, ResourceLimits
 
 # For root the namespaces alone are no sandbox: the capabilities have to go, and so has the way to new ones.
 NAMESPACES = ("--unshare-all", "--unshare-user", "--disable-userns", "--cap-drop", "ALL")
-# The supervisor is the first process: nobody inside can stop it, and when it ends, so does everything.
+# The supervisor is the first process: no process inside can stop it, and when it ends, so does everything.
 # Its parent is a shell of ours and not a thread, so that dying with the parent is no accident.
 PROCESSES = ("--as-pid-1", "--new-session", "--die-with-parent")
 MEMORY_FOLDER = 1024 * MEGABYTE  # /dev/shm
@@ -77,7 +77,7 @@ def arguments(
 
 
 def system() -> Iterator[str]:
-    """Devices, processes and run-time files of its own."""
+    """The sandbox's own devices, processes and run-time files."""
     yield from ("--dev", "/dev", "--size", str(MEMORY_FOLDER), "--perms", "1777", "--tmpfs", "/dev/shm")
     yield from ("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys")
     for name in (*KERNEL, *FIRST_PROCESS):
@@ -235,7 +235,7 @@ def seccomp_filter(unix_sockets: bool = False) -> bytes | None:
 
 
 def only(number: int, argument: int, values: tuple[int, ...], mask: int = 0xFFFFFFFF) -> list[bytes]:
-    """The call goes on with these values of an argument alone, of which the bits in the mask count."""
+    """Allow the call only with these values of an argument, compared under the mask."""
     tests = [jump(EQUAL, value, len(values) - place, 0) for place, value in enumerate(values)]
     inside = [load(argument), struct.pack("HBBI", AND, 0, 0, mask), *tests]
     inside += [give(ERRNO | errno.EAFNOSUPPORT), load(NUMBER)]
@@ -243,14 +243,14 @@ def only(number: int, argument: int, values: tuple[int, ...], mask: int = 0xFFFF
 
 
 def none_of(number: int, argument: int, values: tuple[int, ...]) -> list[bytes]:
-    """The call goes on unless an argument has one of these values."""
+    """Allow the call unless an argument has one of these values."""
     tests = [line for value in values for line in (jump(EQUAL, value, 0, 1), give(ERRNO | errno.EPERM))]
     inside = [load(argument), *tests, load(NUMBER)]
     return [jump(EQUAL, number, 0, len(inside)), *inside]
 
 
 def without_rights(number: int, mode: int, flags: int | None) -> list[bytes]:
-    """The call goes on unless its mode has one of these bits, and the flags say that the mode counts."""
+    """Allow the call unless its mode has one of these bits and its flags make the mode count."""
     inside = [load(ARGUMENTS + 8 * mode), jump(HAS_BITS, OWNERS_RIGHTS, 0, 1), give(ERRNO | errno.EPERM)]
     if flags is not None:
         inside = [load(ARGUMENTS + 8 * flags), jump(HAS_BITS, CREATES, 0, len(inside)), *inside]
@@ -279,7 +279,7 @@ PROCESSES_FILES = {1: "pids.max", 2: "pids.max"}
 
 
 class ControlGroups:
-    """The control groups of one sandbox: as many as were to be had, perhaps none."""
+    """The control groups of one sandbox: as many as the system allows, perhaps none."""
 
     def __init__(self, limits: ResourceLimits) -> None:
         self.folders: list[Path] = []
@@ -315,7 +315,7 @@ class ControlGroups:
     def close(self) -> None:
         for folder in self.folders:
             with contextlib.suppress(OSError):
-                folder.rmdir()  # not while somebody is in it
+                folder.rmdir()  # fails while a process is in it
 
 
 def parents(controller: str) -> Iterator[tuple[Path, int]]:

@@ -24,7 +24,7 @@ ENGINES = ("podman", "docker")
 LINE, NETWORK = "control", "network"  # the names of sockets in the session's folder
 # What of the host's environment would be wrong in another system.
 HOSTS_OWN = ("PATH", "HOME", "SHELL", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LD_PRELOAD")
-# Holds the descriptor, which engines close: they have processes of their own.
+# Holds the descriptor, which engines close in the processes that they start.
 WAITING = ("/bin/sh", "-c", '"$@"; exit $?', "sh")
 PIECE = 64 * 1024
 MOST_DESCRIPTORS = 16
@@ -92,7 +92,7 @@ def wrapped(
     folder: Path | None,
     stack: contextlib.ExitStack,
 ) -> Start:
-    """The start in a container: descriptors do not go along, so the supervisor connects to a socket in its folder."""
+    """The start in a container: descriptors are not passed on, so the supervisor connects to a socket in its folder."""
     python, *rest = [inside(word) for word in start.argv]
     mounts = dict.fromkeys((*protected, outputs), "ro")
     argv, fds = [python, *rest], []
@@ -108,7 +108,7 @@ def wrapped(
         os.close(lives)
         fds = [held]
         line, connection = f"connect={folder / LINE}", f"connect={folder / NETWORK}:{PORT}"
-        # The engine's own filter allows Unix sockets. In a virtual machine, as on macOS, none of the host's are there.
+        # The engine's own filter allows Unix sockets. In a virtual machine, as on macOS, there are none of the host's.
         filters = seccomp_filter(sandbox.unix_sockets) if sys.platform == "linux" else None
         calls = (filters or b"").hex() or "-"
         argv = [python, str(ENTER), "0", sandbox.limits.as_argument(), connection, calls, supervisor, line, *worker]
@@ -150,7 +150,7 @@ def _carry(listening: socket.socket, ours: socket.socket, lives: int) -> None:
         finally:
             os.close(lives)
         if listening.fileno() not in ready:
-            return  # the image is not there, or has no Python, or ...: the engine has said so
+            return  # the image is missing, or has no Python, or ...: the engine has reported it
         theirs, _ = listening.accept()
         with theirs:
             back = threading.Thread(target=_pass_on, args=(theirs, ours), daemon=True)

@@ -76,7 +76,7 @@ class Containment:
         self._may_install = False  # into it
         self.proxy = proxy or Proxy(sandbox.hosts)
         self._door: int | None = None
-        self.state = own_state() if state is None else state  # of ours: kept from all code
+        self.state = own_state() if state is None else state  # our own files, hidden from all code
         check_available(sandbox.image)
         self.places([])  # it raises if the workspace cannot be one
         processes.distrust(sandbox.workspace, *sandbox.writable)
@@ -363,7 +363,7 @@ def put_away(
     for each in trusted.values():
         each.release()
     with contextlib.suppress(OSError):
-        outputs.rmdir()  # unless somebody was told of an output in it
+        outputs.rmdir()  # fails if it has outputs, whose paths the user has seen
     if groups is not None:
         groups.close()
     remove(scratch)

@@ -19,7 +19,7 @@ import sys
 
 
 def limit(words: str) -> None:
-    """No process in here can get more, whatever it does; the limit on time is not for this one, which has to last."""
+    """No process in here can raise them again; the limit on time is not for this one, which has to last."""
     for word in filter(None, words.split(",")):
         name, value = word.split("=")
         if name == "CPU":
@@ -49,7 +49,7 @@ def be_first_to_go(score: bytes = b"500") -> None:
 
 
 def lend_port(words: str) -> None:
-    """Listen in this network, which has nobody else in it, and have the proxy outside take the connections."""
+    """Listen in this network, which has no other process in it, and have the proxy outside take the connections."""
     import _socket
 
     way, _, port = words.rpartition(":")
@@ -75,7 +75,7 @@ def connected(argument: str) -> str:
 
 
 def check_mounts(expected: int) -> None:
-    """Protected files are mounted over themselves: code elsewhere that moved a folder meanwhile cannot divert that."""
+    """Protected files are mounted over themselves: code elsewhere cannot divert that by moving a folder at that time."""
     mounts = {}
     with open("/proc/self/mountinfo", "rb") as file:
         for line in file:

@@ -25,7 +25,7 @@ DRIVERS = (PACKAGE / "runtimes", ENTER)
 APART = tuple(map(Path, ("/tmp", "/var/tmp", "/run", "/var/run", "/dev", "/proc")))
 # Places of people, not of the system.
 HOMES = ("/home", "/root", "/mnt/c/Users")
-# Readable for root, and nobody's business.
+# Readable for root, but private.
 KEYS = (
     *("/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/gshadow-", "/etc/sudoers", "/etc/krb5.keytab"),
     *("/etc/sudoers.d", "/etc/ssl/private", "/sys/firmware"),
@@ -42,10 +42,10 @@ TRUSTED = (
     *(".git", ".githooks", ".husky", ".vscode", ".idea", ".cursor", ".devcontainer", ".envrc", ".mcp.json"),
     *(".agents", ".claude", ".codex", ".interpreter", ".open-interpreter"),
 )
-# Of these, what is used outside without a question: where it is missing, an empty folder keeps code from making it.
+# Of these, what programs outside use without asking: where it is missing, an empty folder stops code from making it.
 RESERVED = (".git", ".vscode", ".idea", ".agents")
 MOST_FOLDERS = 20_000  # in which trusted files are looked for, the shallowest first
-MOST_PROTECTED = 400  # each needs a mount, and a descriptor until it is there
+MOST_PROTECTED = 400  # each needs a mount, and a descriptor until it is mounted
 RECENT = 100_000_000  # nanoseconds in which a folder can change twice without another time stamp
 
 
@@ -76,7 +76,7 @@ class Places:
 
 
 def places(sandbox: Sandbox, programs: Iterable[str], state: Iterable[Path]) -> Places:
-    """The places for these programs; `state` is our own, and nobody's inside."""
+    """The places for these programs; `state` is our own and stays hidden."""
     workspace = Path(sandbox.workspace)
     home = Path(homes()[0])
     asked = [path for path in sandbox.paths if not is_inside(unresolved(path), [workspace])]  # code can put links there

@@ -56,7 +56,7 @@ def is_public(text: str) -> bool:
 
 
 LONGEST_HEAD = 64 * 1024
-PATIENCE = 30.0  # seconds to send a request's head, and to connect
+TIMEOUT = 30.0  # seconds to send a request's head, and to connect
 MOST_CONNECTIONS = 256
 PIECE = 64 * 1024
 REMEMBERED = 1000
@@ -140,7 +140,7 @@ class Proxy:
 
     def close(self) -> None:
         with self._lock:
-            waker, self._waker = self._waker, -1  # closed twice, it might be somebody else's by then
+            waker, self._waker = self._waker, -1  # closed twice, the number may belong to another file by then
             never_began = self._thread is None
         if waker != -1:
             os.close(waker)
@@ -155,7 +155,7 @@ class Proxy:
             if self._wake in ready and not os.read(self._wake, 4096):
                 break
             for line in [line for line in self._lines if line in ready]:
-                listening += self._lent(line)
+                listening += self._received(line)
             for each in [each for each in listening if each in ready]:
                 if not self._accept(each):
                     listening.remove(each)
@@ -163,16 +163,16 @@ class Proxy:
             each.close()
         os.close(self._wake)
 
-    def _lent(self, line: socket.socket) -> list[socket.socket]:
+    def _received(self, line: socket.socket) -> list[socket.socket]:
         """The listening socket of a session that has started; none of one that could not."""
         with self._lock:
             self._lines.remove(line)
         with line, contextlib.suppress(OSError):
             _, fds, _, _ = socket.recv_fds(line, 1, 1)
-            lent = [socket.socket(fileno=fd) for fd in fds]
-            for each in lent:
-                each.setblocking(False)  # somebody inside may have it, too, and be quicker
-            return lent
+            received = [socket.socket(fileno=fd) for fd in fds]
+            for each in received:
+                each.setblocking(False)  # a process inside may have it, too, and be quicker
+            return received
         return []
 
     def _accept(self, listening: socket.socket) -> bool:
@@ -195,7 +195,7 @@ class Proxy:
     def _serve_one(self, client: socket.socket) -> None:
         try:
             with client, contextlib.suppress(OSError):
-                client.settimeout(PATIENCE)
+                client.settimeout(TIMEOUT)
                 try:
                     server = self._answer(client)
                 except ProxyRefused as refusal:
@@ -238,7 +238,7 @@ class Proxy:
                 raise ProxyRefused("403 Forbidden", f"{host}:{port} is not an allowed host (setting sandbox_hosts).")
             address = self._judged(host, port)
             try:
-                server = socket.create_connection((address, port), PATIENCE)
+                server = socket.create_connection((address, port), TIMEOUT)
             except OSError as error:
                 raise ProxyRefused("502 Bad Gateway", f"{host}:{port}: {error.strerror or error}") from error
         except ProxyRefused as refusal:
@@ -311,7 +311,7 @@ def answer(status: str, words: str) -> bytes:
 
 
 def join(one: socket.socket, other: socket.socket) -> None:
-    """Carry bytes both ways until both sides are done."""
+    """Carry bytes in both directions until both sides are done."""
     towards = {one: other, other: one}
     open_ends = [one, other]
     while open_ends:

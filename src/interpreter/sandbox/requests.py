@@ -1,4 +1,4 @@
-"""Sandbox requests: what a sandbox kept from a block, how a block asks for it, and running it with what was granted.
+"""Sandbox requests: what a sandbox denied a block, how a block asks for it, and running it with what was granted.
 
 A block asks in the comments that it begins with: `# needs: host pypi.org`. There is `host NAME`, `read PATH`,
 `write PATH` and `env NAME`. Nothing can be mounted into a live session, so for a path the block runs in a new one,
@@ -142,7 +142,7 @@ def _named(kind: str, text: str, workspace: str) -> Iterator[Access]:
     for word in re.split(r"[,\s]+(?:and\s+)?", text.strip("\"'`")):
         match = pattern.fullmatch(word.strip("\"'`;"))
         if match is None:
-            return  # words for the reader
+            return  # prose, not a request
         yield Access(kind, match[1].lower() if kind == "host" else match[0])
 
 
@@ -225,7 +225,7 @@ def copied(language: LiveLanguage, runtimes: RuntimePool) -> tuple[LiveLanguage,
 
 
 def bring_back(before: LiveLanguage, after: LiveLanguage, runtimes: RuntimePool) -> str:
-    """Move the variables to the sandbox of before; what the user should know about that."""
+    """Move the variables back to the earlier sandbox; returns what the user should know about that."""
     from interpreter.runtimes.python import Python
 
     kept, note = before, ""
@@ -257,7 +257,7 @@ def _said(note: str) -> Iterator[Chunk]:
         yield notice(note if note.endswith("\n") else f"{note}\n")
 
 
-# -- what was kept from a block ---------------------------------------------------------------------------------------
+# -- what was denied a block ---------------------------------------------------------------------------------------
 #
 # The proxy's verdicts and the error numbers of exceptions that ended the block are certain. Of programs in a shell
 # there is only what they print, and what the block names that is out of reach: there we say "probably".
@@ -299,7 +299,7 @@ class Denial:
 class EndedBlock:
     """A block that has ended; `errors` are those that ended it: `number`, `path`, `kind`.
 
-    `said` is what a shell's block printed: programs there tell of errors in words alone.
+    `said` is what a shell's block printed: programs there report errors only as text.
     """
 
     code: str
@@ -353,7 +353,7 @@ def by_error(sandbox: Sandbox, places: Places, block: EndedBlock) -> Iterator[De
 
 
 def hidden(path: str) -> Denial:
-    """Never certain: to say whether it exists would tell what is to be hidden."""
+    """Never certain: to say whether it exists would reveal what is hidden."""
     rule = "home folders, keys and our own state are hidden"
     return Denial(f"reading {path}", rule, Access("read", path), certain=False)
 

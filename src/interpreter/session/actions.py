@@ -183,7 +183,7 @@ class Runner(Protocol):
     """The computer that a block runs on, as the actor's sandbox has it."""
 
     def get_ready(self, block: Block) -> BaseLanguage:
-        """The runtime for the block, started if need be."""
+        """The runtime for the block, started if necessary."""
 
     def execute(self, block: Block) -> Generator[Chunk]:
         """Run it; what goes wrong is part of the output."""

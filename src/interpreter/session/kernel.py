@@ -105,7 +105,7 @@ class Checkpoints(Protocol):
     """Notes files and variables around an action, so that it can be undone."""
 
     def before(self, action: Action) -> list[Chunk]:
-        """It is about to run; what the user should be told first."""
+        """It is about to run; returns notices for the user."""
 
     def after(self, action: Action) -> list[Chunk]:
         """It has ended; what it did to the files of the workspace. A second call does nothing."""

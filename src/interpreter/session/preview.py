@@ -158,7 +158,7 @@ class Preview(AbstractContextManager["Preview"]):
     # -- the choice ----------------------------------------------------------------------------------------------
 
     def apply(self, overwrite: Collection[str] = ()) -> Applied:
-        """Write the files and keep the variables. A file that something else has changed meanwhile is left alone.
+        """Write the files and keep the variables. A file that another program has changed since is left alone.
 
         Such a path is overwritten if it is named in `overwrite`.
         """

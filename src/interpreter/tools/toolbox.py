@@ -223,7 +223,7 @@ def shown_call(name: str, arguments: str) -> str:
 
 
 def _made(tool: Tool, given: dict[str, Any]) -> Iterator[Chunk]:
-    """Call the handler. Whatever it raises becomes the result, and ends only this call."""
+    """Call the handler. An error becomes the result, and ends only this call."""
     ended = "done"
     try:
         result: Any = tool.handler(given)

@@ -148,7 +148,7 @@ class _ProfileReader:
 
     def _filled(self, row: Setting, entry: Entry) -> Any:
         value = entry.value
-        # Bare words that YAML takes for something else: `safe_mode: off`, `api_version: 2024-02-01`.
+        # Bare words that YAML reads as another type: `safe_mode: off`, `api_version: 2024-02-01`.
         if row.kind in _TEXTS and entry.word and value is not None and not isinstance(value, str):
             value = value if row.kind == "str or False" and value is False else entry.word
 
@@ -158,7 +158,7 @@ class _ProfileReader:
             name = found["bare"] or found["braced"]
             self.variables[name] = None
             filled = self._environ.get(name) or found["otherwise"]
-            # Words for the model may mention `$PATH`; elsewhere a variable that is not set is a mistake.
+            # Prompts may mention `$PATH`; elsewhere a variable that is not set is a mistake.
             if filled is None and row.section != _PROSE:
                 words = f"the environment variable {name} is not set. Set it, or write $$ for a dollar sign."
                 raise SettingError(f"{entry.key}: {words}")
@@ -250,7 +250,7 @@ def json_entries(text: str, name: str) -> list[Entry]:
         raise ProfileError(f"{name}, line {line}: this is not JSON: {getattr(error, 'msg', error)}.") from None
     if not isinstance(data, dict):
         raise ProfileError(f'{name}, line 1: a profile is an object, such as {{"auto_run": true}}.')
-    try:  # JSON is YAML as far as lines are concerned; where it is not, errors have no line
+    try:  # parse it as YAML to get line numbers; where that fails, errors have none
         lines = {entry.key: entry.line for entry in yaml_entries(text.replace("\t", " "), name)}
     except ProfileError:
         lines = {}

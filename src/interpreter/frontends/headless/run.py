@@ -67,7 +67,7 @@ class HeadlessRun:
             for chunk in speak(*said):
                 match chunk:
                     case {"type": "decision", "format": "declined", "content": content}:
-                        self.not_approved = not content["reason"]  # with words, the model tries something else
+                        self.not_approved = not content["reason"]  # with a reason, the model tries another way
                     case {"type": "decision", "format": "denied", "content": content}:
                         self.limit_reached = content["by"] == "limit"
                         self.not_approved = self.not_approved or content["by"] == "scan"
@@ -243,7 +243,7 @@ def _turn(run: HeadlessRun, events: Events, turn: Iterator[Event]) -> Iterator[C
         run.interrupted = True
     except BrokenPipeError:
         raise  # no one reads the events
-    except Exception as error:  # noqa: BLE001 - whatever it is, the reader of the events should know
+    except Exception as error:  # noqa: BLE001 - the reader of the events should know about any error
         run.error = error
         events.error(error)
     run.interrupted = run.interrupted or interrupts.count > 0

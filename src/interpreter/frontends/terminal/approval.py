@@ -374,7 +374,7 @@ def _show_differences(terminal: Terminal, preview: Preview, most: int | None) ->
 
 
 def shown_in_preview(terminal: Terminal, chunk: Chunk) -> bool:
-    """Whether the user saw this chunk in a preview that is now applied. The end of the block says so."""
+    """Whether the user saw this chunk in a preview that is now applied; shows that at the end of the block."""
     if chunk["type"] in ("status", "confirmation") or not chunk.get("previewed"):
         return False
     if "ended" in chunk:

@@ -159,7 +159,7 @@ class TurnKeyboard:
             self._listen()
 
     def query(self, queries: str) -> list[bytes]:
-        """The terminal's answers. Keys that are typed meanwhile are handled after them."""
+        """The terminal's answers. Keys that are typed while it answers are handled after them."""
         self._set_listening(False)
         try:
             answers, typed = self._tty.query(queries)

@@ -263,7 +263,7 @@ class Suggestions(Completer):
             found = self._files(text, only_paths=True)
         offered = list(found)
         if len(offered) == 1 and typed.endswith(offered[0].text) and offered[0].start_position:
-            return []  # it is there already
+            return []  # it is complete already
         return offered
 
     def _command(self, text: str, sign: str = "%") -> Iterator[Completion]:
@@ -356,7 +356,7 @@ def status_facts(interpreter: OpenInterpreter) -> list[str]:
     if mode == "auto-in-sandbox" and interpreter.sandbox == "off":
         safety = "asks first, no sandbox yet"
     elif mode == "plan":
-        safety += ", read-only sandbox"  # whatever the setting is
+        safety += ", read-only sandbox"  # independent of the setting
     elif interpreter.sandbox != "off":
         safety += f", sandbox {interpreter.sandbox}"
     if interpreter.safe_mode != "off":

@@ -205,8 +205,8 @@ def choose(terminal: Terminal, interpreter: OpenInterpreter, others: Sequence[Mo
             if server.problem:
                 terminal.tell(server.problem, "")
         choices = [*_served(found), *others, *_startable(found), *_builtin()]
-        # Keys pressed meanwhile are for the next list: not echoed, and Enter stays what it is. Not where a line is
-        # read as the terminal lets it be edited: it would have no end.
+        # Keys pressed in between are for the next list: not echoed, and Enter stays Enter. In plain text, the terminal
+        # itself edits the line, and would not see its end.
         hides_keys = terminal.tty.in_foreground and not terminal.plain
         try:
             with terminal.tty.keys(marks=False) if hides_keys else nullcontext():

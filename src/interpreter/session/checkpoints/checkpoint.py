@@ -255,7 +255,7 @@ class UndoPlan:
 
     @property
     def drifted(self) -> list[EffectStep]:
-        """The files that something else has changed since, and that can be restored."""
+        """The files that other programs have changed since, and that can be restored."""
         drift = self.files.drift if self.files is not None else ()
         return [step for step in drift if step.repository is None and not step.impossible]
 

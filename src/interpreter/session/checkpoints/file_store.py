@@ -125,7 +125,7 @@ class FileStore:
         journal, limits = self._owner.journal, SnapshotLimits(*sizes)
         folder, record = self._folder(root), self._record
         if record is not None and root == self.root and not folder.exists():
-            # What was recorded before there was a journal moves to it; and the other way round.
+            # What was recorded before there was a journal moves to it, and back.
             old = record.folder
             record.move(folder, keep=not _is_temporary(old))
             if _is_temporary(old):

@@ -40,7 +40,7 @@ class Fork:
 
     @property
     def sentences(self) -> list[str]:
-        """What differs between the two, in words."""
+        """How the two differ, as sentences."""
         return [f"{language}: {how}" for language, how in self.variables.items() if str(how)]
 
 
@@ -106,7 +106,7 @@ def plan_keep(child: OpenInterpreter) -> list[Step]:
 class Keep(Action):
     """Keep a fork: bring its files into the workspace it came from, continue there, and drop the parent.
 
-    What was changed in both is left as it is there, unless it is named in `overwrite`.
+    Files that were changed in both stay as they are there, unless they are named in `overwrite`.
     """
 
     kind = "keep"

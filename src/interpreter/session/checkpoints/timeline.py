@@ -152,7 +152,7 @@ class Timeline:
 
     @_locked
     def after(self, action: Action | None = None) -> list[Chunk]:
-        """It has ended, whatever ended it; returns what it did to the files of the workspace."""
+        """It has ended, for any reason; returns what it did to the files of the workspace."""
         checkpoint, self._running = self._running, None
         if checkpoint is None:
             return []
@@ -251,7 +251,7 @@ class Timeline:
     def adopt(self) -> None:
         """Make checkpoints for requests that came from elsewhere with the conversation."""
         if self._forgot:
-            return  # what is not known was known once
+            return  # older checkpoints were dropped, not missing
         conversation = self._conversation
         messages, known = conversation.messages, [conversation.find(each) for each in self.checkpoints]
         turns = [at for at in range(len(messages)) if begins_request(messages, at)]
@@ -277,7 +277,7 @@ class Timeline:
     # -- the files -----------------------------------------------------------------------------------------------
 
     def changes(self, checkpoint: int) -> Changes | None:
-        """What a block changed; None if that is not known."""
+        """What a block changed; None if that is unknown."""
         record = self.files.record()
         return record.changes(checkpoint) if record is not None else None
 
@@ -294,7 +294,7 @@ class Timeline:
         return read_tables(self._owner.computer, kind, contents, seconds)
 
     def drift_diff(self, plan: UndoPlan, path: str) -> str:
-        """From what something else made of a file to what would be restored there."""
+        """The diff from a file as it is now, changed by another program, to what would be restored."""
         steps = plan.files.steps if plan.files is not None else ()
         return next((self.files.required_record().drift_diff(step) for step in steps if step.path == path), "")
 
@@ -417,7 +417,7 @@ class Timeline:
 
     @_locked
     def go(self, plan: UndoPlan, overwrite: Collection[str] = (), repositories: Collection[str] = ()) -> UndoResult:
-        """Do it; files that something else has changed stay, unless they are named in `overwrite`."""
+        """Do it; files that other programs have changed stay, unless they are named in `overwrite`."""
         if plan.stamp != self.stamp:
             raise UndoError(OUT_OF_DATE)
         action = ACTION.get()
@@ -529,7 +529,7 @@ def _pick(places: list[int], count: int, verb: Literal["undo", "redo"]) -> int:
 
 # -- the action --------------------------------------------------------------------------------------------------
 
-# What a person is asked about: nothing, files that something else has changed since, or any change of files.
+# What a person is asked about: nothing, files that other programs have changed since, or any change of files.
 Asks = Literal["nothing", "drift", "files"]
 
 
@@ -565,7 +565,7 @@ class UndoAction(Action):
         return self._asks != "nothing" or len(self._timeline.conversations) > 1
 
     def judge(self) -> Iterator[Chunk | Question]:
-        """Ask before it undoes what another actor did, changes files, or overwrites what something else changed."""
+        """Ask before it undoes what another actor did, changes files, or overwrites what another program changed."""
         self._approved = None
         if not self._may_ask:
             return
@@ -612,7 +612,7 @@ class UndoAction(Action):
 def ask_about_files(
     action: Action, subject: object, confirm: str, overwrite: str, drifted: Collection[str]
 ) -> Generator[Question, None, tuple[set[str] | None, set[str]]]:
-    """Ask before files change, and before those are overwritten that something else changed; not without words.
+    """Ask before files change, and before overwriting what another program changed; an empty text asks nothing.
 
     The details of an answer may name the `paths` to overwrite, and `.git` folders to restore as `repositories`.
     Returns both; no paths if that was not approved.

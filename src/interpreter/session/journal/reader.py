@@ -205,7 +205,7 @@ class SavedSession:
 
     def _block_event(self, entry: JournalEntry) -> None:
         if not self.blocks or self.blocks[-1].number != entry["block"]:
-            return  # undone meanwhile
+            return  # undone in between
         block = self.blocks[-1]
         if entry["event"] == "call":
             block.calls.append({name: value for name, value in entry.items() if name not in ("event", "block")})
@@ -377,7 +377,7 @@ def read_original(path: str | Path) -> list[Message]:
 
 
 def original_name(messages: Sequence[Message], folder: Path) -> str:
-    """The name that 0.4.3 would give to the file of a new conversation; never one that is there."""
+    """The name that 0.4.3 would give to the file of a new conversation; never one that exists."""
     words = messages[0].get("content") if messages else ""
     beginning = words[:25] if isinstance(words, str) else ""
     said = "_".join(beginning.split(" ")[:-1]) if " " in beginning else beginning[:15]
@@ -402,7 +402,7 @@ DECLINED = "I have declined to run this code."  # what is stored as the user's m
 
 @dataclass(frozen=True)
 class Said:
-    """Words of the user or of the model."""
+    """A message of the user or the model."""
 
     role: str
     text: str
@@ -463,7 +463,7 @@ Entry = Said | RecordedBlock | RecordedToolCall | Shown
 def entries_from_messages(messages: Iterable[Message]) -> list[Entry]:
     """The entries of a plain list of messages, which knows less than a journal.
 
-    Blocks are numbered in order. A block without output was not run; who approved it is not known.
+    Blocks are numbered in order. A block without output was not run; who approved it is unknown.
     """
     return [entry for _, entry in _placed_entries(messages)]
 

@@ -100,7 +100,7 @@ class Recorder:
 
     @contextmanager
     def _recording(self) -> Iterator[JournalWriter | None]:
-        """The writer, None if none works. Other threads wait meanwhile, and a full disk does not stop the chat."""
+        """The writer, None if none works. Other threads wait, and a full disk does not stop the chat."""
         with self._lock:
             try:
                 yield None if self._broken else self._writer
@@ -159,7 +159,7 @@ class Recorder:
     # -- a turn --------------------------------------------------------------------------------------------------
 
     def begin_turn(self, fold: Fold, ids: Ids = NO_IDS) -> None:
-        """The user has said something: publish and record it, and whatever else has changed since the last turn."""
+        """The user has said something: publish and record it, and all other changes since the last turn."""
         with self._recording():
             if not self._owner.conversation_history:
                 self._leave()
@@ -213,7 +213,7 @@ class Recorder:
     def announce(self, ids: Ids, fold: Fold) -> None:
         """Publish and record what has changed in the messages other than by streaming through this fold.
 
-        That is what the user says, notes, a script's edits. Anything may change the list, so it is compared.
+        Such as the user's messages, notes, a script's edits. Anything may change the list, so it is compared.
         """
         numbers, log, messages, streamed = {}, self._owner.session.log, self._owner.messages, fold.made
         with self._recording() as writer:

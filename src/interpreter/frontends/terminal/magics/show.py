@@ -158,7 +158,7 @@ def view_of(options: dict[str, str]) -> TableQuery:
 
 
 def _language_of(interpreter: OpenInterpreter, name: str) -> str:
-    """The first language that knows the name. If none does, the first of all, whose error says so."""
+    """The first language that knows the name. If none does, the first of all, which then reports the error."""
     first = re.match(r"\$?([\w$]+)", name)
     names = [language.name for language in interpreter.computer.languages]
     try:

@@ -28,7 +28,7 @@ _UNFINISHED = re.compile(r"(?:\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]*\x1b?|[PX^_][^
 class ProgramText:
     """Turns a program's output, cut anywhere, into lines: `feed` and `close` return finished ones, one more is `open`.
 
-    Colours stay. Whatever moves the cursor is removed, except that a carriage return starts the line again.
+    Colours stay. Sequences that move the cursor are removed, except that a carriage return starts the line again.
     """
 
     def __init__(self, color: bool = True, limit: int | None = LINE_LIMIT) -> None:

@@ -67,7 +67,7 @@ class TerminalDisplay:
         self._began = 0.0
         self._language = ""
         self._code: list[str] = []
-        self._call = ""  # the arguments of a tool call, as far as they have arrived
+        self._call = ""  # the arguments of a tool call that have arrived so far
         self._text_form = ""  # of a display that comes in a better form next
         self._files: dict[str, Any] = {}  # what the block did to files, shown when it ends
 
@@ -318,7 +318,7 @@ class TerminalDisplay:
             self.flush()
 
     def resumed(self) -> None:
-        """A shell has had the terminal meanwhile: draw what is open again, below what it wrote."""
+        """A shell has used the terminal: draw what is open again, below what it wrote."""
         with self.screen.lock:
             self.screen.forget()
             self.flush()
@@ -447,7 +447,7 @@ class TerminalScreen:
                 self._write(moves)
 
     def forget(self) -> None:
-        """Leave the open rows as they are: something else writes from here."""
+        """Leave the open rows as they are: another program writes from here."""
         with self.lock:
             self._rows = []
 
@@ -474,11 +474,11 @@ class TerminalScreen:
 
 
 class Status:
-    """The line at the bottom during a turn: a spinner, what is going on and for how long, and type-ahead."""
+    """The line at the bottom during a turn: a spinner, the current activity and its duration, and type-ahead."""
 
     def __init__(self, theme: Theme) -> None:
         self._theme = theme
-        self.what = ""  # thinking, running, ...; empty if nothing is going on
+        self.what = ""  # thinking, running, ...; empty if idle
         self.detail = ""
         self.typed = ""
         self._since = 0.0
@@ -486,13 +486,13 @@ class Status:
         self._until: float | None = None  # end of a countdown
 
     def begin(self, what: str, now: float, detail: str = "", seconds: float | None = None) -> None:
-        """Something new is going on; with `seconds`, a countdown."""
+        """Show a new activity; with `seconds`, a countdown."""
         self.what, self.detail = what, detail
         self._since = self.quiet_since = now
         self._until = None if seconds is None else now + seconds
 
     def appears_at(self, delay: float) -> float | None:
-        """When the spinner is due; None if nothing is going on."""
+        """When the spinner is due; None if idle."""
         if not self.what or delay == math.inf:
             return None
         return self.quiet_since + delay if self._until is None else self._since

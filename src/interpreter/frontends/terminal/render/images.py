@@ -55,7 +55,7 @@ class Pictures:
         self._advised = False
 
     def prepare(self) -> None:
-        """Query the terminal, once. The screen lock must not be held meanwhile."""
+        """Query the terminal, once. The caller must not hold the screen lock."""
         if self.wanted != "off" and self.wanted not in self._found:
             self._found[self.wanted] = find_graphics(self.wanted, self._environ, self._cell(), self._ask)
 

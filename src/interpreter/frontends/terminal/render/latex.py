@@ -53,7 +53,7 @@ def _replaced(match: re.Match[str]) -> str:
 
 
 def _unicode(formula: str) -> str | None:
-    """The formula as plain text; None if it has something that is not known here."""
+    """The formula as plain text; None if it has a command that is unknown here."""
     text = re.sub(r"\\([,;:! %$#&_{}|])", lambda found: _PUNCTUATION[found[1]].translate(_HIDE), formula)
     for _ in range(10):  # from the inside out
         before = text

@@ -312,7 +312,7 @@ class Blocks:
             return None
         lines.append(line.strip() if piece.kind in ("text", "item") else line)
         if piece.kind == "text" and len(lines) >= _LONG_PARAGRAPH and "|" not in line:
-            # Let go of a long paragraph's lines, unless an emphasis or code span is still open.
+            # Finish a long paragraph early, unless an emphasis or code span is still open.
             text = "\n".join(lines)
             if not any(text.count(mark) % 2 for mark in ("`", "*", "__", "~~")):
                 return self._close()

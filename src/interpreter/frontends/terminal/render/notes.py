@@ -29,7 +29,7 @@ def is_mere_name(text: str) -> bool:
 
 
 def card(chunk: Mapping[str, Any]) -> str:
-    """The lines above an approval question: what the block would do, as far as its text shows, and which rule asks."""
+    """The lines above an approval question: what its code shows it would do, and which rule asks."""
     lines = list(chunk.get("effects", ()))
     if chunk.get("reason"):
         lines.append(f"asked: {chunk['reason']}")

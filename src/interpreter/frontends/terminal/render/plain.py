@@ -30,7 +30,7 @@ class PlainDisplay:
         self._silent = True
         self._language = ""
         self.languages = BUILT_IN  # those of the session, once one is shown
-        self._call = ""  # the arguments of a tool call, as far as they have arrived
+        self._call = ""  # the arguments of a tool call that have arrived so far
         self._files = ""  # what the block did to files, shown when it ends
         self.on_change: Callable[[], None] = lambda: None  # nothing is drawn later
         self.show_active_line = False  # nothing here can mark a line
@@ -186,6 +186,6 @@ class PlainDisplay:
         self._line_begun = False
 
     def _ignore(self, *arguments: object) -> None:
-        """Nothing here moves by itself or is drawn again."""
+        """Nothing here is animated or drawn again."""
 
     begin = running = resumed = stopping = typed = tick = deadline = _ignore
