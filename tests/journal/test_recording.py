@@ -48,7 +48,7 @@ def test_a_turn_is_recorded_with_its_block_and_its_cost(chatting: Chatting, tmp_
     assert session.messages[block.at]["content"] == "hello"
     assert (block.decision, block.by, block.ended) == ("approved", "auto_run", "done")
     assert session.usage == interpreter.llm.usage and session.usage.input_tokens == 3000
-    assert session.cost == interpreter.llm.cost
+    assert session.usage.cost == interpreter.llm.cost
 
 
 def test_who_decided_what_is_recorded(chatting: Chatting) -> None:

@@ -75,7 +75,7 @@ def connected(argument: str) -> str:
 
 
 def check_mounts(expected: int) -> None:
-    """Protected files are mounted over themselves: code elsewhere cannot divert that by moving a folder at that time."""
+    """Protected files are mounted over themselves: code elsewhere cannot divert that by moving a folder."""
     mounts = {}
     with open("/proc/self/mountinfo", "rb") as file:
         for line in file:

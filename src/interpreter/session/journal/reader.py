@@ -118,12 +118,6 @@ class SavedSession:
         """What all requests of the session used."""
         return self.facts.usage
 
-    @property
-    def cost(self) -> float | None:
-        """In US dollars; None if no price is known."""
-        used = self.usage
-        return None if used.unpriced_tokens and used.unpriced_tokens == used.tokens else used.cost
-
     @cached_property
     def blobs(self) -> Blobs:
         return Blobs(self.path)
