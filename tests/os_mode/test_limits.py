@@ -49,7 +49,7 @@ def test_a_program_in_the_workspace_is_not_the_one_it_is_called_like(desktop: De
 
 
 def test_an_application_goes_by_its_name_and_by_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from interpreter.computer_api.desktop import Application, names_of
+    from interpreter.computer_api.desktop import DesktopApplication, names_of
 
     there, work = tmp_path / "bin", tmp_path / "work"
     for folder in (there, work):
@@ -58,12 +58,12 @@ def test_an_application_goes_by_its_name_and_by_where_it_is(tmp_path: Path, monk
         (folder / "paint").chmod(0o755)
     monkeypatch.setenv("PATH", f"{there}:{os.environ['PATH']}")
     program = str(there / "paint")
-    assert names_of(Application("Paint", ("paint",)), "paint", str(work)) == ("paint", "Paint", "paint", program)
-    assert "paint" in names_of(Application(program, (program,)), program, str(work))
+    assert names_of(DesktopApplication("Paint", ("paint",)), "paint", str(work)) == ("paint", "Paint", "paint", program)
+    assert "paint" in names_of(DesktopApplication(program, (program,)), program, str(work))
     copy = str(work / "paint")
-    assert names_of(Application(copy, (copy,)), copy, str(tmp_path / "other")) == (copy,)
+    assert names_of(DesktopApplication(copy, (copy,)), copy, str(tmp_path / "other")) == (copy,)
     monkeypatch.setenv("PATH", f"{work}:{os.environ['PATH']}")
-    assert names_of(Application("Paint", ("paint",)), "paint", str(work)) == (copy,)
+    assert names_of(DesktopApplication("Paint", ("paint",)), "paint", str(work)) == (copy,)
 
 
 def terminal_of_ours(desktop: Desktop, monkeypatch: pytest.MonkeyPatch) -> int:

@@ -55,7 +55,6 @@ class Computer(ComputerSettings):
     interpreter: OpenInterpreter | None  # whose computer it is
     registry: Registry  # finds its languages by name, for parts that describe code without running it
     runtimes: RuntimePool
-    _machines: dict[str, Any]
     code_calls: Tools  # answers the calls that code makes to the tools of this computer
 
     if TYPE_CHECKING:  # in the order of TOOLS
@@ -80,7 +79,7 @@ class Computer(ComputerSettings):
         self._lock = threading.RLock()
         self._languages: list[Language] | None = None
         self._known: tuple[Language, ...] = ()  # the list as it was when it was last read
-        self._machines = {}
+        self._machines: dict[str, Any] = {}
         self._machines_for: tuple[Any, ...] = (None, ())
         self._languages_for: tuple[Any, ...] = (None, ())
         self.registry = Registry(lambda: self.languages)

@@ -169,9 +169,7 @@ class _NamesReader(ast.NodeVisitor):
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         self.visit(node.annotation)
         if node.value is not None:
-            self.visit(node.value)
-            self.visit(node.target)
-            self._relate([node.target], node.value)
+            self.visit_Assign(ast.Assign([node.target], node.value))
 
     def visit_AugAssign(self, node: ast.AugAssign) -> None:
         self.visit(node.value)
