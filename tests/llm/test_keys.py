@@ -47,7 +47,7 @@ def test_each_model_to_begin_with_is_one_that_its_provider_has(prefix: str) -> N
     assert row.key_variables
     known = list(known_models(prefix))
     if known and prefix not in ("openrouter", "minimax"):  # it chooses itself; it writes its name in capitals
-        assert look_up(starting_model(row)) is not None
+        assert look_up(starting_model(row)).price is not None
 
 
 def test_a_key_that_says_which_model_is_found_before_one_that_does_not() -> None:

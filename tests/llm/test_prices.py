@@ -13,8 +13,6 @@ from interpreter.llm.usage import (
     _tables,
     known_models,
     look_up,
-    price_of,
-    window_of,
 )
 
 
@@ -41,27 +39,27 @@ from interpreter.llm.usage import (
     ],
 )
 def test_well_known_models_have_a_price(model: str) -> None:
-    price = price_of(model)
+    price = look_up(model).price
     assert price is not None
     assert 0 < price.read < price.written * 1.01 < 200
 
 
 def test_windows() -> None:
-    assert window_of("gpt-4o") == 128_000
-    assert window_of("claude-sonnet-4-5") == 200_000
-    assert (window_of("gemini/gemini-2.5-pro") or 0) >= 1_000_000
-    assert window_of("openai/nobody-knows-this") is window_of("poe/x") is None
+    assert look_up("gpt-4o").window == 128_000
+    assert look_up("claude-sonnet-4-5").window == 200_000
+    assert (look_up("gemini/gemini-2.5-pro").window or 0) >= 1_000_000
+    assert look_up("openai/nobody-knows-this").window is look_up("poe/x").window is None
 
 
 def test_a_local_model_costs_nothing_and_an_unknown_one_nobody_knows_what() -> None:
     for model in ("ollama/llama3.1", "lm_studio/x", "builtin/x", "jan/x"):
-        assert price_of(model) == Price(0, 0)
-    assert price_of("qwen2.5-coder", "http://localhost:8080/v1") is None
+        assert look_up(model).price == Price(0, 0)
+    assert look_up("qwen2.5-coder", "http://localhost:8080/v1").price is None
 
 
 def test_a_price_somewhere_else_is_not_certain() -> None:
-    at_home, elsewhere = price_of("gpt-4o"), price_of("gpt-4o", "http://proxy/v1")
-    through_a_proxy = price_of("anthropic/claude-sonnet-4-5", "http://proxy/v1")
+    at_home, elsewhere = look_up("gpt-4o").price, look_up("gpt-4o", "http://proxy/v1").price
+    through_a_proxy = look_up("anthropic/claude-sonnet-4-5", "http://proxy/v1").price
     assert at_home and elsewhere and through_a_proxy
     assert at_home.is_certain and not elsewhere.is_certain and not through_a_proxy.is_certain
     assert at_home.read == elsewhere.read
@@ -87,7 +85,7 @@ def test_the_list_is_about_providers_that_can_be_named() -> None:
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini", "openrouter", "groq"])
 def test_what_is_listed_is_found_again_by_its_name(provider: str) -> None:
-    missing = [known.name for known in known_models(provider) if look_up(f"{provider}/{known.name}") is None]
+    missing = [known.name for known in known_models(provider) if look_up(f"{provider}/{known.name}").price is None]
     assert missing == []
 
 
@@ -97,7 +95,7 @@ import sys, builtins
 from interpreter.llm import usage
 import interpreter.llm.llm
 assert usage._tables.cache_info().currsize == 0
-usage.price_of("gpt-4o")
+usage.look_up("gpt-4o").price
 assert usage._tables.cache_info().currsize == 1
 assert "genai_prices" not in sys.modules and "litellm" not in sys.modules
 """

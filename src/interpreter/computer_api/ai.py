@@ -13,7 +13,7 @@ from interpreter.computer_api.at_session import read_bytes
 from interpreter.computer_api.tool import ComputerTool, Picture
 from interpreter.errors import BudgetExceededError, ComputerError
 from interpreter.llm.context import BYTES_PER_TOKEN, estimate_text
-from interpreter.llm.usage import price_of
+from interpreter.llm.usage import look_up
 
 if TYPE_CHECKING:
     from interpreter.llm import SideChat
@@ -85,7 +85,7 @@ class Ai(ComputerTool):
                     each.cancel()
 
     def _check(self, model: SideChat, plan: SplitPlan, max_calls: int) -> None:
-        price = price_of(model.model, model.api_base)
+        price = look_up(model.model, model.api_base).price
         cost = price.cost(plan.tokens // plan.calls, plan.reply) * plan.calls if price is not None else None
         about = f"{plan.calls} requests with {plan.tokens:,} tokens" + (f", about ${cost:.2f}" if cost else "")
         if plan.calls > max_calls:

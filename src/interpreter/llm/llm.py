@@ -58,7 +58,7 @@ from interpreter.llm.request import ADDRESS, Memory, build_request, convert, req
 from interpreter.llm.responses import Responses
 from interpreter.llm.secrets import secret_values
 from interpreter.llm.tool_mode import ToolChat
-from interpreter.llm.usage import Usage, UsageTracker, window_of
+from interpreter.llm.usage import Usage, UsageTracker, look_up
 from interpreter.messages import Chunk, Message, only_original
 from interpreter.sigint import call_user_code, iterate_user_code
 from interpreter.tools import Toolbox
@@ -216,7 +216,7 @@ class Llm(LlmSettings):
             endpoint = self._endpoint()
         except ModelError:
             return used, None
-        return used, self._servers.known_window(endpoint) or window_of(f"{endpoint.provider}/{endpoint.model}")
+        return used, self._servers.known_window(endpoint) or look_up(f"{endpoint.provider}/{endpoint.model}").window
 
     def compact(self) -> tuple[int, int] | None:
         """Leave older messages out of future requests, with a note in their place.
@@ -263,7 +263,7 @@ class Llm(LlmSettings):
         if endpoint is None:
             return self.context_window
         told = self._servers.window(endpoint, self.context_window)
-        return told if told is not None else window_of(f"{endpoint.provider}/{endpoint.model}")
+        return told if told is not None else look_up(f"{endpoint.provider}/{endpoint.model}").window
 
     def _wait_for_server(self, ask: Callable[[], Any]) -> Any:
         """What a small request returns; a BrokenStreamError as soon as it is cancelled."""

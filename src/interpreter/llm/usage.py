@@ -54,8 +54,8 @@ class KnownModel:
     window: int | None = None
 
 
-def look_up(model: str, api_base: str | None = None) -> KnownModel | None:
-    """What is known about a model string; None if it isn't in the list."""
+def look_up(model: str, api_base: str | None = None) -> KnownModel:
+    """What is known about a model string; neither price nor window if it isn't in the list."""
     provider, name = identify(model, api_base)
     row = ROWS.get(provider)
     if row is not None and row.is_local:
@@ -65,17 +65,7 @@ def look_up(model: str, api_base: str | None = None) -> KnownModel | None:
     found = _find(provider, name.removeprefix("responses/"))
     if found is None and "/" in name and (api_base or provider == "litellm_proxy"):
         found = _find(*identify(name))  # a proxy's name for another provider's model
-    return _known(found, is_certain=not api_base) if found is not None else None
-
-
-def price_of(model: str, api_base: str | None = None) -> Price | None:
-    known = look_up(model, api_base)
-    return known.price if known else None
-
-
-def window_of(model: str, api_base: str | None = None) -> int | None:
-    known = look_up(model, api_base)
-    return known.window if known else None
+    return _known(found, is_certain=not api_base) if found is not None else KnownModel(name)
 
 
 def known_models(provider: str) -> list[KnownModel]:
@@ -170,7 +160,7 @@ class UsageTracker:
         read, written, cached = counted["input_tokens"], counted["output_tokens"], counted.get("cached_tokens", 0)
         if not counted["estimated"] and (size := estimate_request(params)):
             self._correction = read / size
-        price, told = price_of(params["model"], params.get("api_base")), dict(counted)
+        price, told = look_up(params["model"], params.get("api_base")).price, dict(counted)
         to_cache = told.pop("cache_creation_tokens", 0)
         estimated = counted["estimated"] or (price is not None and not price.is_certain)
         if price is not None:
@@ -191,7 +181,7 @@ class UsageTracker:
         written = params.get("max_tokens") or (
             spent.output_tokens // spent.requests if spent.requests else _USUAL_REPLY
         )
-        price = price_of(params["model"], params.get("api_base"))
+        price = look_up(params["model"], params.get("api_base")).price
         next_cost = price.cost(read, written) if price is not None else 0
         if dollars is not None and next_cost and spent.cost + next_cost > dollars:
             about = "about " if spent.estimated else ""

@@ -14,7 +14,7 @@ from interpreter.errors import InterpreterError, MissingKeyError, UsageError, Wr
 from interpreter.frontends.terminal.approval import MODES
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.llm.context import estimate_text
-from interpreter.llm.usage import Usage, in_dollars, price_of
+from interpreter.llm.usage import Usage, in_dollars, look_up
 from interpreter.policy.approval import mode_of
 from interpreter.sandbox.sandbox import Sandbox
 from interpreter.version import __version__
@@ -130,7 +130,7 @@ def model(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
         terminal.display.line(f"{llm.model} needs another key.")
         terminal.problem = None if ask_for_key(terminal, interpreter) else terminal.problem
     used, window = llm.context_used
-    price = price_of(llm.model, llm.api_base)
+    price = look_up(llm.model, llm.api_base).price
     size = f"Context window: {window:,} tokens, about {used:,} used." if window else "Context window: unknown so far."
     cost = f"${price.read:g} / ${price.written:g} per million input / output tokens" if price else "unknown"
     images = "It accepts images." if llm.vision else "It doesn't accept images."
