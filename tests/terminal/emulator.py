@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import re
+from itertools import islice
 from typing import Any
 
 import pyte
@@ -18,6 +19,7 @@ class Emulator:
     def __init__(self, columns: int = 80, lines: int = 24) -> None:
         self.screen = pyte.HistoryScreen(columns, lines, history=100_000, ratio=0.5)
         self._stream = pyte.Stream(self.screen)
+        self._above: list[tuple[Any, str]] = []  # rows of the scrollback, which stay as they are
 
     def feed(self, text: str) -> None:
         self._stream.feed(_GRAPHICS.sub("", text))
@@ -28,25 +30,31 @@ class Emulator:
     @property
     def visible(self) -> list[str]:
         """The rows on the screen, without empty ones at its end."""
-        return _trimmed([row.rstrip() for row in self.screen.display])
+        buffer = self.screen.buffer
+        return _trimmed([self._text(buffer[line]) for line in range(self.screen.lines)])
 
     @property
     def everything(self) -> list[str]:
-        """The scrollback, and then the screen."""
-        above = [self._text(row) for row in self.screen.history.top]
-        return _trimmed(above + [row.rstrip() for row in self.screen.display])
+        """The scrollback, and then the screen. Looked at after every few characters, so it has to be quick."""
+        top, known = self.screen.history.top, self._above
+        if len(known) > len(top) or (known and known[-1][0] is not top[len(known) - 1]):
+            known.clear()
+        known += [(row, self._text(row)) for row in islice(top, len(known), None)]
+        return _trimmed([text for _, text in known] + self.visible)
 
     @property
     def row(self) -> str:
         """The one that the cursor is in."""
-        return self.screen.display[self.screen.cursor.y].rstrip()
+        return self._text(self.screen.buffer[self.screen.cursor.y])
 
     @property
     def cursor(self) -> tuple[int, int]:
         return self.screen.cursor.x, self.screen.cursor.y
 
     def _text(self, row: Any) -> str:
-        return "".join(row[column].data for column in range(self.screen.columns)).rstrip()
+        """The characters of a row, which has no cells for what was never written."""
+        width = min(max(row, default=-1) + 1, self.screen.columns)
+        return "".join([row[column].data for column in range(width)]).rstrip()
 
 
 class EmulatedOutput(io.StringIO):

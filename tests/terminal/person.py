@@ -50,6 +50,7 @@ class Person:
         )
         self._patience = patience
         self._child.delaybeforesend = None
+        self._child.ptyproc.delayafterclose = 0
         self.before = termios.tcgetattr(self._child.child_fd)
         self.raw = ""
         self.answer = "\x1b[?62;22c"  # of the terminal, when it is asked about itself
@@ -66,7 +67,12 @@ class Person:
 
     def sees(self, text: str, times: int = 1) -> None:
         """Wait until a text is on the screen or above it; where its lines break depends on the length of some path."""
-        self.wait_until(lambda: max(glue.join(self.rows).count(text) for glue in ("\n", " ", "")) >= times, text)
+
+        def is_there() -> bool:
+            rows = self.rows
+            return any(glue.join(rows).count(text) >= times for glue in ("\n", " ", ""))
+
+        self.wait_until(is_there, text)
 
     def glimpses(self, text: str) -> None:
         """Wait until a text was on the screen, for however short a time."""
