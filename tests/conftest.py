@@ -41,6 +41,10 @@ def pytest_configure(config: pytest.Config) -> None:
     settings.load_profile("suite")
 
 
+def pytest_collection_finish() -> None:
+    gc.freeze()  # the tests themselves are no garbage
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for mark in item.iter_markers("needs"):
         for program in mark.args:

@@ -166,7 +166,7 @@ CASES = [
     *terminal("lxterminal"),
     *terminal("xterm"),
 ]
-CORE = ("featherpad menu", "thunar rename")
+CORE = ("featherpad menu",)
 
 
 @pytest.fixture(scope="module")

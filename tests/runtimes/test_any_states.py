@@ -185,7 +185,7 @@ def check_python(session: PythonRuntime, path: Path, program: list[str], walk: l
     check(session, f"PATH = {str(path)!r}\n{PYTHON_WORLD}", "print(shown())", program, walk)
 
 
-@some(15)
+@some(8)
 @given(engine=st.sampled_from(ENGINES), program=programs(PYTHON_EFFECTS), walk=walks)
 def test_any_python_program(
     pythons: dict[str, PythonRuntime], path: Path, engine: str, program: list[str], walk: list[int]
@@ -193,7 +193,7 @@ def test_any_python_program(
     check_python(pythons[engine], path, program, walk)
 
 
-@some(8)
+@some(5)
 @given(program=programs(SHELL_EFFECTS), walk=walks)
 def test_any_shell_program(shell: ShellRuntime, program: list[str], walk: list[int]) -> None:
     check(shell, SHELL_WORLD, SHELL_SHOWN, program, walk)
