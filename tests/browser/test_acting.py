@@ -29,8 +29,10 @@ def test_somebody_signs_in(browser: Any, app: WebApp) -> None:
 
 def test_a_list_tells_what_it_has(browser: Any, app: WebApp) -> None:
     browser.go_to_url(f"{app.url}/login")
+    browser.setup(wait=1)
     with pytest.raises(ElementError, match="'Reader', 'Writer'"):
         browser.select("Role", "Editor")
+    browser.setup(wait=10)
     browser.select("Role", "w")
     assert browser.evaluate("document.querySelector('select').value")["value"] == "w"
 

@@ -22,6 +22,7 @@ b.wait_for("Welcome ann")
 print(b.read())
 print(b.screenshot().width)
 print(open(b.download("{url}/report")).read())
+b.setup(wait=1)
 try:
     b.click("No such button")
 except Exception as error:

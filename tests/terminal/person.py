@@ -23,7 +23,7 @@ from interpreter.frontends.cli import main
 sys.exit(main())
 """
 PATIENCE = 60.0
-DEVICE_ATTRIBUTES = "\x1b[c"
+DEVICE_ATTRIBUTES, CURSOR_POSITION = "\x1b[c", "\x1b[6n"
 CTRL_B, CTRL_C, CTRL_D, CTRL_J, ALT_ENTER, ENTER = "\x02", "\x03", "\x04", "\n", "\x1b\r", "\r"
 
 
@@ -103,11 +103,19 @@ class Person:
             text = self._child.read_nonblocking(65536, timeout)
         except (pexpect.TIMEOUT, pexpect.EOF):
             return False
-        since = max(0, len(self.raw) - len(DEVICE_ATTRIBUTES) + 1)  # a question may come in two pieces
+        before = len(self.raw)
         self.raw += text
-        if DEVICE_ATTRIBUTES in self.raw[since:]:
-            self.types(self.answer)  # as any terminal does at once
         self.emulator.feed(text)
+
+        def is_asked(question: str) -> bool:
+            return question in self.raw[max(0, before - len(question) + 1) :]  # it may have come in two pieces
+
+        # As any terminal does at once.
+        if is_asked(DEVICE_ATTRIBUTES):
+            self.types(self.answer)
+        if is_asked(CURSOR_POSITION):
+            column, line = self.emulator.cursor
+            self.types(f"\x1b[{line + 1};{column + 1}R")
         return True
 
     # -- doing -------------------------------------------------------------------------------------------
