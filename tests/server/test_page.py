@@ -463,6 +463,21 @@ def test_files_are_dropped_on_the_page(home: Path, chromium: Browser) -> None:
         expect(page.locator(".said")).to_have_text("I see.")
 
 
+def test_a_link_that_was_used_says_so_in_words(home: Path, chromium: Browser) -> None:
+    with visiting(chromium) as visit:
+        context = chromium.new_context()
+        page, link = context.new_page(), visit.served.application.start_link
+        page.goto(link)
+        expect(page.get_by_label("Message")).to_be_visible()
+        context.clear_cookies()
+        page.goto(link)
+        expect(page.get_by_role("heading")).to_have_text("Open Interpreter")
+        expect(page.locator("p")).to_contain_text("This link was used before")
+        page.goto(f"{visit.served.url}/api/sessions?<b>")
+        assert link.partition("token=")[2] not in page.content()
+        context.close()
+
+
 def test_the_web_flag_opens_the_page_in_a_browser(home: Path, chromium: Browser) -> None:
     opened, program = home / "opened", home / "browser"
     program.write_text(f'#!/bin/sh\necho "$1" > {opened}.part && mv {opened}.part {opened}\n')

@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterable, MutableMapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
+from html import escape
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -50,6 +51,10 @@ _FAILURES = 30  # wrong tokens per minute and address
 _NOTED = 60  # lines per minute about those who have no token
 _OLD_AUDITS = 4  # files that were set aside
 _JSON, _BYTES, _FORM = "application/json", "application/octet-stream", "multipart/form-data"
+_PROBLEM = (
+    '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
+    '<meta name="color-scheme" content="light dark"><title>Open Interpreter</title><h1>Open Interpreter</h1><p>{}</p>'
+)
 _HEADERS = {
     b"x-content-type-options": b"nosniff",
     b"content-security-policy": b"default-src 'none'; frame-ancestors 'none'; sandbox",
@@ -289,10 +294,13 @@ class Gate:
             self._note(visit, refused.status)
             if scope["type"] == "http":
                 headers = [(name.encode(), value.encode()) for name, value in refused.headers.items()]
-                await _respond(send, refused.status, refused.body, visit.started, headers)
+                in_browser = "text/html" in visit.header("accept")
+                body = _PROBLEM.format(escape(str(refused))).encode() if in_browser else refused.body
+                kind = "text/html; charset=utf-8" if in_browser else _JSON
+                await _respond(send, refused.status, body, visit.started, headers, kind)
             elif not visit.started:
                 await send(
-                    {"type": "websocket.http.response.start", "status": refused.status, "headers": _json_headers()}
+                    {"type": "websocket.http.response.start", "status": refused.status, "headers": _common_headers()}
                 )
                 await send({"type": "websocket.http.response.body", "body": refused.body})
             else:
@@ -547,8 +555,8 @@ class _Visit:
         return self.token is not None or self.cookie(cookie) is not None
 
 
-def _json_headers() -> list[tuple[bytes, bytes]]:
-    return [(b"content-type", b"application/json"), *_HEADERS.items()]
+def _common_headers(kind: str = _JSON) -> list[tuple[bytes, bytes]]:
+    return [(b"content-type", kind.encode()), *_HEADERS.items()]
 
 
 async def _respond(
@@ -557,8 +565,9 @@ async def _respond(
     body: bytes,
     started: bool = False,
     headers: Iterable[tuple[bytes, bytes]] = (),
+    kind: str = _JSON,
 ) -> None:
     if started:
         return  # the connection ends in the middle, which the client notices
-    await send({"type": "http.response.start", "status": status, "headers": [*_json_headers(), *headers]})
+    await send({"type": "http.response.start", "status": status, "headers": [*_common_headers(kind), *headers]})
     await send({"type": "http.response.body", "body": body})

@@ -136,9 +136,6 @@ class _Answer:
         self._over = False
         self._said: Any = None  # the message whose answer follows it; None if it has come
 
-    def is_over(self) -> bool:
-        return self._over
-
     def head(self, kind: str) -> dict[str, Any]:
         return {"id": self._id, "object": kind, "created": self._created, "model": MODEL, "session": self.live.key.id}
 
@@ -154,7 +151,7 @@ class _Answer:
                 for event in found:
                     if (piece := self._text(event)) is not None:
                         yield piece
-                    if self.is_over():
+                    if self._over:
                         return
         finally:
             reader.close()

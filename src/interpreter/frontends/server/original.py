@@ -254,7 +254,8 @@ async def show(call: Call) -> Any:
 
 async def run(call: Call) -> Any:
     live, body = await original_session(call), call.body
-    output = await call.done(live.submit("A block", lambda: run_in(live, call.user, body["language"], body["code"])))
+    running = live.submit("A block", lambda: run_in(live, call.user, body["language"], body["code"]))
+    output = await asyncio.wrap_future(running)
     return {"output": [{key: value for key, value in each.items() if key != "role"} for each in output]}
 
 

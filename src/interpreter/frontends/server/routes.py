@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import zipfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -177,13 +177,10 @@ class Call:
         address = socket.client.host if socket.client is not None else ""
         self.server.audit.write(self.user.name, "FRAME", f"{socket.url.path} {what}", 200, address)
 
-    async def done(self, future: Future[Result]) -> Result:
-        return await asyncio.wrap_future(future)
-
     async def do(self, what: str, function: Callable[[Live], Result]) -> Result:
         """Have something done in the thread of the session."""
         live = await self.live()
-        return await self.done(live.submit(what, lambda: function(live)))
+        return await asyncio.wrap_future(live.submit(what, lambda: function(live)))
 
 
 Handler = Callable[[Call], Awaitable[Any]]

@@ -302,7 +302,7 @@ class Hub:
 
     def open(self, key: Key) -> Live:
         """The session, brought back if it is not live."""
-        with self._changing(key):
+        with self._key_lock(key):
             if (live := self._live.get(key)) is not None:
                 live.used = time.monotonic()
                 return live
@@ -349,7 +349,7 @@ class Hub:
 
     def delete(self, key: Key) -> None:
         """End a session and delete its record, and its workspace if that was made for it alone."""
-        with self._changing(key):
+        with self._key_lock(key):
             with self._lock:
                 live = self._live.pop(key, None)
             path = self.root(key.owner) / key.id
@@ -442,13 +442,9 @@ class Hub:
                 self._starting -= 1
 
     def _key_lock(self, key: Key) -> threading.RLock:
+        """Held while a session is opened, put to sleep or deleted."""
         with self._lock:
             return self._keys.setdefault(key, threading.RLock())
-
-    @contextmanager
-    def _changing(self, key: Key) -> Iterator[None]:
-        with self._key_lock(key):
-            yield
 
     # -- events ----------------------------------------------------------------------------------------------------
 
