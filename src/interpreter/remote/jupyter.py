@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 from interpreter.errors import RemoteError, SettingError
 from interpreter.messages import Chunk
 from interpreter.remote.keeper import About
-from interpreter.remote.machine import DESCRIBED, TRY_AGAIN, RemoteLanguage, connect_in_session
+from interpreter.remote.machine import TRY_AGAIN, RemoteLanguage, connect_in_session
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.block import (
     RunningBlock,
@@ -31,9 +31,8 @@ from interpreter.runtimes.block import (
     notice,
     outputs_folder,
 )
-from interpreter.runtimes.calls import Request
+from interpreter.runtimes.calls import read_input
 from interpreter.runtimes.kernel import error_text, input_value
-from interpreter.runtimes.live import LONGEST_PROMPT
 from interpreter.runtimes.protocol import LONGEST, Frame, free
 from interpreter.runtimes.sharing import KERNEL_FORMS, SHARE_MIME, in_form, kernel_setup, kernel_takes
 from interpreter.runtimes.state import Completions, Variable
@@ -130,15 +129,7 @@ class JupyterServer:
 
     def languages(self, here: list[type[BaseLanguage]], is_own: bool) -> list[type[BaseLanguage]]:
         """The languages that Open Interpreter knows; those without a kernel there say that they are missing."""
-        end = "" if is_own else f"@{self.name}"
-        made: list[type[BaseLanguage]] = []
-        for language in here:
-            about = {name: getattr(language, name) for name in DESCRIBED.split() if name != "takes_keys"}
-            about |= {"name": language.name + end, "aliases": tuple(each + end for each in language.aliases)}
-            about |= {"machine": self, "there": language.name.lower(), "runs_on": self.name}
-            about |= {"is_own": is_own, "covered_by_undo": False}
-            made.append(type(language.__name__, (JupyterLanguage,), about))
-        return made
+        return [JupyterLanguage.of(each, self, is_own, there=each.name.lower(), covered_by_undo=False) for each in here]
 
     def record(self, limits: tuple[int, int, int]) -> None:
         """There is no file record: the server gives no access to the files of its kernels."""
@@ -348,12 +339,8 @@ class JupyterLanguage(RemoteLanguage):
             case "error":
                 yield console(error_text(content), "stderr")
             case "input_request":
-                secret, prompt = bool(content.get("password")), str(content.get("prompt", ""))[-LONGEST_PROMPT:]
-                request = Request("password" if secret else "text", prompt)
-                yield {**request.chunk, "request": request}
-                answer = request.text
-                if not request.is_answered and self.context.on_input is not None:
-                    answer = self.context.on_input(prompt, secret)
+                secret, prompt = bool(content.get("password")), str(content.get("prompt", ""))
+                answer = yield from read_input(prompt, secret, self.context.on_input)
                 if answer is not None or not self._stopped:
                     reply = {"value": input_value(answer, self.there), "status": "ok"}
                     self.request("input_reply", reply, "stdin")

@@ -28,9 +28,9 @@ from interpreter.remote.keeper import OFFERED, SETTINGS, About, types_of
 from interpreter.remote.link import Link, packed, unpacked
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.block import RunningBlock, Spool, closing_chunk, event_chunks, notice, outputs_folder
-from interpreter.runtimes.calls import Call, CallRequest, Request, failure
+from interpreter.runtimes.calls import LONGEST_PROMPT, Call, Request, failure, read_input
 from interpreter.runtimes.launch import SessionContext
-from interpreter.runtimes.live import CONTROL, LONGEST_PROMPT
+from interpreter.runtimes.live import CONTROL
 from interpreter.runtimes.protocol import (
     COUNT,
     LINE,
@@ -49,7 +49,7 @@ from interpreter.runtimes.protocol import (
 from interpreter.runtimes.sharing import take
 
 DESCRIBED = (
-    "file_extension comment lexer definitions quotes_paths explains_failures analysis scanners scan_parts takes_keys "
+    "file_extension comment lexer definitions quotes_paths explains_failures analysis scanners scan_parts "
     "order is_common install"
 )
 """What is the same for a language wherever it runs."""
@@ -377,16 +377,12 @@ class Machine:
 
     def languages(self, here: list[type[BaseLanguage]], is_own: bool) -> list[type[BaseLanguage]]:
         """Its languages: by the names that they have here, or with `@` and the machine's name."""
-        made: list[type[BaseLanguage]] = []
-        end = "" if is_own else f"@{self.name}"
-        for language in here:
-            base = RemoteLanguage if language.restore is BaseLanguage.restore else RestorableLanguage
-            about = {name: getattr(language, name) for name in DESCRIBED.split()}
-            about |= {"name": language.name + end, "aliases": tuple(each + end for each in language.aliases)}
-            about |= {"machine": self, "there": language.name, "runs_on": self.name}
-            about |= {"is_own": is_own, "covered_by_undo": is_own}
-            made.append(type(language.__name__, (base,), about))
-        return made
+        return [
+            (RemoteLanguage if language.restore is BaseLanguage.restore else RestorableLanguage).of(
+                language, self, is_own, there=language.name, takes_keys=language.takes_keys, covered_by_undo=is_own
+            )
+            for language in here
+        ]
 
     # -- asking the keeper -----------------------------------------------------------------------------------------
 
@@ -461,6 +457,15 @@ class RemoteLanguage(BaseLanguage):
     is_own = True
     """Whether the whole session works on that machine, and not only some of its blocks."""
     handles_interrupts = True
+
+    @classmethod
+    def of(cls, language: type[BaseLanguage], machine: Any, is_own: bool, **more: Any) -> type[BaseLanguage]:
+        """A language that is known here, on a machine: by the same name, or with `@` and the machine's."""
+        end = "" if is_own else f"@{machine.name}"
+        about = {name: getattr(language, name) for name in DESCRIBED.split()} | more
+        about |= {"name": language.name + end, "aliases": tuple(each + end for each in language.aliases)}
+        about |= {"machine": machine, "runs_on": machine.name, "is_own": is_own}
+        return type(language.__name__, (cls,), about)
 
     def __init__(self, computer: Any = None) -> None:
         self._context: SessionContext = computer.context if computer is not None else SessionContext()
@@ -559,26 +564,17 @@ class RemoteLanguage(BaseLanguage):
     def _chunks(self, run: int, block: RunningBlock, event: Frame) -> Iterator[Chunk]:
         match event["event"]:
             case "chunk" if event["asks"]:
-                kind: Any = "password" if event["chunk"].get("password") else "text"
-                request = Request(kind, str(event["chunk"].get("content") or "")[-LONGEST_PROMPT:])
-                yield {**request.chunk, "request": request}
-                text = request.text
-                if not request.is_answered and self.context.on_input is not None:
-                    text = self.context.on_input(request.prompt, request.kind == "password")
+                prompt, secret = str(event["chunk"].get("content") or ""), bool(event["chunk"].get("password"))
+                text = yield from read_input(prompt, secret, self.context.on_input)
                 if text is not None or not self._stopped:
                     self.machine.say("answer", run=run, text=text)
             case "asks":  # the connection that was lost needs a password again
-                wanted: Request = event["request"]
                 try:
-                    yield {**wanted.chunk, "request": wanted}
+                    yield from event["request"].asking()
                 finally:
                     event["answered"].put(None)
             case "call_asks":
-                asked: CallRequest = event["request"]
-                try:
-                    yield {**asked.chunk, "request": asked}
-                finally:
-                    asked.give_up()
+                yield from event["request"].asking()
             case "chunk":
                 chunk: Any = {
                     name: each for name, each in event["chunk"].items() if each is not None or name == "content"

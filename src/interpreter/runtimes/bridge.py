@@ -30,7 +30,8 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -431,8 +432,11 @@ def waits_for_input(pid: int) -> bool:
         return False  # it ended while we looked
 
 
-def main(data: int, origin: tuple[Any, ...]) -> int:
-    """The supervisor runs this file as its worker; the last word of the command is the configuration."""
+def run_worker(backend: Callable[[Bridge], Backend], data: int, origin: tuple[Any, ...]) -> int:
+    """Be the worker of a supervisor; the last word of the command is the configuration."""
     bridge = Bridge(data, json.loads(origin[-1][2]))
-    bridge.serve(Persistent(bridge) if bridge.config["persistent"] else OneShot(bridge))
+    bridge.serve(backend(bridge))
     return 0
+
+
+main = partial(run_worker, lambda bridge: (Persistent if bridge.config["persistent"] else OneShot)(bridge))

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Literal, Protocol
 
 from interpreter.messages import Chunk
 from interpreter.runtimes.block import RunningBlock
-from interpreter.runtimes.launch import Containment
+from interpreter.runtimes.launch import Containment, OnInput
 from interpreter.runtimes.protocol import Frame
 from interpreter.sigint import interrupt_user_code
 
 OVER = "Only a running block can use the computer, and the block that this belongs to has ended."
+LONGEST_PROMPT = 10_000  # characters
 MOST = 500  # of one runtime at the same time; each has a thread
 HARMLESS = ("names",)  # calls that only list names: allowed at any time, also for a completion
 
@@ -47,6 +48,25 @@ class Request:
     @property
     def chunk(self) -> Chunk:
         return {"type": "input_request", "content": self.prompt, "password": self.kind == "password"}
+
+    def asking(self) -> Iterator[Chunk]:
+        """Ask the consumer of the chunks; if it goes on without an answer, there will be none."""
+        try:
+            yield {**self.chunk, "request": self}
+        finally:
+            self.give_up()
+
+    def give_up(self) -> None:
+        """There will be no answer; from any thread."""
+
+
+def read_input(prompt: str, password: bool, on_input: OnInput | None) -> Generator[Chunk, None, str | None]:
+    """Ask for a line of input, first the consumer of the chunks and then the function of the settings; the answer."""
+    request = Request("password" if password else "text", prompt[-LONGEST_PROMPT:])
+    yield from request.asking()
+    if not request.is_answered and on_input is not None:
+        return on_input(request.prompt, password)
+    return request.text
 
 
 class CallRequest(Request):

@@ -3,15 +3,15 @@ kernel, over sockets in the runtime's own folder."""
 
 from __future__ import annotations
 
-import json
 import os
 import queue
 import re
 import time
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from interpreter.runtimes.bridge import Backend, Bridge, adopt
+from interpreter.runtimes.bridge import Backend, Bridge, adopt, run_worker
 from interpreter.runtimes.sharing import KERNEL_FORMS, SHARE_MIME, kernel_setup, kernel_takes
 
 LOOK_EVERY = 0.01  # seconds
@@ -141,8 +141,4 @@ class Kernel(Backend):
         self.bridge.done("interrupted" if stopped else "error" if failed else "ok", 130 if stopped else int(failed))
 
 
-def main(data: int, origin: tuple[Any, ...]) -> int:
-    """The supervisor runs this file as its worker; the last word of the command is the configuration."""
-    bridge = Bridge(data, json.loads(origin[-1][2]))
-    bridge.serve(Kernel(bridge))
-    return 0
+main = partial(run_worker, Kernel)

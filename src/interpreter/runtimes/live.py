@@ -14,7 +14,7 @@ from interpreter.host.files import Folder
 from interpreter.messages import Chunk
 from interpreter.runtimes.base import NOT_TAKEN_ALONG, BaseLanguage
 from interpreter.runtimes.block import IN_MEMORY, Channels, RunningBlock, closing_chunk, console, event_chunks, notice
-from interpreter.runtimes.calls import CallRequest, Request
+from interpreter.runtimes.calls import read_input
 from interpreter.runtimes.launch import Containment, Launch, SessionContext
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.runtime import Runtime
@@ -39,7 +39,6 @@ from interpreter.runtimes.state import (
 from interpreter.sigint import Hold, interrupted_here
 
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # not in a path that we show
-LONGEST_PROMPT = 10_000  # characters
 NOT_SAVED = "The variables of {name} are not saved; its blocks can be run again."
 
 
@@ -275,18 +274,10 @@ class LiveLanguage(BaseLanguage):
             case "share":
                 yield from self._take_shared(event["name"], event["data"])
             case "call_asks":
-                call: CallRequest = event["request"]
-                try:
-                    yield {**call.chunk, "request": call}
-                finally:
-                    call.give_up()  # continuing without an answer is a no
+                yield from event["request"].asking()
             case "input_request":
-                prompt, password = event["prompt"][-LONGEST_PROMPT:], bool(event.get("password"))
-                request = Request("password" if password else "text", prompt)
-                yield {**request.chunk, "request": request}
-                answer = request.text
-                if not request.is_answered and self.context.on_input is not None:
-                    answer = self.context.on_input(prompt, password)
+                secret = bool(event.get("password"))
+                answer = yield from read_input(event["prompt"], secret, self.context.on_input)
                 if answer is None and self.was_stopped():
                     return  # the interrupt is the answer
                 reply: Frame = {"eof": True} if answer is None else {"text": answer}

@@ -15,11 +15,12 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-from interpreter.runtimes.bridge import Backend, Bridge, Frame, adopt
+from interpreter.runtimes.bridge import Backend, Bridge, Frame, adopt, run_worker
 from interpreter.runtimes.html.react import BuildError, Built, build, install
 
 WIDTH, HEIGHT, HIGHEST = 960, 540, 2160  # pixels of the picture
@@ -378,8 +379,4 @@ def shown(value: Frame) -> str:
     return str(value.get("value", value.get("description", value.get("type"))))
 
 
-def main(data: int, origin: tuple[Any, ...]) -> int:
-    """The supervisor runs this file as its worker; the last word of the command is the configuration."""
-    bridge = Bridge(data, json.loads(origin[-1][2]))
-    bridge.serve(Pages(bridge))
-    return 0
+main = partial(run_worker, Pages)
