@@ -196,8 +196,11 @@ def notebook_setup(blocks: Sequence[str]) -> Setup | None:
     if not any(map(leaves_state, blocks)):
         return None
     register = 'get_ipython().register_magic_function(lambda line, cell: shell(cell), "cell", "shell")'
-    note = "The shell blocks below run in this function, which keeps their folder and variables."
-    return Setup(note, f"{shell_function()}\n\n{register}", "%%shell")
+    return Setup(
+        "The shell blocks below run in this function, which keeps their folder and variables.",
+        f"{shell_function()}\n\n{register}",
+        "%%shell",
+    )
 
 
 def shell_function(name: str = "shell") -> str:

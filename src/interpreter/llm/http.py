@@ -332,8 +332,7 @@ class _Arriving:
 
 
 def _silent(where: str) -> ModelTimeoutError:
-    words = f"No reply from {where} in time. Try again, or raise the setting llm.timeout."
-    return ModelTimeoutError(words)
+    return ModelTimeoutError(f"No reply from {where} in time. Try again, or raise the setting llm.timeout.")
 
 
 def _inflated(pieces: Iterable[bytes]) -> Iterator[bytes]:
