@@ -42,6 +42,7 @@ class Visit:
 
     def say(self, words: str) -> None:
         self.page.get_by_label("Message", exact=True).fill(words)
+        expect(self.page.get_by_role("button", name="Send", exact=True)).to_be_enabled()  # not while something runs
         self.page.keyboard.press("Enter")
         expect(self.page.get_by_label("Message", exact=True)).to_have_value("")  # the server has it
 
