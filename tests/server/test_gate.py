@@ -6,6 +6,7 @@ import json
 import re
 import socket
 import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,16 @@ def test_a_refused_websocket_is_nothing_to_report(home: Path, capfd: pytest.Capt
     with serving() as served, pytest.raises(InvalidStatus):
         connect(f"{served.url.replace('http', 'ws', 1)}/nowhere", proxy=None)
     assert "ERROR" not in capfd.readouterr().err
+
+
+@pytest.mark.full
+def test_a_connection_stays_open_between_requests(shared: Serving) -> None:
+    request = f"GET /nowhere HTTP/1.1\r\nHost: 127.0.0.1:{shared.application.port}\r\nAuthorization: Bearer {shared.users.token}\r\n\r\n"
+    with socket.create_connection(("127.0.0.1", shared.application.port), timeout=60) as raw:
+        for pause in (0.0, 7.0):
+            time.sleep(pause)
+            raw.sendall(request.encode())
+            assert b"404" in raw.recv(65536)
 
 
 def test_a_name_that_points_here_is_refused(shared: Serving) -> None:

@@ -99,6 +99,7 @@ class Application:
             ws_max_size=settings.server_max_body,
             lifespan="off",
             timeout_graceful_shutdown=3,
+            timeout_keep_alive=75,  # longer than browsers and proxies wait between requests: a POST is not tried again
             ssl_certfile=settings.server_cert,
             ssl_keyfile=settings.server_key,
         )
