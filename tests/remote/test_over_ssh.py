@@ -10,6 +10,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Iterator
@@ -146,16 +147,14 @@ def user() -> Iterator[tuple[str, str]]:
         subprocess.run(["userdel", "--remove", "--force", name], check=False, capture_output=True)
 
 
-def test_a_password_is_a_question_and_a_wrong_one_is_asked_again(tmp_path: Path, user: tuple[str, str]) -> None:
+def test_a_password_is_a_question_and_a_wrong_one_is_asked_again(user: tuple[str, str]) -> None:
     name, password = user
-    tmp_path.chmod(0o755)
-    with sshd(tmp_path, passwords=True) as server:
+    # not in the folder of pytest, which each new run of it closes to other users
+    with tempfile.TemporaryDirectory() as place, sshd(Path(place), passwords=True) as server:
+        (Path(place) / "cache").mkdir()
+        Path(place).chmod(0o755)
         shutil.chown(server.workspace, name)
-        (tmp_path / "cache").mkdir()
-        shutil.chown(tmp_path / "cache", name)
-        for folder in tmp_path.parents:
-            if folder != Path("/tmp") and str(folder).startswith("/tmp"):
-                folder.chmod(0o755)
+        shutil.chown(Path(place) / "cache", name)
         machine = machine_at(server, name)
         with pytest.raises(RemoteError, match="Permission denied"):
             answered(machine)
