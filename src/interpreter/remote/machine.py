@@ -504,21 +504,12 @@ class RemoteLanguage(BaseLanguage):
         run, block = self._run = self.begin(code)
         if self._stopped or context.cancelled():
             self.stop()
-        struck, handled = False, None
+
+        def chunks(event: Frame) -> Iterator[Chunk]:
+            return self._ending(event) if event is block.last else self._chunks(run, block, event)
+
         try:
-            while True:
-                try:
-                    if handled is not None:
-                        block.advance(handled)
-                    event = block.peek()
-                    if event is block.last:
-                        break
-                    yield from self._chunks(run, block, event)
-                    handled = event
-                except KeyboardInterrupt:
-                    struck = True
-                    self.stop()
-            yield from self._ending(event)
+            yield from block.shown(chunks, self.stop)
         finally:
             if block.last is None:  # the consumer leaves
                 self.stop()
@@ -529,8 +520,6 @@ class RemoteLanguage(BaseLanguage):
             block.spool.close()
             self._take_place()
             self._run = None
-        if struck:
-            raise KeyboardInterrupt
 
     def undo_notice(self) -> str:
         """What undo does not cover, told once before the first block."""

@@ -12,7 +12,7 @@ import tempfile
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -211,6 +211,49 @@ class RunningBlock:
             _, self._got = self._events.popleft()
         if not self._room.is_set() and self._put - self._got <= WAITING_LIMIT // 2:
             self._room.set()
+
+    def events(self, interrupt: Callable[[], None]) -> Iterator[Frame]:
+        """Its events, while it runs or later. The last one is `last`.
+
+        On KeyboardInterrupt the block is interrupted, the remaining events still come, and then it is raised again.
+        """
+        struck = False
+        handled: Frame | None = None
+        while True:
+            try:
+                if handled is not None:
+                    self.advance(handled)
+                event = self.peek()
+            except KeyboardInterrupt:
+                struck = True
+                interrupt()
+                continue
+            if event is self.last:
+                break
+            # a block that has ended needs no answers
+            if self.last is None or event["event"] not in ("input_request", "call_asks"):
+                yield event
+            handled = event
+        yield event
+        if struck:
+            raise KeyboardInterrupt
+
+    def shown(
+        self, chunks: Callable[[Frame], Iterable[Chunk]], interrupt: Callable[[], None]
+    ) -> Generator[Chunk, None, None]:
+        """What its events show. KeyboardInterrupt, such as while the user answers a question, is raised at the end."""
+        struck = False
+        for event in self.events(interrupt):
+            left = chunks(event)
+            while True:
+                try:
+                    yield from left
+                    break
+                except KeyboardInterrupt:
+                    struck = True
+                    interrupt()
+        if struck:
+            raise KeyboardInterrupt
 
     def forget_events(self) -> None:
         """Drop the queue: the consumer has left."""

@@ -226,7 +226,7 @@ class PythonDryRun:
         if language.was_stopped():
             runtime.interrupt()
         try:
-            for event in runtime.events(block):
+            for event in block.events(runtime.interrupt):
                 match event["event"]:
                     case "done":
                         self._done = event

@@ -7,6 +7,7 @@ import re
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any, Protocol, Self
 
 from interpreter.errors import BusyError, InterpreterError, NotRestorableError, UsageError
@@ -178,7 +179,6 @@ class LiveLanguage(BaseLanguage):
 
     def run(self, code: str) -> Iterator[Chunk]:
         run: Run | None = None
-        struck = False
         try:
             with Hold(), self._order:
                 if self._last is not None:  # end it and apply its end; its consumer still gets the ending
@@ -187,22 +187,15 @@ class LiveLanguage(BaseLanguage):
                     self._ending(self._last)
                 notices, run = self._begin(code)
             yield from notices
-            for event in run.runtime.events(run.block):
-                chunks = self.chunks(event)
-                while True:
-                    try:
-                        yield from self._ending(run) if event is run.block.last else chunks
-                        break
-                    except KeyboardInterrupt:  # while the user answers a question, for example
-                        struck = True
-                        run.runtime.interrupt()
+            yield from run.block.shown(partial(self._shown, run), run.runtime.interrupt)
         finally:
             if run is not None:
                 run.runtime.leave(run.block)
                 if run.block.last is not None and not run.runtime.reader.is_current:
                     self._ending(run)
-        if struck:
-            raise KeyboardInterrupt
+
+    def _shown(self, run: Run, event: Frame) -> Iterable[Chunk]:
+        return self._ending(run) if event is run.block.last else self.chunks(event)
 
     def _begin(self, code: str) -> tuple[list[Chunk], Run]:
         self.stopped, self.missing = False, ""

@@ -13,7 +13,7 @@ import tempfile
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
@@ -357,32 +357,6 @@ class Runtime:
         block.finished = True
         block.detach()
         return block
-
-    def events(self, block: RunningBlock) -> Iterator[Frame]:
-        """The events of a block, while it runs or later. The last one is `done`, `exited` or `detached`.
-
-        On KeyboardInterrupt the block is interrupted, the remaining events still come, and then it is raised again.
-        """
-        struck = False
-        handled: Frame | None = None
-        while True:
-            try:
-                if handled is not None:
-                    block.advance(handled)
-                event = block.peek()
-            except KeyboardInterrupt:
-                struck = True
-                self.interrupt()
-                continue
-            if event is block.last:
-                break
-            # a block that has ended needs no answers
-            if block.last is None or event["event"] not in ("input_request", "call_asks"):
-                yield event
-            handled = event
-        yield event
-        if struck:
-            raise KeyboardInterrupt
 
     @property
     def is_running_block(self) -> bool:
