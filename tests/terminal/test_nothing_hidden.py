@@ -374,13 +374,24 @@ WRITERS = {
     "terminal/render/markdown.py": "rich_rows",
     "terminal/render/plain.py": "_content _console _section _end_section _say _write asking",
     "terminal/setup.py": "_use_builtin",
-    "terminal/terminal.py": "tell notify ask read",
+    "terminal/terminal.py": "tell notify ask _line",
     "terminal/tty.py": "write read_line keys restore query hide_early_keys",
     "terminal/widgets.py": "choose_row search_row show_download",
     "wtf/__init__.py": "_run recorded_output",
     "wtf/recorder.py": "add",
 }
-SINKS = {"print", "write", "_write", "_out", "input", "getpass", "prompt", "Completion", "FormattedTextControl"}
+SINKS = {
+    "print",
+    "write",
+    "_write",
+    "_out",
+    "input",
+    "read_line",
+    "getpass",
+    "prompt",
+    "Completion",
+    "FormattedTextControl",
+}
 
 
 def writers(tree: ast.Module) -> list[str]:

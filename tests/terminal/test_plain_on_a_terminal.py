@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import pty
+import threading
+
 import pytest
 
+from interpreter.frontends.terminal import tty
 from interpreter.frontends.terminal.approval import OR_SAY, QUESTION
+from interpreter.frontends.terminal.terminal import Terminal
 from model_server import ModelServer, text, tool_call
 from terminal.person import CTRL_C, CTRL_D, ENTER, someone
 
@@ -64,3 +70,28 @@ def test_several_lines_and_leaving() -> None:
         person.types(CTRL_D)
         assert person.ends() == 0
         assert person.mode_is_restored
+
+
+def test_what_is_typed_as_a_question_appears_answers_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    person, terminal = pty.openpty()
+
+    class QuicklyAnswered(tty.Tty):
+        def write(self, text: str) -> None:
+            super().write(text)
+            os.write(person, b"y\n")
+
+    monkeypatch.setattr(tty.Tty, "in_foreground", True)
+    monkeypatch.setenv("TERM", "xterm")
+    giving_up = threading.Timer(30, os.write, (person, b"too late\n"))
+    with (
+        open(terminal, "r+b", buffering=0) as raw,
+        open(raw.fileno(), encoding="utf-8", closefd=False) as stdin,
+        open(raw.fileno(), "w", encoding="utf-8", closefd=False) as stdout,
+    ):
+        monkeypatch.setattr("sys.stdin", stdin)
+        monkeypatch.setattr("sys.stdout", stdout)
+        tty.hide_early_keys()  # as at the start of the program
+        giving_up.start()
+        assert Terminal(plain=True, tty=QuicklyAnswered()).ask("Load it? ") == "y"
+    giving_up.cancel()
+    os.close(person)

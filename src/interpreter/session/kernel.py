@@ -412,11 +412,13 @@ class Performance(Iterator[Event]):
 
     @property
     def chunks(self) -> Generator[Chunk]:
-        """The events that have an LMC form, as chunks."""
+        """The events that have an LMC form, as chunks. As in 0.4.3, reading on past a confirmation may be consent."""
         with closing(self):
             for event in self:
                 if (chunk := event.chunk) is not None:
                     yield chunk
+                if event.kind == "confirmation":
+                    self._session.questions.consent_by_continuing(event.data["question"])
 
     def result(self) -> Any:
         """Run it to its end; its result."""

@@ -171,8 +171,7 @@ class Terminal:
                 return ask_line(tty, question, password)
             is_hidden = password and tty.can_type
             with tty.hidden() if is_hidden else nullcontext():
-                tty.write(question)
-                line = tty.read_line()
+                line = tty.read_line(question)
             if is_hidden:
                 tty.write("\n")
             if not line:
@@ -240,14 +239,13 @@ class LineReader:
         function()
 
     def read(self, default: str = "") -> str:
-        self._tty.write("> " + default)
-        text = default + self._line()
+        text = default + self._line("> " + default)
         while (self._marker and text.count('"""') % 2) or is_unfinished(text):
             text += "\n" + self._line()
         return text
 
-    def _line(self) -> str:
-        line = self._tty.read_line()
+    def _line(self, prompt: str = "") -> str:
+        line = self._tty.read_line(prompt)
         if not line:
             raise EOFError
         return line.rstrip("\r\n")

@@ -101,9 +101,10 @@ class Tty:
             self.stdout.write(text.encode(encoding, "replace").decode(encoding))
         self.stdout.flush()
 
-    def read_line(self) -> str:
+    def read_line(self, prompt: str = "") -> str:
         """A line, edited by the terminal itself; empty at the end of input."""
-        _early.close()
+        _early.close()  # before the prompt, since what is typed after it belongs to the line
+        self.write(prompt)
         try:
             line: str = call_blocking(self.stdin.readline)
             return line
