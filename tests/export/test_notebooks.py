@@ -105,6 +105,7 @@ def test_what_was_said_shown_and_put_out_is_there() -> None:
     assert words.data["text/markdown"] == "# Hi"
 
 
+@pytest.mark.full
 def test_a_failed_block_does_not_stop_the_others(tmp_path: Path) -> None:
     book = read([failed("1 / 0"), failed("exit 3", "shell"), ran("print('on')")])
     assert executed(book, tmp_path)[-1] == "on\n"

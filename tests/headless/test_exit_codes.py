@@ -53,6 +53,7 @@ def test_so_many_blocks_run_and_no_more(how: str) -> None:
     assert "max_blocks" in done.stdout
 
 
+@pytest.mark.full
 def test_the_same_block_over_and_over_is_no_limit_of_yours() -> None:
     same = tool_call("python", "print(1)")
     with ModelServer([same, same, same, text("I give up.")]) as server:
@@ -147,6 +148,7 @@ def test_too_much_is_refused() -> None:
     assert "Name the file" in done.stderr
 
 
+@pytest.mark.full
 def test_what_is_piped_in_attaches_no_files(tmp_path: Path) -> None:
     image = tmp_path / "secret.png"
     image.write_bytes(b"\x89PNG\r\n\x1a\n")

@@ -133,6 +133,7 @@ def test_an_interrupt_before_any_bytecode_loses_and_repeats_nothing(tmp_path: Pa
     assert number > 100
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("seed", some(1, range(2)))
 @alone
 def test_interrupts_while_the_reader_waits_for_room(block: RunningBlock, seed: int) -> None:

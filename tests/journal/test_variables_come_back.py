@@ -316,6 +316,7 @@ def ctrl_c_when(there: Path) -> Iterator[None]:
     pressing.join()
 
 
+@pytest.mark.full
 def test_ctrl_c_stops_loading(runs: Runs) -> None:
     wait = "open('loading', 'w').close(); import time; time.sleep(600)"
     runs.chat(("python", f"class Slow:\n    def __reduce__(self):\n        return exec, ({wait!r},)\nslow = Slow()"))

@@ -131,6 +131,7 @@ def test_a_model_is_chosen_with_the_arrow_keys() -> None:
     assert chosen["api_base"] == f"{jan.address}/v1"
 
 
+@pytest.mark.full
 def test_the_window_is_read_from_ollama_and_the_users_own_is_kept() -> None:
     with RoutedServer(OLLAMA) as ollama:
         person = Person(ollama=ollama)
@@ -271,6 +272,7 @@ def test_the_built_in_model_is_downloaded_and_what_it_cannot_do_is_said() -> Non
     assert (models_folder() / "tiny.gguf").read_bytes() == content
 
 
+@pytest.mark.full
 def test_a_download_that_fails_leads_back_to_the_list() -> None:
     with RoutedServer({}) as hub:
         person = Person(row(b"GGUF", hub))

@@ -77,6 +77,7 @@ def test_nothing_is_spent_after_the_task_is_done(desktop: Desktop, tmp_path: Pat
 MOVES = [f"computer.mouse.move(x={400 + 10 * n}, y=400)" for n in range(14)]
 
 
+@pytest.mark.full
 def test_a_screen_that_has_not_changed_is_not_sent_again(desktop: Desktop, tmp_path: Path) -> None:
     with at_work(task(*MOVES), desktop, tmp_path) as world:
         run_all(world)
@@ -119,6 +120,7 @@ def test_old_lists_are_left_out_and_requests_grow_at_their_end(desktop: Desktop,
     assert grown.count(False) <= 5, "most requests begin as the one before, so that a cache holds"
 
 
+@pytest.mark.full
 def test_waiting_shows_the_screen(desktop: Desktop, tmp_path: Path) -> None:
     from anthropic_server import act, message
 

@@ -132,6 +132,7 @@ def test_a_fork_and_a_preview_say_that_they_are_not_possible(interpreter: OpenIn
     assert not interpreter.computer.runtimes.can_dry_run("python")
 
 
+@pytest.mark.full
 def test_a_reset_ends_what_runs_there(interpreter: OpenInterpreter, there: Path) -> None:
     output(interpreter, "x = 1")
     interpreter.reset()

@@ -84,6 +84,7 @@ def test_a_killed_supervisor_is_a_session_that_ended(computer: Computer) -> None
     assert text_of(computer.run("python", "print('fine')")) == "fine\n"
 
 
+@pytest.mark.full
 def test_the_whole_of_a_long_output_is_in_a_file(computer: Computer) -> None:
     chunks = list(computer.run("python", "for n in range(100_000): print(n)", stream=True))
     path = Path(chunks[-1]["truncated"])

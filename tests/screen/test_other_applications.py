@@ -115,6 +115,7 @@ def test_file_names_that_are_only_drawn_are_read(desktop: Desktop, computer: Any
         assert found == (["Back"] if "back" in description else []), description
 
 
+@pytest.mark.full
 @pytest.mark.needs("pcmanfm")
 def test_a_dialog_of_gtk_2_is_read(desktop: Desktop, computer: Any) -> None:
     folder = desktop.folder_with("notes.txt")

@@ -56,6 +56,7 @@ def test_a_question_is_answered_with_code_that_was_approved(home: Path, chromium
         expect(page.locator(".bubble")).to_have_text(["What is 6 × 7?"])
 
 
+@pytest.mark.full
 def test_code_is_edited_or_refused_with_what_to_change(home: Path, chromium: Browser) -> None:
     one, two = tool_call("python", "print('first')"), tool_call("python", "print('second')")
     with visiting(chromium, one, text("Done."), two, text("As you like.")) as visit:
@@ -78,6 +79,7 @@ def test_code_is_edited_or_refused_with_what_to_change(home: Path, chromium: Bro
         assert "Use a loop." in str(visit.served.model.requests[-1].body)
 
 
+@pytest.mark.full
 def test_a_dry_run_is_discarded_and_then_applied(home: Path, chromium: Browser) -> None:
     Path("notes.txt").write_text("one\n")
     block = tool_call("python", "open('notes.txt', 'w').write('two\\n')\nprint('tried')")
@@ -167,6 +169,7 @@ def test_files_figures_and_html_that_code_made(home: Path, chromium: Browser) ->
         assert Path("mine.txt").read_text() == "mine"
 
 
+@pytest.mark.full
 def test_a_live_table_is_scrolled_sorted_and_filtered(home: Path, chromium: Browser) -> None:
     with visiting(chromium) as visit:
         page, rows = visit.page, list[int]()

@@ -229,6 +229,7 @@ def test_after_an_editor_that_changes_nothing_the_question_is_open(editor: str, 
         assert RAN not in person.screen
 
 
+@pytest.mark.full
 def test_an_edit_is_asked_about_again_even_if_no_rule_asks_about_it(tmp_path: Path) -> None:
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\necho "echo it walked" > "$1"\n')

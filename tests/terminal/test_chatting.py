@@ -109,6 +109,7 @@ def test_a_paste_never_sends_itself(marked: bool) -> None:
         assert last_said(server) == "def f():\n    return 1\n\nf()\n!"
 
 
+@pytest.mark.full
 def test_three_quotes_hold_a_message_open() -> None:
     with ModelServer([text("Read.")]) as server, someone(server=server) as person:
         person.at_prompt()
@@ -170,6 +171,7 @@ def test_what_is_typed_meanwhile_is_sent_next() -> None:
         assert "⏎" not in person.screen
 
 
+@pytest.mark.full
 def test_a_wide_reply_after_a_resize_is_whole() -> None:
     go_on = threading.Event()
     words = [f"word{number}" for number in range(60)]

@@ -182,6 +182,7 @@ def no_display(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
+@pytest.mark.full
 def test_export_and_copy_what_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, no_display: None) -> None:
     monkeypatch.chdir(tmp_path)
     with ModelServer() as server, someone(server=server) as person:

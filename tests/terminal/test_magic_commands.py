@@ -247,6 +247,7 @@ def test_reset_and_info(desk: Desk) -> None:
     assert desk.interpreter.messages == []
 
 
+@pytest.mark.full
 @pytest.mark.usefixtures("no_strays")
 def test_a_shell_command_of_the_users_own() -> None:
     with ModelServer([text("Yes?")]) as server, someone(server=server) as person:

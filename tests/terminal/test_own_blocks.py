@@ -61,6 +61,7 @@ def test_the_model_does_not_see_it_where_the_user_wants_that() -> None:
         assert person.leaves() == 0
 
 
+@pytest.mark.full
 def test_python_over_several_lines() -> None:
     with ModelServer() as server, someone(server=server) as person:
         person.at_prompt()

@@ -44,6 +44,7 @@ def test_the_plain_trace(flags: list[str]) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+@pytest.mark.full
 def test_output_is_complete_and_without_colours() -> None:
     code = "for n in range(3000): print(f'\\x1b[31m{n}\\x1b[0m')\nprint('x' * 10000)\nprint('1%\\r2%')"
     with ModelServer([tool_call("python", code), text("Done.")]) as server:

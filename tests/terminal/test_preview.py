@@ -119,6 +119,7 @@ def test_it_is_forgotten_and_asked_about_again(workspace: Path, answer: str) -> 
         assert (workspace / "new.txt").exists()
 
 
+@pytest.mark.full
 def test_other_answers_explain(workspace: Path) -> None:
     with (
         ModelServer([tool_call("shell", "echo so > new.txt"), text("Fine.")]) as server,

@@ -82,6 +82,7 @@ def test_nothing_changes_without_a_yes(work: Path, answer: str) -> None:
         assert person.leaves() == 0
 
 
+@pytest.mark.full
 def test_a_turn_without_files_goes_at_once(work: Path) -> None:
     with ModelServer([text("Hello to you."), text("Who?")]) as server, someone(server=server) as person:
         person.says("%undo")
@@ -159,6 +160,7 @@ def test_what_somebody_else_changed_is_asked_about(work: Path) -> None:
         assert person.leaves() == 0
 
 
+@pytest.mark.full
 @pytest.mark.needs("git")
 def test_the_users_own_repository_stays_as_it_is(work: Path) -> None:
     setup = "git init -q . && git config user.name A && git config user.email a@b && git add . && git commit -qm one"
@@ -285,6 +287,7 @@ def test_what_javascript_had_is_run_again(work: Path) -> None:
         assert person.leaves() == 0
 
 
+@pytest.mark.full
 def test_own_blocks_go_one_by_one(work: Path) -> None:
     with ModelServer([]) as server, someone(server=server) as person:
         person.says("!echo a > a.txt")
