@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import http.client
 import json
 import re
 import socket
@@ -113,12 +114,14 @@ def test_a_refused_websocket_is_nothing_to_report(home: Path, capfd: pytest.Capt
 
 @pytest.mark.full
 def test_a_connection_stays_open_between_requests(shared: Serving) -> None:
-    request = f"GET /nowhere HTTP/1.1\r\nHost: 127.0.0.1:{shared.application.port}\r\nAuthorization: Bearer {shared.users.token}\r\n\r\n"
-    with socket.create_connection(("127.0.0.1", shared.application.port), timeout=60) as raw:
-        for pause in (0.0, 7.0):
-            time.sleep(pause)
-            raw.sendall(request.encode())
-            assert b"404" in raw.recv(65536)
+    client = http.client.HTTPConnection("127.0.0.1", shared.application.port, timeout=60)
+    client.connect()
+    client.auto_open = 0
+    for pause in (0.0, 7.0):
+        time.sleep(pause)
+        client.request("GET", "/api/me", headers={"Authorization": f"Bearer {shared.users.token}"})
+        assert b"local" in client.getresponse().read()
+    client.close()
 
 
 def test_a_name_that_points_here_is_refused(shared: Serving) -> None:
