@@ -262,3 +262,20 @@ def test_a_folder_that_it_claims_must_be_a_path(elsewhere: Elsewhere) -> None:
     before = elsewhere.machine.place
     elsewhere.machine._received({"event": "ran", "run": 10_000, "cwd": "not\nabsolute", "exported": {}})
     assert elsewhere.machine.place == before
+
+
+def test_a_question_that_is_interrupted_is_not_asked_again(elsewhere: Elsewhere) -> None:
+    asked = []
+
+    def interrupt(prompt: str, password: bool) -> str | None:
+        asked.append(prompt)
+        if len(asked) == 1:
+            raise KeyboardInterrupt
+        return "late"
+
+    elsewhere.context.on_input = interrupt
+    chunks: list[dict[str, Any]] = []
+    with pytest.raises(KeyboardInterrupt):
+        chunks.extend(dict(chunk) for chunk in elsewhere.language().run("input('Who? ')"))
+    assert asked == ["Who? "]
+    assert elsewhere.output("print(1)") == "1\n"

@@ -554,8 +554,10 @@ class RemoteLanguage(BaseLanguage):
         match event["event"]:
             case "chunk" if event["asks"]:
                 prompt, secret = str(event["chunk"].get("content") or ""), bool(event["chunk"].get("password"))
-                text = yield from read_input(prompt, secret, self.context.on_input)
-                if text is not None or not self._stopped:
+                text = None
+                try:
+                    text = yield from read_input(prompt, secret, self.context.on_input)
+                finally:  # after an interrupt, too: the keeper waits for it
                     self.machine.say("answer", run=run, text=text)
             case "asks":  # the connection that was lost needs a password again
                 try:
