@@ -263,8 +263,12 @@ class Supervisor:
         if self.worker[0] != "driver":
             adopt_orphans()  # a quick program may leave one at once
         signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])  # a driver unblocks it when it is ready
-        pid = os.fork()
+        is_warm = self.worker[1] in DEFINED
+        pid = LIBRARY[0].fork() if is_warm else os.fork()  # what Python does around a fork writes to much memory
         if pid == 0:
+            if is_warm:  # so it is done in the worker alone
+                LIBRARY[0].PyOS_BeforeFork()
+                LIBRARY[0].PyOS_AfterFork_Child()
             self.release_everything()
             become_worker(self.worker, fds, self.started_with)  # never returns into the loop
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])

@@ -17,6 +17,7 @@ import json
 import os
 import socket
 import sys
+from types import CodeType, FunctionType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,6 +29,10 @@ NOT_PRELOADED = "INTERPRETER_NOT_PRELOADED"  # tells the driver, as in serve.py
 DRIVER = ("serve", "inspection", "pickling", "tables", "ipython", "bare")
 LATER = ("completer", "completerlib", "logger", "magics", "oinspect")  # what IPython imports when a session starts
 LIBRARY = ctypes.PyDLL(None)
+NEW_MEMORY = 8192  # bytes: where so many are free in a row, there is no gap
+LARGEST_GAP = 100_000  # bytes
+MOST_GAPS = 1000  # of one size
+TAKEN: list[bytes] = []  # what fills them
 
 
 def preload(supervisor: dict[str, Any], start_file: str, names: list[str]) -> list[str]:
@@ -50,8 +55,49 @@ def preload(supervisor: dict[str, Any], start_file: str, names: list[str]) -> li
     threads = sys.modules["threading"].active_count() - 1 if "threading" in sys.modules else 0
     if threads:
         sys.exit("the modules started %d threads, which a copy of this process would not have" % threads)
-    sys.modules[ours[0]].prepare()
+    sys.modules[ours[0]].prepare(gather)
     return failed
+
+
+# -- memory --------------------------------------------------------------------------------------------------------
+#
+# A session gets its own copy of a page when it writes to it, and it writes to the reference count of everything it
+# uses. So what sessions use should be close together, and what they make should not be between other things.
+
+
+def gather(ran: set[int]) -> None:
+    """Copy the code with these ids to new memory, where it is close together."""
+    fill_gaps()
+    for function in gc.get_objects():
+        if type(function) is FunctionType and id(function.__code__) in ran:
+            function.__code__ = copied(function.__code__)
+    if sys.version_info < (3, 12):
+        sys._clear_type_cache()  # whoever replaces an entry writes to the name in it, wherever that is
+
+
+def copied(code: CodeType) -> CodeType:
+    inner = tuple(copied(each) if isinstance(each, CodeType) else each for each in code.co_consts)
+    return code.replace(co_consts=inner)
+
+
+def fill_gaps() -> None:
+    """Take the memory that freed objects have left between others, in Python's pools and in the C library's heap."""
+    for size in range(48, 513, 16):
+        taken, row = [bytes(size - 33)], 0
+        while row < NEW_MEMORY // size and len(taken) < MOST_GAPS:
+            taken.append(bytes(size - 33))
+            row = row + 1 if id(taken[-1]) == id(taken[-2]) + size else 0
+        TAKEN.extend(taken[:-row])
+    if sys.platform != "linux":
+        return
+    LIBRARY.malloc.argtypes, LIBRARY.malloc.restype = [ctypes.c_size_t], ctypes.c_size_t
+    size = LARGEST_GAP
+    end = LIBRARY.malloc(size)  # as a rule behind all gaps
+    while size > 16:
+        for _ in range(MOST_GAPS):
+            if LIBRARY.malloc(size) > end:
+                break
+        size = size * 7 // 8 if size > 2048 else size - 16
 
 
 def become_supervisor(supervisor: dict[str, Any], request: dict[str, Any], control: int, failed: list[str]) -> None:
@@ -105,6 +151,7 @@ if __name__ == "__main__":
         exec(compile(file.read(), SUPERVISOR, "exec"), supervisor)
     not_imported = preload(supervisor, sys.argv[2], sys.argv[3:])
     gc.collect()
+    fill_gaps()
     gc.freeze()
     signal.signal(signal.SIGCHLD, reap)
     requests.sendall(b"ready")

@@ -84,6 +84,10 @@ class Bare:
     def warm(self) -> None:
         """After a fork: there is nothing to prepare."""
 
+    def forget(self) -> None:
+        """Forget the blocks that have run, except for what they have left in the namespace."""
+        self._count = 0
+
     def steps(self, code: str) -> Iterator[BaseException | None]:
         """Run a block; yields after each statement, and finally the error that ended it, if any."""
         try:

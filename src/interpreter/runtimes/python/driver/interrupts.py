@@ -37,6 +37,10 @@ class Interrupts:
         self._main = get_ident()
         self._handler = self._handle
 
+    def expect_block(self) -> None:
+        """As at the start: a block is about to come."""
+        self._running = self._struck = True
+
     def install(self) -> None:
         """Install our handler, also after the user's code has installed another."""
         if signal.getsignal(signal.SIGINT) is not self._handler:

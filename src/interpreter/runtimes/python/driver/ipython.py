@@ -87,6 +87,13 @@ class IPythonEngine:
             except Exception:  # noqa: BLE001 -- the user has replaced something that it needs
                 return
 
+    def forget(self) -> None:
+        """Forget the blocks that have run, except for what they have left in the namespace."""
+        history, hook = self._shell.history_manager, self._shell.displayhook
+        history.reset(new_session=False)
+        history._i00 = history._i = history._ii = history._iii = hook._ = hook.__ = hook.___ = ""
+        self._shell.execution_count = 1
+
     def _transforms_now(self) -> list[Any]:
         of, more = self._shell.input_transformer_manager, self._shell.input_transformers_post
         return [*of.cleanup_transforms, *of.line_transforms, *of.token_transformers, *more]

@@ -11,12 +11,12 @@ import time
 import types
 from io import TextIOWrapper
 
-from .channel import Channel, Report
+from .channel import Channel, Report, encoded
 from .computer import define_skills, install
 from .descriptors import working_directory
 from .displays import Figures, TablePage
 from .execution import ActiveLines, EventLoop, formatted, missing_module, outcome, refusals
-from .hints import Any, Frame, Origin
+from .hints import Any, Callable, Frame, Origin
 from .imports import ImportWatch, avoid_unix_sockets, name_environment, use_packages
 from .interrupts import Interrupts
 from .sharing import Share
@@ -25,16 +25,28 @@ from .streams import Input, Output, make_input, plain_output
 
 ENGINE = "INTERPRETER_PYTHON_ENGINE"  # "bare": do without IPython even if it is installed
 NOT_PRELOADED = "INTERPRETER_NOT_PRELOADED"  # what a warm parent could not import, as in warm.py
+REHEARSED = "import os; x = 1", "x += 1; x"
+REHEARSALS = 8  # Python optimises a function after so many calls
 
 
 prepared: list[Worker] = []  # in a warm parent: the worker that each session begins as a copy of
 
 
-def prepare() -> None:
-    """In a warm parent: make a worker whose copies need little more than a connection."""
-    end, other = _socket.socketpair()
-    other.close()
+def prepare(gather: Callable[[set[int]], None]) -> None:
+    """In a warm parent: make a worker whose copies need little more than a connection, and little memory.
+
+    It runs blocks, so its copies share what Python and IPython write to memory the first few times. `gather` gets the
+    ids of the code that ran.
+    """
+    end, host = _socket.socketpair()
     worker = Worker(end.detach(), ("", "", {}, "", []))
+    ran: dict[int, types.CodeType] = {}
+    sys.setprofile(lambda frame, *_: ran.setdefault(id(frame.f_code), frame.f_code))
+    worker.rehearse(host, 1)
+    sys.setprofile(None)
+    gather(set(ran))
+    worker.rehearse(host, REHEARSALS)
+    host.close()
     worker.wait_for_copies()
     prepared.append(worker)
 
@@ -103,6 +115,17 @@ class Worker:
         self._share = Share(self._main.__dict__, self.report.share)
         builtins.share = self._share  # type: ignore[attr-defined]
         os.register_at_fork(before=self._flush, after_in_child=self._leave)
+
+    def rehearse(self, host: _socket.socket, times: int) -> None:
+        """Run blocks that leave no trace."""
+        before = dict(self._main.__dict__)
+        for code in REHEARSED * times:
+            host.sendall(encoded({"op": "run", "block": 0, "code": code}))
+            self.run(self.channel.receive() or {})
+        self._engine.forget()
+        self.interrupts.expect_block()
+        self._main.__dict__.clear()
+        self._main.__dict__.update(before)
 
     def wait_for_copies(self) -> None:
         """In a warm parent: the forks that come are not the user's."""
