@@ -16,6 +16,7 @@ import pytest
 from interpreter.runtimes.launch import SessionContext, WarmParent, warm_parent
 from interpreter.runtimes.python.language import Python
 
+MOST_OWN_MEMORY = 6300  # kB, of a session's worker and supervisor
 PRELOAD = ("numpy", "colorsys")  # and no other module of these tests imports colorsys
 
 
@@ -59,6 +60,30 @@ def test_sessions_draw_different_random_numbers(tmp_path: Path, sessions: list[S
     code = "import random, numpy; print(random.random(), numpy.random.rand())"
     drawn = [session.run(code).split() for session in sessions]
     assert drawn[0][0] != drawn[1][0] and drawn[0][1] != drawn[1][1]
+
+
+def test_a_session_has_no_trace_of_the_blocks_that_the_parent_ran(tmp_path: Path, sessions: list[Session]) -> None:
+    sessions += [Session(tmp_path), Session(tmp_path, ())]
+    look = "print(sorted(globals()), In, Out, [_, __, ___, _i, _ii, _iii], get_ipython().execution_count)"
+    warm, cold = (session.run(look) for session in sessions)
+    assert "execution_count" in warm and warm == cold
+    warm, cold = (session.run("print(_i, _ii, Out)") for session in sessions)
+    assert warm == cold
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
+def test_a_session_shares_most_of_its_memory_with_the_parent(tmp_path: Path, sessions: list[Session]) -> None:
+    sessions += [Session(tmp_path), Session(tmp_path)]
+    for session in sessions:
+        session.context.snapshots = 0  # which would share memory with the worker
+        for code in ("x = 1", "x += 1; x", "x += 1; x"):
+            session.run(code)
+    worker, supervisor = map(int, sessions[1].run("import os; print(os.getpid(), os.getppid())").split())
+    own = 0
+    for pid in (worker, supervisor):
+        rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
+        own += int(rollup.split("Private_Dirty:")[1].split()[0])
+    assert own < MOST_OWN_MEMORY, own
 
 
 def test_variables_can_be_undone_and_copied_and_outlive_a_crash(tmp_path: Path, sessions: list[Session]) -> None:

@@ -90,7 +90,7 @@ class IPythonEngine:
     def forget(self) -> None:
         """Forget the blocks that have run, except for what they have left in the namespace."""
         history, hook = self._shell.history_manager, self._shell.displayhook
-        history.reset(new_session=False)
+        history.reset()
         history._i00 = history._i = history._ii = history._iii = hook._ = hook.__ = hook.___ = ""
         self._shell.execution_count = 1
 
