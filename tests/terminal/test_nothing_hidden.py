@@ -361,6 +361,7 @@ WRITERS = {
     "notebook.py": "show_chat _approve show",
     "server/__init__.py": "announce _print_failure",
     "server/gate.py": "write _note",  # to the audit trail, as JSON
+    "server/routes.py": "note",
     "start.py": "start write say piped_text configured _load_profile _accepted make_server_token",
     "terminal/approval.py": "_edit_in_program",
     "terminal/chat.py": "_next_message replay",
