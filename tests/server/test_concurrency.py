@@ -159,6 +159,23 @@ def test_the_position_of_a_message_is_behind_the_end_of_the_turn_before(home: Pa
             assert first["data"].get("format") != "idle", "a client would take this turn for finished"
 
 
+def test_looking_at_the_timeline_adds_no_point_to_a_turn_that_begins(home: Path) -> None:
+    with serving(text("Yes.")) as served:
+        session, release = served.session(), threading.Event()
+        live, path = live_of(served, session), f"/api/sessions/{session}/timeline"
+
+        def begin() -> None:  # its message is there, its checkpoint is not yet
+            live.interpreter.messages.append({"role": "user", "type": "message", "content": "Go."})
+            release.wait(60)
+
+        turn = live.submit("A turn", begin)
+        until(lambda: live.interpreter.messages, "the message")
+        assert served.http.get(path).json()["points"] == []
+        release.set()
+        turn.result(60)
+        assert [point["label"] for point in served.http.get(path).json()["points"]] == ["Go."]
+
+
 def test_an_upload_that_breaks_off_leaves_nothing_and_is_no_failure(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -175,7 +175,7 @@ async def show_timeline(call: Call) -> Any:
     timeline = live.interpreter.timeline
 
     def read() -> Any:
-        timeline.adopt()
+        live.while_idle(timeline.adopt)  # a turn that has just begun makes its own checkpoint
         points = []
         for point in timeline.checkpoints:
             changes = timeline.changes(point.id) if point.kind != "turn" else None

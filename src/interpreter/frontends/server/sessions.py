@@ -115,6 +115,12 @@ class Live:
             after()
         self._hub.wake(self.key)
 
+    def while_idle(self, function: Callable[[], object]) -> None:
+        """Do something short, unless something is running; nothing begins meanwhile."""
+        with self._lock:
+            if not self.running:
+                function()
+
     def say(self, messages: list[Any]) -> int:
         """Answer a message; the number of the last event before it.
 
