@@ -43,11 +43,12 @@ SOCKET = "socket"
 STOPPING = 10.0  # seconds in which the blocks of a client that was killed end
 GONE = 3  # the exit code of `resume` if there is no keeper
 MOST_AHEAD = 4 * 1024 * 1024  # characters that may be on their way to a client before the program has to wait
+# What a client decides about the runtimes, by the names of SessionContext.
 SETTINGS = tuple(
     "cwd colors timeout max_output python shares_environment offline shell shell_rc sql active_lines table_rows "
     "snapshots max_shared emit_images".split()
 )
-"""What a client decides about the runtimes, by the names of SessionContext."""
+# What a client may call; the types of arguments and results are those that the classes declare.
 OFFERED: dict[str, tuple[type, frozenset[str]]] = {
     "language": (
         BaseLanguage,
@@ -61,7 +62,6 @@ OFFERED: dict[str, tuple[type, frozenset[str]]] = {
         ),
     ),
 }
-"""What a client may call; the types of arguments and results are those that the classes declare."""
 
 
 @functools.cache
@@ -85,8 +85,7 @@ class About:
 
     system: str
     user: str
-    languages: dict[str, str | None]
-    """What their runtimes say of themselves; None for one that is not installed."""
+    languages: dict[str, str | None]  # what their runtimes say of themselves; None for one that is not installed
     workspace: str = ""
 
 

@@ -38,10 +38,9 @@ class Link:
     ) -> None:
         self._received, self._replaced = received, replaced
         self._is_keeper = bool(instance)
-        self.instance = instance
-        """Which keeper this is; a client learns it from the first one that it meets."""
+        self.instance = instance  # which keeper this is; a client learns it from the first one that it meets
+        # Which client this is; a keeper learns it from each one that it accepts.
         self.client = "" if instance else secrets.token_hex(8)
-        """Which client this is; a keeper learns it from each one that it accepts."""
         self._changed = threading.Condition()
         self._outbox: deque[tuple[int, bytes]] = deque()
         self._sent = self._seen = self._told = 0  # our last number, their last, and what they know of that

@@ -48,11 +48,11 @@ from interpreter.runtimes.protocol import (
 )
 from interpreter.runtimes.sharing import take
 
+# What is the same for a language wherever it runs.
 DESCRIBED = (
     "file_extension comment lexer definitions quotes_paths explains_failures analysis scanners scan_parts "
     "order is_common install"
 )
-"""What is the same for a language wherever it runs."""
 TRY_AGAIN = (0.5, 1, 2, 4, 8)  # seconds between attempts to connect again; the last one repeats
 LEAVING = 10.0  # seconds that a consumer who leaves waits for the end of its block
 ERRORS: dict[str, type[Exception]] = {
@@ -83,6 +83,7 @@ SHARED: Check = lambda value: (  # noqa: E731
     isinstance(value, list)
     and all(isinstance(each, list) and len(each) == 2 and NAME(each[0]) and TEXT(each[1]) for each in value)
 )
+# What a keeper may say. Code there can take its place: nothing that it says is more than a claim.
 EVENTS: dict[str, dict[str, Check]] = {
     "chunk": {"run": COUNT, "chunk": CHUNK, "asks": flag, "size": COUNT},
     "over": {"run": COUNT},
@@ -98,7 +99,6 @@ EVENTS: dict[str, dict[str, Check]] = {
     },
     "call_off": {"call": COUNT},
 }
-"""What a keeper may say. Code there can take its place: nothing that it says is more than a claim."""
 
 
 class Transport(Protocol):
@@ -118,16 +118,13 @@ class Machine:
 
     def __init__(self, name: str, transport: Transport, workspace: str, keep: float, computer: Any = None) -> None:
         self.name, self.keep, self.computer = name, keep, computer
-        self.workspace = workspace or "~"
-        """The folder that the session works in there, as far as it is known."""
+        self.workspace = workspace or "~"  # the folder that the session works in there, as far as it is known
         self.place: str | None = None  # where the session is there
         self.exported: dict[str, str | None] = {}
         self.shared: dict[str, int] = {}  # the shared values that it has, by their numbers here
-        self.about: About | None = None
-        """Its system, its user and its languages, once it is connected."""
+        self.about: About | None = None  # its system, its user and its languages, once it is connected
         self._transport, self.keeper = transport, secrets.token_hex(8)
-        self.is_taken_over = False
-        """Whether its runtimes are those that an earlier process has left there."""
+        self.is_taken_over = False  # whether its runtimes are those that an earlier process has left there
         self._link = Link(self._received)
         self._begun = self._closed = False
         self._must_ask = False  # it can't be connected again without an answer
@@ -452,10 +449,8 @@ class RemoteLanguage(BaseLanguage):
     """A language of another machine; `Machine.languages` makes a class for each."""
 
     machine: Machine
-    there = ""
-    """What it is called there."""
-    is_own = True
-    """Whether the whole session works on that machine, and not only some of its blocks."""
+    there = ""  # what it is called there
+    is_own = True  # whether the whole session works on that machine, and not only some of its blocks
     handles_interrupts = True
 
     @classmethod

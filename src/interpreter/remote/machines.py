@@ -32,11 +32,9 @@ __all__ = [
     "take_over_keepers",
 ]
 
-KEEPERS = "keepers.json"
-"""A file beside the journal of a session, which only the user can read."""
+KEEPERS = "keepers.json"  # a file beside the journal of a session, which only the user can read
 
-OWN = ""
-"""The name of the machine that the whole session works on."""
+OWN = ""  # the name of the machine that the whole session works on
 
 
 class Connect(Action):

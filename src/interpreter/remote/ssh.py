@@ -26,8 +26,7 @@ from interpreter.errors import RemoteError, SettingError
 from interpreter.host import processes
 from interpreter.remote.keeper import GONE
 
-Ask = Callable[[str, bool], "str | None"]
-"""(prompt, whether the answer is secret) -> the answer; None if there is none."""
+Ask = Callable[[str, bool], "str | None"]  # (prompt, whether the answer is secret) -> the answer; None if there is none
 
 PACKAGE = Path(__file__).parent.parent
 COPIED = (

@@ -31,64 +31,50 @@ class BaseLanguage:
     class has the form `package.module:name`; the part that needs it imports it then.
     """
 
-    name: str = "baselanguage"
-    """What people call it; the model, exports and rules use it in lower case."""
-    aliases: Sequence[str] = ()
-    """Other names that a model or a user may write."""
-    file_extension: str | None = None
-    """The extension of its files, without the dot."""
+    name: str = "baselanguage"  # what people call it; the model, exports and rules use it in lower case
+    aliases: Sequence[str] = ()  # other names that a model or a user may write
+    file_extension: str | None = None  # the extension of its files, without the dot
+    # What starts a comment that ends with the line.
     comment: str = "#"
-    """What starts a comment that ends with the line."""
+    # The Pygments lexer that highlights it; None: the one that has the language's name, if there is one.
     lexer: str | None = None
-    """The Pygments lexer that highlights it; None: the one that has the language's name, if there is one."""
-    system_message: str | None = None
-    """What the model should know about it."""
+    system_message: str | None = None  # what the model should know about it
+    # A multi-line regular expression; its groups are the names that a block defines for later blocks.
     definitions: str | None = None
-    """A multi-line regular expression; its groups are the names that a block defines for later blocks."""
-    quotes_paths: bool = False
-    """Whether code has file names in quotes; if not, any word may be one."""
+    quotes_paths: bool = False  # whether code has file names in quotes; if not, any word may be one
 
-    takes_keys: bool = False
-    """Whether a running block reads the keyboard, through `send_keys`."""
+    takes_keys: bool = False  # whether a running block reads the keyboard, through `send_keys`
+    # Whether the output of a failed block says what went wrong; if not, the terminal shows the exit code.
     explains_failures: bool = True
-    """Whether the output of a failed block says what went wrong; if not, the terminal shows the exit code."""
-    sandboxable: bool = False
-    """Whether its code runs in a separate process, which a sandbox can contain."""
+    sandboxable: bool = False  # whether its code runs in a separate process, which a sandbox can contain
 
+    # Static analysis: `(code, notes, known) -> defines` as in `interpreter.policy.analysis.python:analyze`. None: a
+    # block may do anything.
     analysis: str | None = None
-    """Static analysis: `(code, notes, known) -> defines` as in `interpreter.policy.analysis.python:analyze`. None:
-    a block may do anything."""
+    # The scanners of safe mode that understand it, each an `interpreter.policy.scanners.scanner.ScannerTool`.
     scanners: Sequence[str] = ()
-    """The scanners of safe mode that understand it, each an `interpreter.policy.scanners.scanner.ScannerTool`."""
+    # Where code of other languages can be part of a block: `(code, registry) -> parts`, for the scanners.
     scan_parts: str | None = None
-    """Where code of other languages can be part of a block: `(code, registry) -> parts`, for the scanners."""
+    # The first line of a notebook cell that runs a block, such as `%%script lua`; empty: it needs none. None: a
+    # notebook cannot run it, and shows the code as text.
     cell_magic: str | None = None
-    """The first line of a notebook cell that runs a block, such as `%%script lua`; empty: it needs none. None: a
-    notebook cannot run it, and shows the code as text."""
+    # Where cells need help to keep their state: `(codes) -> interpreter.export.notebook.Setup | None`. Without it, a
+    # cell repeats the earlier blocks whose `definitions` it uses.
     cell_setup: str | None = None
-    """Where cells need help to keep their state: `(codes) -> interpreter.export.notebook.Setup | None`. Without it, a
-    cell repeats the earlier blocks whose `definitions` it uses."""
+    # How the script export carries a block over, as in `interpreter.export.script.steps:add_python`. None: it does not,
+    # and says so.
     script: str | None = None
-    """How the script export carries a block over, as in `interpreter.export.script.steps:add_python`. None: it does
-    not, and says so."""
+    # Called once per run when the block has ended or moved to the background, usually from the reader thread. Set it
+    # before `run`. It must not wait. A language that runs blocks in the caller's thread does not call it.
     on_end: Callable[[], None] | None = None
-    """Called once per run when the block has ended or moved to the background, usually from the reader thread.
 
-    Set it before `run`. It must not wait. A language that runs blocks in the caller's thread does not call it.
-    """
-
+    # Whether `stop` ends a block at once. If not, Ctrl-C raises KeyboardInterrupt inside `run`.
     handles_interrupts = False
-    """Whether `stop` ends a block at once. If not, Ctrl-C raises KeyboardInterrupt inside `run`."""
-    install: str = ""
-    """How to get the program that runs it, as commands to type."""
-    order: int = 100
-    """Its position among the built-in languages, most used first."""
-    runs_on: str = ""
-    """The machine that its code runs on, if that is not this one."""
-    covered_by_undo: bool = True
-    """Whether what its blocks do to files of the workspace can be undone."""
-    is_common: bool = True
-    """Whether small models are offered it too: a longer list makes them choose badly."""
+    install: str = ""  # how to get the program that runs it, as commands to type
+    order: int = 100  # its position among the built-in languages, most used first
+    runs_on: str = ""  # the machine that its code runs on, if that is not this one
+    covered_by_undo: bool = True  # whether what its blocks do to files of the workspace can be undone
+    is_common: bool = True  # whether small models are offered it too: a longer list makes them choose badly
 
     @classmethod
     def variant(cls, context: SessionContext) -> type[BaseLanguage]:

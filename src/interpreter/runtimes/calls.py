@@ -100,8 +100,7 @@ class CallRequest(Request):
 class Offer(Request):
     """Something that we can do for the user, such as installing a package."""
 
-    accepted: bool | None = None
-    """None if there was no answer."""
+    accepted: bool | None = None  # none if there was no answer
 
     def __init__(self, words: str) -> None:
         super().__init__("offer", words)

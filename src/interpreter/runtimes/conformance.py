@@ -32,44 +32,26 @@ STUCK_AFTER = 60  # seconds until a block that should have said `ready` is stopp
 class Samples:
     """Code in the language, for each thing that it can do."""
 
-    say: str
-    """Prints `Grüße, 世界 🌍` and ends the line."""
-    fail: str | None = None
-    """Ends with an error."""
-    exit_code: int | None = 1
-    """That of `fail`."""
-    keep: str | None = None
-    """Sets a variable to 41."""
-    recall: str | None = None
-    """Prints that variable plus 1."""
+    say: str  # prints `Grüße, 世界 🌍` and ends the line
+    fail: str | None = None  # ends with an error
+    exit_code: int | None = 1  # that of `fail`
+    keep: str | None = None  # sets a variable to 41
+    recall: str | None = None  # prints that variable plus 1
+    # Reads a line and prints it between angle brackets; nothing between them at the end of input.
     ask: str | None = None
-    """Reads a line and prints it between angle brackets; nothing between them at the end of input."""
-    wait: str | None = None
-    """Prints `ready` and then waits for ever, without using the processor."""
-    loop: str | None = None
-    """Prints `ready` and then computes for ever."""
-    die: str | None = None
-    """Kills its own process."""
-    flood: str | None = None
-    """Prints `line 1` to `line 50000`."""
-    where: str | None = None
-    """Prints the working directory."""
-    go: str | None = None
-    """Changes the working directory to the folder `below`."""
-    env: str | None = None
-    """Prints the environment variable CONFORMANCE."""
-    figure: str | None = None
-    """Shows an image."""
-    table: str | None = None
-    """Shows a table with the numbers 1 to 3."""
-    give: str | None = None
-    """Shares the number 41 with other languages, under the name `given`."""
-    take: str | None = None
-    """Prints the number `taken`, which another language shares, plus 1."""
-    prints_tables: bool = False
-    """Whether what it prints stands in a table, so that there is more than the text itself."""
-    keeps_state_when_stopped: bool = True
-    """Whether variables outlive an interrupt of `wait` and `loop`."""
+    wait: str | None = None  # prints `ready` and then waits for ever, without using the processor
+    loop: str | None = None  # prints `ready` and then computes for ever
+    die: str | None = None  # kills its own process
+    flood: str | None = None  # prints `line 1` to `line 50000`
+    where: str | None = None  # prints the working directory
+    go: str | None = None  # changes the working directory to the folder `below`
+    env: str | None = None  # prints the environment variable CONFORMANCE
+    figure: str | None = None  # shows an image
+    table: str | None = None  # shows a table with the numbers 1 to 3
+    give: str | None = None  # shares the number 41 with other languages, under the name `given`
+    take: str | None = None  # prints the number `taken`, which another language shares, plus 1
+    prints_tables: bool = False  # whether what it prints stands in a table, so that there is more than the text itself
+    keeps_state_when_stopped: bool = True  # whether variables outlive an interrupt of `wait` and `loop`
 
 
 @dataclass

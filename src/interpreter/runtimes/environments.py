@@ -82,17 +82,13 @@ MODULE = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
 class Environment:
     """A Python for code, and the folder that its packages are installed into."""
 
-    python: str
-    """What code sees as its Python."""
+    python: str  # what code sees as its Python
+    # The program that the first process of a session runs on, which loads nothing from a session environment.
     supervisor: str
-    """The program that the first process of a session runs on, which loads nothing from a session environment."""
-    folder: str = ""
-    """The virtual environment; empty for a Python that is none."""
+    folder: str = ""  # the virtual environment; empty for a Python that is none
     origin: Origin = "session"
-    is_layer: bool = False
-    """Whether it is a session environment, in front of our own."""
-    places: tuple[str, ...] = ()
-    """The folders where it looks for packages, its own first."""
+    is_layer: bool = False  # whether it is a session environment, in front of our own
+    places: tuple[str, ...] = ()  # the folders where it looks for packages, its own first
 
     def variables(self, env: Mapping[str, str]) -> dict[str, str]:
         """These variables, changed so that `python`, `pip` and `uv pip` mean this environment."""

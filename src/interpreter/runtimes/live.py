@@ -88,18 +88,14 @@ class Run:
 class LiveLanguage(BaseLanguage):
     """What live languages have in common; a subclass says how to launch its runtime and what to add."""
 
-    has_views = False
-    """Whether its tables can be sorted, filtered and exported where they are."""
+    has_views = False  # whether its tables can be sorted, filtered and exported where they are
+    # How it gets the values that other languages share: for its driver, or as environment variables.
     shared_form: Form = "env"
-    """How it gets the values that other languages share: for its driver, or as environment variables."""
     sandboxable = True
     handles_interrupts = True
-    uses_environment = False
-    """Whether its blocks run or install Python packages."""
-    installs_packages = False
-    """Whether `installation` knows how to get what is `missing`."""
-    missing = ""
-    """The module that the last block could not import, as the code says."""
+    uses_environment = False  # whether its blocks run or install Python packages
+    installs_packages = False  # whether `installation` knows how to get what is `missing`
+    missing = ""  # the module that the last block could not import, as the code says
     needs_posix = "need Linux or macOS. On Windows, run Open Interpreter inside WSL."
 
     def __init__(self, computer: HasContext | None = None) -> None:

@@ -20,14 +20,11 @@ BRIDGE = Path(__file__).with_name("bridge.py")
 class ProgramLanguage(LiveLanguage):
     """A language whose blocks another program runs, through `bridge.py`."""
 
-    programs: Sequence[str] = ()
-    """The program that runs it: the first of these that is installed."""
+    programs: Sequence[str] = ()  # the program that runs it: the first of these that is installed
+    # What follows the program: `{file}` is the block; a driver gets `{commands}` and `{replies}`.
     arguments: Sequence[str] = ()
-    """What follows the program: `{file}` is the block; a driver gets `{commands}` and `{replies}`."""
-    worker: Path = BRIDGE
-    """The file that runs beside the program and speaks frames with the host."""
-    persistent: bool = False
-    """Whether the arguments start a driver that keeps the variables; see `bridge.py`."""
+    worker: Path = BRIDGE  # the file that runs beside the program and speaks frames with the host
+    persistent: bool = False  # whether the arguments start a driver that keeps the variables; see `bridge.py`
 
     def program(self) -> str | None:
         path = self.context.own_environment().get("PATH")

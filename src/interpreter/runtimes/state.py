@@ -62,8 +62,7 @@ class Table:
     header: Sequence[str] = ()
     numeric: Sequence[bool] = ()
     cells: Sequence[Sequence[str]] = field(default_factory=list)
-    total: int = 0
-    """The rows without a filter."""
+    total: int = 0  # the rows without a filter
 
 
 @dataclass(frozen=True)
@@ -171,8 +170,7 @@ class Saved:
     is_late: bool = False  # there was no time for some of them
 
 
-Saving = Callable[[], "Saved | None"]
-"""Waits for the variables to be saved; None if that failed or took too long."""
+Saving = Callable[[], "Saved | None"]  # waits for the variables to be saved; None if that failed or took too long
 
 
 def listed(things: list[str]) -> str:

@@ -40,8 +40,7 @@ Receive = Callable[[], Any]
 Send = Callable[[MutableMapping[str, Any]], Any]
 Role = Literal["owner", "viewer"]
 
-LOCAL = "local"
-"""The user who started the server."""
+LOCAL = "local"  # the user who started the server
 START, LOGIN = "/start", "/login"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _COOKIE_DAYS = 30
@@ -71,8 +70,7 @@ class User:
 
     name: str
     role: Role
-    digest: str
-    """Of the token."""
+    digest: str  # of the token
 
 
 class Refused(Exception):
@@ -98,8 +96,7 @@ class Users:
         make_folder(folder)
         self._file, self._named = folder / "tokens.json", dict[str, User]()
         self._stamp: tuple[int, int] | None = None
-        self.token = token or _kept(folder / "token", lambda: secrets.token_urlsafe(32))
-        """Of the local user."""
+        self.token = token or _kept(folder / "token", lambda: secrets.token_urlsafe(32))  # of the local user
         self._local = User(LOCAL, "owner", digest(self.token))
         self._key = _kept(folder / "cookie_key", lambda: secrets.token_hex(32)).encode()
         self._links: dict[str, tuple[str, float]] = {}
@@ -268,10 +265,8 @@ class Gate:
         self._secure = secure
         self._rates, self._frames = Rates(limits.rate), Rates(limits.rate * 10)
         self._failures, self._strangers = Rates(_FAILURES), Rates(_NOTED)
-        self.proxied: frozenset[str] = frozenset()
-        """Names under which a proxy with TLS may be in front."""
-        self.hosts: frozenset[str] = frozenset()
-        """What a Host header may be; empty lets no one in."""
+        self.proxied: frozenset[str] = frozenset()  # names under which a proxy with TLS may be in front
+        self.hosts: frozenset[str] = frozenset()  # what a Host header may be; empty lets no one in
         self.cookie_name = "interpreter"
 
     def answer_to(self, names: Iterable[str], port: int) -> None:

@@ -131,12 +131,10 @@ class Server:
         self._readers = ThreadPoolExecutor(8, "reader")
         self.routes: list[Route] = []
         self.naming = asyncio.Lock()
-        self.named: dict[tuple[str, str], Key] = {}
-        """Sessions that clients of other protocols named, by user and name."""
-        self.shown: dict[Key, str] = {}
-        """The digest of the block that a chat client was asked about last."""
+        self.named: dict[tuple[str, str], Key] = {}  # sessions that clients of other protocols named, by user and name
+        self.shown: dict[Key, str] = {}  # the digest of the block that a chat client was asked about last
+        # Up to where clients of 0.4.3's protocol have had the events of their session.
         self.original: dict[Key, tuple[int, int | None]] = {}
-        """Up to where clients of 0.4.3's protocol have had the events of their session."""
 
     async def working(self, function: Callable[..., Result], *args: Any) -> Result:
         """Call something that may wait, in another thread."""
@@ -200,8 +198,7 @@ class Route:
     status: int = 200
     media: str = "application/json"
     kind: str = ""
-    required: bool = True
-    """Whether the body is."""
+    required: bool = True  # whether the body is
 
     @property
     def effect(self) -> str:
@@ -862,10 +859,10 @@ async def _frame(call: Call, socket: WebSocket, text: str) -> None:
 
 # -- from the table --------------------------------------------------------------------------------------------------
 
+# The WebSockets: path, `read` or `frames` (the token may come as the first frame), and handler.
 SOCKETS: list[tuple[str, str, Callable[[Server, WebSocket], Awaitable[None]]]] = [
     (f"{_S}/events", "read", event_socket),
 ]
-"""The WebSockets: path, `read` or `frames` (the token may come as the first frame), and handler."""
 
 _TYPES: dict[str, tuple[type, ...]] = {
     "string": (str,),

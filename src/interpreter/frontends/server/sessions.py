@@ -39,8 +39,8 @@ from interpreter.session.journal.reader import past_events
 
 Result = TypeVar("Result")
 KINDS: tuple[QuestionKind, ...] = get_args(QuestionKind)
+# The last event of a turn: the session is free.
 IDLE = {"role": "computer", "type": "status", "format": "idle", "content": {}}
-"""The last event of a turn: the session is free."""
 _ID = re.compile(r"[0-9a-f]{8,32}")
 _SAVE_AFTER = 1.0  # seconds without work, before the variables are saved
 _GAP = 1000  # numbers that a new run of a session leaves out: the last run may have given some that no journal has
@@ -59,8 +59,7 @@ class Live:
 
     def __init__(self, hub: Hub, key: Key, interpreter: OpenInterpreter) -> None:
         self.key, self.interpreter = key, interpreter
-        self.running = ""
-        """What is being done; empty if nothing is."""
+        self.running = ""  # what is being done; empty if nothing is
         self.used = time.monotonic()
         self.closed = False
         self._hub, self._actors = hub, dict[str, Actor]()
@@ -207,8 +206,7 @@ class Hub:
         self.template, self.folder = template, folder or our_folder("data") / "server"
         make_folder(self.folder)
         self.idle_seconds = template.server_idle_minutes * 60
-        self.failed: Callable[[BaseException], None] = lambda error: None
-        """Told of errors that are ours."""
+        self.failed: Callable[[BaseException], None] = lambda error: None  # told of errors that are ours
         self._live: dict[Key, Live] = {}
         self._starting = 0
         self._lock = threading.RLock()
@@ -647,6 +645,7 @@ def _database(path: Path, table: str) -> sqlite3.Connection:
 
 # -- settings ------------------------------------------------------------------------------------------------------
 
+# What a client may set. Nothing here lets code run without an answer, widens a sandbox, or sends data elsewhere.
 CHOOSABLE = {
     "model": "llm.model",
     "temperature": "llm.temperature",
@@ -655,7 +654,6 @@ CHOOSABLE = {
     "mode": "mode",
     "sandbox": "sandbox",
 }
-"""What a client may set. Nothing here lets code run without an answer, widens a sandbox, or sends data elsewhere."""
 
 
 def change_settings(interpreter: OpenInterpreter, settings: dict[str, Any], server: OpenInterpreter) -> None:
