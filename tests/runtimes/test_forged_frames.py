@@ -23,7 +23,7 @@ from interpreter.runtimes.launch import Launch
 from interpreter.runtimes.live import LiveLanguage, how_done
 from interpreter.runtimes.protocol import FRAMES, BadFrame, decode, encode
 from interpreter.runtimes.runtime import Runtime
-from interpreter.runtimes.seccomp_notify import Gate
+from interpreter.runtimes.seccomp_notify import SyscallGate
 from interpreter.runtimes.state import completions_from, value_from, variables_from
 from javascript_runtimes import JavaScriptRuntime
 from python_runtimes import PythonRuntime, Ran
@@ -275,7 +275,7 @@ def test_a_copy_names_no_layer_that_it_was_not_offered(said: Any, tmp_path: Path
         theirs.sendall(encode({"event": "entered", **said}) if isinstance(said, dict) else b"{}\n")
         overlay = Overlay(str(tmp_path))
         with pytest.raises(NotPreviewableError):
-            overlay.enter(ours, Gate())
+            overlay.enter(ours, SyscallGate())
         overlay.remove()
     assert overlay.layers == {}
 

@@ -12,7 +12,7 @@ from interpreter.errors import BusyError, LanguageNotFound, UsageError
 from interpreter.runtimes.python.in_process import InProcessPython
 from interpreter.runtimes.state import (
     RichValue,
-    Table,
+    TableWindow,
     Text,
     Variable,
 )
@@ -55,7 +55,7 @@ def test_columns_have_sensible_digits_and_dates_without_midnight(fresh: PythonRu
     times = "pd.to_datetime(['2024-01-02 00:00', '2024-02-03 10:30', None])"
     fresh.do(f"import pandas as pd\nmixed = pd.DataFrame({frame}).assign(day={days}, time={times})")
     page = fresh.look("mixed")
-    assert isinstance(page, Table)
+    assert isinstance(page, TableWindow)
     assert page.cells == [
         ["0.50", "1234567.89", ""],
         ["1e-09", "2.5", "3"],
@@ -80,10 +80,12 @@ class TestPython:
 
     def test_a_table_is_given_window_by_window(self, full: PythonRuntime) -> None:
         page = full.look("df", (998, 1010), (1, 5))
-        assert page == Table("DataFrame", 1000, 2, ["998", "999"], ["name"], [False], [["row 998", "row 999"]], 1000)
-        assert isinstance(full.look("array"), Table)
+        assert page == TableWindow(
+            "DataFrame", 1000, 2, ["998", "999"], ["name"], [False], [["row 998", "row 999"]], 1000
+        )
+        assert isinstance(full.look("array"), TableWindow)
         records = full.look("rows")
-        assert isinstance(records, Table)
+        assert isinstance(records, TableWindow)
         assert (records.header, records.cells[0]) == (["a", "b", "c"], ["1", "2.5"])
 
     def test_other_values_are_text(self, full: PythonRuntime) -> None:
@@ -170,7 +172,7 @@ def test_javascript_tells_what_blocks_have_declared(javascript: JavaScriptRuntim
     assert "[Getter]" in found["thing"].preview
     assert javascript.look("thing.a") == Text("number", "1")
     table = javascript.look("rows", (1, 2))
-    assert table == Table("Array", 2, 2, ["1"], ["a", "b"], [True, False], [["2"], ["y"]], 2)
+    assert table == TableWindow("Array", 2, 2, ["1"], ["a", "b"], [True, False], [["2"], ["y"]], 2)
     with pytest.raises(UsageError):
         javascript.look("process.exit()")
     assert javascript.do("list.length").text == "3\n"

@@ -17,7 +17,7 @@ from PIL import Image
 
 from interpreter import OpenInterpreter
 from interpreter.runtimes.html import HTML, React
-from interpreter.runtimes.html.react import Lines, decoded
+from interpreter.runtimes.html.react import SourceMap, decoded
 from interpreter.runtimes.launch import SessionContext
 from interpreter.runtimes.sharing import take
 from interpreter.session import APPROVE, Answer
@@ -166,7 +166,7 @@ def test_react_says_what_to_install_and_offers_it() -> None:
 def test_a_source_map_is_read() -> None:
     assert decoded("AAgBC") == [0, 0, 16, 1]
     assert decoded("hB") == [-16]
-    lines = Lines({"sources": ["react.js", "<stdin>"], "mappings": ";AAAA,KCAA;AACE"}, before=10)
+    lines = SourceMap({"sources": ["react.js", "<stdin>"], "mappings": ";AAAA,KCAA;AACE"}, before=10)
     assert (lines(11, 0), lines(11, 5), lines(12, 3), lines(50, 0)) == (None, (0, 0), (1, 2), None)
 
 

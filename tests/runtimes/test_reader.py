@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from interpreter.runtimes.protocol import Reader
+from interpreter.runtimes.protocol import OutputReader
 
 
 class Talker:
@@ -35,7 +35,7 @@ class Talker:
 
 def test_told_in_the_middle_of_its_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """A thread that is awake may end before it is woken: nothing is written into a pipe that it has closed."""
-    reader, talker, write = Reader("talker"), Talker(), os.write
+    reader, talker, write = OutputReader("talker"), Talker(), os.write
     reader.watch(talker)
 
     def write_late(*args: Any) -> int:
@@ -49,7 +49,7 @@ def test_told_in_the_middle_of_its_work(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_told_by_several_at_once() -> None:
     for _ in range(50):
-        reader = Reader("several")
+        reader = OutputReader("several")
         tellers = [threading.Thread(target=reader.stop) for _ in range(4)]
         for teller in tellers:
             teller.start()

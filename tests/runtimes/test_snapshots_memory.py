@@ -104,7 +104,7 @@ def test_programs_that_wait_for_memory_are_a_reason_where_it_is_short(
 ) -> None:
     """They may be in a group of their own, which has used up what it may use of a machine that has plenty."""
     supervisor: Any = SimpleNamespace(poll=select.poll(), say=lambda said: None, origin=None)
-    snapshots = snapshot_store.Snapshots(supervisor)
+    snapshots = snapshot_store.SnapshotStore(supervisor)
     memory = b"MemTotal: 100 kB\nMemFree: 0 kB\nMemAvailable: %d kB\n" % available
     monkeypatch.setattr(snapshot_store, "content", lambda path: memory)
     pressure, other_end = os.pipe()

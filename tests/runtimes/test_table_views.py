@@ -12,7 +12,7 @@ import pytest
 
 from interpreter.errors import UsageError
 from interpreter.runtimes.python.in_process import InProcessPython
-from interpreter.runtimes.state import File, Table, TableQuery
+from interpreter.runtimes.state import File, TableQuery, TableWindow
 from javascript_runtimes import JavaScriptRuntime
 from javascript_runtimes import fresh as javascript  # noqa: F401
 from python_runtimes import PythonRuntime
@@ -55,7 +55,7 @@ def session() -> Iterator[PythonRuntime]:
 
 def totals(session: PythonRuntime, name: str, **view: Any) -> list[str]:
     page = session.look(name, view=TableQuery(**view))
-    assert isinstance(page, Table)
+    assert isinstance(page, TableWindow)
     assert (page.rows, page.total) == (len(page.index), 4)
     return list(page.cells[page.header.index("total")])
 
@@ -91,7 +91,7 @@ def test_sorting_both_ways_and_searching(session: PythonRuntime, name: str) -> N
     assert totals(session, name, sort="region", descending=True)[-1] == "300"
     assert totals(session, name, find="eu") == ["50", "150"]
     page = session.look(name, view=TableQuery(columns=("total", "region"), sort="total"))
-    assert isinstance(page, Table) and page.header == ["total", "region"]
+    assert isinstance(page, TableWindow) and page.header == ["total", "region"]
 
 
 @pytest.mark.parametrize(
@@ -117,12 +117,12 @@ def test_a_filter_runs_nothing(session: PythonRuntime, condition: str, why: str)
 
 def test_arrays_and_plain_values_are_tables_too(session: PythonRuntime) -> None:
     page = session.look("array", view=TableQuery(filter="`1` > 3", sort="2", descending=True))
-    assert isinstance(page, Table) and page.cells[0] == ["9", "6", "3"]
+    assert isinstance(page, TableWindow) and page.cells[0] == ["9", "6", "3"]
     session.do("sizes, words = {'small': 3, 'big': 1}, ['b', 'a']")
     page = session.look("sizes", view=TableQuery(sort="value"))
-    assert isinstance(page, Table) and page.cells == [["big", "small"], ["1", "3"]]
+    assert isinstance(page, TableWindow) and page.cells == [["big", "small"], ["1", "3"]]
     page = session.look("words", view=TableQuery(sort="value"))
-    assert isinstance(page, Table) and page.cells == [["a", "b"]]
+    assert isinstance(page, TableWindow) and page.cells == [["a", "b"]]
     with pytest.raises(UsageError, match="not a table"):
         session.look("before", view=TableQuery(sort="value"))
 
@@ -130,7 +130,7 @@ def test_arrays_and_plain_values_are_tables_too(session: PythonRuntime) -> None:
 @pytest.mark.parametrize("name", TABLES)
 def test_what_a_column_holds(session: PythonRuntime, name: str) -> None:
     page = session.look(name, view=TableQuery(stats="unit price"))
-    assert isinstance(page, Table)
+    assert isinstance(page, TableWindow)
     found = dict(zip(page.index, page.cells[0], strict=True))
     wanted = {
         "count": "3",
@@ -144,7 +144,7 @@ def test_what_a_column_holds(session: PythonRuntime, name: str) -> None:
     assert wanted.items() <= found.items()
     assert page.index[-1] == "top 3"
     page = session.look(name, view=TableQuery(stats="", filter="total < 300"))
-    assert isinstance(page, Table)
+    assert isinstance(page, TableWindow)
     columns = dict(zip(page.header, (dict(zip(page.index, each, strict=True)) for each in page.cells), strict=True))
     assert columns["region"]["top 1"] == "EU (2)"
     assert (columns["day"]["min"], columns["day"]["max"]) == ("2024-01-01", "2024-02-01")
@@ -171,7 +171,7 @@ def test_a_view_as_a_file(session: PythonRuntime, name: str) -> None:
 def test_labels_of_rows_and_missing_numbers(session: PythonRuntime) -> None:
     session.do("dated = pd.DataFrame({'n': pd.array([1, None], dtype='Int64')}, pd.to_datetime(['2024-01-01'] * 2))")
     page = session.look("dated")
-    assert isinstance(page, Table)
+    assert isinstance(page, TableWindow)
     assert (page.index, page.cells, page.numeric) == (["2024-01-01"] * 2, [["1", ""]], [True])
 
 
@@ -201,7 +201,7 @@ def test_a_look_that_takes_too_long_can_be_stopped(session: PythonRuntime) -> No
 
 def test_other_languages_say_that_they_cannot(javascript: JavaScriptRuntime) -> None:  # noqa: F811
     javascript.do("rows = [{a: 1}, {a: 2}]")
-    assert isinstance(javascript.look("rows"), Table)
+    assert isinstance(javascript.look("rows"), TableWindow)
     with pytest.raises(UsageError, match="only Python ones"):
         javascript.look("rows", view=TableQuery(sort="a"))
 
@@ -210,4 +210,4 @@ def test_in_our_own_process() -> None:
     language = InProcessPython()
     list(language.run("numbers = [3, 1, 2]"))
     page = language.look("numbers", view=TableQuery(sort="value"))
-    assert isinstance(page, Table) and page.cells == [["1", "2", "3"]]
+    assert isinstance(page, TableWindow) and page.cells == [["1", "2", "3"]]

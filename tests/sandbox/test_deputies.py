@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from interpreter.runtimes.launch import Start, run_to_end
-from interpreter.runtimes.protocol import BadFrame, Lines
+from interpreter.runtimes.protocol import BadFrame, LineSplitter
 from sampling import some
 
 from .conftest import Inside
@@ -155,7 +155,7 @@ def test_a_listed_path_in_the_workspace_is_not_followed(contained: Any, workspac
 
 @given(st.lists(st.sampled_from([b"a", b"bcd", b"\n", b"efgh\n", b"\n\nijklmnop"]), max_size=30))
 def test_an_endless_line_does_not_fill_our_memory(pieces: list[bytes]) -> None:
-    lines, read = Lines(), []
+    lines, read = LineSplitter(), []
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("interpreter.runtimes.protocol.LONGEST", 6)
         try:

@@ -11,7 +11,7 @@ import pytest
 
 from interpreter.frontends.terminal.magics.show import drawn, parsed, view_of
 from interpreter.frontends.terminal.render.ansi import cells
-from interpreter.runtimes.state import Table
+from interpreter.runtimes.state import TableWindow
 from model_server import ModelServer
 from terminal.person import Person, someone
 from waiting import until
@@ -87,7 +87,7 @@ def test_variables_of_all_languages(person: Person) -> None:
 
 
 def test_columns_that_do_not_fit_are_left_out_and_long_cells_cut() -> None:
-    page = Table(
+    page = TableWindow(
         "", 2, 3, ["0", "1"], ["a", "long", "b"], [True, False, False], [["1", "22"], ["x" * 90, "漢" * 50], ["p", "q"]]
     )
     for width in range(12, 100):

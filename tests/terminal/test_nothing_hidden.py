@@ -34,7 +34,7 @@ from interpreter.frontends.terminal.render.theme import Theme
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.frontends.terminal.tty import Tty
 from interpreter.frontends.wtf import FailedCommand, message_for
-from interpreter.runtimes.state import Table, TableQuery
+from interpreter.runtimes.state import TableQuery, TableWindow
 from model_server import ModelServer, text, tool_call
 from sampling import some
 from terminal.person import ENTER, someone
@@ -220,7 +220,7 @@ def replayed() -> str:
 
 
 def values() -> str:
-    shown, table = terminal(), Table(HOSTILE, 1, 1, [HOSTILE], [HOSTILE], [False], [[HOSTILE]])
+    shown, table = terminal(), TableWindow(HOSTILE, 1, 1, [HOSTILE], [HOSTILE], [False], [[HOSTILE]])
     show.show_table(shown, show.ShownValue(None, "", HOSTILE), table, TableQuery(), at_once=True)  # type: ignore[arg-type]
     show.show_text(shown, HOSTILE, HOSTILE)
     text = show.TextView(HOSTILE, ["a"])

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from interpreter.frontends.terminal.render.ansi import cells, without_styles
 from interpreter.frontends.terminal.render.plain import PlainDisplay
-from interpreter.frontends.terminal.render.tables import Table, fitted, table_in
+from interpreter.frontends.terminal.render.tables import TextTable, fitted, table_in
 from interpreter.frontends.terminal.render.theme import Theme
 from terminal.test_display import Stage, output, over
 
@@ -89,7 +89,7 @@ def test_several_levels_of_names() -> None:
 
 def test_a_frame_of_polars() -> None:
     table = table_in(POLARS)
-    assert table == Table(
+    assert table == TextTable(
         header=[["n", "word"], ["i64", "str"]],
         rows=[["1", '"x"'], ["22", "null"]],
         notes=["shape: (2, 2)"],
@@ -128,7 +128,7 @@ def test_no_html_breaks_the_reader(page: str) -> None:
 )
 @settings(max_examples=100, deadline=None)
 def test_a_table_never_wraps(grid: list[list[str]], width: int) -> None:
-    table = Table([grid[0]], grid[1:])
+    table = TextTable([grid[0]], grid[1:])
     for row in fitted(table, width, Theme())[0][:-1]:
         assert cells(row) <= width
 

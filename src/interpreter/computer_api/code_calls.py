@@ -25,7 +25,7 @@ from interpreter.session import ACTION, Action, Question
 
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
-    from interpreter.runtimes.calls import Call
+    from interpreter.runtimes.calls import ComputerCall
 
 
 LONGEST = 200  # characters of arguments in the record
@@ -83,7 +83,7 @@ class CodeCall(Action):
 
     kind = "call"
 
-    def __init__(self, use: Use, call: Call) -> None:
+    def __init__(self, use: Use, call: ComputerCall) -> None:
         super().__init__()
         self._use, self._call = use, call
         self.by = ""  # who allowed it
@@ -114,7 +114,7 @@ class CodeCall(Action):
         yield from ()
 
 
-def answer(computer: Computer, call: Call) -> Frame:
+def answer(computer: Computer, call: ComputerCall) -> Frame:
     """Make a call; its reply, with the result or the error."""
     try:
         if call.how == "names":
@@ -125,7 +125,7 @@ def answer(computer: Computer, call: Call) -> Frame:
         return {"error": packed_error(error)}
 
 
-def make(computer: Computer, call: Call, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def make(computer: Computer, call: ComputerCall, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Judge the call and make it; either way, the block's record has it."""
     from interpreter.computer_api.computer import CALL
 
@@ -168,7 +168,7 @@ def _owner(computer: Computer, path: list[str]) -> Any:
     return owner
 
 
-def _meant(computer: Computer, call: Call, args: list[Any], kwargs: dict[str, Any]) -> Use:
+def _meant(computer: Computer, call: ComputerCall, args: list[Any], kwargs: dict[str, Any]) -> Use:
     *path, name = call.path.split(".")
     owner = _owner(computer, path)
     kind = names(owner).get(name)

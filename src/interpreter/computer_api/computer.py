@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from interpreter.computer_api.mail import Mail
     from interpreter.computer_api.skills import Skills
     from interpreter.computer_api.sms import SMS
-    from interpreter.runtimes.calls import Call, Tools
+    from interpreter.runtimes.calls import ComputerCall, Tools
     from interpreter.runtimes.launch import OnInput, SessionContext
     from interpreter.runtimes.live import Job
     from interpreter.runtimes.protocol import Frame
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from interpreter.session.preview import Preview
 
 # The call from a block's code that this thread is answering.
-CALL: ContextVar[Call | None] = ContextVar("call", default=None)
+CALL: ContextVar[ComputerCall | None] = ContextVar("call", default=None)
 
 MACHINES_OF, LANGUAGES_FOR = "interpreter.remote.machines:machines_of", "interpreter.remote.machines:languages_for"
 _MOST_OUTPUT = 10_000_000  # characters that `run` gives; of more, the beginning and the end
@@ -359,7 +359,7 @@ class _CodeCalls:
     def __init__(self, computer: Computer) -> None:
         self._computer = computer
 
-    def answer(self, call: Call) -> Frame:
+    def answer(self, call: ComputerCall) -> Frame:
         from interpreter.computer_api.code_calls import answer
 
         return answer(self._computer, call)

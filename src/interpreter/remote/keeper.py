@@ -32,7 +32,7 @@ from typing import Any
 from interpreter.errors import InterpreterError
 from interpreter.remote.link import Link, packed, unpacked
 from interpreter.runtimes import BUILT_IN, BaseLanguage, built_in_languages, state
-from interpreter.runtimes.calls import Call, Request, failure
+from interpreter.runtimes.calls import ComputerCall, Request, failure
 from interpreter.runtimes.launch import SessionContext
 from interpreter.runtimes.live import LiveLanguage
 from interpreter.runtimes.protocol import READ_SIZE, BadFrame, Frame
@@ -305,7 +305,7 @@ class Keeper:
 
     # -- the computer of the client, for the code that runs here -----------------------------------------------------
 
-    def answer(self, call: Call) -> Frame:
+    def answer(self, call: ComputerCall) -> Frame:
         with self._lock:
             self._call_number += 1
             number = self._call_number

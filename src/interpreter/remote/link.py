@@ -20,7 +20,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any
 
 from interpreter.errors import RemoteInUseError
-from interpreter.runtimes.protocol import READ_SIZE, BadFrame, Frame, Lines, encode
+from interpreter.runtimes.protocol import READ_SIZE, BadFrame, Frame, LineSplitter, encode
 
 ACKNOWLEDGE = 64  # messages after which the other side is told that they arrived, if there is nothing else to say
 GREETING = 20.0  # seconds in which a new connection has to say which messages it has
@@ -72,7 +72,7 @@ class Link:
         BadFrame if the other side sends what it must not, or is another keeper than before. RemoteInUseError if the
         keeper has another client.
         """
-        lines, ready = Lines(), deque[bytes]()
+        lines, ready = LineSplitter(), deque[bytes]()
 
         def read() -> bytes | None:
             while not ready:

@@ -28,7 +28,7 @@ from interpreter.remote.keeper import OFFERED, SETTINGS, About, types_of
 from interpreter.remote.link import Link, packed, unpacked
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.block import RunningBlock, Spool, closing_chunk, event_chunks, notice, outputs_folder
-from interpreter.runtimes.calls import LONGEST_PROMPT, Call, Request, failure, read_input
+from interpreter.runtimes.calls import LONGEST_PROMPT, ComputerCall, Request, failure, read_input
 from interpreter.runtimes.launch import SessionContext
 from interpreter.runtimes.live import CONTROL
 from interpreter.runtimes.protocol import (
@@ -134,7 +134,7 @@ class Machine:
         self._numbers = itertools.count(1)
         self._runs: dict[int, tuple[RunningBlock, Any]] = {}
         self._waiting: dict[int, queue.SimpleQueue[Frame]] = {}
-        self._calls: dict[int, Call] = {}
+        self._calls: dict[int, ComputerCall] = {}
 
     # -- connecting ------------------------------------------------------------------------------------------------
 
@@ -349,7 +349,7 @@ class Machine:
             self._link.send({"op": "called", "call": frame["call"], **failure(words)})
             return
         action = self.computer.context.action
-        call = Call(frame, block, language.name if language is not None else "", action=action)
+        call = ComputerCall(frame, block, language.name if language is not None else "", action=action)
         call.machine = self.name
         self._calls[call.number] = call
 

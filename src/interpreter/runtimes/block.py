@@ -43,14 +43,14 @@ MOST_HELD = 1024 * 1024  # bytes; more than a pipe or a terminal can hold back
 MOST_EARLY = 64 * 1024  # characters
 
 
-class Channel:
+class OutputChannel:
     """Our end of a pipe or a terminal that a block, its children or the worker itself write to."""
 
     order = 1  # what the driver framed before a child wrote comes first
 
     def __init__(self, block: RunningBlock | None, fd: int, name: str, plain: Callable[[str], str] = str) -> None:
         self.block, self.fd, self.name, self._plain = block, fd, name, plain
-        self.before: Channel | None = None  # what arrived there comes first
+        self.before: OutputChannel | None = None  # what arrived there comes first
         self.early = ""  # the end of what was written while there was no block
         self._open = True
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -108,7 +108,7 @@ class RunningBlock:
     def __init__(self, number: int, code: str, spool: Spool, clock: Clock | None = None) -> None:
         self.number, self.code, self.spool = number, code, spool
         self.clock = clock or Clock(None)  # used by the reader thread only
-        self.channels: list[Channel] = []
+        self.channels: list[OutputChannel] = []
         self.held: list[int] = []
         self.attached = True
         self.finished = False

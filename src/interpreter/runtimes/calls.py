@@ -119,7 +119,7 @@ class Offer(Request):
 
 
 class Tools(Protocol):
-    def answer(self, call: Call) -> Frame:
+    def answer(self, call: ComputerCall) -> Frame:
         """The reply: `value`, or `error`. It does not raise."""
 
     def stand_in(self, call: Callable[[str, str], Any]) -> Any:
@@ -129,7 +129,7 @@ class Tools(Protocol):
 class DryRunTools:
     """Refuses the calls of a block in a dry run: the effects of a tool can't be undone."""
 
-    def answer(self, call: Call) -> Frame:
+    def answer(self, call: ComputerCall) -> Frame:
         words = "A dry run can't use the computer, because that can't be undone."
         return {"error": {"type": "PermissionError", "words": words}}
 
@@ -186,7 +186,7 @@ class Caller(Protocol):
     def nudge(self, frame: Frame) -> None: ...
 
 
-class Call:
+class ComputerCall:
     def __init__(
         self,
         frame: Frame,
@@ -252,7 +252,7 @@ class Calls:
         self.containment = containment  # the sandbox the runtime was started in, even if there is another by now
         self.tools: Tools | None = None
         self.action: Any = None  # the session's action that makes them
-        self._running: dict[int, Call] = {}
+        self._running: dict[int, ComputerCall] = {}
         self._turns: dict[tuple[int, str], threading.Lock] = {}  # by block and tool
         self._lock = threading.Lock()
 
@@ -260,7 +260,7 @@ class Calls:
 
     def made(self, frame: Frame, block: RunningBlock | None) -> None:
         is_over = block is None or block.finished or block.clock.stage in ("swept", "pressed", "killed")
-        call = Call(frame, block, self.language, self.containment, self.action)
+        call = ComputerCall(frame, block, self.language, self.containment, self.action)
         if self.tools is None or (is_over and call.how not in HARMLESS):
             self._reply(call, failure(OVER if self.tools else "There is no computer to call."))
             return
@@ -299,7 +299,7 @@ class Calls:
             for call in self._running.values():
                 call.abandon()
 
-    def _run(self, call: Call, tools: Tools) -> None:
+    def _run(self, call: ComputerCall, tools: Tools) -> None:
         turn: AbstractContextManager[object] = nullcontext()
         if call.how not in HARMLESS:  # within a block, a tool does one thing after the other
             with self._lock:
@@ -318,7 +318,7 @@ class Calls:
         if waited_for:
             self._reply(call, reply)
 
-    def _reply(self, call: Call, reply: Frame) -> None:
+    def _reply(self, call: ComputerCall, reply: Frame) -> None:
         self._send({"op": "reply", "call": call.number, **reply})
 
 

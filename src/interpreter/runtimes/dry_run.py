@@ -24,7 +24,7 @@ from interpreter.runtimes.block import notice
 from interpreter.runtimes.calls import DryRunTools
 from interpreter.runtimes.live import how_done
 from interpreter.runtimes.protocol import BadFrame, Frame, decode
-from interpreter.runtimes.seccomp_notify import MACHINES, Denied, Gate, filter_program, others_in
+from interpreter.runtimes.seccomp_notify import MACHINES, Denied, SyscallGate, filter_program, others_in
 from interpreter.runtimes.state import numbers
 
 if TYPE_CHECKING:
@@ -66,7 +66,7 @@ class Overlay:
         if inside:
             raise NotPreviewableError(f"Another file system is mounted in the workspace, at {inside[0]}.")
 
-    def enter(self, line: socket.socket, gate: Gate) -> list[str]:
+    def enter(self, line: socket.socket, gate: SyscallGate) -> list[str]:
         """Have the process at the other end of a socket enter the overlay; what it had to leave outside."""
         plan = self._plan()
         try:
@@ -186,7 +186,7 @@ class PythonDryRun:
         self._runtime = runtime = language.start()
         language.check_idle("A Python block is running. Try the preview again when it has finished.")
         if language.gate is None:
-            language.gate = Gate()
+            language.gate = SyscallGate()
         self._gate = language.gate
         if not runtime.alive:
             language.known_cwd, language.known_env = runtime.launch.cwd, {}  # where the first worker started
@@ -296,7 +296,7 @@ class ShellDryRun:
     def __init__(self, language: Shell, overlay: Overlay) -> None:
         language.check_idle("A shell block is running. Try the preview again when it has finished.")
         self.lost: list[str] = []
-        self._language, self._overlay, self._gate = language, overlay, Gate()
+        self._language, self._overlay, self._gate = language, overlay, SyscallGate()
         self._code, self._ended, self._over = "", "", False
         with tempfile.TemporaryDirectory(prefix="interpreter-") as folder, socket.socket(socket.AF_UNIX) as door:
             door.bind(f"{folder}/door")

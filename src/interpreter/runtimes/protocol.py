@@ -166,7 +166,7 @@ def encode(frame: Frame) -> bytes:
     return json.dumps(frame, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
 
 
-class Lines:
+class LineSplitter:
     """Splits a byte stream into lines; a long unfinished line is held in pieces, so the cost stays linear."""
 
     def __init__(self) -> None:
@@ -217,7 +217,7 @@ class Source(Protocol):
         """Close it: the reader no longer uses it."""
 
 
-class Reader:
+class OutputReader:
     """Reads its sources in its own thread whenever they have something, so that nothing a runtime writes can block it.
 
     The thread calls `tend` before each wait; `tend` returns the longest time to wait in seconds, or None.
@@ -284,14 +284,14 @@ class Reader:
 # -- connections -------------------------------------------------------------------------------------------------------
 
 
-class Connection:
+class LineConnection:
     """Our end of a socket that carries lines."""
 
     order = 0
 
     def __init__(self, ours: socket.socket) -> None:
         self.socket = ours
-        self._lines = Lines()
+        self._lines = LineSplitter()
 
     def fileno(self) -> int:
         return self.socket.fileno()
@@ -306,7 +306,7 @@ class Connection:
         self.socket.close()
 
 
-class Control(Connection):
+class Control(LineConnection):
     """The connection to the supervisor: `said` gets its answers, word by word, and `gone` is called at the end."""
 
     order = 2  # an exit is news only after everything the worker said
@@ -370,7 +370,7 @@ class Control(Connection):
         return bool(data)
 
 
-class Data(Connection):
+class Data(LineConnection):
     """The connection to the worker: `received` gets its frames, and `rejected` why there will be no more."""
 
     def __init__(

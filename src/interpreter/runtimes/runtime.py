@@ -19,10 +19,10 @@ from typing import IO
 
 from interpreter.errors import SessionStartError
 from interpreter.host.files import remove
-from interpreter.runtimes.block import KILL_AFTER, Channel, Channels, Clock, RunningBlock, Spool, clock_ticks
+from interpreter.runtimes.block import KILL_AFTER, Channels, Clock, OutputChannel, RunningBlock, Spool, clock_ticks
 from interpreter.runtimes.calls import Calls
 from interpreter.runtimes.launch import HELD, Launch, Start, WarmParent, nearest_folder, path_of, warm_parent
-from interpreter.runtimes.protocol import BadFrame, Control, Data, Frame, Reader, encode
+from interpreter.runtimes.protocol import BadFrame, Control, Data, Frame, OutputReader, encode
 from interpreter.runtimes.snapshots import Snapshots
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
@@ -33,7 +33,8 @@ SIGINT = int(signal.SIGINT)
 PRESS_GAP = 0.03  # seconds between two signals: a program that gets nothing but signals does nothing else
 REMEMBERED_BLOCKS = 32  # finished blocks whose late output still finds its place
 
-Worker = tuple[Data, Channel, "Frame | None", "int | None"]  # the connections to one, what it said of itself, its pid
+# The connections to one, what it said of itself, its pid.
+Worker = tuple[Data, OutputChannel, "Frame | None", "int | None"]
 
 
 class SplitOff:
@@ -84,7 +85,7 @@ class Runtime:
         self._ending = threading.Lock()  # held to record that the worker is ready or has ended, and to begin a block
         self._writing = threading.Lock()
         self._folder: Path | None = None
-        self._terminal: Channel | None = None
+        self._terminal: OutputChannel | None = None
         self._process: subprocess.Popen[bytes] | SplitOff | None = None
         self._staying: subprocess.Popen[bytes] | SplitOff | None = None  # closed, but its parts still need it
         self._refusal: IO[bytes] | None = None  # the errors of a sandbox that cannot be made
@@ -155,7 +156,7 @@ class Runtime:
 
     def _listen_to(self, supervisor: socket.socket) -> None:
         self.control = Control(supervisor, self._supervisor_said, self._supervisor_ended)
-        self.reader = Reader(f"{self.name} session", self.tend)
+        self.reader = OutputReader(f"{self.name} session", self.tend)
         self.reader.watch(self.control)
         if self._folder is not None:
             self.control.say(f"folder {self._folder}")
@@ -170,7 +171,7 @@ class Runtime:
         self._data = Data(ours, self._received, self._reject)
         startup, writer = os.pipe()
         # the worker's own output: before it is ready, the reason why it cannot start; then it belongs to the block
-        self._startup = Channel(None, startup, "stderr")
+        self._startup = OutputChannel(None, startup, "stderr")
         self.reader.watch(self._data)
         self.reader.watch(self._startup)
         null = os.open(os.devnull, os.O_RDWR)
@@ -273,7 +274,7 @@ class Runtime:
             except BlockingIOError:
                 self._reject(self._data, "more than it reads")
 
-    def set_terminal(self, ours: Channel | None, theirs: list[int]) -> None:
+    def set_terminal(self, ours: OutputChannel | None, theirs: list[int]) -> None:
         """Give the next worker a controlling terminal, or none; what appears there belongs to the running block."""
         self._terminal = ours
         if ours is not None:
@@ -324,7 +325,7 @@ class Runtime:
             self._blocks.pop(next(ended, next(iter(self._blocks)))).spool.close()
         block.held = channels.held
         for fd, name in channels.reads:
-            channel = Channel(block, fd, name, channels.plain)
+            channel = OutputChannel(block, fd, name, channels.plain)
             channel.before = self._terminal  # the echo of a key before what it led to
             block.channels.append(channel)
             self.reader.watch(channel)

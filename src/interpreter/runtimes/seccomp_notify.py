@@ -120,7 +120,7 @@ class Denied(NamedTuple):
         return f"{self.by}: {words[self.what]}{target}"
 
 
-class Gate:
+class SyscallGate:
     """Answers the notifications of one runtime; each copy of its worker may bring a listener."""
 
     def __init__(self) -> None:

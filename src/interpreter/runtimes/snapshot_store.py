@@ -70,7 +70,7 @@ class Snapshot:
         self.socket.close()  # which also ends it
 
 
-class Snapshots:
+class SnapshotStore:
     """The states that the runtime can return to, the oldest first."""
 
     def __init__(self, supervisor: Supervisor) -> None:

@@ -52,7 +52,7 @@ class RichValue:
 
 
 @dataclass(frozen=True)
-class Table:
+class TableWindow:
     """A window of a table: `cells` column by column, of `rows` and `columns` in all."""
 
     type: str
@@ -92,7 +92,7 @@ class TableQuery:
     histograms: bool = False
 
 
-Value = Text | RichValue | Table | File
+Value = Text | RichValue | TableWindow | File
 
 
 def variables_from(answer: dict[str, Any]) -> list[Variable]:
@@ -114,7 +114,7 @@ def value_from(answer: dict[str, Any]) -> Value:
             if len({len(header), len(numeric), len(cells)}) > 1 or any(len(column) != len(index) for column in cells):
                 raise UsageError("The session sent an incomplete table.")
             rows, columns = answer.get("rows") or 0, answer.get("columns") or 0
-            return Table(kind, rows, columns, index, header, numeric, cells, answer.get("total") or rows)
+            return TableWindow(kind, rows, columns, index, header, numeric, cells, answer.get("total") or rows)
         case "file":
             try:
                 return File(kind, answer.get("rows") or 0, base64.b64decode(answer.get("text") or ""))

@@ -86,7 +86,7 @@ class Supervisor:
         self.fds: list[int] = []
         self.pending = b""
         self.poll = select.poll()
-        self.kept: Any = None  # the `Snapshots` of snapshot_store.py, once the first is taken
+        self.kept: Any = None  # the `SnapshotStore` of snapshot_store.py, once the first is taken
         self.origin: int | None = None  # the line to the supervisor that this runtime split off from
         wake, waker = _socket.socketpair()  # code in a sandbox could open a pipe in /proc/1/fd, and pretend signals
         self.wake, self.waker = wake.detach(), waker.detach()
@@ -144,7 +144,7 @@ class Supervisor:
     @property
     def snapshots(self) -> Any:
         if self.kept is None:
-            self.kept = run_file(STORE, "interpreter_snapshot_store")["Snapshots"](self)
+            self.kept = run_file(STORE, "interpreter_snapshot_store")["SnapshotStore"](self)
         return self.kept
 
     def apart(self) -> list[int]:

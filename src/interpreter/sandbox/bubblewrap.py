@@ -15,7 +15,7 @@ from interpreter.errors import SandboxUnavailableError
 from interpreter.host import processes
 from interpreter.host.files import left_behind
 from interpreter.runtimes.seccomp_notify import CALLS
-from interpreter.sandbox.places import APART, Places, is_inside
+from interpreter.sandbox.places import APART, SandboxPlaces, is_inside
 from interpreter.sandbox.sandbox import MEGABYTE, ResourceLimits
 
 # For root the namespaces alone are no sandbox: the capabilities have to go, and so has the way to new ones.
@@ -50,7 +50,7 @@ def command(doors: list[str], arguments_fd: int, argv: list[str]) -> list[str]:
 
 
 def arguments(
-    places: Places, scratch: Path, own: dict[Path, str], pinned: dict[Path, int], protected: dict[Path, int]
+    places: SandboxPlaces, scratch: Path, own: dict[Path, str], pinned: dict[Path, int], protected: dict[Path, int]
 ) -> list[str]:
     """Everything that makes the sandbox; `own` are folders of ours that the session needs, and how they are bound.
 
@@ -86,7 +86,7 @@ def system() -> Iterator[str]:
     yield from ("--tmpfs", "/run")
 
 
-def emptied(places: Places, scratch: Path) -> Iterator[str]:
+def emptied(places: SandboxPlaces, scratch: Path) -> Iterator[str]:
     """Homes are empty; one's own, and the folders for temporary files, are the sandbox's and shared by its sessions."""
     for folder in places.hidden:
         if folder != places.home:

@@ -24,7 +24,7 @@ from interpreter.sandbox import bubblewrap, container, seatbelt
 from interpreter.sandbox.places import (
     APART,
     MOST_FOLDERS,
-    Places,
+    SandboxPlaces,
     TrustedPaths,
     is_inside,
     make_mount_points,
@@ -232,7 +232,7 @@ class Containment:
                 return SandboxRequest(missing, f"the sandbox can't be granted {each}: {why.rstrip('.')}.")
         return SandboxRequest(missing)
 
-    def _obstacle(self, seen: Places, wanted: Access | None) -> str:
+    def _obstacle(self, seen: SandboxPlaces, wanted: Access | None) -> str:
         """Why this cannot be given, by anybody or because of a rule; empty if the user can give it."""
         if wanted is None:
             return ""
@@ -297,7 +297,7 @@ class Containment:
 
     # -- places ------------------------------------------------------------------------------------------------
 
-    def places(self, used: list[str]) -> Places:
+    def places(self, used: list[str]) -> SandboxPlaces:
         return places(self.sandbox, used, self.state)
 
     def _watch_trusted(self) -> list[TrustedPaths]:
@@ -308,7 +308,7 @@ class Containment:
                 self.trusted[place] = TrustedPaths(place)
         return [self.trusted[place] for place in folders]
 
-    def _visible(self, cwd: str | None, seen: Places) -> str:
+    def _visible(self, cwd: str | None, seen: SandboxPlaces) -> str:
         """The directory to start in: the workspace if the one that is asked for cannot be seen."""
         real = os.path.realpath(cwd or self.sandbox.workspace)
         hidden = seen.is_hidden(real) or real.startswith(("/run/", "/proc/", "/dev/"))

@@ -50,7 +50,7 @@ RECENT = 100_000_000  # nanoseconds in which a folder can change twice without a
 
 
 @dataclass(frozen=True)
-class Places:
+class SandboxPlaces:
     """In the order in which they are mounted: what is hidden, then what is seen of it, then what is hidden in that."""
 
     home: Path
@@ -75,7 +75,7 @@ class Places:
         return is_inside(path, self.protected) or any(is_trusted(*parts) for parts in names)
 
 
-def places(sandbox: Sandbox, programs: Iterable[str], state: Iterable[Path]) -> Places:
+def places(sandbox: Sandbox, programs: Iterable[str], state: Iterable[Path]) -> SandboxPlaces:
     """The places for these programs; `state` is our own and stays hidden."""
     workspace = Path(sandbox.workspace)
     home = Path(homes()[0])
@@ -95,7 +95,7 @@ def places(sandbox: Sandbox, programs: Iterable[str], state: Iterable[Path]) -> 
     masked = [path for path in existing if is_inside(path, seen) or not is_inside(path, hidden)]
     own = [place for place in (full(sys.prefix), full(sys.base_prefix), PACKAGE) if is_inside(place, writable)]
     wanted = {*more.readable, *more.writable}
-    return Places(
+    return SandboxPlaces(
         home,
         tuple(hidden),
         tuple(dict.fromkeys(path for path in readable if os.path.exists(path))),
@@ -305,7 +305,7 @@ def is_inside(path: str | Path, places: Iterable[Path]) -> bool:
     return any(Path(path).is_relative_to(place) for place in places)
 
 
-def make_mount_points(scratch: Path, places: Places, own: Iterable[Path]) -> None:
+def make_mount_points(scratch: Path, places: SandboxPlaces, own: Iterable[Path]) -> None:
     """Make the folders for mounts in the sandbox's home and temporary folder; links and files in their place go."""
     bases = {places.home: scratch / "home", Path("/tmp"): scratch / "tmp", Path("/var/tmp"): scratch / "tmp"}
     for place in (*places.readable, *places.writable, *own):

@@ -22,7 +22,7 @@ from interpreter.config.homes import homes
 from interpreter.errors import InterpreterError, NotRestorableError
 from interpreter.runtimes.block import notice
 from interpreter.runtimes.live import LiveLanguage
-from interpreter.sandbox.places import APART, PACKAGE, Places, is_inside, is_trusted
+from interpreter.sandbox.places import APART, PACKAGE, SandboxPlaces, is_inside, is_trusted
 from interpreter.sandbox.proxy import ProxyVerdict, is_listed, is_public
 from interpreter.sandbox.sandbox import LEADING_OUT, Access, Sandbox, full, is_harmless
 
@@ -149,7 +149,7 @@ def _named(kind: str, text: str, workspace: str) -> Iterator[Access]:
 # -- what can be given ----------------------------------------------------------------------------------------------
 
 
-def is_given(sandbox: Sandbox, places: Places, wanted: Access) -> bool:
+def is_given(sandbox: Sandbox, places: SandboxPlaces, wanted: Access) -> bool:
     match wanted.kind:
         case "host":
             return is_listed(*_host_and_port(wanted.value), sandbox.hosts)
@@ -163,7 +163,7 @@ def is_given(sandbox: Sandbox, places: Places, wanted: Access) -> bool:
             return wanted.value in sandbox.env or (value is not None and is_harmless(wanted.value, value))
 
 
-def obstacle(sandbox: Sandbox, places: Places, state: tuple[Path, ...], wanted: Access) -> str:
+def obstacle(sandbox: Sandbox, places: SandboxPlaces, state: tuple[Path, ...], wanted: Access) -> str:
     """Why this cannot be given to any sandbox; empty if the user can give it."""
     if sandbox.fixed:
         return "in plan mode, code can only read"
@@ -182,7 +182,7 @@ def obstacle(sandbox: Sandbox, places: Places, state: tuple[Path, ...], wanted: 
             return _path_obstacle(sandbox, places, state, Path(wanted.value), wanted.kind == "write")
 
 
-def _path_obstacle(sandbox: Sandbox, places: Places, state: tuple[Path, ...], path: Path, writes: bool) -> str:
+def _path_obstacle(sandbox: Sandbox, places: SandboxPlaces, state: tuple[Path, ...], path: Path, writes: bool) -> str:
     if writes and not sandbox.writes_workspace:
         return "the sandbox is read-only, and only the user can change that"
     if is_inside(path, state) or is_inside(path, APART[2:]):
@@ -318,7 +318,9 @@ DIRECT = Denial(
 )
 
 
-def blocked(sandbox: Sandbox, places: Places, block: EndedBlock, verdicts: Iterable[ProxyVerdict]) -> list[Denial]:
+def blocked(
+    sandbox: Sandbox, places: SandboxPlaces, block: EndedBlock, verdicts: Iterable[ProxyVerdict]
+) -> list[Denial]:
     """What was stopped, each once, the certain first."""
     verdicts = list(verdicts)
     found = []
@@ -338,7 +340,7 @@ def to_host(host: str, port: int = 443, certain: bool = True) -> Denial:
     return Denial(f"connecting to {name}", "only hosts in sandbox_hosts can be reached", Access("host", name), certain)
 
 
-def by_error(sandbox: Sandbox, places: Places, block: EndedBlock) -> Iterator[Denial]:
+def by_error(sandbox: Sandbox, places: SandboxPlaces, block: EndedBlock) -> Iterator[Denial]:
     for error in block.errors:
         number, path = int(error.get("number") or 0), str(error.get("path") or "")
         full_path = block.full(path, sandbox) if path else ""
@@ -358,7 +360,7 @@ def hidden(path: str) -> Denial:
     return Denial(f"reading {path}", rule, Access("read", path), certain=False)
 
 
-def read_only(sandbox: Sandbox, places: Places, path: str, certain: bool = True) -> Denial:
+def read_only(sandbox: Sandbox, places: SandboxPlaces, path: str, certain: bool = True) -> Denial:
     if places.is_protected(path):
         return Denial(
             f"writing {path}", "files that git, editors and Open Interpreter trust can't be written", certain=certain
@@ -375,7 +377,7 @@ def there(path: str) -> str:
     return path
 
 
-def by_words(sandbox: Sandbox, places: Places, block: EndedBlock) -> Iterator[Denial]:
+def by_words(sandbox: Sandbox, places: SandboxPlaces, block: EndedBlock) -> Iterator[Denial]:
     """Programs of a shell say in the system's words why they failed, whether or not the block goes on.
 
     Never certain: anybody can print such words.
@@ -403,13 +405,13 @@ def says_why(said: str) -> bool:
     return any(words in said for words in (READ_ONLY, MISSING, NO_FAMILY, *NO_WAY))
 
 
-def is_kept(sandbox: Sandbox, places: Places, path: str) -> bool:
+def is_kept(sandbox: Sandbox, places: SandboxPlaces, path: str) -> bool:
     """Whether it cannot be written; the sandbox has folders for temporary files and devices of its own."""
     is_own = is_inside(path, APART) and not is_inside(path, [Path(sandbox.workspace)])
     return not is_own and not places.is_writable(path)
 
 
-def by_name(sandbox: Sandbox, places: Places, block: EndedBlock, reached: set[str]) -> Iterator[Denial]:
+def by_name(sandbox: Sandbox, places: SandboxPlaces, block: EndedBlock, reached: set[str]) -> Iterator[Denial]:
     """A command failed: what does the block name that is out of reach?"""
     code = block.code
     for host in ADDRESS.findall(code):

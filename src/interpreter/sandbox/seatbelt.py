@@ -10,7 +10,7 @@ from pathlib import Path
 from interpreter.errors import SandboxUnavailableError
 from interpreter.host import processes
 from interpreter.runtimes.launch import Start
-from interpreter.sandbox.places import TRUSTED, Places, is_inside
+from interpreter.sandbox.places import TRUSTED, SandboxPlaces, is_inside
 from interpreter.sandbox.sandbox import ENTER, ResourceLimits
 
 PROGRAM = "/usr/bin/sandbox-exec"
@@ -35,7 +35,7 @@ def available() -> None:
 
 
 def profile(
-    places: Places,
+    places: SandboxPlaces,
     folders: Mapping[Path, bool],
     port: int | None,
     repositories: Iterable[Path] = (),
@@ -69,7 +69,7 @@ def profile(
 
 def wrapped(
     limits: ResourceLimits,
-    places: Places,
+    places: SandboxPlaces,
     repositories: list[Path],
     own: dict[Path, bool],
     port: int,

@@ -22,7 +22,7 @@ from interpreter.frontends.server.routes import _VIEW, ANY, NUMBER, TEXT, Call, 
 from interpreter.frontends.server.sessions import Live
 from interpreter.host.files import Folder
 from interpreter.runtimes import BUILT_IN
-from interpreter.runtimes.state import Table, TableQuery
+from interpreter.runtimes.state import TableQuery, TableWindow
 
 WEB = Path(__file__).parent / "web"
 _TYPES = {".js": "text/javascript", ".css": "text/css", ".html": "text/html", ".svg": "image/svg+xml"}
@@ -158,7 +158,7 @@ async def show_histograms(call: Call) -> Any:
     if computer.get_language(place["language"]) is None:
         raise Refused(404, "language", "There is no such language.")
     table = await call.server.working(computer.look, place["language"], place["name"], (0, 0), window, view)
-    if not isinstance(table, Table) or list(table.index) != ["low", "high", "bins", "words"]:
+    if not isinstance(table, TableWindow) or list(table.index) != ["low", "high", "bins", "words"]:
         raise Refused(400, "variable", "This value has no histograms.")
     found = []
     for low, high, bins, words in table.cells:

@@ -40,7 +40,7 @@ from interpreter.frontends.server.questions import MOST_OUTPUT, answer_to, clean
 from interpreter.frontends.server.sessions import CHOOSABLE, Hub, Key, Live, change_settings
 from interpreter.host.files import Folder, remove
 from interpreter.messages import fold
-from interpreter.runtimes.state import File, RichValue, Table, TableQuery, Text
+from interpreter.runtimes.state import File, RichValue, TableQuery, TableWindow, Text
 from interpreter.session import Do, Event
 from interpreter.version import __version__
 
@@ -573,7 +573,7 @@ async def show_variable(call: Call) -> Any:
         raise Refused(404, "language", "There is no such language.")
     value = await call.server.working(computer.look, place["language"], place["name"], rows, columns, asked)
     match value:
-        case Table():
+        case TableWindow():
             table = {**vars(value), "cells": [_clean_column(live, column) for column in value.cells]}
             return {"kind": "table", **json.loads(dumped(table))}
         case RichValue():

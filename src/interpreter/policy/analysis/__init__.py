@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping
 
 from interpreter.policy.analysis.effects import Effect, Effects, EffectStep, Kind, Place, Reversibility, reversibility
-from interpreter.policy.analysis.notes import Notes, Places
+from interpreter.policy.analysis.notes import CodeLocation, Notes
 from interpreter.runtimes import BUILT_IN, BaseLanguage, Registry, resolve
 
 __all__ = ["Effect", "EffectStep", "Effects", "Kind", "Place", "Reversibility", "analyze", "look", "reversibility"]
@@ -32,7 +32,7 @@ def analyze(
     `cwd` is where the session is, if not in the workspace. `known` says what functions of earlier blocks would do: the
     `defines` of their analyses, together. `registry` has the languages of the session: each names its own analysis.
     """
-    places = Places(os.fspath(workspace), os.fspath(cwd) if cwd else None)
+    places = CodeLocation(os.fspath(workspace), os.fspath(cwd) if cwd else None)
     described = registry.describe(language)
     name = described.name.lower()
     notes = Notes(places, name)

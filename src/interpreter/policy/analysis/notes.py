@@ -31,7 +31,7 @@ _SYSTEM = re.compile(r"(?:(?:/usr)?(?:/local)?/s?bin|/opt/homebrew/bin)/[^/]+")
 _NOT_SECRET = re.compile(r"(\.pub|/known_hosts|/\.ssh/config)$")
 
 
-class Places:
+class CodeLocation:
     """The workspace, and the folder in which the code is at the moment (None: unknown)."""
 
     def __init__(self, workspace: str, cwd: str | None = None) -> None:
@@ -131,7 +131,7 @@ _LONGEST_TEXT = 500
 class Notes:
     """The steps found so far, and the folder that the code is in."""
 
-    def __init__(self, places: Places, language: str = "") -> None:
+    def __init__(self, places: CodeLocation, language: str = "") -> None:
         self.places = places
         self.language = language  # the block's own
         self.steps: list[Doing] = []
@@ -165,7 +165,7 @@ def analyze_embedded(language: str, code: str, line: int, notes: Notes) -> None:
 class Doing:
     """A step that is being analyzed."""
 
-    def __init__(self, places: Places, language: str, text: str, line: int, words: Sequence[str]) -> None:
+    def __init__(self, places: CodeLocation, language: str, text: str, line: int, words: Sequence[str]) -> None:
         self.places, self.language, self.line = places, language, line
         self.text = text[:_LONGEST_TEXT].replace(HOLE, "*")
         self.words = words

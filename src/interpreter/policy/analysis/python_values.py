@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from itertools import count, repeat
 
 from interpreter.config.homes import home
-from interpreter.policy.analysis.notes import HOLE, Places
+from interpreter.policy.analysis.notes import HOLE, CodeLocation
 from interpreter.policy.analysis.tables import (
     is_harmless,
     is_module,
@@ -42,7 +42,7 @@ _NAMING = (
 class PythonValues:
     """The names of a block: what was imported, and what was set once."""
 
-    def __init__(self, nodes: Iterable[ast.AST], places: Places, imported: Mapping[str, str]) -> None:
+    def __init__(self, nodes: Iterable[ast.AST], places: CodeLocation, imported: Mapping[str, str]) -> None:
         """`imported`: what blocks before this one have imported under another name."""
         self.places = places
         self.imports: dict[str, str] = {}

@@ -48,7 +48,7 @@ class BrowserGone(Exception):
     """The browser ended, or did not answer in time."""
 
 
-class Browser:
+class Chromium:
     """Chromium, and a conversation in its DevTools protocol over two pipes."""
 
     def __init__(self, command: list[str], folder: Path) -> None:
@@ -145,7 +145,7 @@ class Pages(Backend):
     def __init__(self, bridge: Bridge) -> None:
         super().__init__(bridge)
         self._shared: dict[str, str] = {}  # what other languages share, as JSON
-        self._browser: Browser | None = None
+        self._browser: Chromium | None = None
         self._running: subprocess.Popen[bytes] | None = None
 
     def run(self, frame: Frame, code: Path) -> None:
@@ -210,7 +210,7 @@ class Pages(Backend):
         if self._browser is not None and command != self._browser.process.args:
             self.idle()
         try:
-            self._browser = show.browser = self._browser or Browser(command, folder)
+            self._browser = show.browser = self._browser or Chromium(command, folder)
             if self.bridge.interrupted:
                 self.interrupt()
             show.load(file, [str(file), frame["workspace"], os.getcwd()], frame["offline"])
@@ -232,7 +232,7 @@ class Showing:
     """A page that is being shown, and what happens in it."""
 
     stuck = f"it did nothing for {LOADING:.0f} seconds while it loaded; a script may run without end"
-    browser: Browser
+    browser: Chromium
 
     def __init__(self, bridge: Bridge, line: Callable[[int, int], tuple[int, int] | None]) -> None:
         self._bridge, self._line = bridge, line

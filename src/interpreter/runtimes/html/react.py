@@ -110,10 +110,10 @@ def build(source: str, folder: Path, call: Call) -> Built:
         style = script.with_suffix(".css")
         made.append(PAGE.format(style=style.read_text() if style.exists() else "", script=script.read_text()))
         style.unlink(missing_ok=True)
-    return Built(made[0], made[1], Lines(json.loads(script.with_name("page.js.map").read_text()), before=2))
+    return Built(made[0], made[1], SourceMap(json.loads(script.with_name("page.js.map").read_text()), before=2))
 
 
-class Lines:
+class SourceMap:
     """Finds a place of the block by its place in the page, in a source map (https://sourcemaps.info/spec.html)."""
 
     def __init__(self, source_map: dict[str, object], before: int) -> None:

@@ -17,7 +17,7 @@ from interpreter.errors import BusyError, NotRestorableError, SandboxUnavailable
 from interpreter.messages import Chunk
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.block import closing_chunk, console, event_chunks
-from interpreter.runtimes.calls import Call, CallRequest, Interrupt, Request
+from interpreter.runtimes.calls import CallRequest, ComputerCall, Interrupt, Request
 from interpreter.runtimes.launch import SessionContext
 from interpreter.runtimes.live import HasContext
 from interpreter.runtimes.protocol import Frame
@@ -210,8 +210,8 @@ class InProcessPython(BaseLanguage):
             raise UsageError(found["failed"])
         return found
 
-    def _call(self, path: str, how: str) -> Call:
-        return Call({"path": path, "how": how, "call": 0}, self._outlet, self.name)
+    def _call(self, path: str, how: str) -> ComputerCall:
+        return ComputerCall({"path": path, "how": how, "call": 0}, self._outlet, self.name)
 
     def _give(self, name: str, text: str) -> None:
         take(self.context.shared, name, text, self.context.max_shared)

@@ -24,7 +24,7 @@ from interpreter.sigint import Hold
 if TYPE_CHECKING:
     from interpreter.runtimes.base import BaseLanguage
     from interpreter.runtimes.dry_run import DryRun, Overlay
-    from interpreter.runtimes.seccomp_notify import Gate
+    from interpreter.runtimes.seccomp_notify import SyscallGate
 
 DRIVER = Path(__file__).with_name("driver") / "start.py"
 NO_FORK = (
@@ -56,7 +56,7 @@ class Python(LiveLanguage):
         "run Python in your own process."
     )
 
-    gate: Gate | None = None  # answers for copies of the runtime that were in an overlay
+    gate: SyscallGate | None = None  # answers for copies of the runtime that were in an overlay
 
     @classmethod
     def variant(cls, context: SessionContext) -> type[BaseLanguage]:

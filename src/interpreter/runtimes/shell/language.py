@@ -21,7 +21,7 @@ if sys.platform != "win32":
 
 from interpreter.errors import NotRestorableError, SessionStartError, UsageError
 from interpreter.messages import Chunk
-from interpreter.runtimes.block import Channel, Channels, console
+from interpreter.runtimes.block import Channels, OutputChannel, console
 from interpreter.runtimes.launch import KEYBOARD, Containment, Launch, path_of, program_version
 from interpreter.runtimes.live import HasContext, LiveLanguage, Run
 from interpreter.runtimes.protocol import Frame
@@ -60,7 +60,7 @@ def resize(fd: int, size: Size) -> None:
     fcntl.ioctl(fd, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
 
 
-class Keyboard(Channel):
+class ShellTerminal(OutputChannel):
     """The controlling terminal of a shell: keys go in, prompts and the echo come out."""
 
     order = 0  # what was typed comes before what it made the block write
@@ -129,7 +129,7 @@ class Shell(LiveLanguage):
     order = 2
 
     _dialect: ShellDialect
-    _keyboard: Keyboard | None = None
+    _keyboard: ShellTerminal | None = None
     _state: bytes | None = None  # of a runtime that was moved to the background
     _state_in: Containment | None = None  # the sandbox of that one
     _entrance: str | None = None  # the socket of an overlay that the shell enters before it starts
@@ -188,7 +188,7 @@ class Shell(LiveLanguage):
             if runtime.alive:
                 runtime.retire(FAREWELL)  # a process keeps the terminal that it was started with
             if self._keyboard is None:
-                self._keyboard = Keyboard()
+                self._keyboard = ShellTerminal()
                 runtime.set_terminal(self._keyboard, [self._keyboard.theirs])
             else:
                 runtime.set_terminal(None, [])

@@ -21,7 +21,7 @@ from interpreter.errors import ComputerError, InterpreterError, UsageError
 from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.tty import prompt_toolkit_options
 from interpreter.runtimes.block import display_chunks
-from interpreter.runtimes.state import File, RichValue, Table, TableQuery, Text, Value, Window
+from interpreter.runtimes.state import File, RichValue, TableQuery, TableWindow, Text, Value, Window
 
 if TYPE_CHECKING:
     from prompt_toolkit.formatted_text import StyleAndTextTuples
@@ -68,9 +68,9 @@ class ShownValue:
         asked = None if view == TableQuery() else view
         return self._interpreter.computer.look(self._language, self.name, rows, columns, asked, again)
 
-    def table(self, rows: Window, columns: Window, view: TableQuery, again: bool = False) -> Table:
+    def table(self, rows: Window, columns: Window, view: TableQuery, again: bool = False) -> TableWindow:
         found = self.look(rows, columns, view, again)
-        return found if isinstance(found, Table) else Table("", 0, 0)
+        return found if isinstance(found, TableWindow) else TableWindow("", 0, 0)
 
     def file(self, view: TableQuery, form: str) -> File:
         found = self.look((0, 0), (0, 0), replace(view, export=form, stats=None))
@@ -126,7 +126,7 @@ def show(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
         for chunk in display_chunks(value.data):
             terminal.display.show({**chunk, "role": "computer"})
         terminal.display.finish()
-    elif isinstance(value, Table):
+    elif isinstance(value, TableWindow):
         show_table(terminal, source, value, view, at_once=wanted is not None or view.stats is not None)
     elif isinstance(value, Text):
         show_text(terminal, f"{name} ({value.type})", value.text)
@@ -194,7 +194,7 @@ def copy(terminal: Terminal, text: str) -> str:
 # -- a table as text -----------------------------------------------------------------------------------------------
 
 
-def drawn(table: Table, width: int) -> tuple[list[str], list[tuple[int, int]]]:
+def drawn(table: TableWindow, width: int) -> tuple[list[str], list[tuple[int, int]]]:
     """The lines of a part of a table, the first one its header, and where in it the columns that fit are.
 
     Numbers are aligned to the right. The labels of the rows are always at the left.
@@ -224,7 +224,7 @@ def column_texts(texts: Sequence[str], right: bool, widest: int) -> list[str]:
     return [" " * (width - cells(text)) + text if right else text + " " * (width - cells(text)) for text in cut]
 
 
-def show_table(terminal: Terminal, source: ShownValue, first: Table, view: TableQuery, at_once: bool) -> None:
+def show_table(terminal: Terminal, source: ShownValue, first: TableWindow, view: TableQuery, at_once: bool) -> None:
     """All of a small table, a view of a large one; its beginning if no keys can be read."""
     columns, lines = terminal.tty.size()
     rows, places = drawn(first, columns - 1)
@@ -266,7 +266,9 @@ class TableView:
 
     keys = "s sort  f filter  / search  i statistics  e export  c copy  r reset  q leave"
 
-    def __init__(self, terminal: Terminal, source: ShownValue, title: str, first: Table, view: TableQuery) -> None:
+    def __init__(
+        self, terminal: Terminal, source: ShownValue, title: str, first: TableWindow, view: TableQuery
+    ) -> None:
         self._terminal, self._source, self._title = terminal, source, title
         self._table, self._loaded = first, ((0, len(first.index)), (0, AT_ONCE), view)
         self.view = view

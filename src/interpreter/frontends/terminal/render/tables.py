@@ -25,7 +25,7 @@ _ELIDED = frozenset({"...", "…", "⋯", "⋮"})
 
 
 @dataclass
-class Table:
+class TextTable:
     """Rows of text under a header; `notes` is the text around the table, such as its shape."""
 
     header: list[list[str]] = field(default_factory=list)  # one row for each level
@@ -42,7 +42,7 @@ class Table:
         return f"part of the table, {len(self.rows) - gaps:,} rows"
 
 
-def table_in(html: str) -> Table | None:
+def table_in(html: str) -> TextTable | None:
     """The table, if the display contains nothing else and is not too large; None otherwise."""
     if len(html) > _LONGEST_PAGE or "<table" not in html:
         return None
@@ -65,7 +65,7 @@ class _TableReader(HTMLParser):
 
     def __init__(self) -> None:
         super().__init__()
-        self.table = Table()
+        self.table = TextTable()
         self.tables = self._cells = 0
         self.given_up = False
         self._unseen = 0
@@ -160,7 +160,7 @@ def _span(value: str | None) -> int:
     return max(1, min(int(value), 1000)) if value and value.isdigit() else 1
 
 
-def fitted(table: Table, width: int, theme: Theme) -> tuple[list[str], bool]:
+def fitted(table: TextTable, width: int, theme: Theme) -> tuple[list[str], bool]:
     """The rows on the screen, and whether any part of the table is missing from them."""
     rows, hidden_rows = table.rows, 0
     if len(rows) > HEAD + TAIL + 3:

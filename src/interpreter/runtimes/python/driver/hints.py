@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     AskUser = Callable[..., str | None]
     # the supervisor's Python, its file, its first environment and folder, and the kind of worker
     Origin = tuple[str, str, dict[str, str], str, list[str]]
-    Woken = tuple[list[int], list[str], int]  # what `Snapshots.take` returns in a snapshot that resumes
+    Woken = tuple[list[int], list[str], int]  # what `SnapshotTaker.take` returns in a snapshot that resumes
 else:
     Any = Callable = Collection = ContextManager = Coroutine = Iterable = Iterator = Match = Sequence = None
     Frame = CallHost = AskUser = Function = Origin = Woken = None

@@ -50,8 +50,8 @@ class IPythonEngine:
         config = Config()
         config.HistoryManager.enabled = False  # it would start a thread
         config.InteractiveShell.colors = "nocolor"
-        Shell.report, Shell.lines, Shell.loop, Shell.user_code = report, lines, loop, user_code
-        self._shell = shell = Shell.instance(config=config, user_module=main, user_ns=main.__dict__)
+        DriverShell.report, DriverShell.lines, DriverShell.loop, DriverShell.user_code = report, lines, loop, user_code
+        self._shell = shell = DriverShell.instance(config=config, user_module=main, user_ns=main.__dict__)
         image = shell.display_formatter.formatters["image/png"]
         image.for_type_by_name("matplotlib.figure", "Figure", figures.png)
         for module, name in DATA_FRAME:
@@ -99,11 +99,11 @@ class IPythonEngine:
         return [*of.cleanup_transforms, *of.line_transforms, *of.token_transformers, *more]
 
 
-class Publisher(DisplayPublisher):  # type: ignore[misc]
+class ReportingPublisher(DisplayPublisher):  # type: ignore[misc]
     """display() and similar functions."""
 
     def publish(self, data: dict[str, Any], *_: Any, **__: Any) -> None:
-        Shell.report.display(sendable(data))
+        DriverShell.report.display(sendable(data))
 
     def clear_output(self, wait: bool = False) -> None:
         """Does nothing: what was shown stays."""
@@ -116,13 +116,13 @@ class ResultHook(DisplayHook):  # type: ignore[misc]
         """There are no prompts here."""
 
     def write_format_data(self, format_dict: dict[str, Any], md_dict: Any = None) -> None:
-        Shell.report.display(sendable(format_dict))
+        DriverShell.report.display(sendable(format_dict))
 
     def finish_displayhook(self) -> None:
         self._is_active = False
 
 
-class Shell(InteractiveShell):  # type: ignore[misc]
+class DriverShell(InteractiveShell):  # type: ignore[misc]
     """IPython's shell, with its output sent through the driver."""
 
     report: Report
@@ -133,7 +133,7 @@ class Shell(InteractiveShell):  # type: ignore[misc]
     def __init__(self, **arguments: Any) -> None:
         self.depth = 0  # of run_cell() within run_cell()
         self._starts: list[int] = []  # the first lines of the statements that are still to run
-        super().__init__(displayhook_class=ResultHook, display_pub_class=Publisher, **arguments)
+        super().__init__(displayhook_class=ResultHook, display_pub_class=ReportingPublisher, **arguments)
         self.InteractiveTB.tb_offset = 0  # our frames are removed by name
         self.loop_runner = self.loop.run
 

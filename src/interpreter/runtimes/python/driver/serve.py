@@ -20,7 +20,7 @@ from .hints import Any, Callable, Frame, Origin
 from .imports import ImportWatch, avoid_unix_sockets, name_environment, use_packages
 from .interrupts import Interrupts
 from .sharing import Share
-from .snapshots import Snapshots
+from .snapshots import SnapshotTaker
 from .streams import Input, Output, make_input, plain_output
 
 ENGINE = "INTERPRETER_PYTHON_ENGINE"  # "bare": do without IPython even if it is installed
@@ -105,7 +105,7 @@ class Worker:
         self._figures.choose_backend(watch)
         self._lines = ActiveLines(self.report.active_line)
         self._loop = EventLoop(self.interrupts)
-        self._snapshots = Snapshots(origin, self.interrupts.raise_deferred)
+        self._snapshots = SnapshotTaker(origin, self.interrupts.raise_deferred)
         self._view: Any = None  # of the file system, during a dry run
         self._engine = self._make_engine()
         getpass = make_input(self.report.ask, "getpass", "Password: ", password=True)

@@ -40,7 +40,7 @@ waitpid, wait4 = os.waitpid, os.wait4
 waitid: Any = getattr(os, "waitid", None)
 
 
-class Snapshots:
+class SnapshotTaker:
     """Takes snapshots; each `take` returns None here, and may return again, much later, in the snapshot."""
 
     def __init__(self, origin: Origin, raise_deferred: Callable[[], None]) -> None:
