@@ -286,7 +286,7 @@ def test_a_broken_connection_in_the_middle_of_a_text(home: Path, chromium: Brows
 def test_sessions_are_made_searched_renamed_and_deleted(home: Path, chromium: Browser) -> None:
     with visiting(chromium, text("Hi.")) as visit:
         page, first = visit.page, visit.session
-        page.get_by_role("button", name="New session").first.click()
+        page.get_by_role("navigation").get_by_role("button", name="New session").click()
         until(lambda: visit.session != first, "the new session")
         page.get_by_role("button", name="New session").last.click()  # its title
         page.get_by_label("Title").fill("About whales")

@@ -400,7 +400,7 @@ def test_a_task_on_a_phone(home: Path, chromium: Browser) -> None:
     with visiting(chromium, tool_call("python", "x = 1\nprint('small')"), text("Done."), screen=(390, 844)) as visit:
         page, first = visit.page, visit.session
         page.get_by_role("button", name="Show the sessions").click()
-        page.get_by_role("button", name="New session").first.click()
+        page.get_by_role("navigation").get_by_role("button", name="New session").click()
         until(lambda: visit.session != first, "the new session")
         expect(page.locator(".sidebar")).not_to_be_visible()
         visit.say("Go.")
