@@ -87,6 +87,8 @@ def places(sandbox: Sandbox, programs: Iterable[str], state: Iterable[Path]) -> 
     hidden = [place for place in dict.fromkeys(folders) if os.path.isdir(place) and place != Path("/")]
     useful = [Path(path) for pattern in USEFUL for path in glob.glob(str(home / pattern))]
     needed = [*programs_of(programs, workspace), *DRIVERS, *useful, *more.readable]
+    if is_inside(PACKAGE, APART):  # the sandbox has its own /tmp: code could put a module beside the package there
+        needed.append(PACKAGE.parent)
     readable = [*needed, *([] if sandbox.writes_workspace else [workspace])]
     seen = [*readable, *writable]
     private = [Path(path) for path in (*KEYS, *glob.glob("/etc/ssh/ssh_host_*_key"))]
