@@ -46,7 +46,7 @@ class ChatCompletions(Exchange):
         body |= {"model": endpoint.model, "stream": True, "stream_options": {"include_usage": True}}
         if endpoint.provider in _TELLS_PROGRESS:
             body["return_progress"] = True
-        for name in endpoint.objects_to:
+        for name in endpoint.refused_fields:
             value, other_name = body.pop(name, None), _CAN_DO_WITHOUT.get(name)
             if other_name and value is not None:
                 body[other_name] = value

@@ -137,7 +137,7 @@ class Connections:
             endpoint = replace(endpoint, extra_headers={**endpoint.extra_headers, "anthropic-beta": kind.beta})
         known = self._objections.setdefault((endpoint.wire, endpoint.base_url, endpoint.model), set())
         while True:
-            asked = replace(endpoint, objects_to=(*endpoint.objects_to, *known))
+            asked = replace(endpoint, refused_fields=(*endpoint.refused_fields, *known))
             exchange = wire_format(asked, params, replies)
             try:
                 with self._open(exchange, cancelled, timeouts) as arriving:

@@ -25,7 +25,7 @@ class Provider:
     base_path: str = ""  # added to an address without a path: people write http://localhost:11434 for Ollama
     wire: str = "chat"  # the wire format: "chat", "anthropic" or "responses"
     key_header: str = "Authorization"
-    objects_to: tuple[str, ...] = ()  # fields of a request that it refuses
+    refused_fields: tuple[str, ...] = ()  # fields of a request that it refuses
 
 
 _OLLAMA = "http://localhost:11434/v1"
@@ -69,7 +69,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider("cerebras", "https://api.cerebras.ai/v1", ("CEREBRAS_API_KEY",), ("CEREBRAS_API_BASE",)),
     Provider("chutes", "https://llm.chutes.ai/v1", ("CHUTES_API_KEY",), ("CHUTES_API_BASE",)),
     Provider("codestral", "https://codestral.mistral.ai/v1", ("CODESTRAL_API_KEY",),
-             objects_to=_USAGE_ANYWAY),
+             refused_fields=_USAGE_ANYWAY),
     Provider("cohere", "https://api.cohere.ai/compatibility/v1", ("COHERE_API_KEY", "CO_API_KEY")),
     Provider("cohere_chat", "https://api.cohere.ai/compatibility/v1", ("COHERE_API_KEY", "CO_API_KEY")),
     Provider("cometapi", "https://api.cometapi.com/v1", ("COMETAPI_KEY",), ("COMETAPI_API_BASE",)),
@@ -100,7 +100,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider("meta", "https://api.meta.ai/v1", ("META_API_KEY",), ("META_API_BASE",)),
     Provider("minimax", "https://api.minimax.io/v1", ("MINIMAX_API_KEY",), ("MINIMAX_API_BASE",)),
     Provider("mistral", "https://api.mistral.ai/v1", ("MISTRAL_API_KEY",), ("MISTRAL_API_BASE",),
-             objects_to=_USAGE_ANYWAY),
+             refused_fields=_USAGE_ANYWAY),
     Provider("moonshot", "https://api.moonshot.ai/v1", ("MOONSHOT_API_KEY",), ("MOONSHOT_API_BASE",)),
     Provider("morph", "https://api.morphllm.com/v1", ("MORPH_API_KEY",), ("MORPH_API_BASE",)),
     Provider("nebius", "https://api.studio.nebius.ai/v1", ("NEBIUS_API_KEY",), ("NEBIUS_API_BASE",)),
@@ -169,7 +169,7 @@ class Endpoint:
     key_header: str = "Authorization"
     wire: str = "chat"
     extra_headers: Mapping[str, str] = field(default_factory=dict)
-    objects_to: tuple[str, ...] = ()
+    refused_fields: tuple[str, ...] = ()
 
     @property
     def is_loopback(self) -> bool:
@@ -219,7 +219,7 @@ def resolve(
     is_only_responses = base_url == row.base_url and matches(name, _ONLY_RESPONSES)
     if row.prefix == "openai" and (is_only_responses or name.startswith(_RESPONSES)):
         return Endpoint(row.prefix, name.removeprefix(_RESPONSES), base_url, key, wire="responses")
-    return Endpoint(row.prefix, name, base_url, key, wire=row.wire, objects_to=row.objects_to)
+    return Endpoint(row.prefix, name, base_url, key, wire=row.wire, refused_fields=row.refused_fields)
 
 
 def _through_litellm(model: str, provider: str, api_base: str | None, api_key: str | None) -> Endpoint:

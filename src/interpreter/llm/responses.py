@@ -66,7 +66,7 @@ class Responses(Exchange):
             body["include"] = ["reasoning.encrypted_content"]
             if endpoint.provider == "openai" and endpoint.base_url.startswith("https://api.openai.com"):
                 body.pop("temperature", None)
-        return {name: value for name, value in body.items() if name not in endpoint.objects_to}
+        return {name: value for name, value in body.items() if name not in endpoint.refused_fields}
 
     def _input(self, prefix: Prefix) -> list[Item]:
         screen = self.screen

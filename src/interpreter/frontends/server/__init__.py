@@ -19,7 +19,7 @@ from interpreter.console_text import PROSE, visible
 from interpreter.errors import UsageError
 from interpreter.frontends.server import openai, original, page
 from interpreter.frontends.server.gate import LOCAL, Audit, Gate, Limits, Users
-from interpreter.frontends.server.routes import ROUTES, Router, Server
+from interpreter.frontends.server.routes import ROUTES, Router, ServerState
 from interpreter.frontends.server.sessions import Hub
 from interpreter.host import processes
 
@@ -42,7 +42,7 @@ class Application:
         self.hub.failed = _print_failure
         self.users = Users(self.hub.folder, token or os.environ.get(KEY_VARIABLE) or None)
         audit = Audit(self.hub.folder / "audit.jsonl")
-        self.server = Server(self.hub, self.users, audit)
+        self.server = ServerState(self.hub, self.users, audit)
         self.server.routes = ALL_ROUTES
         router = Router(self.server, ALL_ROUTES)
         limits = Limits(template.server_rate, template.server_max_body, template.server_max_upload)

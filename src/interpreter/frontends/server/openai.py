@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, StreamingResponse
 
 from interpreter.frontends.server.gate import Refused
 from interpreter.frontends.server.questions import answer_to, digest_of
-from interpreter.frontends.server.routes import ANY, FLAG, TEXT, Call, Reader, Route, Schema, as_refused
+from interpreter.frontends.server.routes import ANY, FLAG, TEXT, EventReader, Route, Schema, ServerRequest, as_refused
 from interpreter.frontends.server.sessions import Live
 from interpreter.session import Event
 
@@ -38,7 +38,7 @@ _REQUEST: Schema = {
 }
 
 
-async def complete(call: Call) -> Any:
+async def complete(call: ServerRequest) -> Any:
     """Answer the last message."""
     try:
         return await _complete(call)
@@ -55,7 +55,7 @@ def _error(refused: Refused) -> JSONResponse:
     return JSONResponse({"error": body}, refused.status)
 
 
-async def _complete(call: Call) -> Any:
+async def _complete(call: ServerRequest) -> Any:
     body = call.body
     said: list[Any] = [message for each in body["messages"][:-1] for message in _messages(each)]
     newest = _messages(body["messages"][-1]) if body["messages"] else []
@@ -100,7 +100,7 @@ def _messages(given: dict[str, Any]) -> list[dict[str, Any]]:
     return made
 
 
-async def _session(call: Call) -> tuple[Live, bool]:
+async def _session(call: ServerRequest) -> tuple[Live, bool]:
     """The session of the request, and whether it stays."""
     hub, server = call.server.hub, call.server
     if named := call.request.headers.get("x-session-id"):
@@ -129,7 +129,7 @@ def _title(name: str) -> str:
 class _Answer:
     """The answer of a session to a message, as text."""
 
-    def __init__(self, call: Call, live: Live, keeps: bool) -> None:
+    def __init__(self, call: ServerRequest, live: Live, keeps: bool) -> None:
         self.call, self.live, self._keeps = call, live, keeps
         self.usage = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
         self._id, self._created = f"chatcmpl-{os.urandom(8).hex()}", int(time.time())
@@ -142,7 +142,7 @@ class _Answer:
     async def pieces(self, said: list[dict[str, Any]]) -> AsyncIterator[str]:
         """Say it, and yield the text of the answer as it comes: prose, and code in fences."""
         live, server = self.live, self.call.server
-        reader = Reader(self.call, live.key, (live.interpreter.session.log.last, None))
+        reader = EventReader(self.call, live.key, (live.interpreter.session.log.last, None))
         try:
             if not await self._approved(said[-1], reader):
                 self._said = said[-1]["content"]
@@ -161,7 +161,7 @@ class _Answer:
             if not self._keeps:
                 await server.working(server.hub.delete, live.key)
 
-    async def _approved(self, message: dict[str, Any], reader: Reader) -> bool:
+    async def _approved(self, message: dict[str, Any], reader: EventReader) -> bool:
         """Whether this answers the question about a block: yes runs it. Anything else ends that turn."""
         live = self.live
         asked = [each for each in live.interpreter.session.questions.open if each.kind == "block"]
@@ -238,7 +238,7 @@ async def _stream(
     yield "data: [DONE]\n\n"
 
 
-async def models(call: Call) -> Any:
+async def models(call: ServerRequest) -> Any:
     row = {"id": MODEL, "object": "model", "created": 0, "owned_by": "open-interpreter"}
     return {"object": "list", "data": [row]}
 

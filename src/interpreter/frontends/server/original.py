@@ -23,10 +23,10 @@ from interpreter.frontends.server.routes import (
     ANY,
     SOCKETS,
     TEXT,
-    Call,
-    Reader,
+    EventReader,
     Route,
-    Server,
+    ServerRequest,
+    ServerState,
     _object,
     as_refused,
     open_file,
@@ -43,10 +43,10 @@ _ACK_SECONDS, _ACK_ATTEMPTS = 1.0, 20
 _MERGED = ("message", "code", "console")  # types whose chunks are put together
 
 
-class Connection:
+class WebSocketClient:
     """One client of the WebSocket: what it says in pieces, and which block it was shown."""
 
-    def __init__(self, call: Call, live: Live) -> None:
+    def __init__(self, call: ServerRequest, live: Live) -> None:
         self.call, self.live = call, live
         self._said: list[dict[str, Any]] = []
         self._shown: tuple[str, str] | None = None  # the question and the digest of the code
@@ -116,7 +116,7 @@ class Connection:
         """End what is running, and wait for that."""
         live, server = self.live, self.call.server
         if live.running:
-            reader = Reader(self.call, live.key, (live.interpreter.session.log.last, None))
+            reader = EventReader(self.call, live.key, (live.interpreter.session.log.last, None))
             try:
                 await server.working(live.interpreter.cancel)
                 live.interpreter.session.questions.withdraw()
@@ -125,7 +125,7 @@ class Connection:
             finally:
                 reader.close()
 
-    async def output(self, reader: Reader) -> AsyncIterator[dict[str, Any]]:
+    async def output(self, reader: EventReader) -> AsyncIterator[dict[str, Any]]:
         """What the client gets: the chunks of 0.4.3, and `complete` whenever it is the client's turn."""
         while (found := await reader.batch()) is not None:
             for event in found:
@@ -169,7 +169,7 @@ class Connection:
             del self._acks[name]
 
 
-async def original_session(call: Call) -> Live:
+async def original_session(call: ServerRequest) -> Live:
     """The user's session for this protocol."""
     hub, server = call.server.hub, call.server
     if call.user.role != "owner":
@@ -183,13 +183,13 @@ async def original_session(call: Call) -> Live:
     return await server.working(hub.open, key)
 
 
-async def chunk_socket(server: Server, socket: WebSocket) -> None:
-    call = Call(server, socket.scope["user"], socket)
+async def chunk_socket(server: ServerState, socket: WebSocket) -> None:
+    call = ServerRequest(server, socket.scope["user"], socket)
     live = await original_session(call)
-    connection = Connection(call, live)
+    connection = WebSocketClient(call, live)
     await socket.accept()
     position = server.original.setdefault(live.key, (live.interpreter.session.log.last, None))
-    reader = Reader(call, live.key, position)
+    reader = EventReader(call, live.key, position)
 
     async def send() -> None:
         async for frame in connection.output(reader):
@@ -223,11 +223,11 @@ async def chunk_socket(server: Server, socket: WebSocket) -> None:
 # -- http ----------------------------------------------------------------------------------------------------------
 
 
-async def heartbeat(call: Call) -> Any:
+async def heartbeat(call: ServerRequest) -> Any:
     return {"status": "alive"}
 
 
-async def change(call: Call) -> Any:
+async def change(call: ServerRequest) -> Any:
     interpreter = (await original_session(call)).interpreter
     flat = {name: value for name, value in call.body.items() if name not in ("llm", "auto_run")}
     llm = call.body.get("llm", {})
@@ -240,7 +240,7 @@ async def change(call: Call) -> Any:
     return {"status": "success"}
 
 
-async def show(call: Call) -> Any:
+async def show(call: ServerRequest) -> Any:
     name, live = call.request.path_params["name"], await original_session(call)
     if name == "messages":
         value: Any = clean(live, list(live.interpreter.messages))
@@ -252,14 +252,14 @@ async def show(call: Call) -> Any:
     return json.dumps({name: value})  # as in 0.4.3, a text that is JSON
 
 
-async def run(call: Call) -> Any:
+async def run(call: ServerRequest) -> Any:
     live, body = await original_session(call), call.body
     running = live.submit("A block", lambda: run_in(live, call.user, body["language"], body["code"]))
     output = await asyncio.wrap_future(running)
     return {"output": [{key: value for key, value in each.items() if key != "role"} for each in output]}
 
 
-async def upload(call: Call) -> Any:
+async def upload(call: ServerRequest) -> Any:
     """A form with a `file` and the `path` to save it at."""
     request, most = call.request, call.server.hub.template.server_max_body
     kind = request.headers.get("content-type", "")
@@ -288,7 +288,7 @@ async def upload(call: Call) -> Any:
     return {"status": "success"}
 
 
-async def download(call: Call) -> Any:
+async def download(call: ServerRequest) -> Any:
     return await open_file(call, await original_session(call), call.request.path_params["filename"])
 
 

@@ -18,7 +18,7 @@ from starlette.responses import Response
 from interpreter.export.documents import Renderer
 from interpreter.frontends.server.gate import Refused
 from interpreter.frontends.server.questions import clean, cut_diff
-from interpreter.frontends.server.routes import _VIEW, ANY, NUMBER, TEXT, Call, Route, _list, _object
+from interpreter.frontends.server.routes import _VIEW, ANY, NUMBER, TEXT, Route, ServerRequest, _list, _object
 from interpreter.frontends.server.sessions import Live
 from interpreter.host.files import Folder
 from interpreter.runtimes import BUILT_IN
@@ -54,12 +54,12 @@ addEventListener("load", () => {
 # -- files of the page ---------------------------------------------------------------------------------------------
 
 
-async def show_page(call: Call) -> Any:
+async def show_page(call: ServerRequest) -> Any:
     content = await call.server.reading((WEB / "index.html").read_bytes)
     return Response(content, media_type="text/html", headers={"content-security-policy": _POLICY})
 
 
-async def show_web_file(call: Call) -> Any:
+async def show_web_file(call: ServerRequest) -> Any:
     name = call.request.path_params["path"]
     if name == "code.css":
         return Response(code_style(), media_type="text/css")
@@ -96,7 +96,7 @@ def _renderer() -> Renderer:
     return Renderer(BUILT_IN)
 
 
-async def render(call: Call) -> Any:
+async def render(call: ServerRequest) -> Any:
     def made() -> list[str]:
         renderer = _renderer()
         return [
@@ -117,7 +117,7 @@ def _framed(html: bytes, theme: str) -> Response:
     return Response((_FRAME % theme).encode() + html, media_type="text/html; charset=utf-8", headers=headers)
 
 
-async def show_html(call: Call) -> Any:
+async def show_html(call: ServerRequest) -> Any:
     """HTML that code displayed, by the number of its event."""
     number = call.request.path_params["number"]
     events = await call.server.reading(call.server.hub.read, call.key(), number - 1, None, 1)
@@ -131,7 +131,7 @@ async def show_html(call: Call) -> Any:
     return _framed("".join(pieces).encode("utf-8", "replace"), call.query["theme"])
 
 
-async def preview_html(call: Call) -> Any:
+async def preview_html(call: ServerRequest) -> Any:
     """An HTML file of the workspace."""
     name, folder = call.request.path_params["path"], Folder((await call.live(write=False)).interpreter.workspace)
 
@@ -149,7 +149,7 @@ async def preview_html(call: Call) -> Any:
 # -- the grid ---------------------------------------------------------------------------------------------------------
 
 
-async def show_histograms(call: Call) -> Any:
+async def show_histograms(call: ServerRequest) -> Any:
     """The shape of some columns of a live table."""
     live, query, place = await call.live(write=False), call.query, call.request.path_params
     window = query["column"], query["column"] + query["columns"]
@@ -170,7 +170,7 @@ async def show_histograms(call: Call) -> Any:
 # -- timeline ----------------------------------------------------------------------------------------------------------
 
 
-async def show_timeline(call: Call) -> Any:
+async def show_timeline(call: ServerRequest) -> Any:
     live = await call.live(write=False)
     timeline = live.interpreter.timeline
 
@@ -187,14 +187,14 @@ async def show_timeline(call: Call) -> Any:
     return await call.server.working(read)
 
 
-async def show_diff(call: Call) -> Any:
+async def show_diff(call: ServerRequest) -> Any:
     """What a block did to a file, as lines, or for a table as rows and cells."""
     live = await call.live(write=False)
     diffs = await call.server.working(live.interpreter.timeline.diff, call.request.path_params["number"], True)
     return clean(live, {"diff": cut_diff(diffs.get(call.query["path"], ""))})
 
 
-async def restore(call: Call) -> Any:
+async def restore(call: ServerRequest) -> Any:
     body = call.body
 
     def act(live: Live) -> Any:

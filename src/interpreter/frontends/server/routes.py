@@ -83,10 +83,10 @@ def position_of(text: str) -> tuple[int, int | None]:
     return int(match[1]), int(match[2]) if match[2] is not None else None
 
 
-class Reader:
+class EventReader:
     """Reads the events of a session at its own pace. A slow one slows no other, and nothing is kept for it."""
 
-    def __init__(self, call: Call, key: Key, position: tuple[int, int | None]) -> None:
+    def __init__(self, call: ServerRequest, key: Key, position: tuple[int, int | None]) -> None:
         self._call, self._key, self.position = call, key, position
         self._news, self._woken, self._loop = asyncio.Event(), False, asyncio.get_running_loop()
         self._unwatch = call.server.hub.watch(key, self._wake)
@@ -122,7 +122,7 @@ class Reader:
 # -- a request -----------------------------------------------------------------------------------------------------
 
 
-class Server:
+class ServerState:
     """What the handlers share."""
 
     def __init__(self, hub: Hub, users: Users, audit: Audit) -> None:
@@ -149,10 +149,10 @@ class Server:
 
 
 @dataclass
-class Call:
+class ServerRequest:
     """One request, after the gate and the check of its parameters."""
 
-    server: Server
+    server: ServerState
     user: User
     request: Any
     query: dict[str, Any] = field(default_factory=dict)
@@ -181,7 +181,7 @@ class Call:
         return await asyncio.wrap_future(live.submit(what, lambda: function(live)))
 
 
-Handler = Callable[[Call], Awaitable[Any]]
+Handler = Callable[[ServerRequest], Awaitable[Any]]
 
 
 @dataclass(frozen=True)
@@ -279,13 +279,13 @@ def summary_of(live: Live) -> dict[str, Any]:
     }
 
 
-async def list_sessions(call: Call) -> Any:
+async def list_sessions(call: ServerRequest) -> Any:
     hub, query = call.server.hub, call.query
     rows, read_all = await call.server.working(hub.rows, call.user, query["q"], query["limit"], query.get("before"))
     return {"sessions": rows, "complete": read_all}
 
 
-async def create_session(call: Call) -> Any:
+async def create_session(call: ServerRequest) -> Any:
     hub, body = call.server.hub, call.body
     live = await call.server.working(hub.create, call.user.name, body.get("workspace", ""), body.get("settings"))
     if body.get("title"):
@@ -293,7 +293,7 @@ async def create_session(call: Call) -> Any:
     return summary_of(live)
 
 
-async def show_session(call: Call) -> Any:
+async def show_session(call: ServerRequest) -> Any:
     key, hub = call.key(), call.server.hub
     shared = hub.shared_with(key) if key.owner == call.user.name else []
     if (live := hub.find(key)) is not None:
@@ -304,7 +304,7 @@ async def show_session(call: Call) -> Any:
     return {**row, **by, "shared_with": shared}
 
 
-async def change_session(call: Call) -> Any:
+async def change_session(call: ServerRequest) -> Any:
     live = await call.live()
     if settings := call.body.get("settings"):
         change_settings(live.interpreter, settings, call.server.hub.template)
@@ -313,16 +313,16 @@ async def change_session(call: Call) -> Any:
     return summary_of(live)
 
 
-async def delete_session(call: Call) -> Any:
+async def delete_session(call: ServerRequest) -> Any:
     await call.server.working(call.server.hub.delete, call.key(write=True))
     return None
 
 
-async def fork_session(call: Call) -> Any:
+async def fork_session(call: ServerRequest) -> Any:
     return summary_of(await call.do("A fork", call.server.hub.fork))
 
 
-async def share_session(call: Call) -> Any:
+async def share_session(call: ServerRequest) -> Any:
     key, users = call.key(write=True), call.body["users"]
     unknown = [name for name in users if call.server.users.find(name) is None]
     if unknown:
@@ -331,7 +331,7 @@ async def share_session(call: Call) -> Any:
     return {"users": call.server.hub.shared_with(key)}
 
 
-async def export_session(call: Call) -> Any:
+async def export_session(call: ServerRequest) -> Any:
     form = call.query["form"]
 
     def write(live: Live) -> tuple[bytes, str]:
@@ -346,8 +346,8 @@ async def export_session(call: Call) -> Any:
     return Response(content, media_type=_BYTES, headers=_as_attachment(name))
 
 
-async def read_events(call: Call) -> Any:
-    reader = Reader(call, call.key(), position_of(call.query["after"]))
+async def read_events(call: ServerRequest) -> Any:
+    reader = EventReader(call, call.key(), position_of(call.query["after"]))
     if "text/event-stream" in call.request.headers.get("accept", ""):
         return StreamingResponse(_stream(call, reader), media_type="text/event-stream")
     try:
@@ -359,7 +359,7 @@ async def read_events(call: Call) -> Any:
     return {"events": [event_data(event) for event in found or ()], "position": position}
 
 
-async def _stream(call: Call, reader: Reader) -> AsyncIterator[str]:
+async def _stream(call: ServerRequest, reader: EventReader) -> AsyncIterator[str]:
     try:
         while (found := await reader.batch(_HEARTBEAT)) is not None:
             for event in found:
@@ -371,7 +371,7 @@ async def _stream(call: Call, reader: Reader) -> AsyncIterator[str]:
         reader.close()
 
 
-async def send_message(call: Call) -> Any:
+async def send_message(call: ServerRequest) -> Any:
     live = await call.live()
     count = len(live.interpreter.messages)
     messages: list[Any] = [{"role": "user", "type": "message", "content": call.body["content"]}]
@@ -394,9 +394,9 @@ async def send_message(call: Call) -> Any:
     return {"position": str(after), "messages": [], "questions": [], "running": live.running}
 
 
-async def _until_still(call: Call, live: Live) -> None:
+async def _until_still(call: ServerRequest, live: Live) -> None:
     """Wait until the turn is over, or asks something."""
-    reader = Reader(call, live.key, (live.interpreter.session.log.last, None))
+    reader = EventReader(call, live.key, (live.interpreter.session.log.last, None))
     try:
         while live.running and not live.interpreter.session.questions.open:
             if await reader.batch(_HEARTBEAT) is None:
@@ -405,12 +405,12 @@ async def _until_still(call: Call, live: Live) -> None:
         reader.close()
 
 
-async def list_messages(call: Call) -> Any:
+async def list_messages(call: ServerRequest) -> Any:
     live = await call.live(write=False)
     return {"messages": clean(live, list(live.interpreter.messages))}
 
 
-async def run_code(call: Call) -> Any:
+async def run_code(call: ServerRequest) -> Any:
     body = call.body
 
     def run(live: Live) -> Any:
@@ -426,30 +426,30 @@ def run_in(live: Live, user: User, language: str, code: str, shared: bool = Fals
     return clean(live, [each for each in fold(chunks, MOST_OUTPUT) if each.get("role") == "computer"])
 
 
-async def list_questions(call: Call) -> Any:
+async def list_questions(call: ServerRequest) -> Any:
     live = call.server.hub.find(call.key())
     return {"questions": open_questions(live, call.user) if live is not None else []}
 
 
-async def answer_question(call: Call) -> Any:
+async def answer_question(call: ServerRequest) -> Any:
     answer_to(*call.asked, call.body, call.user)
     return {"answered": True}
 
 
-async def preview_block(call: Call) -> Any:
+async def preview_block(call: ServerRequest) -> Any:
     return await call.server.working(questions.preview, *call.asked, call.body["digest"])
 
 
-async def discard_preview(call: Call) -> Any:
+async def discard_preview(call: ServerRequest) -> Any:
     await call.server.working(questions.discard, *call.asked)
     return None
 
 
-async def show_rule(call: Call) -> Any:
+async def show_rule(call: ServerRequest) -> Any:
     return await call.server.working(questions.proposed_rule, *call.asked, call.user)
 
 
-async def cancel(call: Call) -> Any:
+async def cancel(call: ServerRequest) -> Any:
     live = call.server.hub.find(call.key(write=True))
     running = live is not None and bool(live.running)
     if live is not None:
@@ -459,7 +459,7 @@ async def cancel(call: Call) -> Any:
 
 
 def _going(name: str) -> Handler:
-    async def go(call: Call) -> Any:
+    async def go(call: ServerRequest) -> Any:
         body = call.body
 
         def act(live: Live) -> Any:
@@ -473,7 +473,7 @@ def _going(name: str) -> Handler:
     return go
 
 
-async def reset(call: Call) -> Any:
+async def reset(call: ServerRequest) -> Any:
     return summary_of(await call.do("A reset", call.server.hub.successor))
 
 
@@ -485,7 +485,7 @@ def _as_attachment(name: str) -> dict[str, str]:
     return {"content-disposition": f'attachment; filename="{safe}"'}
 
 
-async def list_files(call: Call) -> Any:
+async def list_files(call: ServerRequest) -> Any:
     folder, place = Folder((await call.live(write=False)).interpreter.workspace), call.query["path"].strip("/")
 
     def listing() -> Any:
@@ -504,11 +504,11 @@ async def list_files(call: Call) -> Any:
     return await call.server.working(listing)
 
 
-async def read_file(call: Call) -> Any:
+async def read_file(call: ServerRequest) -> Any:
     return await open_file(call, await call.live(write=False), call.request.path_params["path"])
 
 
-async def open_file(call: Call, live: Live, name: str) -> Response:
+async def open_file(call: ServerRequest, live: Live, name: str) -> Response:
     """A file of the workspace, piece by piece."""
     folder = Folder(live.interpreter.workspace)
     with folder:
@@ -516,7 +516,7 @@ async def open_file(call: Call, live: Live, name: str) -> Response:
     return sent_in_pieces(call, file, os.fstat(file.fileno()).st_size, name.rpartition("/")[2], _BYTES)
 
 
-def sent_in_pieces(call: Call, file: BinaryIO, size: int, name: str, media: str) -> Response:
+def sent_in_pieces(call: ServerRequest, file: BinaryIO, size: int, name: str, media: str) -> Response:
     async def pieces() -> AsyncIterator[bytes]:
         left = size  # not more, even if the file grows
         with file:
@@ -528,12 +528,12 @@ def sent_in_pieces(call: Call, file: BinaryIO, size: int, name: str, media: str)
     return StreamingResponse(pieces(), media_type=media, headers=headers)
 
 
-async def write_file(call: Call) -> Any:
+async def write_file(call: ServerRequest) -> Any:
     size = await save_upload(call, await call.live(), call.request.path_params["path"], call.request.stream())
     return {"path": call.request.path_params["path"], "size": size}
 
 
-async def save_upload(call: Call, live: Live, name: str, pieces: AsyncIterator[bytes]) -> int:
+async def save_upload(call: ServerRequest, live: Live, name: str, pieces: AsyncIterator[bytes]) -> int:
     """Write a file of the workspace whole, or not at all; the number of its bytes."""
     work, temporary, size = call.server.working, f".upload-{os.urandom(8).hex()}", 0
     with Folder(live.interpreter.workspace) as folder:
@@ -557,13 +557,13 @@ async def save_upload(call: Call, live: Live, name: str, pieces: AsyncIterator[b
     return size
 
 
-async def list_variables(call: Call) -> Any:
+async def list_variables(call: ServerRequest) -> Any:
     live = await call.live(write=False)
     found = await call.server.working(live.interpreter.computer.variables)
     return {"variables": clean(live, {name: [vars(row) for row in rows] for name, rows in found.items()})}
 
 
-async def show_variable(call: Call) -> Any:
+async def show_variable(call: ServerRequest) -> Any:
     live, query, place = await call.live(write=False), call.query, call.request.path_params
     rows = query["row"], query["row"] + query["rows"]
     columns = query["column"], query["column"] + query["columns"]
@@ -597,12 +597,12 @@ def _pictures(live: Live) -> list[tuple[int, str, str]]:
     ]
 
 
-async def list_figures(call: Call) -> Any:
+async def list_figures(call: ServerRequest) -> Any:
     live = await call.live(write=False)
     return {"figures": [{"number": number, "format": form} for number, form, _ in _pictures(live)]}
 
 
-async def show_figure(call: Call) -> Any:
+async def show_figure(call: ServerRequest) -> Any:
     live, wanted = await call.live(write=False), call.request.path_params["number"]
     for number, form, content in _pictures(live):
         if number == wanted:
@@ -616,15 +616,15 @@ async def show_figure(call: Call) -> Any:
 # -- the user ------------------------------------------------------------------------------------------------------
 
 
-async def show_me(call: Call) -> Any:
+async def show_me(call: ServerRequest) -> Any:
     return {"name": call.user.name, "role": call.user.role, "version": __version__}
 
 
-async def show_audit(call: Call) -> Any:
+async def show_audit(call: ServerRequest) -> Any:
     return {"entries": await call.server.working(call.server.audit.read, call.user.name, call.query["limit"])}
 
 
-async def export_data(call: Call) -> Any:
+async def export_data(call: ServerRequest) -> Any:
     hub, name = call.server.hub, call.user.name
 
     def pack() -> Any:
@@ -650,7 +650,7 @@ async def export_data(call: Call) -> Any:
     return sent_in_pieces(call, file, size, "my-data.zip", "application/zip")
 
 
-async def delete_data(call: Call) -> Any:
+async def delete_data(call: ServerRequest) -> Any:
     hub, user = call.server.hub, call.user
 
     def delete() -> int:
@@ -664,7 +664,7 @@ async def delete_data(call: Call) -> Any:
     return {"deleted": await call.server.working(delete)}
 
 
-async def show_openapi(call: Call) -> Any:
+async def show_openapi(call: ServerRequest) -> Any:
     return openapi(call.server.routes)
 
 
@@ -781,13 +781,13 @@ ROUTES: list[Route] = [
 # -- the socket of a session ---------------------------------------------------------------------------------------
 
 
-async def event_socket(server: Server, socket: WebSocket) -> None:
+async def event_socket(server: ServerState, socket: WebSocket) -> None:
     """All events from a position on; frames that come in are messages, answers and cancellations."""
     user: User = socket.scope["user"]
-    call = Call(server, user, socket)
+    call = ServerRequest(server, user, socket)
     key, position = call.key(), position_of(socket.query_params.get("after", "0"))
     await socket.accept()
-    reader = Reader(call, key, position)
+    reader = EventReader(call, key, position)
 
     async def send() -> None:
         while (found := await reader.batch()) is not None:
@@ -798,7 +798,7 @@ async def event_socket(server: Server, socket: WebSocket) -> None:
 
 
 async def until_either(
-    socket: WebSocket, sending: Coroutine[Any, Any, None], receiving: Coroutine[Any, Any, None], reader: Reader
+    socket: WebSocket, sending: Coroutine[Any, Any, None], receiving: Coroutine[Any, Any, None], reader: EventReader
 ) -> None:
     """Send and receive on a WebSocket until one of them ends, or its token does."""
 
@@ -821,7 +821,7 @@ async def until_either(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _frames(call: Call, socket: WebSocket) -> None:
+async def _frames(call: ServerRequest, socket: WebSocket) -> None:
     while True:
         text = await socket.receive_text()
         try:
@@ -833,7 +833,7 @@ async def _frames(call: Call, socket: WebSocket) -> None:
             await socket.send_text(refused.body.decode())
 
 
-async def _frame(call: Call, socket: WebSocket, text: str) -> None:
+async def _frame(call: ServerRequest, socket: WebSocket, text: str) -> None:
     """One frame: `{"type": "message" | "answer" | "cancel", ...}`."""
     try:
         frame = json.loads(text)
@@ -860,7 +860,7 @@ async def _frame(call: Call, socket: WebSocket, text: str) -> None:
 # -- from the table --------------------------------------------------------------------------------------------------
 
 # The WebSockets: path, `read` or `frames` (the token may come as the first frame), and handler.
-SOCKETS: list[tuple[str, str, Callable[[Server, WebSocket], Awaitable[None]]]] = [
+SOCKETS: list[tuple[str, str, Callable[[ServerState, WebSocket], Awaitable[None]]]] = [
     (f"{_S}/events", "read", event_socket),
 ]
 
@@ -958,7 +958,7 @@ def as_refused(error: BaseException) -> Refused | None:
 class Router:
     """Makes the table into routes for Starlette, and tells the gate what there is."""
 
-    def __init__(self, server: Server, routes: list[Route]) -> None:
+    def __init__(self, server: ServerState, routes: list[Route]) -> None:
         self._server = server
         self._known = [(compile_path(route.path)[0], route) for route in routes]
         self._sockets = [(compile_path(path)[0], kind) for path, kind, _ in SOCKETS]
@@ -980,7 +980,7 @@ class Router:
     def _endpoint(self, route: Route) -> Any:
         async def endpoint(request: Request) -> Response:
             try:
-                call = Call(self._server, request.scope["user"], request)
+                call = ServerRequest(self._server, request.scope["user"], request)
                 call.query, call.body = _query(request, route.query), await _body(request, route)
                 result = await route.handler(call)
             except Exception as error:
@@ -997,7 +997,7 @@ class Router:
 
         return endpoint
 
-    def _socket(self, handler: Callable[[Server, WebSocket], Awaitable[None]]) -> Any:
+    def _socket(self, handler: Callable[[ServerState, WebSocket], Awaitable[None]]) -> Any:
         async def endpoint(socket: WebSocket) -> None:
             try:
                 await handler(self._server, socket)
