@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from interpreter.computer_api.runtime_pool import Language, RuntimePool
+from interpreter.computer_api.runtime_pool import Language, Outcomes, RuntimePool
 from interpreter.computer_api.tool import TOOLS, ComputerTool, Picture, help_on, info, kind_of
 from interpreter.config.settings import ComputerSettings
 from interpreter.errors import NotRestorableError, UnknownSettingError, UsageError
@@ -208,6 +208,10 @@ class Computer(ComputerSettings):
         for message in messages:
             message.pop("role", None)
         return [message for message in messages if message["content"] != "" or "ended" in message]
+
+    def split(self, other: Computer) -> Outcomes:
+        """Give another computer, whose sessions have not started, the same variables; by language, how that went."""
+        return self.runtimes.split(other.runtimes)
 
     def exec(self, code: str) -> Any:
         """Run a shell command."""
