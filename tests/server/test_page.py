@@ -111,6 +111,7 @@ def test_code_asks_for_text_and_for_a_password(home: Path, chromium: Browser) ->
     with visiting(chromium, tool_call("python", code), text("Hello."), mode="auto") as visit:
         page = visit.page
         visit.say("Ask me.")
+        expect(page.get_by_label("Name?")).to_be_focused()
         page.get_by_label("Name?").fill("Ada")
         page.get_by_label("Name?").press("Enter")
         expect(page.get_by_label("Word?")).to_have_attribute("type", "password")
@@ -397,6 +398,14 @@ def test_nothing_is_wider_than_the_screen(home: Path, chromium: Browser, screen:
         visit.idle()
         assert page.evaluate("document.documentElement.scrollWidth") <= screen[0]
         assert page.locator(".scroller").evaluate("box => box.scrollWidth <= box.clientWidth")
+        if screen[0] > 760:  # a phone shows one thing at a time
+            visit.key("v")
+            expect(page.get_by_role("complementary", name="Variables")).to_be_visible()
+            page.locator("#composer").click(timeout=3000)
+            send = page.get_by_role("button", name="Send").bounding_box()
+            pane = page.get_by_role("complementary", name="Variables").bounding_box()
+            assert send is not None and pane is not None and send["x"] + send["width"] <= pane["x"]
+            assert page.evaluate("document.documentElement.scrollWidth") <= screen[0]
         if screen[0] < 760:
             assert not page.locator(".sidebar").is_visible()
             page.get_by_role("button", name="Show the sessions").click()

@@ -255,6 +255,11 @@ function QuestionCard({ item, session }) {
     return html`<p class="note">${shown.trim()} <b>${answer}</b></p>`;
   }
   const secret = item.question.password || question.kind === "password";
+  const focusOnce = (box) => {
+    if (!box || box.dataset.seen) return;
+    box.dataset.seen = "1";
+    if (!session.draft && matchMedia("(hover: hover)").matches) box.focus();
+  };
   const send = (event) => {
     event.preventDefault();
     session.answer(question, "answer", { text });
@@ -263,7 +268,7 @@ function QuestionCard({ item, session }) {
     <h3>${item.input ? (secret ? "The code asks for a password" : "The code asks you something") : "A question"}</h3>
     <p class="asked-words">${shown.trim() || "It waits for a line of text."}</p>
     ${session.ownedByOther ? null : item.input
-      ? html`<div class="buttons"><input type=${secret ? "password" : "text"} autocomplete="off" aria-label=${shown.trim() || "Answer"} value=${text} onInput=${(event) => setText(event.target.value)} data-key="answer" /><button class="primary">Answer</button></div>`
+      ? html`<div class="buttons"><input type=${secret ? "password" : "text"} autocomplete="off" aria-label=${shown.trim() || "Answer"} value=${text} onInput=${(event) => setText(event.target.value)} data-key="answer" ref=${focusOnce} /><button class="primary">Answer</button></div>`
       : html`<div class="buttons">${question.choices.map((choice, at) => html`<button type="button" class=${at ? "" : "primary"} onClick=${() => session.answer(question, choice)}>${CHOICES[choice] || choice}</button>`)}</div>`}
   </form>`;
 }
