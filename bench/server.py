@@ -37,6 +37,9 @@ MEASUREMENTS = [
         budget=0.05,
     ),
     Measurement("server: first list of 10,000 stored sessions", "s", lambda it: server(it, "stored", 10_000)["first"]),
+    Measurement(
+        "server: first search, which reads all of them", "s", lambda it: server(it, "stored", 10_000)["reading"]
+    ),
     Measurement("server: later lists of them", "s", lambda it: server(it, "stored", 10_000)["listing"], budget=0.25),
     Measurement("server: search in them", "s", lambda it: server(it, "stored", 10_000)["searching"], budget=0.25),
     Measurement(
