@@ -19,7 +19,6 @@ from typing import IO, Any
 
 from interpreter.config.homes import make_folder, our_folder
 from interpreter.messages import Chunk
-from interpreter.runtimes.bridge import family
 from interpreter.runtimes.protocol import READ_SIZE, Frame
 
 WAITING_LIMIT = 4 * 1024 * 1024  # characters that may wait for a slow consumer before the program has to
@@ -419,6 +418,8 @@ class Clock:
     def _scheduled(self) -> dict[str, tuple[float, float]]:
         """The same for the worker, a program that it runs, and us: if we can't listen, it can't end."""
         pid = self._worker()
+        from interpreter.runtimes.bridge import family
+
         processes = (*family(pid), os.getpid()) if pid is not None else ()
         return {thread: times for each in processes for thread, times in scheduled_times(each).items()}
 

@@ -41,7 +41,6 @@ CAPACITY = 64 * 1024  # of a pipe: what was written earlier is no more than that
 OF_PROCESS = {"_", "PWD", "OLDPWD", "SHLVL", "USER"}  # variables that say what a process is
 CHANGED = "changed.json"  # the environment variables that the last block changed, for the host
 LOOK_EVERY = 0.1  # seconds, for a one-shot program that waits for input
-READ_CALL, POLL_CALLS = (0, (232, 281, 441)) if os.uname().machine == "x86_64" else (63, (22, 441))  # of Linux
 CAN_LOOK = sys.platform == "linux"  # whether a program that waits for input can be seen
 
 
@@ -415,17 +414,18 @@ def family(pid: int) -> list[int]:
 
 def waits_for_input(pid: int) -> bool:
     """Whether a thread of a process is reading from its standard input, or polls it (Linux)."""
+    read, polls = (0, (232, 281, 441)) if os.uname().machine == "x86_64" else (63, (22, 441))  # system calls of Linux
     try:
         files = {int(fd): os.readlink(f"/proc/{pid}/fd/{fd}") for fd in os.listdir(f"/proc/{pid}/fd")}
         pipe = files[0]
         if not pipe.startswith("pipe:["):
             return False
         # a program may read from a copy of the descriptor
-        waiting = {f"{READ_CALL} {fd:#x} " for fd, file in files.items() if file == pipe}
+        waiting = {f"{read} {fd:#x} " for fd, file in files.items() if file == pipe}
         polled = re.compile(rf"events: *[0-9a-f]*[13579bdf] .* ino:{int(pipe[6:-1]):x} ")  # odd: it waits for data
         for fd, file in files.items():
             if "[eventpoll]" in file and polled.search(Path(f"/proc/{pid}/fdinfo/{fd}").read_text()):
-                waiting |= {f"{call} {fd:#x} " for call in POLL_CALLS}
+                waiting |= {f"{call} {fd:#x} " for call in polls}
         calls = (Path(f"/proc/{pid}/task/{task}/syscall").read_text() for task in os.listdir(f"/proc/{pid}/task"))
         return any(call.startswith(tuple(waiting)) for call in calls)
     except (OSError, KeyError):

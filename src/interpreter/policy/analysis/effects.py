@@ -91,6 +91,10 @@ class Effects:
         return tuple(effect for effect in self.all if effect.kind in kinds)
 
     @property
+    def deleted(self) -> tuple[Effect, ...]:
+        return self.of("delete")
+
+    @property
     def calls(self) -> tuple[Effect, ...]:
         """The computer's tools that are called, such as `computer.mouse.click`."""
         return self.of("computer")
