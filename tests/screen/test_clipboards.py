@@ -71,6 +71,7 @@ def test_copy_and_paste_between_programs(desktop: Desktop, computer: Any, tmp_pa
     assert computer.clipboard.copy() == "carry this ✓"
     desktop.editor(goal)
     computer.clipboard.paste()
+    desktop.until(lambda: any(name.startswith("*") for name in desktop.windows().values()), "the paste to arrive")
     computer.keyboard.press("ctrl+s")
     desktop.until(lambda: goal.read_text().rstrip() == "carry this ✓", "the paste to be saved")
 

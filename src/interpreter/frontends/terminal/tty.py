@@ -104,8 +104,8 @@ class Tty:
     def read_line(self, prompt: str = "") -> str:
         """A line, edited by the terminal itself; empty at the end of input."""
         _early.close()  # before the prompt, since what is typed after it belongs to the line
-        self.write(prompt)
         try:
+            self.write(prompt)
             line: str = call_blocking(self.stdin.readline)
             return line
         except KeyboardInterrupt:
