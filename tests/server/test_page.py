@@ -457,7 +457,7 @@ def test_a_viewer_reads_and_changes_nothing(home: Path, chromium: Browser) -> No
         expect(page.get_by_title("Change the model")).to_be_disabled()
         visit.served.http.put(f"/api/sessions/{visit.session}/share", json={"users": []})
         visit.served.answer(visit.session, "refuse")
-        expect(page.locator(".alone")).to_contain_text("This session is not there any more")
+        expect(page.locator(".alone")).to_contain_text("This session no longer exists")
         context.close()
 
 

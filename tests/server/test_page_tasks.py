@@ -438,7 +438,7 @@ def test_a_session_that_is_not_there_and_one_that_is_deleted_elsewhere(home: Pat
         page.goto(f"{visit.served.url}/#{session}")
         expect(page.get_by_label("Message")).to_be_visible()
         visit.served.http.delete(f"/api/sessions/{session}")
-        expect(page.locator(".alone")).to_contain_text("This session is not there any more")
+        expect(page.locator(".alone")).to_contain_text("This session no longer exists")
 
 
 def test_a_token_that_was_replaced_signs_an_idle_page_out(

@@ -81,7 +81,7 @@ class Bridge:
         self.block: int | None = None  # the one that runs
         self.last = 0
         self.interrupted = False
-        self.patience: float | None = None  # how long to wait for something before `idle` is called
+        self.idle_after: float | None = None  # how long to wait for something before `idle` is called
         self.backend = Backend(self)
         self._pending = b""
         wake, waker = socket.socketpair()
@@ -100,7 +100,7 @@ class Bridge:
         self.backend = backend
         backend.start()
         while True:
-            ready = self.selector.select(self.patience)
+            ready = self.selector.select(self.idle_after)
             for key, _ in ready:
                 key.data()
             if not ready:
@@ -349,7 +349,7 @@ class OneShot(Program):
             self.bridge.stream("stderr", f"{command[0]}: {error.strerror}\n")
             self.bridge.done("error", 127)
             return
-        self.bridge.patience, self._asking = LOOK_EVERY if CAN_LOOK else None, False
+        self.bridge.idle_after, self._asking = LOOK_EVERY if CAN_LOOK else None, False
 
     def idle(self) -> None:
         """Ask for input if the program waits for it: nothing else says so."""
@@ -376,7 +376,7 @@ class OneShot(Program):
         if code is None or self.bridge.block is None:
             return
         self.drain()
-        self.bridge.patience = None
+        self.bridge.idle_after = None
         stopped = self.bridge.interrupted  # fish exits with 0 even then
         status = "interrupted" if stopped else "error" if code else "ok"
         if code < 0 and not stopped:

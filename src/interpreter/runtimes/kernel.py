@@ -75,7 +75,7 @@ class Kernel(Backend):
             taking = kernel_takes(self._language, frame["shared"], frame["max_shared"])
             self._client.execute(taking, silent=True)
         self._request = self._client.execute(frame["code"], store_history=True, allow_stdin=True, stop_on_error=False)
-        self.bridge.patience = LOOK_EVERY
+        self.bridge.idle_after = LOOK_EVERY
 
     def interrupt(self) -> None:
         self._must_interrupt = True  # here we are in the middle of anything
@@ -135,7 +135,7 @@ class Kernel(Backend):
                 self._shown_all, self._idle_since = content["execution_state"] == "idle", time.monotonic()
 
     def _end(self, reply: dict[str, Any]) -> None:
-        self.bridge.patience = None
+        self.bridge.idle_after = None
         failed = reply["status"] != "ok"
         stopped = failed and self.bridge.interrupted
         self.bridge.done("interrupted" if stopped else "error" if failed else "ok", 130 if stopped else int(failed))

@@ -103,7 +103,7 @@ class Application:
             ssl_certfile=settings.server_cert,
             ssl_keyfile=settings.server_key,
         )
-        # It takes each WebSocket that the gate refuses for a mistake, and says so in the terminal.
+        # uvicorn reports each refused WebSocket as an error in the terminal.
         logging.getLogger("uvicorn.error").addFilter(_is_no_refusal)
         self._uvicorn = server = uvicorn.Server(config)
         try:

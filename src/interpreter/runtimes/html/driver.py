@@ -219,13 +219,13 @@ class Pages(Backend):
             if not self.bridge.interrupted:
                 show.failed = show.failed or show.is_begun
                 self.bridge.stream("stderr", NOT_SEEN.format(why=(show.is_begun and show.stuck) or error))
-        self.bridge.patience = KEPT
+        self.bridge.idle_after = KEPT
 
     def idle(self) -> None:
         """End the browser, which the next page may have used."""
         if self._browser is not None:
             self._browser.close()
-        self._browser = self.bridge.patience = None
+        self._browser = self.bridge.idle_after = None
 
 
 class Showing:

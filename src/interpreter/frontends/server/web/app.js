@@ -331,7 +331,7 @@ function App() {
       ${session && !session.gone
         ? html`<${Header} session=${session} /><div class="middle"><${Conversation} session=${session} key=${session.id} /></div><${Plan} session=${session} /><${Composer} session=${session} key=${`composer ${session.id}`} />`
         : html`<header class="top"><button class="quiet only-narrow" aria-label="Show the sessions" onClick=${() => set({ drawer: true })}><${Icon} name="menu" /></button><h1 class="hidden">Open Interpreter</h1></header>
-          <div class="alone"><img src="/web/icon.svg" alt="" /><h2>${session?.gone ? "This session is not there any more" : "Nothing is open"}</h2><p>${state.me?.role === "viewer" ? "Pick a session from the list." : "Start a session, or pick one from the list."}</p>${state.me?.role !== "viewer" && html`<button class="primary" onClick=${newSession}>New session</button>`}</div>`}
+          <div class="alone"><img src="/web/icon.svg" alt="" /><h2>${session?.gone ? "This session no longer exists" : "Nothing is open"}</h2><p>${state.me?.role === "viewer" ? "Pick a session from the list." : "Start a session, or pick one from the list."}</p>${state.me?.role !== "viewer" && html`<button class="primary" onClick=${newSession}>New session</button>`}</div>`}
     </main>
     ${state.pane && session && html`<${Pane} session=${session} />`}
     ${dropping && html`<div class="drop" role="status">Drop files to add them to the folder</div>`}
