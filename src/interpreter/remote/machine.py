@@ -118,7 +118,7 @@ class Machine:
 
     def __init__(self, name: str, transport: Transport, workspace: str, keep: float, computer: Any = None) -> None:
         self.name, self.keep, self.computer = name, keep, computer
-        self.workspace = workspace or "~"  # the folder that the session works in there, as far as it is known
+        self.workspace = workspace or "~"  # the workspace there; "~" until it is known
         self.place: str | None = None  # where the session is there
         self.exported: dict[str, str | None] = {}
         self.shared: dict[str, int] = {}  # the shared values that it has, by their numbers here

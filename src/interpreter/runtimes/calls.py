@@ -50,7 +50,7 @@ class Request:
         return {"type": "input_request", "content": self.prompt, "password": self.kind == "password"}
 
     def asking(self) -> Iterator[Chunk]:
-        """Ask the consumer of the chunks; if it goes on without an answer, there will be none."""
+        """Ask the consumer of the chunks; if it reads on without answering, no answer will come."""
         try:
             yield {**self.chunk, "request": self}
         finally:

@@ -425,7 +425,7 @@ addEventListener("keydown", (event) => {
 
 // -- questions that wait ---------------------------------------------------------------------------------------------------------------------
 
-const told = new Map(); // by session, the question that was told
+const told = new Map(); // by session, the question that the user was notified of
 
 function notice() {
   const session = state.open;
