@@ -1,1 +1,1 @@
-"""Benchmarks: what the interpreter costs, against its budgets, against the bare limit, and against 0.4.3."""
+"""Benchmarks: the interpreter's costs compared with its budgets, the bare limit, and 0.4.3."""

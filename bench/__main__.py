@@ -1,4 +1,4 @@
-"""Prints the table of budgets: `make bench`, and with the original beside it `make bench-original`."""
+"""Print the table of budgets: `make bench`; `make bench-original` adds the original."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from bench.subject import OURS, ROOT, Subject
 from bench.table import layout, rows
 
 ORIGINAL = "open-interpreter[server]==0.4.3"
-# 0.4.3 imports pkg_resources, which newer versions of setuptools do not have.
+# 0.4.3 imports pkg_resources, which newer versions of setuptools don't have.
 ORIGINAL_NEEDS = "setuptools<80"
 
 
 def original() -> Subject:
-    """The original in a virtual environment of its own, installed once."""
+    """The original in its own virtual environment, installed once."""
     folder = ROOT / ".bench" / "original"
     if not (folder / "bin" / "interpreter").exists():
         print(f"Installing {ORIGINAL} into {folder.relative_to(ROOT)}: some minutes", file=sys.stderr)
@@ -32,9 +32,9 @@ def main() -> int:
     parser.add_argument("--original", action="store_true", help="measure 0.4.3 as well, installing it once")
     parser.add_argument("--install", action="store_true", help="also install the core afresh; slow")
     parser.add_argument("--full", action="store_true", help="also many sessions, and @playwright/mcp; slow")
-    parser.add_argument("--only", default="", help="only the measurements whose name has this in it")
+    parser.add_argument("--only", default="", help="only measurements whose name contains this")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("Ended."))  # and the folders that were made go
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("Ended."))  # so that temporary folders are removed
     measurements = start.MEASUREMENTS + blocks.MEASUREMENTS + replies.MEASUREMENTS + sessions.MEASUREMENTS
     measurements = measurements + files.MEASUREMENTS + screen.MEASUREMENTS + server.MEASUREMENTS
     if options.install or options.original:

@@ -1,4 +1,4 @@
-"""What it costs to run a block."""
+"""The cost of running a block."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def kernel(subject: Subject) -> dict[str, Any]:
     if subject.is_original:
         raise ProbeFailure("has none")
     runs = [probe(subject.python, "kernel") for _ in range(3)]
-    return {"added": sorted(run["added"] for run in runs)[1]}  # a difference: the least one would be the luckiest
+    return {"added": sorted(run["added"] for run in runs)[1]}  # the median: the smallest would be luck
 
 
 @once
@@ -91,7 +91,7 @@ def preview(subject: Subject) -> dict[str, Any]:
     return probe(subject.python, "preview")
 
 
-def told(measured: dict[str, Any], key: str) -> float:
+def measured_seconds(measured: dict[str, Any], key: str) -> float:
     if key not in measured:
         raise ProbeFailure(str(measured.get(f"{key.partition('_')[0]}_failure", "was not measured")))
     return float(measured[key])
@@ -131,7 +131,7 @@ MEASUREMENTS = [
         for language, label in LANGUAGES.items()
     ),
     Measurement(
-        "warm Python block over ssh on loopback, beside the same here",
+        "warm Python block over ssh on loopback (bare: a local one)",
         "s",
         lambda it: remote(it)["there"],
         lambda: blocks(OURS, "python")["warm"],
@@ -147,33 +147,33 @@ MEASUREMENTS = [
     ),
     *(
         Measurement(
-            f"{label} block, beside its Jupyter kernel",
+            f"{label} block (bare: its Jupyter kernel)",
             "s",
             partial(other_blocks, language),
             partial(lambda kernel: bare_blocks()[kernel], kernel),
         )
         for language, (label, kernel) in KERNELS.items()
     ),
-    Measurement("HTML block with its picture, median", "s", partial(other_blocks, "html")),
-    Measurement("what the session kernel adds to a block", "s", lambda it: kernel(it)["added"], budget=0.0003),
+    Measurement("HTML block with a screenshot, median", "s", partial(other_blocks, "html")),
+    Measurement("session kernel overhead of a block", "s", lambda it: kernel(it)["added"], budget=0.0003),
     Measurement("warm Python block without a snapshot", "s", lambda it: snapshots(it)["without"], budget=0.002),
-    Measurement("the same a tenth of a second after the last", "s", lambda it: snapshots(it)["paused"]),
-    Measurement("what a snapshot adds to a block", "s", lambda it: snapshots(it)["added"], budget=0.003),
+    Measurement("the same, 0.1 s after the previous block", "s", lambda it: snapshots(it)["paused"]),
+    Measurement("snapshot overhead of a block", "s", lambda it: snapshots(it)["added"], budget=0.003),
     Measurement("the same with 1 GB resident", "s", lambda it: snapshots(it)["large"], budget=0.030),
-    Measurement("what it adds where one block follows the other at once", "s", lambda it: snapshots(it)["hurried"]),
+    Measurement("snapshot overhead of a block without a pause before it", "s", lambda it: snapshots(it)["hurried"]),
     Measurement("from a crash to the next block's end", "s", lambda it: snapshots(it)["recovered"]),
     *(
         measurement
         for language, label in LANGUAGES.items()
         for measurement in (
             Measurement(
-                f"what a sandbox adds to the start of {label}",
+                f"sandbox overhead of starting {label}",
                 "s",
                 partial(lambda language, it: sandbox(it)[f"{language}_start"], language),
                 budget=0.060,
             ),
             Measurement(
-                f"what a sandbox adds to a warm {label} block",
+                f"sandbox overhead of a warm {label} block",
                 "s",
                 partial(lambda language, it: sandbox(it)[f"{language}_block"], language),
             ),
@@ -181,13 +181,21 @@ MEASUREMENTS = [
     ),
     *(
         Measurement(
-            f"{words} of a {label} block", "s", partial(lambda key, it: told(preview(it), key), f"{name}_{what}")
+            f"{words} of a {label} block",
+            "s",
+            partial(lambda key, it: measured_seconds(preview(it), key), f"{name}_{what}"),
         )
         for name, label in (("python", "Python"), ("shell", "shell"))
-        for what, words in (("enter", "into a preview"), ("discard", "discard one"), ("apply", "apply one"))
+        for what, words in (
+            ("enter", "start a preview"),
+            ("discard", "discard a preview"),
+            ("apply", "apply a preview"),
+        )
     ),
     Measurement(
-        "what it adds that a Python block in a sandbox is given a path", "s", lambda it: told(preview(it), "widened")
+        "overhead of granting a path to a Python block in a sandbox",
+        "s",
+        lambda it: measured_seconds(preview(it), "widened"),
     ),
     Measurement(
         "100,000 lines of 80 characters from Python",

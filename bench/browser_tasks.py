@@ -1,8 +1,8 @@
-"""The forty browser tasks of tests/browser, done with ours and with Playwright's MCP server: success, tokens, seconds.
+"""The forty browser tasks of tests/browser, with ours and with Playwright's MCP server: success, tokens, seconds.
 
 `python -m bench.browser_tasks` runs ours; `--mcp` also installs @playwright/mcp from npm into a temporary folder.
-`python -m bench --full` has both as rows. A token counts as four characters of what the model would read. Tasks about
-Markdown are ours alone.
+`python -m bench --full` has both as rows. A token counts as four characters of text for the model. Tasks about
+Markdown run only with ours.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ class Mcp:
         known = self.parameters[tool]
         result = self.request("tools/call", {"name": tool, "arguments": {k: v for k, v in given.items() if k in known}})
         text = "\n".join(part.get("text", "") for part in result["content"])
-        for file in re.findall(r"\(([^)]*\.yml)\)", text):  # a snapshot that the model would open
+        for file in re.findall(r"\(([^)]*\.yml)\)", text):  # a snapshot file that the model would open
             path = Path(file) if Path(file).is_absolute() else self.folder / file
             if path.exists():
                 text += path.read_text("utf-8")
@@ -133,7 +133,7 @@ class Mcp:
         return text
 
     def find(self, told: list[str], name: str) -> dict[str, str]:
-        """The element of that name in the last snapshot; if it is not there, wait for it and take a new one."""
+        """The element with that name in the last snapshot; if missing, wait for it and take a new one."""
         for left in (1, 0):
             lines = [line for line in self.last.splitlines() if f'"{name}"' in line and "[ref=" in line]
             lines += [line for line in self.last.splitlines() if name in line and "[ref=" in line]

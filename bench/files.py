@@ -1,4 +1,4 @@
-"""What it costs to be able to undo what blocks do to files; beside it the same work by git-stash-style checkpoints."""
+"""The cost of file undo, compared with git-stash-style checkpoints."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ def large(subject: Subject) -> dict[str, Any]:
     return probe(subject.python, "large_workspace", timeout=600, files=200_000)
 
 
-def beside_git(what: str, key: str, budget: float | None = None) -> Measurement:
-    """A row whose bare limit is a checkpoint in a git directory of its own; it knows no ignored files and no times."""
+def compared_with_git(what: str, key: str, budget: float | None = None) -> Measurement:
+    """A row whose bare limit is a checkpoint in a separate git directory, without ignored files and times."""
     return Measurement(
         f"undo: {what} (bare: git)", "s", lambda it: files(it)[key], lambda: files(OURS)[f"git_{key}"], budget=budget
     )
 
 
 MEASUREMENTS = [
-    beside_git("block in a workspace of 10 files", "small", budget=0.001),
-    beside_git("block in an unchanged tree of 10,000 files", "unchanged", budget=0.060),
+    compared_with_git("block in a workspace of 10 files", "small", budget=0.001),
+    compared_with_git("block in an unchanged tree of 10,000 files", "unchanged", budget=0.060),
     Measurement(
         "undo: the same (bare: lstat of each, twice)",
         "s",
         lambda it: files(it)["unchanged"],
         lambda: files(OURS)["bare"],
     ),
-    beside_git("block that changes 100 of them", "changed"),
-    beside_git("taking these 100 back", "undo"),
+    compared_with_git("block that changes 100 of them", "changed"),
+    compared_with_git("undo of these 100", "undo"),
     Measurement(
         "undo: 1,000 files through descriptors (bare: written by path)",
         "s",
@@ -50,7 +50,7 @@ MEASUREMENTS = [
         lambda: large(OURS)["bare"],
         budget=0.060,
     ),
-    Measurement("undo: first look at these 200,000 files, in the background", "s", lambda it: large(it)["first"]),
-    beside_git("first copy of 10,000 files", "first"),
-    Measurement("undo: room that this copy takes", "MB", lambda it: files(it)["megabytes"]),
+    Measurement("undo: first scan of these 200,000 files, in the background", "s", lambda it: large(it)["first"]),
+    compared_with_git("first copy of 10,000 files", "first"),
+    Measurement("undo: disk space of this copy", "MB", lambda it: files(it)["megabytes"]),
 ]

@@ -1,4 +1,4 @@
-"""What it costs to take and to show what a model says."""
+"""The cost of receiving and showing a model's reply."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ PARAGRAPH = (
 
 @dataclass(frozen=True)
 class Wire:
-    """A wire format: who serves it, how a reply is written in it, and the model that is asked that way."""
+    """A wire format: its server, its replies, and a model that uses it."""
 
     name: str
     server: type[ModelServer]
@@ -55,14 +55,14 @@ RESPONSES = Wire(
 def with_server(
     replies: list[Scripted], measure: Callable[[ModelServer], dict[str, Any]], wire: Wire = CHAT
 ) -> tuple[dict[str, Any], ModelServer]:
-    """The first reply is a short one: it warms up what is loaded on first use."""
+    """Measure with a server; the first reply is short, to trigger lazy imports."""
     with wire.server([wire.reply("ok", None), *replies]) as server:
         return measure(server), server
 
 
 @once
 def long_reply(wire: Wire) -> Scripted:
-    # No word twice: a reply that repeats itself is cut off.
+    # No repeated words, because a repetitive reply is cut off.
     return wire.reply("".join(f" {number:04x}" for number in range(TOKENS)), 5)
 
 
@@ -77,7 +77,7 @@ def reply_cpu(python: Path, name: str, wire: Wire = CHAT) -> float:
 
 
 def streamed(what: str, wire: Wire) -> Measurement:
-    """A long reply in a wire format, against what httpx and json need for it."""
+    """A long reply in a wire format, compared with httpx and json alone."""
     return Measurement(
         what,
         "s",
@@ -89,7 +89,7 @@ def streamed(what: str, wire: Wire) -> Measurement:
 
 @once
 def code_cpu(subject: Subject, lines: int) -> float:
-    """CPU seconds for a call whose code has so many lines, until it is asked for."""
+    """CPU seconds for a call with this many lines of code, until the approval."""
     code = "".join(f"value_{number} = compute({number}, 'some text')\n" for number in range(lines))
     runs = [
         with_server(
@@ -131,7 +131,7 @@ def shown_growth(subject: Subject) -> float:
 
 
 def history(subject: Subject, window: int | None = None) -> float:
-    """Seconds from chat() to the request, with 800 messages before it; the best of some."""
+    """Seconds from chat() to the request, with 800 earlier messages; the best of several runs."""
     arrivals: list[float] = []
 
     def answer(body: dict[str, Any]) -> Reply:
@@ -147,7 +147,7 @@ def history(subject: Subject, window: int | None = None) -> float:
 
 @once
 def first_request(subject: Subject) -> tuple[float, float]:
-    """Of the first chat() of a process: seconds until the request arrives, and CPU until the first word."""
+    """For the first chat() of a process: seconds until the request arrives, and CPU until the first word."""
     best = (math.inf, math.inf)
     for _ in range(1 if subject.is_original else 5):
         arrivals: list[float] = []
@@ -164,7 +164,7 @@ def first_request(subject: Subject) -> tuple[float, float]:
 
 @once
 def request_modules(subject: Subject) -> dict[str, Any]:
-    """Of a chat with one Python block: our modules that are loaded after it, and files that a second one executes."""
+    """For a chat with one Python block: the number of our loaded modules, and of files that a second chat executes."""
     turn = [tool_call("python", "1 + 1"), text("Two.")]
     with ModelServer([*turn, *turn]) as server:
         return probe(subject.python, "modules", api_base=server.base_url)
@@ -189,8 +189,8 @@ MEASUREMENTS = [
     Measurement("first chat() of a process to the request", "s", lambda it: first_request(it)[0]),
     Measurement("first chat() of a process to the first word, CPU", "s", lambda it: first_request(it)[1]),
     Measurement("chat() to request with 800 messages", "s", history, budget=0.030),
-    Measurement("the same when half of them have to go", "s", lambda it: history(it, 30_000)),
+    Measurement("the same when half of them must be dropped", "s", lambda it: history(it, 30_000)),
     Measurement("system message and tools, tokens (4 bytes each)", "", prompt_tokens, budget=700),
-    Measurement("modules of ours after a request with a block", "", lambda it: request_modules(it)["in_request"]),
-    Measurement("files of ours that a warm request executes", "", lambda it: request_modules(it)["executed"]),
+    Measurement("our modules loaded after a request with a block", "", lambda it: request_modules(it)["in_request"]),
+    Measurement("our files executed by a warm request", "", lambda it: request_modules(it)["executed"]),
 ]

@@ -1,4 +1,4 @@
-"""What it costs to see the screen and to read it, on a display in memory."""
+"""The cost of capturing and reading the screen, on a display in memory."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ def row(what: str, unit: str, key: str, budget: float | None = None) -> Measurem
 
 
 MEASUREMENTS = [
-    row("pixels of 1280 x 800", "s", "grab", budget=0.02),
-    row("a picture of them for a model", "s", "view", budget=0.15),
-    row("the reader, loaded on first need", "s", "load"),
-    row("find a text among 124 words of 9-14 px, never read before", "s", "first", budget=6),
-    row("find another one, nothing changed", "s", "again", budget=0.2),
-    row("find one after a line has changed", "s", "changed", budget=0.6),
+    row("capture of 1280 x 800 pixels", "s", "grab", budget=0.02),
+    row("screenshot for a model", "s", "view", budget=0.15),
+    row("loading the OCR engine", "s", "load"),
+    row("find text among 124 words of 9-14 px, first time", "s", "first", budget=6),
+    row("find another text on an unchanged screen", "s", "again", budget=0.2),
+    row("find text after one line changed", "s", "changed", budget=0.6),
     Measurement(
-        "screen: from an action in an editor to the next picture, with the screen at rest",
+        "screen: from an action in an editor to the next screenshot, with a still screen",
         "s",
         lambda it: float(acting(it)["next"]),
         budget=1.0,
     ),
-    row("words of the 124 that were missed", "words", "missed", budget=9),
-    spent("letter", "write six lines, one by one, and save: all requests together", 70_000),
-    spent("menus", "open four menus and close them: all requests together", 90_000),
-    spent("moves", "14 moves of the mouse without effect: all requests together", 35_000),
+    row("missed words out of 124", "words", "missed", budget=9),
+    spent("letter", "write six lines, one by one, and save: total of all requests", 70_000),
+    spent("menus", "open four menus and close them: total of all requests", 90_000),
+    spent("moves", "14 mouse moves without effect: total of all requests", 35_000),
 ]

@@ -1,4 +1,4 @@
-"""What the server can hold: live sessions, stored ones, and readers; a Jupyter server beside it."""
+"""The server's capacity: live sessions, stored sessions, and readers, compared with a Jupyter server."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ def jupyter(key: str) -> float:
 
 MEASUREMENTS = [
     Measurement(
-        "server: memory of each of 10 live sessions, beside a Jupyter kernel",
+        "server: memory of each of 10 live sessions (bare: a Jupyter kernel)",
         "MB",
         lambda it: server(it, "live", 10)["each"],
         lambda: jupyter("each"),
     ),
     Measurement(
-        "server: warm block with 10 live sessions, beside a Jupyter kernel",
+        "server: warm block with 10 live sessions (bare: a Jupyter kernel)",
         "s",
         lambda it: server(it, "live", 10)["median"],
         lambda: jupyter("median"),
@@ -40,10 +40,14 @@ MEASUREMENTS = [
     Measurement(
         "server: first search, which reads all of them", "s", lambda it: server(it, "stored", 10_000)["reading"]
     ),
-    Measurement("server: later lists of them", "s", lambda it: server(it, "stored", 10_000)["listing"], budget=0.25),
-    Measurement("server: search in them", "s", lambda it: server(it, "stored", 10_000)["searching"], budget=0.25),
     Measurement(
-        "server: what they add to its memory", "MB", lambda it: server(it, "stored", 10_000)["grown"], budget=20
+        "server: later lists of stored sessions", "s", lambda it: server(it, "stored", 10_000)["listing"], budget=0.25
+    ),
+    Measurement(
+        "server: search in stored sessions", "s", lambda it: server(it, "stored", 10_000)["searching"], budget=0.25
+    ),
+    Measurement(
+        "server: memory added by stored sessions", "MB", lambda it: server(it, "stored", 10_000)["grown"], budget=20
     ),
     Measurement(
         "server: memory of each of 1,000 idle readers", "MB", lambda it: server(it, "readers")["each"], budget=0.2

@@ -1,4 +1,4 @@
-"""What it costs to keep a record and to take it up."""
+"""The cost of recording and resuming a session."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What it costs to install, to import and to start."""
+"""The cost of installing, importing and starting."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def start_to_prompt(subject: Subject) -> float:
 
 
 def modules_at_prompt(subject: Subject) -> float:
-    """How many of our modules are loaded when the prompt takes a key."""
+    """The number of our modules loaded when the prompt accepts a key."""
     flags = "--model openai/none --api_base http://127.0.0.1:9/v1 --api_key x --offline"
     with new_folder() as home:
         told = Path(home) / "imports"
@@ -57,7 +57,7 @@ def bare_prompt() -> float:
 
 
 def _start_once(command: list[str]) -> float:
-    """Seconds until a key that was pressed at the prompt is shown."""
+    """Seconds until a key pressed at the prompt is shown."""
     with new_folder() as home:
         return _prompt_in(environment(home), command)
 
@@ -81,7 +81,7 @@ def _prompt_in(env: dict[str, str], command: list[str]) -> float:
 
 
 def _read_until(terminal: int, screen: pyte.Screen, prompt: str, began: float, limit: float = 60) -> None:
-    """Read until the line with the cursor begins so."""
+    """Read until the line with the cursor starts with the prompt."""
     stream = pyte.ByteStream(screen)
     while not screen.display[screen.cursor.y].startswith(prompt):
         left = limit - (time.perf_counter() - began)
@@ -93,22 +93,22 @@ def _read_until(terminal: int, screen: pyte.Screen, prompt: str, began: float, l
             words = [line for line in screen.display if line.strip()]
             raise ProbeFailure(f"ended: {(words or ['no word'])[-1].strip()[:50]}") from None
         stream.feed(seen)
-        # A terminal that is asked where its cursor is must answer.
+        # A terminal must answer a cursor position request.
         if b"\x1b[6n" in seen:
             os.write(terminal, f"\x1b[{screen.cursor.y + 1};{screen.cursor.x + 1}R".encode())
 
 
 def fresh_core() -> Subject:
-    """A virtual environment with the core alone, as a user installs it."""
+    """A virtual environment with only the core, as a user installs it."""
     return Subject("core", new_environment("core", str(ROOT)))
 
 
 def new_environment(name: str, *packages: str) -> Path:
-    """The Python of a fresh virtual environment that has these packages."""
+    """The Python of a fresh virtual environment with these packages."""
     folder = ROOT / ".bench" / name
     python = folder / "bin" / "python"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", "--clear", folder], check=True)
-    # The newest pip, because older ones try versions of 0.4.3's dependencies for ever.
+    # The newest pip, because older ones keep trying versions of 0.4.3's dependencies forever.
     pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "pip"]
     subprocess.run(pip, check=True)
     if subprocess.run([python, "-m", "pip", "install", "--quiet", *packages]).returncode:
@@ -118,7 +118,7 @@ def new_environment(name: str, *packages: str) -> Path:
 
 @once
 def installed(subject: Subject) -> tuple[int, float]:
-    """How many packages, and how many megabytes of them."""
+    """The number of packages, and their size in megabytes."""
     measured = subject if subject.is_original else fresh_core()
     [folder] = measured.python.parent.parent.glob("lib/python3.*/site-packages")
     packages = [each for each in folder.glob("*.dist-info") if not each.name.startswith(("pip-", "setuptools-"))]
@@ -142,9 +142,9 @@ MEASUREMENTS = [
         lambda: memory(OURS.python, "pass"),
         budget=40,
     ),
-    Measurement("start to a prompt that takes a key", "s", start_to_prompt, bare_prompt, budget=0.35),
-    Measurement("modules of ours at import", "", lambda it: float(probe(it.python, "modules")["at_import"])),
-    Measurement("modules of ours at the prompt", "", modules_at_prompt),
+    Measurement("start to a prompt that accepts a key", "s", start_to_prompt, bare_prompt, budget=0.35),
+    Measurement("our modules loaded at import", "", lambda it: float(probe(it.python, "modules")["at_import"])),
+    Measurement("our modules loaded at the prompt", "", modules_at_prompt),
 ]
 
 INSTALL = [

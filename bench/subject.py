@@ -1,4 +1,4 @@
-"""Who is measured: ours or the original, each a Python with the package; and how a probe runs there."""
+"""The subject of a measurement, ours or the original: a Python with the package, and how a probe runs in it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class ProbeFailure(Exception):
 
 @dataclass(frozen=True)
 class Subject:
-    """A Python that has the package; the same probes run in both, because the interface is the same."""
+    """A Python with the package; the same probes run in both, because the interface is the same."""
 
     name: str
     python: Path
@@ -41,7 +41,7 @@ class Subject:
 
 
 def once(measure: Callable[P, R]) -> Callable[P, R]:
-    """Measure only once for the same arguments; a failure is remembered as well."""
+    """Measure only once for the same arguments; a failure is remembered too."""
     known: dict[Any, R | ProbeFailure] = {}
 
     @wraps(measure)
@@ -63,7 +63,7 @@ OURS = Subject("ours", Path(sys.executable))
 
 
 def new_folder() -> tempfile.TemporaryDirectory[str]:
-    """An empty one, which goes in the end."""
+    """An empty folder, removed at the end."""
     return tempfile.TemporaryDirectory(prefix="bench-", ignore_cleanup_errors=True)
 
 
@@ -77,9 +77,9 @@ def probe(python: Path, name: str, timeout: float = 120, **arguments: Any) -> di
     """Run a probe; it prints its result as JSON on its last line."""
     command = [str(python), str(PROBES / f"{name}.py"), json.dumps(arguments)]
     with new_folder() as home, new_folder() as passing, new_folder() as folder:
-        env = environment(home) | {"TMPDIR": passing}  # also what one leaves that had to be killed
+        env = environment(home) | {"TMPDIR": passing}  # includes files of a killed probe
         if python == OURS.python and "PYTHONPATH" in os.environ:
-            env["PYTHONPATH"] = os.environ["PYTHONPATH"]  # another tree than the one that is installed
+            env["PYTHONPATH"] = os.environ["PYTHONPATH"]  # a source tree other than the installed one
         try:
             done = subprocess.run(
                 command,
@@ -99,7 +99,7 @@ def probe(python: Path, name: str, timeout: float = 120, **arguments: Any) -> di
 
 
 def cpu(command: list[str], runs: int = 5) -> float:
-    """CPU seconds of a program; the cheapest of some runs, because noise only ever adds."""
+    """CPU seconds of a program; the minimum of several runs, because noise only adds."""
     return min(_cpu_once(command) for _ in range(runs))
 
 

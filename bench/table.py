@@ -10,7 +10,7 @@ from bench.subject import ProbeFailure, Subject
 
 @dataclass(frozen=True)
 class Measurement:
-    """Something to measure, what the bare machine needs for it, and what it may cost."""
+    """Something to measure, its bare limit, and its budget."""
 
     what: str
     unit: str
@@ -35,7 +35,7 @@ def rows(
     original: Subject | None,
     tell: Callable[[str], None],
 ) -> list[list[str]]:
-    """The cells of the table, one measurement after the other."""
+    """The rows of the table, measured one after the other."""
     headings = [*HEADINGS, "0.4.3", "0.4.3 / ours"] if original else [*HEADINGS]
     table = [headings]
     for measurement in measurements:

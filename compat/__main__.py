@@ -1,4 +1,4 @@
-"""Prints the table of compatibility: the same scripts on 0.4.3 and on ours."""
+"""Print the compatibility table: the same scripts on 0.4.3 and on ours."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ SOURCE = Path(__file__).parent.parent / "src"
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m compat", description=__doc__)
-    parser.add_argument("--only", default="", help="only the rows whose name has this in it")
+    parser.add_argument("--only", default="", help="only rows whose name contains this")
     parser.add_argument("--ours", action="store_true", help="leave 0.4.3 out")
     parser.add_argument(
         "--record",
         action="store_true",
-        help="run 0.4.3 on new and changed rows (with --only, on these), and keep what it did",
+        help="run 0.4.3 on new and changed rows (with --only, on these), and record the results",
     )
-    parser.add_argument("--output", action="store_true", help="show what failing rows printed")
+    parser.add_argument("--output", action="store_true", help="show the output of failing rows")
     options = parser.parse_args()
     rows = [row for row in all_rows() if options.only in row.name]
     if options.record and not options.only and ORIGINAL_RESULTS.exists():

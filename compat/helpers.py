@@ -1,4 +1,4 @@
-"""What rows may use besides Python and `interpreter`: a scripted model, and the command line."""
+"""Helpers for rows: a scripted model, and the command line."""
 
 from __future__ import annotations
 
@@ -51,15 +51,15 @@ class Server(ModelServer):
 
 
 def code(source: str, language: str = "python", before: str = "") -> Any:
-    """A reply of the model that runs code, after some words."""
+    """A reply of the model that runs code, after some text."""
     return (before, language, source)
 
 
 def scripted(*replies: Any, on: Any = None, functions: bool = True) -> Server:
     """Start a model server with these replies, and connect an interpreter (by default the global one) to it.
 
-    With `functions`, code comes as a tool call, otherwise as a fenced block. The server's `chats` show what the
-    model was sent.
+    With `functions`, code comes as a tool call, otherwise as a fenced block. The server's `chats` are the
+    requests to the model.
     """
     server = Server([_reply(each, functions) for each in replies]).start()
     if on is None:
@@ -77,7 +77,7 @@ def scripted(*replies: Any, on: Any = None, functions: bool = True) -> Server:
 
 
 def short_chat() -> None:
-    """A chat with a block of code, as most rows have."""
+    """A chat with a code block, as in most rows."""
     from interpreter import OpenInterpreter
 
     agent = OpenInterpreter(auto_run=True)
@@ -94,7 +94,7 @@ def _reply(each: Any, functions: bool) -> Any:
         return said
     if functions:
         return said.then(tool_call(language, source))
-    # In the pieces that a tokenizer makes of a fence.
+    # Split the way a tokenizer splits a fence.
     fence = [
         f"{before}\n" if before else "",
         "```",
@@ -125,7 +125,7 @@ class raises:
 
 
 def _output_of(command: list[str], stdin: str = "", env: dict[str, str] | None = None) -> tuple[int, str]:
-    """The status and the output of a program; into a file, because what it leaves running may keep a pipe open."""
+    """The status and output of a program, through a file, because a background process may keep a pipe open."""
     with tempfile.TemporaryFile("w+") as output, tempfile.TemporaryFile("w+") as words:
         words.write(stdin)
         words.seek(0)
@@ -135,14 +135,14 @@ def _output_of(command: list[str], stdin: str = "", env: dict[str, str] | None =
 
 
 def script(source: str, **environment: str) -> str:
-    """Run this as a script in a fresh Python; what it printed."""
+    """Run a script in a fresh Python. Returns its output."""
     status, output = _output_of([sys.executable, "-c", source], env={**os.environ, **environment})
     assert status == 0, output[-2000:]
     return output
 
 
 class Finished:
-    """What a run of the command line left: its output, its exit status, and what the model was sent."""
+    """The result of a command line: its output, its exit status, and the requests to the model."""
 
     def __init__(self, output: str, status: int, server: Server) -> None:
         self.output = output
@@ -163,7 +163,7 @@ def command_line(*arguments: str, stdin: str = "", replies: Any = ("Hello.",), f
 
 
 def _connection(server: Server, arguments: Any, functions: bool) -> list[str]:
-    """The flags that lead to the server, except those that the row gives itself."""
+    """The flags for the model server, except those that the row sets itself."""
     flags = ["--api_base", server.base_url, "--api_key", "x", "--offline"]
     flags += ["--llm_supports_functions" if functions else "--no-llm_supports_functions"]
     for name, short, value in (

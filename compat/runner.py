@@ -1,8 +1,8 @@
-"""Runs rows in one Python: imports `interpreter` once, then forks a child for each row.
+"""Run rows in one Python: import `interpreter` once, then fork a child for each row.
 
     python compat/runner.py < request.json
 
-This file and `helpers.py` also run where only 0.4.3 is installed, so they use the standard library alone. The request
+This file and `helpers.py` also run where only 0.4.3 is installed, so they use only the standard library. The request
 is `{"rows": [{"name", "file", "line", "source"}], "limit": seconds}`; each row is answered with one line of JSON:
 `{"name", "passes", "why", "output", "seconds"}`.
 """
@@ -34,12 +34,12 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "w")
     folder = Path(tempfile.mkdtemp(prefix="compat-"))
     try:
-        _leave_nothing_in_reach(folder)
-        import helpers  # beside this file
+        _isolate(folder)
+        import helpers  # next to this file
 
         import interpreter  # noqa: F401 - imported once, for every row
 
-        _import_what_a_chat_needs(helpers)
+        _preload_chat_modules(helpers)
         for row in request["rows"]:
             _empty(folder)
             answers.write(json.dumps(run_row(row, request["limit"], helpers)) + "\n")
@@ -49,8 +49,8 @@ def main() -> None:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _leave_nothing_in_reach(folder: Path) -> None:
-    """Take the home folder, the keys and the network away; all processes that rows start become ours to end."""
+def _isolate(folder: Path) -> None:
+    """Remove access to the home folder, keys and network, and adopt all processes that rows start, to end them."""
     for name in list(os.environ):
         if name.startswith(("INTERPRETER_", "OPENAI_", "ANTHROPIC_", "OLLAMA_", "XDG_")) or name.endswith("_API_KEY"):
             del os.environ[name]
@@ -68,8 +68,8 @@ def _leave_nothing_in_reach(folder: Path) -> None:
         ctypes.CDLL(None).prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
 
 
-def _import_what_a_chat_needs(helpers: types.ModuleType) -> None:
-    """Import, before the rows fork, what a chat imports as it goes: rows do not pay for it one by one."""
+def _preload_chat_modules(helpers: types.ModuleType) -> None:
+    """Import what a chat imports lazily before the rows fork, so that each row doesn't import it again."""
     reader, writer = os.pipe()
     if os.fork() == 0:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
@@ -100,7 +100,7 @@ def _refuse_foreign_address(event: str, args: tuple[Any, ...]) -> None:
 
 
 def _empty(folder: Path) -> None:
-    """The same paths for every row, because 0.4.3 decides on its folders at import."""
+    """Empty the folder; every row uses the same paths, because 0.4.3 determines its folders at import."""
     os.chdir("/")
     for name in ("home", "work", "tmp"):
         shutil.rmtree(folder / name, ignore_errors=True)
@@ -117,7 +117,7 @@ def run_row(row: dict[str, Any], limit: float, helpers: types.ModuleType) -> dic
         if child == 0:
             os.close(reader)
             os.setpgid(0, 0)
-            _be_the_row(row, helpers, writer, output.fileno())
+            _execute_row(row, helpers, writer, output.fileno())
         os.close(writer)
         told = b""
         while select.select([reader], [], [], max(0, began + limit - time.monotonic()))[0]:
@@ -138,7 +138,7 @@ def run_row(row: dict[str, Any], limit: float, helpers: types.ModuleType) -> dic
     return {"name": row["name"], "passes": passes, "why": why, "output": text[-4000:], "seconds": taken}
 
 
-def _be_the_row(row: dict[str, Any], helpers: types.ModuleType, writer: int, output: int) -> None:
+def _execute_row(row: dict[str, Any], helpers: types.ModuleType, writer: int, output: int) -> None:
     """In the child: run the row's source as a script, and write how it ended."""
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(output, 1)
@@ -152,7 +152,7 @@ def _be_the_row(row: dict[str, Any], helpers: types.ModuleType, writer: int, out
     except BaseException as error:  # noqa: BLE001 - also SystemExit, which a library must not raise
         traceback.print_exc()
         lines = [entry for entry in traceback.extract_tb(error.__traceback__) if entry.filename == row["file"]]
-        # The source is not in a file of its own where the row runs, so look the line up.
+        # The row's source is not a separate file, so look up the line.
         all_lines = ("\n" * (row["line"] - 1) + row["source"]).splitlines()
         at = all_lines[lines[-1].lineno - 1].strip() if lines and lines[-1].lineno else ""
         words = (str(error).strip().splitlines() or [""])[0].replace(os.environ["HOME"], "~")
@@ -164,7 +164,7 @@ def _be_the_row(row: dict[str, Any], helpers: types.ModuleType, writer: int, out
 
 
 def _end_children() -> None:
-    """End everything that the row started, also what it left behind."""
+    """End everything that the row started, including background processes."""
     deadline = time.monotonic() + 5
     while time.monotonic() < deadline:
         for pid in _descendants():

@@ -1,4 +1,4 @@
-"""The rows, where they run, and what 0.4.3 is known to do with them."""
+"""The rows, how they run, and the recorded results of 0.4.3."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ OUR_LIMIT = 30.0
 
 @dataclass(frozen=True)
 class Row:
-    """A small script, in the way users wrote them for 0.4.3; it passes when it ends without an error."""
+    """A small script like those users wrote for 0.4.3; it passes if it ends without an error."""
 
     section: str
     title: str
@@ -38,13 +38,13 @@ class Row:
 
     @property
     def digest(self) -> str:
-        """Changes when the row says something else, not when it is laid out anew."""
+        """Changes with the row's code, not with its formatting."""
         return hashlib.sha256(ast.dump(ast.parse(self.source)).encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)
 class Result:
-    """How a row ended; `why` is one line, `output` the last of what it printed."""
+    """How a row ended; `why` is one line, `output` the end of its output."""
 
     name: str
     passes: bool
@@ -54,7 +54,7 @@ class Result:
 
 
 def all_rows() -> list[Row]:
-    """Every row, in the order of the files; `# row: TITLE` begins one, and what is before the first is shared."""
+    """Every row, in the order of the files; `# row: TITLE` starts a row."""
     return [row for file in sorted(ROWS.glob("*.py")) for row in rows_of(file)]
 
 
@@ -82,13 +82,13 @@ def run_rows(python: Path, rows: Sequence[Row], limit: float, source: Path | Non
 
 
 def original_results() -> dict[str, dict[str, str]]:
-    """What 0.4.3 did when it was last asked: row -> `digest`, and `fails` with the reason if it did."""
+    """The recorded results of 0.4.3: row -> `digest`, and `fails` with the reason if it failed."""
     found: dict[str, dict[str, str]] = json.loads(ORIGINAL_RESULTS.read_text(encoding="utf-8"))
     return found
 
 
 def record(row: Row, result: Result) -> None:
-    """Keep what 0.4.3 did with this row, and forget rows that are gone."""
+    """Record the result of 0.4.3 for this row, and drop removed rows."""
     known = original_results() if ORIGINAL_RESULTS.exists() else {}
     known[row.name] = {"digest": row.digest} | ({} if result.passes else {"fails": result.why})
     ordered = {row.name: known[row.name] for row in all_rows() if row.name in known}
@@ -96,6 +96,6 @@ def record(row: Row, result: Result) -> None:
 
 
 def exceptions() -> dict[str, str]:
-    """Rows that 0.4.3 passes and ours does not, on purpose: row -> the reason, in the words of docs/migrating.md."""
+    """Rows that 0.4.3 passes and ours doesn't, on purpose: row -> the reason as in docs/migrating.md."""
     found: dict[str, str] = tomllib.loads(EXCEPTIONS.read_text(encoding="utf-8"))["differences"]
     return found

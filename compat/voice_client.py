@@ -1,9 +1,9 @@
-"""A voice client for the protocol of 0.4.3's server: it hears lines of words, and speaks the answer by sentences.
+"""A voice client for the protocol of 0.4.3's server: it reads lines of text, and speaks the answer by sentence.
 
     INTERPRETER_API_KEY=... python compat/voice_client.py ws://127.0.0.1:8000/
 
-Words come from standard input, so any speech recognition can be piped in; sentences go to the command in SPEAK, such as
-`espeak` or `say`, or to standard output. New words interrupt the answer. Code is never run without a spoken "yes".
+Text comes from standard input, so any speech recognition can be piped in; sentences go to the command in SPEAK, such as
+`espeak` or `say`, or to standard output. New text interrupts the answer. Code never runs without a spoken "yes".
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class Voice:
         self._waits_for_yes = False
 
     async def send(self, kind: str, content: str) -> None:
-        """A message in pieces, as a recognizer hears it."""
+        """Send a message in pieces, as from speech recognition."""
         await self._socket.send(json.dumps({"role": "user", "type": kind, "start": True}))
         for word in content.split(" "):
             await self._socket.send(json.dumps({"role": "user", "type": kind, "content": f"{word} "}))
         await self._socket.send(json.dumps({"role": "user", "type": kind, "end": True}))
 
     async def hear(self) -> None:
-        """Each line is something that was said. An empty one ends."""
+        """Each line is one utterance. An empty line ends the client."""
         loop = asyncio.get_running_loop()
         while words := (await loop.run_in_executor(None, sys.stdin.readline)).strip():
             is_yes = self._waits_for_yes and words.lower().strip(".!") == "yes"

@@ -1,1 +1,1 @@
-"""The evaluation: small tasks of a data analyst, done by the whole product with a real local model, and checked."""
+"""The evaluation: small data analysis tasks, done by the whole product with a real local model, and checked."""

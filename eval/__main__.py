@@ -1,4 +1,4 @@
-"""Has a local model do the tasks, and prints which of them it did: `make eval`, `make eval-original`."""
+"""Run the tasks with a local model, and print which ones succeeded: `make eval`, `make eval-original`."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m eval", description=__doc__)
     add = parser.add_argument
     add("--model", default="builtin/qwen2.5-coder-1.5b", help="a built-in model: builtin/NAME or builtin/PATH.gguf")
-    add("--only", action="append", default=[], metavar="NAME", help="only tasks with this in their name; repeatable")
-    add("--repeat", type=int, default=1, metavar="N", help="do every task so often")
-    add("--json", type=Path, metavar="FILE", help="write all figures and conversations there")
-    add("--original", action="store_true", help="0.4.3 as well, installing it once")
-    add("--original-profile", metavar="FILE", help="put one of 0.4.3's own profiles on it, such as local.py")
+    add("--only", action="append", default=[], metavar="NAME", help="only tasks whose name contains this; repeatable")
+    add("--repeat", type=int, default=1, metavar="N", help="run every task N times")
+    add("--json", type=Path, metavar="FILE", help="write all results and conversations to FILE")
+    add("--original", action="store_true", help="also run 0.4.3, installing it once")
+    add("--original-profile", metavar="FILE", help="use one of 0.4.3's own profiles, such as local.py")
     add("--skip-ours", action="store_true", help="only the original")
     add("--time-limit", type=float, default=TIME_LIMIT, metavar="SECONDS", help=f"for one task (default: {TIME_LIMIT})")
     add("--block-limit", type=int, default=12, metavar="N", help="for one turn (default: 12)")
     add("--fresh", action="store_true", help="no prompt cache: slower, and the same from run to run")
-    add("--list", action="store_true", help="print the tasks and leave")
+    add("--list", action="store_true", help="print the tasks and exit")
     return parser.parse_args()
 
 
 def do(task: Task, subject: Subject, gauge: Gauge, limits: Limits) -> Run:
-    """Have it done in a fresh folder, and look at what came of it."""
+    """Run the task in a fresh folder, and check the result."""
     with tempfile.TemporaryDirectory(prefix="eval-", ignore_cleanup_errors=True) as home:
         folder = Path(home).resolve() / "work"
         folder.mkdir()
@@ -56,7 +56,7 @@ def do(task: Task, subject: Subject, gauge: Gauge, limits: Limits) -> Run:
 
 
 def _unended(chat: Chat, turns: int, limits: Limits) -> str:
-    """Why it counts as not done, whatever its effect: the user would still be waiting."""
+    """Why the task counts as failed regardless of its effect: the user would still be waiting."""
     if chat.broke == "time":
         return f"not at its end after {limits.seconds:g} s"
     if chat.broke == "blocks" or chat.blocks > limits.blocks * turns:
@@ -94,7 +94,7 @@ def main() -> int:
         for run in runs(given):
             measured.append(run)
             if given.json:
-                write(given.json, given.model, measured)  # each time: who stops it keeps what there is
+                write(given.json, given.model, measured)  # after each run: an interrupt loses nothing
     except InterpreterError as error:
         say(error)
         return 1
@@ -108,7 +108,7 @@ def main() -> int:
 
 
 def conditions(given: argparse.Namespace) -> str:
-    """Under what the table was measured, in a line."""
+    """The conditions of the measurement, in one line."""
     machine = f"Python {platform.python_version()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
     cache = "no prompt cache" if given.fresh else "prompt cache on"
     limit = "" if given.time_limit == TIME_LIMIT else f", {given.time_limit:g} s for a task"

@@ -1,4 +1,4 @@
-"""A gauge between whoever asks and the model server: it counts tokens for all of them in the same way."""
+"""A proxy in front of the model server that counts tokens in the same way for all subjects."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from urllib.parse import urlsplit
 
 @dataclass
 class Tokens:
-    """What the model read and wrote."""
+    """Tokens that the model read and wrote."""
 
     read: int = 0
     written: int = 0
 
     def add(self, timings: dict[str, Any]) -> None:
-        """Count one reply in, as llama.cpp tells of it."""
+        """Add one reply, as reported by llama.cpp."""
         self.read += timings.get("prompt_n", 0) + timings.get("cache_n", 0)
         self.written += timings.get("predicted_n", 0)
 
 
 class Gauge:
-    """Passes every request on to a llama.cpp server, whose key it knows.
+    """Forwards every request to a llama.cpp server, with its key.
 
-    With `fresh`, the server reads every prompt from its beginning: slower, and the same from run to run.
+    With `fresh`, the server reads every prompt from the start: slower, but reproducible.
     """
 
     def __init__(self, base_url: str, key: str, fresh: bool = False) -> None:
@@ -57,7 +57,7 @@ class Gauge:
         self._http.server_close()
 
     def take(self, limit: float = 60) -> Tokens:
-        """What was counted since the last time, once nobody is asking any more."""
+        """The tokens counted since the last call, once all requests have ended."""
         with self._change:
             self._change.wait_for(lambda: not self._asking, limit)
             taken, self._tokens = self._tokens, Tokens()
@@ -83,7 +83,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Http
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002 - the base class names it so
-        """Nothing: the table tells enough."""
+        """Print nothing."""
 
     def do_GET(self) -> None:
         self._pass_on(b"")
@@ -93,7 +93,7 @@ class _Handler(BaseHTTPRequestHandler):
         if not self.path.endswith("/chat/completions"):
             self._pass_on(body)
             return
-        # 0.4.3 leaves a temperature of 0 out of its requests, and the server's own is another one.
+        # 0.4.3 omits a temperature of 0 from its requests, and the server's default is different.
         orders = {"temperature": 0} | json.loads(body) | {"timings_per_token": True}
         if self.server.gauge.fresh:
             orders["cache_prompt"] = False
@@ -115,14 +115,14 @@ class _Handler(BaseHTTPRequestHandler):
                 timings = _timings(line) or timings
                 self.wfile.write(line)
         except OSError:
-            self.close_connection = True  # whoever asked has gone, and the server is told so by our going
+            self.close_connection = True  # the client has disconnected; closing tells the server
         finally:
             server.close()
             gauge.ended(timings)
 
 
 def _timings(line: bytes) -> dict[str, Any] | None:
-    """What a line of the reply says about tokens, if it is one that does."""
+    """The token counts in a line of the reply, if it has any."""
     try:
         told = json.loads(line.removeprefix(b"data: "))
     except ValueError:

@@ -1,4 +1,4 @@
-"""Runs in the original's environment: has one conversation with Open Interpreter 0.4.3 and writes down what came."""
+"""Runs in the original's environment: has one conversation with Open Interpreter 0.4.3 and records it."""
 
 import json
 import os
@@ -18,7 +18,7 @@ PROFILES = Path(package.__file__).parent / "terminal_interface" / "profiles" / "
 
 def set_up():
     if ORDERS["profile"]:
-        interpreter.local_setup = lambda: interpreter  # nobody is there to be asked
+        interpreter.local_setup = lambda: interpreter  # there is no user to ask
         path = PROFILES / ORDERS["profile"]
         exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), {})
     interpreter.auto_run = True
@@ -30,13 +30,13 @@ def set_up():
     interpreter.llm.supports_functions = False
     interpreter.llm.supports_vision = False
     interpreter.llm.temperature = 0
-    # What its own set-up for local models takes on a machine with more than 9 GB.
+    # The values of its own setup for local models on a machine with more than 9 GB.
     interpreter.llm.context_window = 8000
     interpreter.llm.max_tokens = 1200
 
 
 def talk():
-    """Say everything; gives what went wrong."""
+    """Send all messages. Returns what went wrong."""
     blocks = 0
     try:
         for words in ORDERS["words"]:
@@ -44,13 +44,13 @@ def talk():
                 blocks += chunk.get("type") == "code" and chunk.get("start") is True
                 if blocks > ORDERS["blocks"]:
                     return "blocks"
-    except Exception as error:  # noqa: BLE001 - whatever it is, it goes into the table
+    except Exception as error:  # noqa: BLE001 - any error goes into the table
         return f"{type(error).__name__}: {error}"
     return ""
 
 
-def tell(broke):
-    """Write down what there is, and be gone with everything that was started."""
+def write_result(broke):
+    """Write the result, and exit with all child processes."""
     with once:
         result = {"messages": interpreter.messages, "seconds": time.monotonic() - began, "broke": broke}
         Path(ORDERS["told"]).write_text(json.dumps(result, default=str), encoding="utf-8")
@@ -62,7 +62,7 @@ def tell(broke):
 set_up()
 once = threading.Lock()
 began = time.monotonic()
-timer = threading.Timer(ORDERS["seconds"], tell, ("time",))
+timer = threading.Timer(ORDERS["seconds"], write_result, ("time",))
 timer.daemon = True
 timer.start()
-tell(talk())
+write_result(talk())

@@ -1,4 +1,4 @@
-"""What came of a task: the folder, what was said and what was printed; and how a check looks at it."""
+"""The outcome of a task: the folder, the messages and the output; and helpers for checks."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ Message = Mapping[str, Any]
 
 _GROUPED = re.compile(r"-?\d{1,3}(?:[,_' ]\d{3})+(?:\.\d+)?")
 _PLAIN = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
-_DRAWN = 100  # pixels: what the thinnest curve has many times over, and empty axes do not have
+_DRAWN = 100  # pixels: the thinnest curve has many times more, empty axes have fewer
 _CONTRAST = 90  # of the three channels together
 
 
 class Missed(Exception):
-    """The task is not done; the message says what is missing, short enough for the table."""
+    """The task failed; the message says what is missing, short enough for the table."""
 
 
 def expect(holds: object, otherwise: str) -> None:
-    """Go on if it holds."""
+    """Raise Missed unless it holds."""
     if not holds:
         raise Missed(otherwise)
 
 
 def numbers(text: str) -> set[float]:
-    """Every number in a text, whether or not its thousands are set apart."""
+    """Every number in a text, with or without thousands separators."""
     grouped = {re.sub(r"[,_' ]", "", found) for found in _GROUPED.findall(text)}
     return {float(found) for found in grouped.union(_PLAIN.findall(text))}
 
@@ -43,29 +43,29 @@ class Outcome:
 
     @property
     def answer(self) -> str:
-        """What the assistant said last."""
+        """The assistant's last message."""
         said = [each for each in self.messages if each.get("role") == "assistant" and each.get("type") == "message"]
         return str(said[-1].get("content") or "") if said else ""
 
     @property
     def outputs(self) -> list[str]:
-        """What each block printed."""
+        """The output of each block."""
         return [str(each.get("content") or "") for each in self.messages if each.get("type") == "console"]
 
     @property
     def shown(self) -> str:
-        """Everything in which the user may find a value: what was printed, and the last words."""
+        """All text in which the user can find a value: the output, and the last message."""
         return "\n".join([*self.outputs, self.answer])
 
-    # -- what the user is told -----------------------------------------------------------------------------------
+    # -- what the user sees --------------------------------------------------------------------------------------
 
     def expect_number(self, value: float, within: float = 0.0, what: str = "") -> None:
-        """The number was printed or said, in whatever format; `within` allows for rounding."""
+        """The number was printed or said, in any format; `within` allows for rounding."""
         found = any(abs(number - value) <= within + 1e-9 for number in numbers(self.shown))
         expect(found, f"nothing says {what or 'that it is'} {value:g}")
 
     def expect_beside(self, name: str, value: float, within: float = 0.0) -> None:
-        """The number stands soon after the name, as in a line of a table."""
+        """The number comes soon after the name, as in a line of a table."""
         for found in re.finditer(rf"\b{re.escape(name)}\b", self.shown, re.IGNORECASE):
             after = self.shown[found.end() : found.end() + 40].partition("\n")[0]
             if any(abs(number - value) <= within + 1e-9 for number in numbers(after)):
@@ -73,7 +73,7 @@ class Outcome:
         raise Missed(f"nothing says that {name} has {value:g}")
 
     def expect_pick(self, right: str, others: Iterable[str]) -> None:
-        """Of some names, the right one is given and no other: in the answer, else in the last output with any."""
+        """Only the right one of several names is given: in the answer, or else in the last output with any of them."""
         others = [name for name in others if name != right]
         for text in [self.answer, *reversed(self.outputs)]:
             named = {name for name in [right, *others] if re.search(rf"\b{re.escape(name)}\b", text, re.IGNORECASE)}
@@ -85,17 +85,17 @@ class Outcome:
     # -- files ---------------------------------------------------------------------------------------------------
 
     def text(self, name: str) -> str:
-        """A file's text, with line ends as Python has them."""
+        """A file's text, with Python's line endings."""
         path = self.folder / name
         expect(path.is_file(), f"there is no {name}")
         return path.read_text(encoding="utf-8-sig")
 
     def lines(self, name: str) -> list[str]:
-        """A file's lines that are not blank, without blanks around them."""
+        """A file's non-blank lines, stripped."""
         return [line.strip() for line in self.text(name).splitlines() if line.strip()]
 
     def data(self, name: str) -> Any:
-        """What a JSON file holds."""
+        """The content of a JSON file."""
         try:
             return json.loads(self.text(name))
         except ValueError:
@@ -124,7 +124,7 @@ class Outcome:
             raise Missed(f"{column} in {name} has what is no number") from None
 
     def expect_picture(self, name: str, size: tuple[int, int] | None = None) -> None:
-        """The file is a picture with something drawn in the middle, not an empty sheet or empty axes."""
+        """The file is an image with something drawn in the middle, not empty or with empty axes."""
         from PIL import Image, UnidentifiedImageError
 
         path = self.folder / name
@@ -139,7 +139,7 @@ class Outcome:
 
 
 def _drawn(picture: Any) -> int:
-    """How many pixels of the middle differ from the most common colour there."""
+    """The number of pixels in the middle that differ from the most common colour there."""
     width, height = picture.size
     middle = picture.crop((int(width * 0.2), int(height * 0.2), int(width * 0.8), int(height * 0.8)))
     colours = sorted(middle.getcolors(maxcolors=width * height), reverse=True)

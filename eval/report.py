@@ -1,4 +1,4 @@
-"""What was measured: one row per task, the kinds of tasks, and the whole."""
+"""The results: one row per task, per kind of task, and in total."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ HEADINGS = ["task", "done", "blocks", "tokens in", "tokens out", "seconds", "why
 
 @dataclass(frozen=True)
 class Run:
-    """One task done once by one subject; `why` is empty if it was done."""
+    """One run of a task by one subject; `why` is empty if it succeeded."""
 
     subject: str
     task: str
@@ -37,7 +37,7 @@ class Run:
 
 
 def report(runs: Sequence[Run]) -> str:
-    """The tables of every subject, and how they compare."""
+    """The tables of all subjects, and their comparison."""
     subjects = list(dict.fromkeys(run.subject for run in runs))
     parts = [_of_one(subject, [run for run in runs if run.subject == subject]) for subject in subjects]
     if len(subjects) == 2:
@@ -48,7 +48,7 @@ def report(runs: Sequence[Run]) -> str:
 
 
 def line(run: Run) -> str:
-    """One run in a line, for whoever waits."""
+    """One run in a line, to show progress."""
     return f"{run.subject:6} {run.task:20} {'done' if run.done else run.why:60.60} {run.seconds:6.1f} s"
 
 

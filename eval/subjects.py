@@ -1,4 +1,4 @@
-"""Who does the tasks: ours in this process, or the original in a virtual environment of its own."""
+"""The subjects that do the tasks: ours in this process, or the original in its own virtual environment."""
 
 from __future__ import annotations
 
@@ -30,9 +30,9 @@ from fetch_test_models import MODELS, models_folder
 from fetch_test_models import main as fetch_test_models
 
 CHAT = Path(__file__).with_name("original_chat.py")
-# What our own environment has for the tasks and 0.4.3 does not bring along.
+# Packages for the tasks that our environment has and 0.4.3 doesn't install.
 ANALYSIS = ("pandas", "python-dateutil", "six")
-_START = 120  # seconds for the original to be imported and to go
+_START = 120  # seconds for the original's import and exit
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class Chat:
-    """A conversation that is over; `broke` says what ended it, if it did not end by itself."""
+    """A finished conversation; `broke` says what ended it, if it didn't end normally."""
 
     messages: list[Message]
     seconds: float
@@ -57,7 +57,7 @@ class Chat:
 
 
 class Subject(Protocol):
-    """Who can be told something in a folder."""
+    """Something that can chat in a folder."""
 
     name: str
 
@@ -66,7 +66,7 @@ class Subject(Protocol):
 
 @contextmanager
 def served(model: str, fresh: bool) -> Iterator[tuple[Path, Gauge]]:
-    """A built-in model, loaded once for everybody, behind a gauge."""
+    """A built-in model, loaded once for all subjects, behind a gauge."""
     file = _weights(model)
     running = engine.running(file)
     try:
@@ -78,7 +78,7 @@ def served(model: str, fresh: bool) -> Iterator[tuple[Path, Gauge]]:
 
 
 def _weights(model: str) -> Path:
-    """The file of `builtin/NAME`: where the product keeps it, else where the tests do, fetched if need be."""
+    """The file of `builtin/NAME`: from the product's folder, or else from the tests', downloaded if needed."""
     name = model.removeprefix(weights.PREFIX)
     try:
         return weights.file_of(name)
@@ -89,7 +89,7 @@ def _weights(model: str) -> Path:
 
 
 def can_contain() -> bool:
-    """Whether our tasks run in a sandbox: what a model installs or deletes then stays in the task's folder."""
+    """Whether our tasks can run in a sandbox, where installs and deletions stay in the task's folder."""
     try:
         return bool(bubblewrap.available())
     except SandboxUnavailableError:
@@ -137,7 +137,7 @@ class Ours:
 
 
 class Original:
-    """0.4.3 as a library in its own environment; a profile of its own can be put on it."""
+    """0.4.3 as a library in its own environment, optionally with one of its profiles."""
 
     name = "0.4.3"
 
@@ -167,20 +167,20 @@ class Original:
             _kill(process.pid)
             process.wait()
         if not told.exists():
-            return Chat([], time.monotonic() - began, "ended without a word")
+            return Chat([], time.monotonic() - began, "ended without a result")
         result = json.loads(told.read_text(encoding="utf-8"))
         return Chat(result["messages"], result["seconds"], result["broke"])
 
 
 def _kill(pid: int) -> None:
-    """A process and all that it started."""
+    """Kill a process and its descendants."""
     process = psutil.Process(pid)
     for each in [*process.children(recursive=True), process]:
         each.kill()
 
 
 def _analysis_packages(python: Path) -> Path:
-    """A folder with what the tasks need, beside the original's environment: `make bench` measures that one."""
+    """A folder with packages for the tasks, outside the original's environment, which `make bench` measures."""
     folder = ROOT / ".bench" / "analysis"
     if not (folder / ANALYSIS[0]).exists():
         pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps"]

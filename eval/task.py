@@ -1,4 +1,4 @@
-"""A task: what the user says, in which folder, and when it is done."""
+"""A task: the user's messages, its files, and its check."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from eval.outcome import Missed, Outcome
 
 @dataclass(frozen=True)
 class Task:
-    """`words` are said one after the other; `check` raises Missed if the effect is not there."""
+    """`words` are sent one after the other; `check` raises Missed if the effect is missing."""
 
     name: str
     words: tuple[str, ...]
@@ -20,11 +20,11 @@ class Task:
 
     @property
     def kind(self) -> str:
-        """What it is about: the part of its name before the slash."""
+        """The part of its name before the slash."""
         return self.name.partition("/")[0]
 
     def verdict(self, outcome: Outcome) -> str:
-        """Why it is not done; empty if it is."""
+        """Why the task failed; empty if it succeeded."""
         try:
             self.check(outcome)
         except Missed as missed:
@@ -39,7 +39,7 @@ def nothing(folder: Path) -> None:
 
 
 def write(folder: Path, name: str, *lines: str) -> None:
-    """A text file of these lines."""
+    """Write a text file with these lines."""
     path = folder / name
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Checks three rules: imports point downwards, only front ends print, read, ask or exit, one module starts programs."""
+"""Check three rules: imports point downwards, only front ends print, read or exit, one module starts programs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("export",),
     ("app",),
     ("frontends.interrupts", "frontends.exit_codes"),
-    # These do not know each other.
+    # These don't import each other.
     ("frontends.terminal", "frontends.headless", "frontends.notebook", "frontends.server"),
     ("frontends",),
     ("__main__", "old_paths"),
@@ -33,11 +33,11 @@ FLOORS: tuple[tuple[str, ...], ...] = (
 )
 FLOOR = {part: number for number, floor in enumerate(FLOORS) for part in floor}
 FRONT_ENDS = ("frontends", "__main__")
-# On these floors the parts are one thing and may use each other; elsewhere neighbours do not meet.
+# On these floors, parts may import each other; elsewhere, neighbours may not.
 OPEN_FLOORS = (0, 5)
-# Anyone may call this one from inside a function: it is the lazy way up to the terminal.
+# Any part may import this one inside a function: it loads the terminal lazily.
 SEAM = "frontend"
-# Programs of their own, which run in another process than the library.
+# Separate programs, which run in another process than the library.
 PROGRAMS = (
     "runtimes/bridge.py",
     "runtimes/kernel.py",
@@ -51,9 +51,9 @@ PROGRAMS = (
     "remote/keeper.py",
     "sandbox/enter.py",
 )
-# Not imported but run, with an interpreter of their own.
+# Executed with their own interpreter, not imported.
 DATA = ("config/profiles/builtin/*.py",)
-# Runs the user's code in this process, with the streams captured: what is printed there is output.
+# Runs the user's code in this process with captured streams, so prints there are output.
 CAPTURED = ("runtimes/python/in_process.py",)
 
 FORBIDDEN_CALLS = frozenset(
@@ -62,7 +62,7 @@ FORBIDDEN_CALLS = frozenset(
     | {f"sys.stdin.{way}" for way in ("read", "readline", "readlines")}
 )
 
-# Where programs are started: our own in one place, those of a session in the runtimes.
+# Where programs are started: ours in one module, those of a session in the runtimes.
 STARTS_PROGRAMS = ("host.processes", "runtimes")
 PROCESS_MODULES = ("subprocess", "multiprocessing", "webbrowser")
 PROCESS_CALL = re.compile(
@@ -138,7 +138,7 @@ def _refusal(part: str, used: Import) -> str | None:
 
 
 def _imports(tree: ast.Module, place: Path) -> Iterator[Import]:
-    """What the file imports of this package; imports for type checkers alone do not count."""
+    """The file's imports from this package, without imports only for type checkers."""
     for node, lazy in _walk(tree, lazy=False):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
@@ -169,7 +169,7 @@ def _base(node: ast.ImportFrom, place: Path) -> str:
 
 
 def _part(name: str) -> str:
-    """The part that a dotted name is in; what is no part is a public name of the package itself."""
+    """The part that contains a dotted name; other names are public names of the package itself."""
     while name and name not in FLOOR:
         name = name.rpartition(".")[0]
     return name or "__init__"

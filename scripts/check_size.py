@@ -1,4 +1,4 @@
-"""Prints the size of the code, and fails if it has outgrown the budget in CONTRIBUTING's budget file, size-budget.toml.
+"""Print the size of the code, and fail if it exceeds the budget in size-budget.toml.
 
 A statement is a node of the syntax tree, so the figure doesn't depend on layout or comments. A module with one importer
 usually belongs in that importer.
@@ -71,7 +71,7 @@ def single_importers(modules: dict[str, Module]) -> set[str]:
 
 
 def measure(source: Path) -> tuple[Size, dict[str, Size]]:
-    """The whole, and each package."""
+    """The total, and each package."""
     modules = read_modules(source)
     single = single_importers(modules)
     packages: dict[str, list[str]] = {}

@@ -1,4 +1,4 @@
-"""A hook for MkDocs: pages that live outside docs/ become part of the site, and links to them are adjusted."""
+"""A MkDocs hook that adds pages outside docs/ to the site, and adjusts links to them."""
 
 from __future__ import annotations
 

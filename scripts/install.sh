@@ -1,5 +1,5 @@
 #!/bin/sh
-# install.sh chat|dev: makes .venv, also where python3-venv is missing or pip refuses to touch the system.
+# install.sh chat|dev: creates .venv, even if python3-venv is missing or pip refuses to change the system.
 # `chat` installs the package and the built-in model's engine; `dev` adds everything for development.
 set -eu
 cd "$(dirname "$0")/.."
@@ -19,7 +19,7 @@ find_python() {
 
 works() { .venv/bin/python -m pip --version >/dev/null 2>&1; }
 
-# Each way makes .venv with a pip inside; the next one is tried where it cannot.
+# Each method creates .venv with pip; if it fails, the next one is tried.
 with_ensurepip() { "$python" -c 'import ensurepip' 2>/dev/null && "$python" -m venv --clear .venv; }
 with_own_pip() {
     "$python" -m venv --clear --without-pip .venv && "$python" -m pip --python .venv/bin/python install --quiet pip

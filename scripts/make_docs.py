@@ -84,12 +84,8 @@ def command_line_page() -> str:
 
 
 def _entry(row: Setting) -> str:
-    return "\n".join([f"### `{row.name}`\n", row.help, *_notes(row), "", *_facts(row)]) + "\n"
-
-
-def _notes(row: Setting) -> Iterator[str]:
-    if row.inert:
-        yield f"\n*No effect: {row.inert}.*"
+    note = [f"\n*No effect: {row.inert}.*"] if row.inert else []
+    return "\n".join([f"### `{row.name}`\n", row.help, *note, "", *_facts(row)]) + "\n"
 
 
 def _facts(row: Setting) -> Iterator[str]:
@@ -99,15 +95,11 @@ def _facts(row: Setting) -> Iterator[str]:
     yield f"- default: {default}" if "`" in default or " " in default else f"- default: `{default}`"
     if row.headless is not None:
         yield f"- default when headless: `{row.headless!r}`"
-    if flags := _flags(row):
+    negative = row.no_flag or (f"--no-{row.flag[2:]}" if row.flag and row.kind == "bool" else "")
+    if flags := ", ".join(f"`{flag}`" for flag in (row.flag, row.short, negative) if flag):
         yield f"- flag: {flags}"
     if row.env:
         yield f"- environment: `{row.env}`"
-
-
-def _flags(row: Setting) -> str:
-    negative = row.no_flag or (f"--no-{row.flag[2:]}" if row.flag and row.kind == "bool" else "")
-    return ", ".join(f"`{flag}`" for flag in (row.flag, row.short, negative) if flag)
 
 
 PAGES = {

@@ -1,9 +1,9 @@
-"""Writes the list of prices and windows from two packages: `pip install genai-prices litellm`, then run this.
+"""Write the list of prices and context windows from two packages: `pip install genai-prices litellm`, then run this.
 
-A row is [name, patterns, window, prices, and where long requests cost more: from how many tokens, prices];
+A row is [name, patterns, window, prices, and for higher prices of long requests: the number of tokens, prices];
 prices are US dollars per million tokens read, written, read from the cache, written to the cache. A pattern
-is a name, with `*` in front or behind for what only ends or begins so, or a regular expression between
-slashes; no pattern stands for the name itself. Windows that genai-prices does not have are LiteLLM's.
+is a name, with `*` before or after it for a suffix or prefix, or a regular expression between slashes; no
+pattern means the name itself. Windows that genai-prices doesn't have are from LiteLLM.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 LITELLM_LIST = "model_prices_and_context_window_backup.json"
 TARGET = Path(__file__).parent.parent / "src" / "interpreter" / "llm" / "prices.json"
 
-# Who is who: their name in genai-prices, and the prefix of the model strings.
+# Providers: the name in genai-prices, and the prefix of the model strings.
 PREFIXES = {
     "anthropic": "anthropic", "aws": "bedrock", "azure": "azure", "baseten": "baseten",
     "cerebras": "cerebras", "cohere": "cohere", "databricks": "databricks", "deepseek": "deepseek",
@@ -49,7 +49,7 @@ def patterns(clause: Any) -> list[str]:
 
 
 def _as_regex(clause: Any) -> str:
-    """One of the parts that all must match, from the beginning of the name."""
+    """One of several conditions, matched from the start of the name."""
     import re
 
     alternatives = []
@@ -63,7 +63,7 @@ def _as_regex(clause: Any) -> str:
 
 
 def litellm_windows() -> dict[str, int]:
-    """By model string; the package is not imported, since only its list is wanted."""
+    """Windows by model string, read from the package's list without importing it."""
     found = find_spec("litellm")
     assert found is not None and found.origin is not None, "litellm is not installed"
     listed = json.loads((Path(found.origin).parent / LITELLM_LIST).read_text(encoding="utf-8"))
@@ -78,7 +78,7 @@ def window_of(prefix: str, model: Any, windows: dict[str, int]) -> int | None:
 
 
 def row(model: Any, now: datetime, window: int | None) -> list[Any] | None:
-    """None for what has no price for words, such as models that only turn text into vectors."""
+    """A row, or None for models without a text price, such as embedding models."""
     prices = model.get_prices(now)
     base, steps = [], {}
     for number, name in enumerate(FIELDS):
@@ -119,7 +119,7 @@ def main() -> int:
             continue
         also = [PREFIXES[name] for name in provider.fallback_model_providers or () if name in PREFIXES]
         prefix = PREFIXES[provider.id]
-        # Google sells Claude on Vertex alone, where `also` finds it.
+        # Google offers Claude only on Vertex, where `also` finds it.
         models = [model for model in provider.models if prefix != "gemini" or "claude" not in model.id]
         found = [row(model, now, window_of(prefix, model, windows)) for model in models]
         tables[prefix] = {"also": also, "models": list(filter(None, found))}
@@ -131,7 +131,7 @@ def main() -> int:
 
 
 def _text(source: str, tables: dict[str, Any]) -> str:
-    """JSON with a line for each model, so that changes can be read."""
+    """JSON with one line per model, for readable diffs."""
     parts = []
     for prefix, table in sorted(tables.items()):
         rows = ",\n".join(json.dumps(made, separators=(",", ":")) for made in table["models"])

@@ -1,9 +1,9 @@
-"""Draws the screenshots in docs/images: the real program on a pseudo-terminal, with a scripted model over HTTP.
+"""Draw the screenshots in docs/images: the real program on a pseudo-terminal, with a scripted model over HTTP.
 
     python scripts/screenshot.py [NAME ...] [--png FOLDER]
 
-Each scene plays like the tests in tests/terminal. Then the screen is written as an SVG file that needs no other file.
-`--png` also renders the SVG files with Chromium, for you to look at.
+Each scene plays like the tests in tests/terminal. Then the screen is written as a self-contained SVG file.
+`--png` also renders the SVG files with Chromium, for review.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ NAMED = {
     "brightblack": "#7f8899", "brightred": "#ff7b86", "brightgreen": "#b5e890", "brightbrown": "#ffd68a",
     "brightblue": "#82c4ff", "brightmagenta": "#dd8ff0", "brightcyan": "#7fdbe6", "brightwhite": "#ffffff",
 }  # fmt: skip
-# Each cell of a picture is two pixels, which text would draw with gaps.
+# Each cell of an image is two pixels, which text would draw with gaps.
 HALVES = {"▀": 0, "▄": LINE / 2, "█": 0}
 
 
@@ -62,7 +62,7 @@ WINDOW = """\
 
 
 def svg(screen: Any, title: str) -> str:
-    """The screen, without empty rows at its end, in a window with a title."""
+    """The screen without empty rows at the end, in a window with a title."""
     rows = [[screen.buffer[y][x] for x in range(screen.columns)] for y in range(screen.lines)]
     while rows and not any(cell.data.strip() or cell.bg != "default" for cell in rows[-1]):
         rows.pop()
@@ -98,13 +98,13 @@ def _row(row: list[Any], top: float) -> Iterator[str]:
         style += ' text-decoration="underline"' * underlined
         start = left + (len(shown) - len(shown.lstrip())) * CELL
         shown = shown.strip()
-        words = escape(shown).replace(" ", "\u00a0")  # several spaces would become one
+        words = escape(shown).replace(" ", "\u00a0")  # otherwise several spaces collapse
         size = f'textLength="{len(shown) * CELL:g}" lengthAdjust="spacingAndGlyphs"'
         yield f'<text x="{start:g}" y="{top + 13.5:g}" fill="{ink}" {size}{style}>{words}</text>'
 
 
 def _rectangle(left: float, top: float, wide: float, tall: float, color: str) -> str:
-    """A little larger than it should be, so that no gap shows between two."""
+    """A rectangle that is slightly enlarged, so that no gap shows between two."""
     size = f'width="{wide + 0.3:g}" height="{tall + 0.3:g}"'
     return f'<rect x="{left:g}" y="{top:g}" {size} fill="{color}"/>'
 
@@ -159,7 +159,7 @@ SCENES: dict[str, tuple[Scene, list[Any], dict[str, Any]]] = {}
 
 
 def scene(*replies: Any, **options: Any) -> Callable[[Scene], Scene]:
-    """Declares a scene: what the model replies, and `lines`, `columns` or more for the terminal."""
+    """Declare a scene: the model's replies, and `lines`, `columns` or other options of the terminal."""
 
     def declare(play: Scene) -> Scene:
         SCENES[play.__name__.replace("_", "-")] = (play, list(replies), options)
@@ -288,7 +288,7 @@ def resume(person: Person) -> None:
 
 @contextmanager
 def clean_home() -> Iterator[Path]:
-    """A home folder with a workspace of sales figures, and none of the settings and keys of whoever runs this."""
+    """A home folder with a workspace of sales figures, without the current user's settings and keys."""
     with tempfile.TemporaryDirectory(prefix="shop-") as folder:
         home = Path(folder)
         kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
@@ -319,7 +319,7 @@ def _sales() -> Iterator[str]:
 def draw(name: str) -> str:
     play, replies, options = SCENES[name]
     size = {"columns": 96, "lines": 30, **options}
-    again = size.pop("then", None)  # flags of a second start in the same folder, which is then drawn
+    again = size.pop("then", None)  # flags of a second start in the same folder, which is drawn
     with clean_home(), ModelServer(replies) as server:
         drawn = _played([], play, server, size)
         return _played(again, _sees_the_question, server, size) if again else drawn

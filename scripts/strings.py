@@ -1,10 +1,10 @@
-"""Lists the sentences that src/ can show a person, each with its file and line.
+"""List the sentences that src/ can show to a user, each with its file and line.
 
-    python scripts/strings.py                              every one
-    python scripts/strings.py --sample 200 --seed 7        200 drawn at random, to be read with fresh eyes
+    python scripts/strings.py                              all of them
+    python scripts/strings.py --sample 200 --seed 7        200 at random, to read with fresh eyes
     python scripts/strings.py --docstrings policy/         docstrings instead, in files whose path contains "policy/"
 
-Generous: every literal or f-string of at least two words counts, whether it is raised, printed or kept in a table.
+Every literal or f-string of at least two words counts, whether it is raised, printed or in a table.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("part", nargs="?", default="", help="only files whose path contains this")
     parser.add_argument("--docstrings", action="store_true", help="docstrings instead of strings")
-    parser.add_argument("--sample", type=int, metavar="N", help="draw N at random")
-    parser.add_argument("--seed", type=int, default=0, help="draw the same ones again")
+    parser.add_argument("--sample", type=int, metavar="N", help="show N at random")
+    parser.add_argument("--seed", type=int, default=0, help="repeat the same selection")
     options = parser.parse_args()
     paths = [path for path in sorted(SOURCE.rglob("*.py")) if options.part in str(path.relative_to(SOURCE))]
     found = [(path.relative_to(SOURCE), *row) for path in paths for row in sorted(strings(path, options.docstrings))]

@@ -1,16 +1,16 @@
 #!/bin/sh
-# Installs the programs that the tests drive and that are missing; where it may not, says what to type.
+# Installs missing programs that the tests need; without permission, prints the command.
 set -eu
 
 missing=""
 pairs="node:nodejs zsh:zsh fish:fish tmux:tmux bwrap:bubblewrap openssl:openssl rg:ripgrep"
 # Languages. R (r-base-core) and Java (default-jdk-headless) are large: their tests are skipped where they are missing.
 pairs="$pairs ruby:ruby"
-# A desktop in memory, and applications on it of each kind: GTK, Qt, Tk, a terminal, a browser.
+# A desktop in memory, and applications of each kind: GTK, Qt, Tk, a terminal, a browser.
 pairs="$pairs Xvfb:xvfb openbox:openbox xrandr:x11-xserver-utils xclip:xclip dbus-daemon:dbus"
 pairs="$pairs /usr/libexec/at-spi-bus-launcher:at-spi2-core"
 pairs="$pairs mousepad:mousepad xterm:xterm chromium:chromium"
-# Applications that nothing is made for: GTK 2 and 3, Qt, FLTK. Ten megabytes in all.
+# Other real applications: GTK 2 and 3, Qt, FLTK. Ten megabytes in total.
 pairs="$pairs galculator:galculator thunar:thunar pcmanfm:pcmanfm featherpad:featherpad dillo:dillo"
 pairs="$pairs lxterminal:lxterminal pluma:pluma l3afpad:l3afpad"
 pairs="$pairs /usr/lib/python3/dist-packages/PyQt5:python3-pyqt5 /usr/share/doc/python3-tk:python3-tk"
@@ -18,7 +18,7 @@ for pair in $pairs; do
     program="${pair%%:*}"
     command -v "$program" >/dev/null 2>&1 || [ -e "$program" ] || missing="$missing ${pair##*:}"
 done
-# Where systemd is, the package of a mail or ssh server would start it: there it is installed by hand or not at all.
+# With systemd, the package of a mail or ssh server would start it, so it is not installed automatically.
 if [ ! -d /run/systemd/system ]; then
     [ -x /usr/sbin/dovecot ] || missing="$missing dovecot-imapd"
     [ -x /usr/sbin/sshd ] || missing="$missing openssh-server"
@@ -40,7 +40,7 @@ else
 fi
 echo "Installing$missing"
 export DEBIAN_FRONTEND=noninteractive
-# The package lists of a fresh machine may be empty or old, so a first failure is not the last word.
+# The package lists of a fresh machine may be empty or old, so retry after updating them.
 if ! ${as_root}$command >/dev/null 2>&1; then
     ${as_root}apt-get update --quiet >/dev/null 2>&1 || true
     ${as_root}$command >/dev/null || echo "Could not install them; tests that need them will be skipped. To try again: $command"

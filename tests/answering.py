@@ -1,4 +1,4 @@
-"""Somebody who answers a session's questions about tool calls."""
+"""Answers to a session's questions about tool calls."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from interpreter.session import APPROVE, REFUSE, Answer, Question
 
 
 def allowing_calls(interpreter: OpenInterpreter, allow: Callable[[str], bool | None]) -> AbstractContextManager[None]:
-    """While this is entered, `allow` hears what a call would do, and says yes, no, or nothing."""
+    """A context in which `allow` gets the text of each question about a call, and returns yes, no, or no answer."""
 
     def handler(question: Question) -> Answer | None:
         said = allow(question.subject.prompt)

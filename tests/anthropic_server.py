@@ -1,4 +1,4 @@
-"""A scripted server that speaks Anthropic's Messages as documented, and refuses requests as it does.
+"""A scripted server for Anthropic's Messages API as documented, which refuses the same requests.
 
 with AnthropicServer([message(thinking("Hm."), say("Hello.")), message(use("python", "1 + 1"))]) as server:
     ...  # point a client at server.base_url
@@ -21,7 +21,7 @@ Steps = list[Event]
 SSE = (("Content-Type", "text/event-stream; charset=utf-8"),)
 
 
-# -- blocks: what is in content_block_start, then the deltas -------------------------------------------------
+# -- blocks: the content of content_block_start, then the deltas ---------------------------------------------
 
 
 def say(text: str, split: Split = None) -> Steps:
@@ -29,7 +29,7 @@ def say(text: str, split: Split = None) -> Steps:
 
 
 def thinking(text: str, signature: str = "c2lnbmVk", split: Split = None) -> Steps:
-    """With no text, as it comes when it is not to be displayed."""
+    """Thinking; without text, as when it is not displayed."""
     thought = [{"type": "thinking_delta", "thinking": piece} for piece in pieces(text, split) if piece]
     start = {"type": "thinking", "thinking": "", "signature": ""}
     return [start, *thought, {"type": "signature_delta", "signature": signature}]
@@ -106,7 +106,7 @@ def message(*blocks: Steps, **options: Any) -> RawReply:
 
 
 def cut(*blocks: Steps, keep: int, breaks_off: bool = False, then: bytes | Stall = b"") -> RawReply:
-    """The first events of an answer, and no more."""
+    """Only the first events of an answer."""
     first = [encoded(event) for event in events_of(*blocks)][:keep]
     return RawReply((*first, then), headers=SSE, breaks_off=breaks_off)
 
@@ -133,9 +133,9 @@ def error_event(kind: str, words: str = "Sorry.") -> bytes:
 
 
 class AnthropicServer(ModelServer):
-    """Answers at /v1/messages, if the request is as documented.
+    """Answers valid requests at /v1/messages.
 
-    Thinking is bound to what came before it: sent back behind anything else, it is refused.
+    Thinking is bound to the messages before it: after any others, it is refused.
     """
 
     def __init__(self, replies: Iterable[Scripted] = (), **options: Any) -> None:
@@ -167,13 +167,13 @@ class AnthropicServer(ModelServer):
 
 
 def before(body: dict[str, Any], at: int) -> str:
-    """What a block in a message is bound to: all before that message, marks for the cache left out."""
+    """What a block in a message is bound to: everything before that message, without cache marks."""
     prefix = json.dumps([body.get("system"), body.get("tools"), body["messages"][:at]], sort_keys=True)
     return re.sub(r'"cache_control": \{.*?\},? ?', "", prefix)
 
 
 def problems(body: dict[str, Any]) -> Iterator[str]:
-    """What the real one refuses, in the order in which it looks."""
+    """What the real API refuses, in the order of its checks."""
     known = {"model", "max_tokens", "stream", "system", "tools", "messages", "temperature", "thinking"}
     known |= {"stop_sequences", "top_p", "top_k", "tool_choice", "metadata"}
     yield from (f"{name}: Extra inputs are not permitted" for name in body.keys() - known)

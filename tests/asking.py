@@ -1,4 +1,4 @@
-"""A model behind a real socket, asked through `Llm.run`."""
+"""A model behind a real socket, called through `Llm.reply`."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ class Asking:
         return self.llm.reply([SYSTEM, *(messages or [HELLO])])
 
     def chunks(self, *messages: Message) -> list[Chunk]:
-        """The whole reply without what it cost."""
+        """The whole reply without its usage."""
         return [chunk for chunk in self.stream(*messages) if chunk.get("format") != "usage"]
 
     def until_error(self, kind: type[Exception]) -> tuple[list[Chunk], Any]:
-        """What comes before the error, and the error."""
+        """The chunks before the error, and the error."""
         chunks: list[Chunk] = []
         with pytest.raises(kind) as caught:
             chunks.extend(self.stream())
@@ -50,7 +50,7 @@ Start = Callable[..., Asking]
 
 @pytest.fixture
 def asking() -> Iterator[Start]:
-    """`asking(reply, ..., server={...}, setting=value)` gives a model that answers with these replies."""
+    """`asking(reply, ..., server={...}, setting=value)` returns a model that answers with these replies."""
     opened: list[Asking] = []
 
     def start(
@@ -74,16 +74,16 @@ def asking() -> Iterator[Start]:
 
 
 def folded(chunks: Sequence[Chunk]) -> list[Any]:
-    """Messages as strings, finished blocks as (language, code), one without an end as (code,)."""
+    """Messages as strings, finished blocks as (language, code), an unfinished one as (code,)."""
     out: list[Any] = []
     code: list[str] | None = None
     for chunk in chunks:
         if chunk["type"] == "message":
-            assert code is None, "words in the middle of a block"
+            assert code is None, "text in the middle of a block"
             joins = bool(out) and isinstance(out[-1], str)
             out.append(out.pop() + chunk["content"] if joins else chunk["content"])
         elif chunk["type"] == "code" and chunk.get("end"):
-            assert code is not None, "a block that ends and never began"
+            assert code is not None, "a block that ends without a start"
             out.append((chunk["format"], "".join(code)))
             code = None
         elif chunk["type"] == "code":

@@ -1,4 +1,4 @@
-"""What every test gets: a home of its own, no keys, no network, no process left behind."""
+"""For every test: its own home folder, no keys, no network, no process left behind."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SOURCE = Path(__file__).parent.parent / "src"
 SYSTEM_PACKAGES = {"node": "nodejs", "xrandr": "x11-xserver-utils", "rg": "ripgrep"}
 _MARK = "TEST_RUN_MARK"
 _PRIVATE_PREFIXES = ("INTERPRETER_", "OPENAI_", "ANTHROPIC_", "OLLAMA_", "GROQ_", "XDG_")
-# Hundreds of programs start in a run: each of them would compile all of our code again.
+# A run starts hundreds of programs: each would compile all of our code again.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 sys.dont_write_bytecode = False
 _PRIVATE_NAMES = ("DISABLE_TELEMETRY", "EDITOR", "VISUAL", "NO_COLOR", "FORCE_COLOR", "CLICOLOR_FORCE")
@@ -30,11 +30,11 @@ _PRIVATE_NAMES += ("VIRTUAL_ENV", "CONDA_PREFIX")
 
 def pytest_configure(config: pytest.Config) -> None:
     sys.addaudithook(_refuse_foreign_address)
-    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background of a script
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # started in the background by a script
         signal.signal(signal.SIGINT, signal.default_int_handler)
     gc.set_threshold(50_000)  # thousands of test modules stay in memory
-    # The same examples in every run, so that a change is judged by what it changed; `make test-full` seeks others.
-    # Nothing is timed: how long one takes says how busy the machine is.
+    # The same examples in every run, so that only a change can make a test fail; `make test-full` tries others.
+    # No deadlines: how long an example takes depends on the load of the machine.
     wants_others = "not full" not in config.option.markexpr
     unhurried = {"deadline": None, "suppress_health_check": [HealthCheck.too_slow]}
     settings.register_profile("suite", derandomize=not wants_others, **unhurried)
@@ -42,7 +42,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collection_finish() -> None:
-    gc.freeze()  # the tests themselves are no garbage
+    gc.freeze()  # the tests themselves are not garbage
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
@@ -76,7 +76,7 @@ def _no_strays_at_the_end() -> Iterator[None]:
 
 @pytest.fixture
 def no_strays(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No process that the test started, however remotely, outlives it."""
+    """No process that the test started, even indirectly, outlives it."""
     mark = uuid.uuid4().hex
     monkeypatch.setenv(_MARK, mark)
     yield
@@ -92,11 +92,11 @@ def _assert_none_left(name: str, mark: str) -> None:
 
 
 def _marked(name: str, mark: str) -> list[psutil.Process]:
-    """Processes that inherited the mark: it survives a double fork, which a walk over children does not."""
+    """Processes that inherited the mark, which survives a double fork, unlike the parent's list of children."""
     found = []
     for process in psutil.process_iter():
         try:
-            # In an environment as the process got it, so this test process itself does not count.
+            # The environment is the one at process start, so this test process itself doesn't count.
             if process.pid != os.getpid() and process.environ().get(name) == mark:
                 found.append(process)
         except psutil.Error:

@@ -15,7 +15,7 @@ Chatting = Callable[..., tuple[OpenInterpreter, ModelServer]]
 
 
 class Echo(BaseLanguage):
-    """Prints its code; `raise WORD` raises, `hush` is silent."""
+    """Prints its code; `raise WORD` raises, `hush` prints nothing."""
 
     name = "echo"
 
@@ -29,7 +29,7 @@ class Echo(BaseLanguage):
 
 @pytest.fixture
 def chatting() -> Iterator[Chatting]:
-    """`chatting(reply, ..., setting=value)` gives an interpreter and the server it talks to."""
+    """`chatting(reply, ..., setting=value)` returns an interpreter and its model server."""
     opened: list[tuple[OpenInterpreter, ModelServer]] = []
 
     def start(*replies: Any, **settings: Any) -> tuple[OpenInterpreter, ModelServer]:

@@ -1,4 +1,4 @@
-"""A small tool of the computer for tests: it does what real ones do, and what they should not."""
+"""A small `computer` tool for tests, which does what real tools do, and what they shouldn't."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ PNG = bytes.fromhex(
 
 
 class Part(ComputerTool):
-    """A thing that a tool keeps."""
+    """A part of a tool."""
 
     title = "none"
 
@@ -72,23 +72,23 @@ class Gadget(ComputerTool):
         return "shown"
 
     def wait(self) -> str:
-        """Wait until somebody lets go."""
+        """Wait until released."""
         self.entered.set()
         try:
-            while not self.released.wait(0.02):  # an interrupt strikes between two of these
+            while not self.released.wait(0.02):  # an interrupt can arrive between two of these
                 pass
         finally:
             self.left.set()
         return "released"
 
     def block(self) -> str:
-        """Wait in a place where no interrupt strikes."""
+        """Wait without being interruptible."""
         self.entered.set()
         self.released.wait()
         return "released"
 
     def overlap(self) -> int:
-        """How many of these run at the same time."""
+        """Count how many of these run at the same time."""
         self._at_once += 1
         self.most_at_once = max(self.most_at_once, self._at_once)
         threading.Event().wait(0.02)
@@ -101,7 +101,7 @@ class Gadget(ComputerTool):
         raise found(words)
 
     def thing(self) -> object:
-        """What cannot travel."""
+        """A value that can't be passed."""
         return object()
 
     @acts
@@ -112,25 +112,25 @@ class Gadget(ComputerTool):
 
     @sends
     def mail(self, to: str, text: str) -> str:
-        """Send something to somebody."""
+        """Send a message."""
         self.sent.append((to, text))
         return "sent"
 
 
 class Gizmo(ComputerTool):
-    """Another tool, for what happens meanwhile."""
+    """A second tool."""
 
     def wait_for_gadget(self) -> bool:
-        """Wait until somebody waits for the gadget."""
+        """Wait until a call of the gadget is running."""
         return bool(self.computer.gadget.entered.wait(60))
 
 
 class Odd(Exception):
-    """An error of no type that a session knows."""
+    """An error of a type that a session doesn't know."""
 
 
 class Several(Odd, LookupError):
-    """One that is also of a type that it knows."""
+    """An error that is also of a known type."""
 
 
 KINDS = {"odd": Odd, "several": Several}
@@ -144,7 +144,7 @@ def install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(TOOLS, "gizmo", "gadget:Gizmo")
 
 
-class Desk:
+class CallTester:
     """An interpreter whose computer has the gadget."""
 
     def __init__(self, **settings: Any) -> None:
@@ -163,7 +163,7 @@ class Desk:
         return Ran([dict(chunk) for chunk in self.computer.stream(language, code)])
 
     def answer_with(self, answer: str | None) -> None:
-        """Whoever is asked about a call says this."""
+        """Answer all questions about calls with this."""
 
         def allow(words: str) -> bool | None:
             self.asked.append(words)
@@ -173,7 +173,7 @@ class Desk:
         self._answering.enter_context(allowing_calls(self.interpreter, allow))
 
     def interrupted(self, code: str, language: str = "python", at: str = "entered") -> Ran:
-        """Run a block and say stop, from another thread, when the tool is in the middle of it."""
+        """Run a block, and stop it from another thread during the call."""
 
         def stop() -> None:
             assert getattr(self.gadget, at).wait(60)
@@ -188,14 +188,14 @@ class Desk:
 
 
 def calls_of(ran: Ran) -> list[dict[str, Any]]:
-    """What the block's chunks tell of its calls."""
+    """The calls reported in the block's chunks."""
     return [chunk["content"] for chunk in ran.chunks if chunk.get("format") == "call"]
 
 
 @pytest.fixture
-def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+def tester(monkeypatch: pytest.MonkeyPatch) -> Iterator[CallTester]:
     install(monkeypatch)
-    made = Desk()
+    made = CallTester()
     yield made
     made.gadget.released.set()
     made.computer.terminate()

@@ -1,4 +1,4 @@
-"""A server that sends exactly the bytes it is given, to see what a client makes of them."""
+"""A server that sends exactly the given bytes, to test how a client handles them."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ HI = STREAM + b'data: {"choices": [{"delta": {"content": "Hi"}}]}\n\ndata: [DONE
 
 
 def repeated(piece: bytes, size: int) -> Iterator[bytes]:
-    """About so many bytes, in pieces of 64 KB."""
+    """About `size` bytes, in pieces of 64 KB."""
     block = piece * max(1, 65536 // len(piece))
     for _ in range(size // len(block) + 1):
         yield block
 
 
 class HostileServer:
-    """Answers each request with the next answer, a run of bytes, and closes the connection."""
+    """Answers each request with the next bytes, and closes the connection."""
 
     def __init__(self, *answers: bytes | Iterable[bytes]) -> None:
         self.requests: list[bytes] = []
-        self.sent = 0  # bytes of the last answer that the client has taken
+        self.sent = 0  # bytes of the last answer that the client received
         self._answers = iter(answers)
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._thread = threading.Thread(target=self._serve, daemon=True)

@@ -1,4 +1,4 @@
-"""Replies for the scripted model server: what a model says, how it is cut up, and what goes wrong."""
+"""Replies for the scripted model server: content, how it is split into deltas, and faults."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NUMBERED: Any = "numbered"
 
 @dataclass(frozen=True)
 class Stall:
-    """Wait: for so many seconds, for an event, or (None) until the client goes away or the server closes."""
+    """Wait for a number of seconds, for an event, or (None) until the client disconnects or the server closes."""
 
     until: float | threading.Event | None = None
 
@@ -29,7 +29,7 @@ class Reply:
     breaks_off: bool = False
 
     def then(self, other: Reply) -> Reply:
-        """This reply and then the other, as one."""
+        """This reply followed by the other, as one."""
         return replace(
             other,
             deltas=self.deltas + other.deltas,
@@ -40,7 +40,7 @@ class Reply:
 
 @dataclass(frozen=True)
 class RawReply:
-    """Exactly these bytes as the body, whatever they are."""
+    """Exactly these bytes as the body."""
 
     chunks: tuple[bytes | Stall, ...]
     status: int = 200
@@ -53,7 +53,7 @@ Scripted = AnyReply | str | dict[str, Any] | list[Any] | Callable[[dict[str, Any
 
 
 def text(content: str, split: Split = None) -> Reply:
-    """Prose, cut into deltas: None whole, "characters", a number of characters, or the pieces themselves."""
+    """Text, split into deltas: None (whole), "characters", a number of characters, or the pieces themselves."""
     return Reply(tuple({"content": piece} for piece in pieces(content, split)))
 
 
@@ -65,12 +65,12 @@ def tool_call(
     language: str = "python",
     code: str = "",
     split: Split = None,
-    id: str | None = "call_1",  # noqa: A002 - the wire's own name for it
+    id: str | None = "call_1",  # noqa: A002 - the name in the wire format
     index: int | None = _NUMBERED,
     name: str | None = "execute",
     arguments: Any = None,
 ) -> Reply:
-    """One call; `id`, `index` and `name` may be None (left out), `arguments` replaces the usual JSON."""
+    """One call; `id`, `index` and `name` can be None (left out), `arguments` replaces the usual JSON."""
     whole = json.dumps({"language": language, "code": code}) if arguments is None else arguments
     parts = pieces(whole, split) if isinstance(whole, str) else [whole]
     return Reply(tuple(_call_deltas(parts, id, index, name)))
@@ -92,23 +92,23 @@ def _call_deltas(
 
 
 def usage(input_tokens: int, output_tokens: int) -> Reply:
-    """To be appended with `.then(usage(...))`."""
+    """To append with `.then(usage(...))`."""
     total = input_tokens + output_tokens
     return Reply(usage={"prompt_tokens": input_tokens, "completion_tokens": output_tokens, "total_tokens": total})
 
 
 def stall(until: float | threading.Event | None = None) -> Reply:
-    """To be put between parts: `text("a").then(stall()).then(text("b"))`."""
+    """To put between parts: `text("a").then(stall()).then(text("b"))`."""
     return Reply((Stall(until),))
 
 
 def broken() -> Reply:
-    """To be appended: the connection closes here, in the middle of the stream."""
+    """To append: the connection closes here, in the middle of the stream."""
     return Reply(breaks_off=True)
 
 
 def error(status: int, body: Any = None, headers: dict[str, str] | None = None) -> RawReply:
-    """An error as OpenAI writes it; `body` may be a message, a dict, or bytes as they are."""
+    """An error in OpenAI's format; `body` is a message, a dict, or raw bytes."""
     if isinstance(body, bytes):
         content = body
     else:
@@ -129,7 +129,7 @@ def raw(
 
 
 def events(reply: Reply, model: str = "scripted", with_usage: bool = True) -> list[bytes | Stall]:
-    """The server-sent events of a reply, one item each, [DONE] last; handy for cutting them up with `raw`."""
+    """The server-sent events of a reply, one item each, [DONE] last; useful for splitting them with `raw`."""
     found = list(_events(reply, model, with_usage))
     return found if reply.breaks_off else [*found, b"data: [DONE]\n\n"]
 

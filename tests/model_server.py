@@ -1,4 +1,4 @@
-"""A scripted model server: real HTTP on loopback, speaking Chat Completions with streaming and faults.
+"""A scripted model server: Chat Completions over real HTTP on loopback, with streaming and faults.
 
     with ModelServer([text("Hello."), tool_call("python", "1 + 1").then(usage(9, 3))]) as server:
         ...  # point a client at server.base_url
@@ -70,13 +70,13 @@ __all__ = [
 
 @dataclass
 class Request:
-    """What a client sent; `disconnected` is set once it is seen to have gone away before its answer ended."""
+    """A client's request; `disconnected` is set when the client disconnects before the answer ends."""
 
     method: str
     path: str
     headers: dict[str, str]
     body: dict[str, Any]
-    port: int = 0  # the client's, which tells connections apart
+    port: int = 0  # the client's, which identifies the connection
     disconnected: threading.Event = field(default_factory=threading.Event)
 
     @property
@@ -162,7 +162,7 @@ class ModelServer:
         return reply_from_data(scripted(body) if callable(scripted) else scripted)
 
     def refusal(self, path: str, headers: dict[str, str], body: dict[str, Any]) -> RawReply | None:
-        """An error for a request that is not as it should be; servers of other formats have their own."""
+        """An error for an invalid request; servers of other formats override it."""
         if self.api_key and headers.get("authorization") != f"Bearer {self.api_key}":
             wrong = {
                 "message": "Incorrect API key.",
@@ -202,7 +202,7 @@ class _HTTPServer(ThreadingHTTPServer):
         super().shutdown_request(request)
 
     def stop(self) -> None:
-        """`shutdown` waits for the next turn of the accept loop, so give it one."""
+        """`shutdown` waits for the next turn of the accept loop, so connect to trigger one."""
         stopper = threading.Thread(target=self.shutdown)
         stopper.start()
         while stopper.is_alive():
@@ -224,7 +224,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: _HTTPServer
 
     def log_message(self, *args: Any) -> None:
-        """Nothing on the terminal."""
+        """Print nothing."""
 
     def do_GET(self) -> None:
         self._record({})
@@ -302,7 +302,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="A scripted model server to try things by hand.")
+    parser = argparse.ArgumentParser(description="A scripted model server for manual tests.")
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--script", required=True, help="a JSON file: a list of replies")
     parser.add_argument("--pace", type=float, default=0, help="seconds between deltas")

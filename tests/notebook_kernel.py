@@ -1,4 +1,4 @@
-"""A real Jupyter kernel, driven as a notebook drives it: cells, their outputs, the input box, an interrupt."""
+"""A real Jupyter kernel, used as a notebook does: cells, their outputs, the input box, an interrupt."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from jupyter_client.manager import KernelManager
 
 
 class Kernel:
-    """A kernel that runs cells and gives their outputs."""
+    """Runs cells and returns their outputs."""
 
     def __init__(self, manager: Any, client: Any) -> None:
         self.manager, self.client = manager, client
@@ -49,7 +49,7 @@ class Kernel:
 
 
 def shown(outputs: list[dict[str, Any]], mime: str) -> list[Any]:
-    """What the cell shows at its end in this format; later updates replace what they update."""
+    """The displays of a cell in this format, after all updates."""
     places: dict[Any, Any] = {}
     for number, output in enumerate(outputs):
         if mime in output.get("data", {}):
@@ -58,7 +58,7 @@ def shown(outputs: list[dict[str, Any]], mime: str) -> list[Any]:
 
 
 def printed(outputs: list[dict[str, Any]]) -> str:
-    """What the cell printed."""
+    """The printed output of a cell."""
     return "".join(output["text"] for output in outputs if output["kind"] == "stream")
 
 

@@ -1,4 +1,4 @@
-"""Tests that need a Python process of their own."""
+"""Tests that need their own Python process."""
 
 from __future__ import annotations
 

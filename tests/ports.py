@@ -1,4 +1,4 @@
-"""Ports for programs that are to listen later, and for nobody."""
+"""Free ports for programs to listen on, and closed ports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 
 def free_ports(count: int) -> list[int]:
-    """Not among those that the system gives to whoever wants any: somebody else could get one before it is used."""
+    """Ports outside the ephemeral range, so that no other process gets one before it is used."""
     found: list[int] = []
     while len(found) < count:
         port = random.SystemRandom().randint(20_000, 32_000)
@@ -20,7 +20,7 @@ def free_ports(count: int) -> list[int]:
 
 @contextlib.contextmanager
 def closed_port() -> Iterator[int]:
-    """A port at which nobody answers, and that nobody else can take meanwhile."""
+    """A port without a listener, reserved so that no other process can take it."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield held.getsockname()[1]

@@ -1,9 +1,9 @@
-"""Runs Python as on Windows, as far as Linux can pretend: `python pretend_windows.py -m MODULE | SCRIPT [ARGUMENT ...]`.
+"""Run Python as on Windows, as far as Linux can simulate it: `python pretend_windows.py -m MODULE | SCRIPT [ARGUMENT ...]`.
 
-What only POSIX has is missing: modules, functions, flags and signals. `select` takes sockets alone, locks are those of
-`msvcrt`, and `os.write` needs files that were opened with `O_BINARY`. Ctrl-C ends a read from the console, however early
-it comes. `os.name` and paths stay as they are, since pathlib depends on them. So do the modules that are imported here,
-before the pretence begins.
+POSIX-only modules, functions, flags and signals are missing. `select` accepts only sockets, locks are those of
+`msvcrt`, and `os.write` needs files opened with `O_BINARY`. Ctrl-C ends a read from the console, however early it
+comes. `os.name` and paths stay unchanged, since pathlib depends on them. So do the modules imported here, before the
+simulation starts.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def pretend() -> None:
 
 
 def signals_of_this_process() -> tuple[int, Callable[[], None]]:
-    """A descriptor to read their numbers from, and what ends a system call of the main thread."""
+    """A descriptor to read signal numbers from, and a function that ends a system call of the main thread."""
     reading, writing = os.pipe()
     os.set_blocking(writing, False)
     signal.set_wakeup_fd(writing)
@@ -95,12 +95,12 @@ def signals_of_this_process() -> tuple[int, Callable[[], None]]:
 def end_reads_at_ctrl_c(signals: int, wake: Callable[[], None]) -> None:
     while number := os.read(signals, 1):
         if number[0] == signal.SIGINT:
-            time.sleep(0.05)  # by then a handler has run, unless Ctrl-C came just before the read
+            time.sleep(0.05)  # by now a handler has run, unless Ctrl-C came just before the read
             wake()
 
 
 def keep_for_imported(*changed: ModuleType) -> None:
-    """Modules that were imported before the pretence keep what they depend on."""
+    """Modules imported before the simulation keep what they depend on."""
     for module in changed:
         kept = ModuleType(module.__name__)
         vars(kept).update(vars(module))
@@ -134,7 +134,9 @@ def open_as_text(path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None
 
 
 def write_as_text(descriptor: int, data: Any) -> int:
-    as_text = opened_as_text.get(descriptor) == os.fstat(descriptor).st_ino  # the number may be another file's by now
+    as_text = (
+        opened_as_text.get(descriptor) == os.fstat(descriptor).st_ino
+    )  # the descriptor may belong to another file by now
     assert not as_text or b"\n" not in bytes(data), "this writes other line endings: open it with O_BINARY"
     return POSIX_WRITE(descriptor, data)
 

@@ -1,4 +1,4 @@
-"""Python sessions for tests: both engines, and what a block did in a form that is easy to ask."""
+"""Python sessions for tests with both engines, and the results of a block in a convenient form."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from interpreter.runtimes.launch import SessionContext
 from interpreter.runtimes.python.language import Python
 
 ENGINES = ("ipython", "bare")
-# For what starts a session of its own: the conformance checks are the bare engine's in `make test`.
+# For tests that start a new session: in `make test`, the conformance checks cover the bare engine.
 ENGINES_FULL = ("ipython", pytest.param("bare", marks=pytest.mark.full))
 READY_WITHIN = 60  # seconds
 
 
 @dataclass
 class Ran:
-    """What a block said and how it ended."""
+    """The output of a block and how it ended."""
 
     chunks: list[dict[str, Any]] = field(default_factory=list)
 
@@ -33,7 +33,7 @@ class Ran:
 
     @property
     def text(self) -> str:
-        """Everything for the console, in order."""
+        """All console output, in order."""
         return "".join(self.outputs())
 
     @property
@@ -77,9 +77,9 @@ class PythonRuntime(Python):
         return Ran([dict(chunk) for chunk in self.run(code)])
 
     def interrupted_when_ready(self, code: str) -> Ran:
-        """Run code and press Ctrl-C, in another thread, as soon as it says that it is ready."""
+        """Run code and press Ctrl-C, in another thread, as soon as it prints `ready`."""
         ran, presser = Ran(), threading.Thread(target=self.stop)
-        watchdog = threading.Timer(READY_WITHIN, self.stop)  # so that a failure shows what came instead
+        watchdog = threading.Timer(READY_WITHIN, self.stop)  # so that a failure shows the output
         watchdog.start()
         for chunk in self.run(code):
             ran.chunks.append(dict(chunk))
@@ -101,7 +101,7 @@ def session(request: pytest.FixtureRequest) -> Iterator[PythonRuntime]:
 
 @pytest.fixture(params=ENGINES_FULL)
 def fresh(request: pytest.FixtureRequest) -> Iterator[PythonRuntime]:
-    """A session of a test's own, with each engine."""
+    """A new session for one test, with each engine."""
     python = PythonRuntime(request.param)
     yield python
     python.terminate()

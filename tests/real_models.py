@@ -1,4 +1,4 @@
-"""Real models for the marked tests: found in a cache folder, which `scripts/fetch_test_models.py` fills."""
+"""Real models for the marked tests, from a cache folder that `scripts/fetch_test_models.py` fills."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "scripts"))
 
 from fetch_test_models import MODELS, models_folder
 
-# Read now: tests get a home of their own.
+# Read now, because tests get their own home folder.
 FOLDER = models_folder()
 
 
 def weights(name: str) -> Path:
-    """The file of a test model; the test is skipped, with the reason, where it cannot be had."""
+    """The file of a test model; skips the test where it is not available."""
     if find_spec("xllamacpp") is None:
         pytest.skip("the engine is not installed: pip install xllamacpp")
     row = MODELS[name]

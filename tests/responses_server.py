@@ -1,4 +1,4 @@
-"""A scripted server that speaks OpenAI's Responses as documented, and refuses requests as it does.
+"""A scripted server for OpenAI's Responses API as documented, which refuses the same requests.
 
 with ResponsesServer([response(reasoning("Hm."), say("Hello.")), response(call("r", "1"))]) as server:
     ...  # point a client at server.base_url
@@ -19,7 +19,7 @@ Steps = list[Event]
 SSE = (("Content-Type", "text/event-stream; charset=utf-8"),)
 
 
-# -- items: as it is when it is added, the events between, as it is when it is done --------------------------
+# -- items: the item when added, the events in between, the item when done -----------------------------------
 
 
 def say(text: str, split: Split = None) -> Steps:
@@ -77,7 +77,7 @@ def call_of(name: str, given: dict[str, Any], call_id: str = "call_1", split: Sp
 
 
 def act(*actions: dict[str, Any], call_id: str = "call_1", checks: Sequence[dict[str, Any]] = ()) -> Steps:
-    """A call of the computer tool: one action, or with several of them the newer form."""
+    """A call of the computer tool: one action, or several in the newer form."""
     item = {"type": "computer_call", "id": "cu_1", "call_id": call_id, "pending_safety_checks": list(checks)}
     item |= {"action": actions[0]} if len(actions) == 1 else {"actions": list(actions)}
     return [{**item, "status": "in_progress"}, {**item, "status": "completed"}]
@@ -135,7 +135,7 @@ def response(*items: Steps, **options: Any) -> RawReply:
 
 
 def cut(*items: Steps, keep: int, breaks_off: bool = False, then: bytes | Stall = b"") -> RawReply:
-    """The first events of an answer, and no more."""
+    """Only the first events of an answer."""
     first = [encoded(event) for event in events_of(*items)][:keep]
     return RawReply((*first, then), headers=SSE, breaks_off=breaks_off)
 
@@ -159,7 +159,7 @@ def error_event(code: str | None, words: str = "Sorry.") -> bytes:
 
 
 class ResponsesServer(ModelServer):
-    """Answers at /v1/responses, if the request is as documented."""
+    """Answers valid requests at /v1/responses."""
 
     def refusal(self, path: str, headers: dict[str, str], body: dict[str, Any]) -> RawReply | None:
         if path != "/v1/responses":
@@ -171,7 +171,7 @@ class ResponsesServer(ModelServer):
 
 
 def problems(body: dict[str, Any]) -> Iterator[str]:
-    """The fields that the real one would object to."""
+    """The fields that the real API would reject."""
     known = {"model", "stream", "store", "instructions", "tools", "input", "include", "reasoning"}
     known |= {"temperature", "max_output_tokens", "truncation"}
     yield from body.keys() - known

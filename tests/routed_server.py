@@ -1,4 +1,4 @@
-"""A real HTTP server on loopback whose every path is a function: for what local model servers speak."""
+"""A real HTTP server on loopback with a function for each path, for the protocols of local model servers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from typing import Any
 
 @dataclass
 class Asked:
-    """What a client sent."""
+    """A client's request."""
 
     method: str
     path: str
@@ -25,7 +25,7 @@ class Asked:
 
 @dataclass
 class Answer:
-    """What it gets: `pieces` are sent one by one; one that is BREAK shuts the connection instead."""
+    """The response: `pieces` are sent one by one; BREAK closes the connection instead."""
 
     status: int = 200
     pieces: Iterable[bytes] = ()
@@ -41,13 +41,13 @@ def as_json(data: Any, status: int = 200) -> Answer:
 
 
 def as_lines(*events: dict[str, Any], ends: bool = True) -> Answer:
-    """A stream of JSON lines, as Ollama sends; it breaks off in the middle unless it `ends`."""
+    """A stream of JSON lines, as from Ollama; the connection breaks in the middle unless it `ends`."""
     pieces = [json.dumps(event).encode() + b"\n" for event in events]
     return Answer(200, pieces if ends else [*pieces, BREAK], {"Content-Type": "application/x-ndjson"})
 
 
 class RoutedServer:
-    """Answers `METHOD /path` with the function of that name in `routes`, else with 404."""
+    """Answers `METHOD /path` with the function of that name in `routes`, otherwise with 404."""
 
     def __init__(self, routes: Mapping[str, Route | Answer], port: int = 0) -> None:
         self.routes = dict(routes)
@@ -79,7 +79,7 @@ class _Http(ThreadingHTTPServer):
     routed: RoutedServer
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away is part of many tests."""
+        """Ignore clients that disconnect, as many tests do."""
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -87,7 +87,7 @@ class _Handler(BaseHTTPRequestHandler):
     server: _Http
 
     def log_message(self, *args: Any) -> None:
-        """Nothing on the terminal."""
+        """Print nothing."""
 
     def do_GET(self) -> None:
         self._answer()

@@ -1,4 +1,4 @@
-"""Cases of one behaviour: a few run in `make test`, and all of them in `make test-full`."""
+"""Test cases of which a few run in `make test`, and all in `make test-full`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 
 def some(count: int, cases: Iterable[Any]) -> list[Any]:
-    """The same cases for `parametrize`; only the first ones are part of `make test`."""
+    """The cases for `parametrize`; only the first ones run in `make test`."""
     found = list(cases)
     return [*found[:count], *map(_full, found[count:])]
 

@@ -1,4 +1,4 @@
-"""A server in a thread of its own, with a scripted model behind it, and a client that knows the token."""
+"""A server in its own thread with a scripted model, and a client that knows the token."""
 
 from __future__ import annotations
 
@@ -90,13 +90,13 @@ def serving(*replies: Any, folder: Path | None = None, repeat: bool = False, **s
 
 
 def texts(events: list[dict[str, Any]], kind: str = "message", role: str = "assistant") -> str:
-    """What the events of a kind say, put together."""
+    """The joined text of all events of a kind."""
     said = [each["data"] for each in events if each["kind"] == kind and each["data"].get("role") == role]
     return "".join(data["content"] for data in said if isinstance(data.get("content"), str))
 
 
 def stored(folder: Path) -> dict[str, bytes]:
-    """All files below a folder with their content, to see whether a request had an effect."""
+    """All files below a folder with their content, to check whether a request had an effect."""
     found = {}
     for place, _, names in os.walk(folder):
         for name in names:

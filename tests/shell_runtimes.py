@@ -1,4 +1,4 @@
-"""Shell sessions for tests: bash and zsh, one shared by a module or one of a test's own."""
+"""Shell sessions for tests: bash and zsh, shared by a module or new for one test."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class ShellRuntime(Shell):
         self.kind = shell
 
     def do(self, code: str, on_output: Callable[[str], None] | None = None) -> Ran:
-        """Run a block to its end; `on_output` is told everything it has written so far, whenever it writes."""
+        """Run a block to its end; `on_output` gets the whole output so far, at each new output."""
         ran = Ran()
         for chunk in self.run(code):
             ran.chunks.append(dict(chunk))
@@ -49,7 +49,7 @@ def shell(request: pytest.FixtureRequest) -> Iterator[ShellRuntime]:
 
 @pytest.fixture(params=SHELLS)
 def fresh(request: pytest.FixtureRequest) -> Iterator[ShellRuntime]:
-    """A session of a test's own, with each shell."""
+    """A new session for one test, with each shell."""
     session = ShellRuntime(request.param)
     yield session
     session.terminate()
@@ -57,7 +57,7 @@ def fresh(request: pytest.FixtureRequest) -> Iterator[ShellRuntime]:
 
 @pytest.fixture
 def bash() -> Iterator[ShellRuntime]:
-    """A bash of a test's own."""
+    """A new bash session for one test."""
     session = ShellRuntime("bash")
     yield session
     session.terminate()

@@ -1,4 +1,4 @@
-"""Someone who uses the web page in a real browser."""
+"""A user of the web page in a real browser."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from playwright.sync_api import Browser, Page, expect
 from serving import Serving, serving
 from waiting import until
 
-LIMIT = 30_000  # milliseconds: only something that never comes takes so long
+LIMIT = 30_000  # milliseconds: only a hang takes this long
 expect.set_options(timeout=LIMIT)
 
 
 class Visit:
-    """A page that someone has opened, and everything that went wrong on it."""
+    """An open page, and the problems that occurred on it."""
 
     def __init__(self, page: Page, served: Serving) -> None:
         self.page, self.served = page, served
@@ -32,7 +32,7 @@ class Visit:
         page.on("requestfinished", lambda request: self.requests.pop(request, None))
 
     def _note(self, message: Any) -> None:
-        # The browser reports each request that fails; those are the answers of a server that is stopped, or says no.
+        # The browser reports each failed request, which includes expected ones: a stopped server, or a refusal.
         if message.type == "error" and not re.search(r"Failed to load resource|WebSocket connection", message.text):
             self.problems.append(message.text)
 
@@ -42,9 +42,11 @@ class Visit:
 
     def say(self, words: str) -> None:
         self.page.get_by_label("Message", exact=True).fill(words)
-        expect(self.page.get_by_role("button", name="Send", exact=True)).to_be_enabled()  # not while something runs
+        expect(
+            self.page.get_by_role("button", name="Send", exact=True)
+        ).to_be_enabled()  # disabled while something runs
         self.page.keyboard.press("Enter")
-        expect(self.page.get_by_label("Message", exact=True)).to_have_value("")  # the server has it
+        expect(self.page.get_by_label("Message", exact=True)).to_have_value("")  # the server has received it
 
     def key(self, *keys: str) -> None:
         self.page.get_by_role("log").focus()
@@ -63,7 +65,7 @@ class Visit:
 def visiting(
     chromium: Browser, *replies: Any, screen: tuple[int, int] = (1200, 800), **settings: Any
 ) -> Iterator[Visit]:
-    """Someone opens the link of the start, in a browser of their own. Nothing may go wrong on the page."""
+    """Open the start link in a new browser context. Fails if there are problems on the page."""
     with serving(*replies, server_rate=100_000, **settings) as served:
         context = chromium.new_context(
             viewport={"width": screen[0], "height": screen[1]}, accept_downloads=True, reduced_motion="reduce"

@@ -1,4 +1,4 @@
-"""Waiting for what another thread or process is about to do: by its effect, never by the clock."""
+"""Waiting for the effect of another thread or process, never for a fixed time."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import psutil
 
 from interpreter.runtimes.runtime import Runtime
 
-LIMIT = 60.0  # seconds: only something that never comes takes so long
+LIMIT = 60.0  # seconds: only a hang takes this long
 
 
 def until(condition: Callable[[], object], what: str, limit: float = LIMIT) -> None:
-    """Look again and again, and fail when it takes too long."""
+    """Check repeatedly, and fail when it takes too long."""
     end = time.monotonic() + limit
     while not condition():
         assert time.monotonic() < end, f"waited {limit:g} s for {what}"
@@ -23,7 +23,7 @@ def until(condition: Callable[[], object], what: str, limit: float = LIMIT) -> N
 
 
 def in_thread(function: Callable[..., Any], *args: Any, **named: Any) -> tuple[threading.Thread, list[Any]]:
-    """Call a function in a thread; its result comes into the list, or the error that it raised."""
+    """Call a function in a thread; the list gets its result, or the error it raised."""
     found: list[Any] = []
 
     def run() -> None:
@@ -38,7 +38,7 @@ def in_thread(function: Callable[..., Any], *args: Any, **named: Any) -> tuple[t
 
 
 def until_ended(processes: Iterable[psutil.Process | int]) -> None:
-    """Processes, or their numbers, of which some may have ended long ago; whether anybody reaps them is another matter."""
+    """Wait for processes, or their ids, to end or become zombies; some may have ended long ago."""
     left = list(processes)
 
     def have_ended() -> bool:
@@ -49,9 +49,9 @@ def until_ended(processes: Iterable[psutil.Process | int]) -> None:
 
 
 def worker_of(runtime: Runtime | None) -> psutil.Process:
-    """The worker of a runtime: a supervisor that waits for its turn may name it later than its first block ends."""
+    """The worker of a runtime: a busy supervisor may report its id only after the first block ends."""
     assert runtime is not None
-    until(lambda: runtime.pid is not None, "the number of the worker")
+    until(lambda: runtime.pid is not None, "the worker's process id")
     return psutil.Process(runtime.pid)
 
 

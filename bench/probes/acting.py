@@ -1,4 +1,4 @@
-"""Seconds from an action on a real editor to the picture and the list that the model gets next."""
+"""Seconds from an action in a real editor to the next screenshot and element list for the model."""
 
 import os
 import statistics
@@ -7,7 +7,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from common import ARGUMENTS, tell
+from common import ARGUMENTS, report
 
 from interpreter import OpenInterpreter
 from interpreter.computer_api.os_mode import ScreenControl
@@ -41,4 +41,4 @@ with tempfile.TemporaryDirectory() as folder:
         computer.terminate()
     finally:
         desktop.close()
-tell(next=statistics.median(times))
+report(next=statistics.median(times))

@@ -1,4 +1,4 @@
-"""What the bare machine needs: a child that runs what it is told, without any of our parts."""
+"""The bare limit: a child process that runs code, without any of our parts."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 
-from common import tell
+from common import report
 
 PYTHON_CHILD = """
 import contextlib, io, json, sys
@@ -69,7 +69,7 @@ def fish():
 
 
 def jshell():
-    """Snippets as lines, without what it says about them."""
+    """Snippets as lines, without jshell's feedback."""
     process = subprocess.Popen(
         ["jshell", "-s", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1
     )
@@ -146,7 +146,7 @@ def cold():
 
 
 node = shutil.which("node")
-tell(
+report(
     python=child([sys.executable, "-c", PYTHON_CHILD], "print(1 + 1)"),
     shell=bash(),
     javascript=child([node, "-e", NODE_CHILD], "1 + 1") if node else None,

@@ -1,15 +1,15 @@
-"""CPU of a long reply over httpx and json alone, in the wire format that is asked for."""
+"""CPU of a long reply with only httpx and json, in a given wire format."""
 
 import json
 import time
 
 import httpx
-from common import ARGUMENTS, tell
+from common import ARGUMENTS, report
 
 MESSAGES = [{"role": "user", "content": "go"}]
 BLOCKS = [{"role": "user", "content": [{"type": "text", "text": "go"}]}]
 ITEMS = [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "go"}]}]
-WAYS = {
+FORMATS = {
     "chat": (
         "/chat/completions",
         {"messages": MESSAGES},
@@ -30,7 +30,7 @@ HEADERS = {"x-api-key": "x", "anthropic-version": "2023-06-01"}
 
 
 def ask(client):
-    path, body, text_of = WAYS[ARGUMENTS.get("wire", "chat")]
+    path, body, text_of = FORMATS[ARGUMENTS.get("wire", "chat")]
     body = {"model": "scripted", "stream": True, **body}
     characters = 0
     with client.stream("POST", ARGUMENTS["api_base"] + path, json=body, headers=HEADERS) as response:
@@ -44,4 +44,4 @@ with httpx.Client() as client:
     ask(client)
     began = time.process_time()
     characters = ask(client)
-    tell(cpu=time.process_time() - began, characters=characters)
+    report(cpu=time.process_time() - began, characters=characters)

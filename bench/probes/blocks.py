@@ -1,9 +1,9 @@
-"""Seconds for the first block of a language, and the median of the ones after it."""
+"""Seconds for the first block of a language, and the median of the later ones."""
 
 import statistics
 import time
 
-from common import ARGUMENTS, tell
+from common import ARGUMENTS, report
 
 from interpreter import interpreter
 
@@ -27,7 +27,7 @@ def run():
         for chunk in interpreter.computer.run(ARGUMENTS["language"], CODE, stream=True)
         if chunk.get("format") == "output"
     ]
-    # The original's JavaScript prints its prompts as well.
+    # The original's JavaScript also prints its prompts.
     assert "".join(output).strip().endswith("2"), output
     return time.perf_counter() - began
 
@@ -35,4 +35,4 @@ def run():
 cold = run()
 warm = statistics.median(run() for _ in range(ARGUMENTS["repeats"]))
 interpreter.computer.terminate()
-tell(cold=cold, warm=warm)
+report(cold=cold, warm=warm)

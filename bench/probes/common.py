@@ -1,4 +1,4 @@
-"""What the probes share; like them it runs in ours and in the original."""
+"""Shared code of the probes; like them, it runs in ours and in the original."""
 
 import json
 import sys
@@ -7,7 +7,7 @@ ARGUMENTS = json.loads(sys.argv[1]) if len(sys.argv) > 1 else {}
 
 
 def ready():
-    """An interpreter that asks the scripted server and has nothing else to do."""
+    """An interpreter connected to the scripted server."""
     from interpreter import interpreter
 
     interpreter.offline = True
@@ -24,13 +24,13 @@ def ready():
 
 
 def warmed():
-    """The same, after one short chat, so that what is loaded on first use is loaded."""
+    """The same after a short chat, so that lazy imports are done."""
     interpreter = ready()
     interpreter.chat("hi", display=False)
     interpreter.messages = []
     return interpreter
 
 
-def tell(**result):
-    # The original prints as it likes: the result is the last line.
+def report(**result):
+    # The original prints other lines too: the result is the last one.
     print("\n" + json.dumps(result), flush=True)

@@ -1,4 +1,4 @@
-"""Seconds that undo of files costs, and git-stash-style checkpoints of the same trees."""
+"""Seconds for file undo, and for git-stash-style checkpoints of the same trees."""
 
 import os
 import shutil
@@ -8,7 +8,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from common import ARGUMENTS, tell
+from common import ARGUMENTS, report
 
 from interpreter import OpenInterpreter
 from interpreter.workspace import FileRecord
@@ -32,7 +32,7 @@ def changed_and(act):
 
 
 class Git:
-    """A checkpoint of a tree in a git directory of its own: what is there is added, and written as a tree."""
+    """Checkpoints of a folder in a separate git directory: all files are added and written as a tree."""
 
     def __init__(self, root):
         self.words = ["git", f"--git-dir={folder / 'git'}-{root.name}", f"--work-tree={root}", "-c", "gc.auto=0"]
@@ -58,7 +58,7 @@ def made(root, count):
     return sorted(path for path in root.rglob("*") if path.is_file())
 
 
-# -- a small workspace, as the whole product meets it ------------------------------------------------------------------
+# -- a small workspace, with the whole product -------------------------------------------------------------------------
 
 small_root = folder / "small"
 made(small_root, 10)
@@ -71,7 +71,7 @@ def small_block():
 
 
 small_block()
-time.sleep(0.1)  # until the clock has moved on, and nothing has to be read twice
+time.sleep(0.1)  # so that file times differ, and no file has to be read twice
 small = statistics.median(measured(small_block) for _ in range(100))
 small_git = Git(small_root)
 small_git.checkpoint()
@@ -85,14 +85,14 @@ names = list(map(str, paths))
 
 
 def stat_all():
-    """What nothing can be cheaper than that looks at every file, before and after."""
+    """The lower limit of anything that checks every file before and after."""
     for _ in range(2):
         for path in names:
             os.lstat(path)
 
 
 def block(work=lambda: None):
-    """What the record adds to a block that does this work."""
+    """The overhead of recording for a block that does this work."""
     before = measured(lambda: record.before(1))
     work()
     return before + measured(lambda: record.after(1))
@@ -118,7 +118,7 @@ def change_many():
 
 
 def write_by_path():
-    """What an undo writes, without its checks and by whole paths, which a link could lead elsewhere."""
+    """The writes of an undo, without its checks, and by full paths, which a link could redirect."""
     for path in names[:1000]:
         Path(f"{path}.new").write_text("number = 1\n" * 100)
         os.chmod(f"{path}.new", 0o644)
@@ -140,7 +140,7 @@ git.checkpoint()
 git_undo = measured(lambda: git.restore(tree))
 bare = best(stat_all)
 shutil.rmtree(folder)
-tell(
+report(
     small=small,
     first=first,
     megabytes=blocks_512 * 512 / 1_000_000,

@@ -1,12 +1,12 @@
-"""When the first chat() of a process was called, and the CPU that it took until the model's first word."""
+"""The time of a process's first chat() call, and the CPU until the model's first word."""
 
 import time
 
-from common import ready, tell
+from common import ready, report
 
 interpreter = ready()
 _ = interpreter.llm
 began, before = time.monotonic(), time.process_time()
 chunks = interpreter.chat("go", display=False, stream=True)
 next(chunks)
-tell(began=began, cpu=time.process_time() - before)
+report(began=began, cpu=time.process_time() - before)

@@ -1,8 +1,8 @@
-"""When chat() was called, each time with 800 messages before it; with a window, they do not fit into it."""
+"""The time of each chat() call with 800 earlier messages; with a window, they exceed it."""
 
 import time
 
-from common import ARGUMENTS, tell, warmed
+from common import ARGUMENTS, report, warmed
 
 interpreter = warmed()
 words = "A sentence of a conversation that has been going on for quite some time now. " * 4
@@ -16,4 +16,4 @@ for repeat in range(ARGUMENTS["repeats"]):
     began.append(time.monotonic())
     for chunk in interpreter.chat("go", display=False, stream=True):
         compacted += chunk.get("format") == "compacted"
-tell(began=began, compacted=compacted)
+report(began=began, compacted=compacted)

@@ -1,9 +1,9 @@
-"""What the session kernel adds to a warm block: the same block through it and past it, turn by turn."""
+"""The overhead of the session kernel for a warm block: the same block with and without it, alternating."""
 
 import statistics
 import time
 
-from common import tell
+from common import report
 
 from interpreter import interpreter
 
@@ -34,4 +34,4 @@ for _ in range(20):
     through(), past()
 pairs = [(timed(through), timed(past)) for _ in range(400)]
 computer.terminate()
-tell(added=statistics.median(one for one, _ in pairs) - statistics.median(other for _, other in pairs))
+report(added=statistics.median(one for one, _ in pairs) - statistics.median(other for _, other in pairs))

@@ -1,4 +1,4 @@
-"""Seconds that undo of files costs in a workspace of 20 GB, in sparse files."""
+"""Seconds for file undo in a workspace of 20 GB, in sparse files."""
 
 import os
 import shutil
@@ -6,7 +6,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from common import ARGUMENTS, tell
+from common import ARGUMENTS, report
 
 from interpreter.workspace import FileRecord
 
@@ -46,4 +46,4 @@ block()
 cost = min(measured(block) for _ in range(5))
 bare = measured(stat_all)
 shutil.rmtree(folder)
-tell(first=first, block=cost, bare=bare)
+report(first=first, block=cost, bare=bare)

@@ -3,7 +3,7 @@
 import resource
 import time
 
-from common import tell
+from common import report
 
 from interpreter import interpreter
 
@@ -27,4 +27,4 @@ seconds = time.perf_counter() - began
 assert size == 8_000_000, size
 grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
 interpreter.computer.terminate()
-tell(seconds=seconds, megabytes=grown / 1024)
+report(seconds=seconds, megabytes=grown / 1024)

@@ -4,7 +4,7 @@ import os
 import statistics
 import time
 
-from common import ARGUMENTS, tell
+from common import ARGUMENTS, report
 
 from interpreter import OpenInterpreter
 
@@ -30,7 +30,7 @@ def descendants(pid):
 
 
 def megabytes():
-    """The memory of all descendants; what several share counts once."""
+    """The memory of all descendants; shared memory counts once."""
     total = 0
     for pid in descendants(os.getpid()):
         with open(f"/proc/{pid}/smaps_rollup") as file:
@@ -44,4 +44,4 @@ rest = [start() for _ in range(ARGUMENTS["sessions"])]
 per_session = (megabytes() - before) / ARGUMENTS["sessions"]
 for interpreter, _ in [(first, 0), *rest]:
     interpreter.computer.terminate()
-tell(median=statistics.median(taken for _, taken in rest), megabytes=per_session)
+report(median=statistics.median(taken for _, taken in rest), megabytes=per_session)

@@ -2,7 +2,7 @@
 
 import resource
 
-from common import ARGUMENTS, tell
+from common import ARGUMENTS, report
 
 exec(ARGUMENTS["code"])
 try:
@@ -10,4 +10,4 @@ try:
         kilobytes = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
 except OSError:  # not Linux
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-tell(megabytes=kilobytes / 1024)
+report(megabytes=kilobytes / 1024)

@@ -3,7 +3,7 @@
 import sys
 import threading
 
-from common import ARGUMENTS, ready, tell
+from common import ARGUMENTS, ready, report
 
 
 def loaded():
@@ -14,7 +14,7 @@ import interpreter  # noqa: E402
 
 at_import = loaded()
 if "api_base" not in ARGUMENTS:
-    tell(at_import=at_import)
+    report(at_import=at_import)
     sys.exit()
 assistant = ready()
 assistant.auto_run = True
@@ -33,4 +33,4 @@ sys.setprofile(note)
 assistant.chat("go", display=False)
 sys.setprofile(None)
 assistant.computer.terminate()
-tell(at_import=at_import, in_request=in_request, executed=sum(file.startswith(package) for file in executed))
+report(at_import=at_import, in_request=in_request, executed=sum(file.startswith(package) for file in executed))

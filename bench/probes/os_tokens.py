@@ -1,11 +1,11 @@
-"""Tokens that tasks in OS mode send to the model, all requests together: a scripted model works in a real editor."""
+"""Tokens sent to the model by OS mode tasks, for all requests: a scripted model works in a real editor."""
 
 import os
 import sys
 import tempfile
 from pathlib import Path
 
-from common import ARGUMENTS, tell
+from common import ARGUMENTS, report
 
 from interpreter import OpenInterpreter
 
@@ -14,7 +14,7 @@ sys.path.insert(0, ARGUMENTS["tests"])
 from model_server import ModelServer, text, tool_call
 from screen.desktop import Desktop
 
-PICTURE = 1365  # tokens of 1280 x 800, as Anthropic counts them
+PICTURE = 1365  # tokens of a 1280 x 800 image at Anthropic
 LINES = [f'computer.keyboard.write("Line {number} of the letter.\\n")' for number in range(6)]
 MENUS = [f'computer.mouse.click("{menu}")\ncomputer.keyboard.press("esc")' for menu in ("File", "Edit", "View", "Help")]
 TASKS = {
@@ -25,7 +25,7 @@ TASKS = {
 
 
 def tokens(body):
-    """Four characters of text are a token; a picture has as many as its pixels make."""
+    """Tokens of a request: one per four characters of text, and a fixed number per image."""
     pictures = []
 
     def without_pictures(value):
@@ -66,7 +66,7 @@ def spent(desktop, folder, blocks):
         "requests": len(counted),
         "pictures": sum(pictures for _, pictures in counted),
         "tokens": sum(number for number, _ in counted),
-        "tokens_until_done": until_done,  # without what was spent after the model's first answer
+        "tokens_until_done": until_done,  # without those after the model's first answer
     }
 
 
@@ -80,4 +80,4 @@ with tempfile.TemporaryDirectory() as folder:
         found = {name: spent(desktop, Path(folder), blocks) for name, blocks in TASKS.items()}
     finally:
         desktop.close()
-tell(**found)
+report(**found)

@@ -1,4 +1,4 @@
-"""A warm Python block of a session on this machine, and of one over ssh on loopback, with all that a session does."""
+"""A warm Python block in a local session and in one over ssh on loopback, with everything a session does."""
 
 import shutil
 import statistics
@@ -7,11 +7,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from common import tell
+from common import report
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "tests"))
 
 from interpreter import OpenInterpreter
+from interpreter.remote.machine import connect_in_session
 from remote.sshd import SSHD, sshd
 
 REPEATS = 200
@@ -29,7 +30,7 @@ def warm(computer):
 
 def main():
     if not Path(SSHD).exists():
-        tell(failure="sshd is not installed")
+        report(failure="sshd is not installed")
         return
     folder = Path(tempfile.mkdtemp())
     (folder / "here").mkdir()
@@ -37,12 +38,12 @@ def main():
     with sshd(folder) as server:
         there.computer.remote_ssh, there.computer.remote = server.command, server.url()
         began = time.perf_counter()
-        there.computer.machine.connect()
+        connect_in_session(there.computer.machine)
         measured = {"connect": time.perf_counter() - began, "here": warm(here.computer), "there": warm(there.computer)}
         there.computer.terminate()
     here.computer.terminate()
     shutil.rmtree(folder)
-    tell(**measured)
+    report(**measured)
 
 
 main()

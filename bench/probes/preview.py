@@ -1,11 +1,11 @@
-"""Medians of seconds to enter a preview, to discard and to apply it, by language; and of a path given for one block."""
+"""Median seconds to start, discard and apply a preview, by language; and to grant a path for one block."""
 
 import os
 import statistics
 import tempfile
 import time
 
-from common import tell
+from common import report
 
 from interpreter import OpenInterpreter
 from interpreter.errors import InterpreterError
@@ -40,7 +40,7 @@ def previews(language):
 
 
 def widened():
-    """What it costs that a Python block is given a path: its variables go to another session and back."""
+    """The cost of granting a path to a Python block: its variables go to another session and back."""
     interpreter = OpenInterpreter(workspace=os.getcwd(), sandbox="workspace")
     computer, path = interpreter.computer, tempfile.mkdtemp(prefix="bench-given-")
     computer.run("python", "kept = list(range(1000))")
@@ -67,4 +67,4 @@ try:
     result["widened"] = widened()
 except InterpreterError as error:
     result["widened_failure"] = str(error)
-tell(**result)
+report(**result)

@@ -2,7 +2,7 @@
 
 import time
 
-from common import tell, warmed
+from common import report, warmed
 
 interpreter = warmed()
 began = time.process_time()
@@ -10,4 +10,4 @@ characters = 0
 for chunk in interpreter.chat("go", display=False, stream=True):
     if chunk["role"] == "assistant" and chunk["type"] == "message":
         characters += len(chunk.get("content", ""))
-tell(cpu=time.process_time() - began, characters=characters)
+report(cpu=time.process_time() - began, characters=characters)

@@ -1,10 +1,10 @@
-"""Seconds until a session's first block is done and medians of warm ones, outside and inside a sandbox."""
+"""Seconds for a session's first block and medians of warm ones, outside and inside a sandbox."""
 
 import statistics
 import tempfile
 import time
 
-from common import tell
+from common import report
 
 from interpreter.runtimes.javascript import JavaScript
 from interpreter.runtimes.launch import SessionContext
@@ -29,9 +29,9 @@ def run(language, code):
     return time.perf_counter() - began
 
 
-def one(kind, shut_in):
+def one(kind, containment):
     class Computer:
-        context = SessionContext(cwd=workspace, containment=shut_in)
+        context = SessionContext(cwd=workspace, containment=containment)
 
     language = kind(Computer())
     times = [run(language, CODE[kind]) for _ in range(BLOCKS + 1)]
@@ -40,7 +40,7 @@ def one(kind, shut_in):
 
 
 def pairs(kind):
-    """Outside and inside by turns, so that both see the same noise."""
+    """Outside and inside alternately, so that both have the same noise."""
     measured = [(one(kind, None), one(kind, containment)) for _ in range(STARTS)]
     return [min(each[side][what] for each in measured) for side in (0, 1) for what in (0, 1)]
 
@@ -51,4 +51,4 @@ for kind in CODE:
     name = kind.name.lower()
     result |= {f"{name}_start": start_inside - start, f"{name}_block": warm_inside - warm, f"{name}_warm": warm_inside}
 containment.close()
-tell(**result)
+report(**result)

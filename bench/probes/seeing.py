@@ -1,11 +1,11 @@
-"""Seconds to see a screen and to find text on it, and how many words of a page of small ones are missed."""
+"""Seconds to capture a screen and find text on it, and the number of missed words on a page of small text."""
 
 import os
 import subprocess
 import sys
 import time
 
-from common import ARGUMENTS, tell
+from common import ARGUMENTS, report
 
 from interpreter import OpenInterpreter
 from interpreter.computer_api.display.display import screen_of
@@ -22,7 +22,7 @@ def measured(act):
 
 
 def shown_display():
-    """A display in memory; the server ends with this program, whose pipe it holds."""
+    """A display in memory; the server ends with this program, through a pipe."""
     reading, writing = os.pipe()
     command = ["Xvfb", "-screen", "0", "1280x800x24", "-nolisten", "tcp", "-displayfd", str(writing)]
     server = subprocess.Popen(command, pass_fds=(writing,), stderr=subprocess.DEVNULL)
@@ -70,4 +70,4 @@ try:
 finally:
     server.terminate()
     server.wait(10)
-tell(grab=grab, view=view, load=load, first=first, again=again, changed=changed, missed=len(places) - hits)
+report(grab=grab, view=view, load=load, first=first, again=again, changed=changed, missed=len(places) - hits)

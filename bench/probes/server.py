@@ -11,7 +11,7 @@ import sys
 import time
 
 import httpx
-from common import ARGUMENTS, tell
+from common import ARGUMENTS, report
 from websockets.asyncio.client import connect
 
 TOKEN = "a token for this measurement only"
@@ -28,7 +28,7 @@ MODULES = "numpy, pandas, matplotlib.pyplot"
 
 
 def descendants(pid):
-    """A process and all below it."""
+    """A process and all its descendants."""
     children = collections.defaultdict(list)
     for name in os.listdir("/proc"):
         if name.isdigit():
@@ -45,7 +45,7 @@ def descendants(pid):
 
 
 def megabytes(pid):
-    """The memory of a process and all below it; what several share counts once."""
+    """The memory of a process and all its descendants; shared memory counts once."""
     total = 0
     for each in descendants(pid):
         try:
@@ -57,7 +57,7 @@ def megabytes(pid):
 
 
 def store(count):
-    """Sessions of an earlier run, as the journal has them."""
+    """Write sessions of an earlier run, in the journal's format."""
     from interpreter import OpenInterpreter
 
     interpreter = OpenInterpreter()
@@ -96,7 +96,7 @@ class Served:
         return made.json()["id"]
 
     def run(self, session, code):
-        """Seconds that a block takes, as its client sees them."""
+        """Seconds for a block, as measured by its client."""
         began = time.perf_counter()
         done = self.http.post(f"/api/sessions/{session}/run", json={"language": "python", "code": code})
         assert done.status_code == 200, done.text
@@ -108,7 +108,7 @@ class Served:
 
 
 def live():
-    """Sessions that have each run some blocks: their memory together, and how quickly one answers."""
+    """Sessions that have run some blocks: their total memory, and the response time of one."""
     served = Served(ARGUMENTS["preload"])
     count, taken = ARGUMENTS["sessions"], []
     try:
@@ -117,7 +117,7 @@ def live():
         for session in sessions:
             served.run(session, f"import {MODULES}; x = 1")
         for session in sessions * 2:
-            time.sleep(0.1)  # until the snapshot of the block before is taken: this measures an answer, not a queue
+            time.sleep(0.1)  # until the previous block's snapshot is taken: this measures a response, not a queue
             taken.append(served.run(session, "x += 1; x"))
         time.sleep(3)  # until the variables are saved
         total = megabytes(served.process.pid)
@@ -125,11 +125,11 @@ def live():
         served.close()
     ordered = sorted(taken)
     slowest = ordered[int(len(ordered) * 0.99)]
-    tell(total=total, each=(total - empty) / count, median=statistics.median(taken), slowest=slowest)
+    report(total=total, each=(total - empty) / count, median=statistics.median(taken), slowest=slowest)
 
 
 def readers():
-    """Idle readers, then sessions that print all the time: when does a line that code printed arrive?"""
+    """Idle readers, and sessions that print constantly: the delay until a printed line arrives."""
     served = Served(False)
     streaming, idle, lines = ARGUMENTS["streaming"], ARGUMENTS["readers"], ARGUMENTS["lines"]
     late = []
@@ -171,11 +171,11 @@ def readers():
     finally:
         served.close()
     ordered = sorted(late)
-    tell(each=memory, median=statistics.median(late), slowest=ordered[int(len(ordered) * 0.99)])
+    report(each=memory, median=statistics.median(late), slowest=ordered[int(len(ordered) * 0.99)])
 
 
 def stored():
-    """Sessions on disk: memory of the server with them, the first list and search, and later ones."""
+    """Sessions on disk: the server's memory, and the times of first and later lists and searches."""
     empty = Served(False)
     try:
         empty.http.get("/api/sessions")
@@ -193,7 +193,7 @@ def stored():
         grown = megabytes(served.process.pid) - without
     finally:
         served.close()
-    tell(first=taken[0], reading=taken[1], listing=min(taken[2:4]), searching=taken[4], grown=grown)
+    report(first=taken[0], reading=taken[1], listing=min(taken[2:4]), searching=taken[4], grown=grown)
 
 
 def jupyter():
@@ -252,7 +252,7 @@ def jupyter():
             process.wait(30)
         except subprocess.TimeoutExpired:
             process.kill()
-    tell(each=(total - empty) / count, median=statistics.median(taken))
+    report(each=(total - empty) / count, median=statistics.median(taken))
 
 
 {"live": live, "readers": readers, "stored": stored, "jupyter": jupyter}[ARGUMENTS["what"]]()

@@ -7,7 +7,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from common import ARGUMENTS, tell
+from common import ARGUMENTS, report
 
 from interpreter.session.journal import SavedSession, listed
 
@@ -50,4 +50,4 @@ began = time.perf_counter()
 assert len(listed(root)) == ARGUMENTS["sessions"]
 listing = time.perf_counter() - began
 shutil.rmtree(root)
-tell(seconds=seconds, megabytes=megabytes, per_byte=megabytes * 1024 * 1024 / size, listing=listing)
+report(seconds=seconds, megabytes=megabytes, per_byte=megabytes * 1024 * 1024 / size, listing=listing)

@@ -1,4 +1,4 @@
-"""Seconds to show a reply in a terminal of 80 by 24, read by somebody."""
+"""Seconds to show a reply in a terminal of 80 by 24."""
 
 import fcntl
 import os
@@ -8,7 +8,7 @@ import termios
 import threading
 import time
 
-from common import tell, warmed
+from common import report, warmed
 
 controller, terminal = pty.openpty()
 fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 80, 0, 0))
@@ -31,5 +31,5 @@ began = time.perf_counter()
 interpreter.chat("go", display=True)
 seconds = time.perf_counter() - began
 os.dup2(result, 1)
-tell(seconds=seconds)
+report(seconds=seconds)
 os._exit(0)

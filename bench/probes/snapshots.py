@@ -1,14 +1,14 @@
-"""What snapshots add to a small Python block: in an empty session and with a gigabyte, unhurried and on end.
+"""The overhead of snapshots for a small Python block: in an empty session and with a gigabyte, with and without pauses.
 
-As a rule somebody reads or a model writes between two blocks, and the snapshot is taken meanwhile: `small` and `large`
-have such a pause, in `hurried` one block follows the other at once. After a pause a block takes longer whatever is done
-in it: the machine has to wake up, and has forgotten what it held ready.
+Usually a user reads or a model writes between two blocks, and the snapshot is taken in that time: `small` and `large`
+have such a pause, in `hurried` blocks follow each other immediately. After a pause any block takes longer, because the
+CPU has to wake up and its caches are cold.
 """
 
 import statistics
 import time
 
-from common import tell
+from common import report
 
 from interpreter import interpreter
 
@@ -34,13 +34,13 @@ def median(kept, repeats, pause):
 
 
 def with_and_without(repeats, pause):
-    """The quietest of some rounds, each with and without in turn."""
+    """The round with the least noise, each with and without snapshots."""
     rounds = [(median(KEPT, repeats, pause), median(0, repeats, pause)) for _ in range(ROUNDS)]
     return min(with_ for with_, _ in rounds), min(without for _, without in rounds)
 
 
 def crash():
-    """From the death of the worker until its newest snapshot has run a block."""
+    """Seconds from the worker's death until its newest snapshot has run a block."""
     interpreter.computer.undo_snapshots = KEPT
     run("import os")
     began = time.perf_counter()
@@ -56,7 +56,7 @@ recovered = crash()
 run("held = bytearray(b'x') * (1 << 30)")
 large, large_without = with_and_without(7, PAUSE)
 interpreter.computer.terminate()
-tell(
+report(
     small=small,
     without=hurried_without,
     paused=without,

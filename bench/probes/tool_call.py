@@ -1,8 +1,8 @@
-"""CPU of code that arrives in a tool call, until it is asked for."""
+"""CPU for code that arrives in a tool call, until the approval."""
 
 import time
 
-from common import tell, warmed
+from common import report, warmed
 
 interpreter = warmed()
 began = time.process_time()
@@ -13,4 +13,4 @@ for chunk in interpreter.chat("go", display=False, stream=True):
     if chunk["type"] == "confirmation":
         cpu = time.process_time() - began
         break
-tell(cpu=cpu, characters=characters)
+report(cpu=cpu, characters=characters)

@@ -1,6 +1,6 @@
 """One short chat."""
 
-from common import tell, warmed
+from common import report, warmed
 
 warmed()
-tell()
+report()

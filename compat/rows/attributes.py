@@ -73,7 +73,7 @@ agent = OpenInterpreter(
 assert agent.auto_run is True and agent.max_output == 1000
 assert agent.system_message == "Be brief." and agent.loop_breakers == ["Done."]
 
-# row: an attribute of one's own
+# row: a custom attribute
 from interpreter import interpreter
 
 interpreter.user_name = "Ada"
@@ -82,14 +82,14 @@ assert interpreter.user_name == "Ada"
 interpreter.session_state["step"] += 1
 assert interpreter.session_state == {"step": 2}
 
-# row: an attribute of one's own on the model
+# row: a custom attribute on the model
 from interpreter import interpreter
 
 interpreter.llm.provider = "my provider"
 interpreter.llm.extra_headers = {"x": "y"}
 assert interpreter.llm.provider == "my provider"
 
-# row: an attribute of one's own on the computer
+# row: a custom attribute on the computer
 from interpreter import interpreter
 
 interpreter.computer.my_tool = lambda x: x + 1
@@ -111,7 +111,7 @@ assert getattr(interpreter, "no_such_thing", 5) == 5
 assert getattr(interpreter.llm, "no_such_thing", None) is None
 assert getattr(interpreter.computer, "no_such_thing", None) is None
 
-# row: delete an attribute of one's own
+# row: delete a custom attribute
 from interpreter import interpreter
 
 interpreter.scratch = 1
@@ -175,7 +175,7 @@ with warnings.catch_warnings(record=True) as caught:
 about = [str(w.message) for w in caught if "context_window" in str(w.message)]
 assert len(about) == 1 and "llm.context_window" in about[0]
 
-# row: a misspelled setting warns and names the right one
+# row: a misspelled setting warns and suggests the right one
 import warnings
 
 from interpreter import interpreter
@@ -186,7 +186,7 @@ with warnings.catch_warnings(record=True) as caught:
 assert any("auto_run" in str(w.message) for w in caught)
 assert interpreter.autorun is True
 
-# row: a name of one's own does not warn
+# row: a custom name does not warn
 import warnings
 
 from interpreter import interpreter
@@ -240,14 +240,14 @@ interpreter.computer.system_message = ""
 assert interpreter.computer.emit_images is False and interpreter.computer.import_computer_api is True
 assert interpreter.computer.api_base == "https://example.com/v0"
 
-# row: switches of the constructor reach the computer
+# row: flags of the constructor reach the computer
 from interpreter import OpenInterpreter
 
 agent = OpenInterpreter(import_computer_api=True, import_skills=False, skills_path="skills")
 assert agent.computer.import_computer_api is True
 assert str(agent.computer.skills.path).endswith("skills")
 
-# row: the model's settings after one another
+# row: the model's settings, one after the other
 from interpreter import interpreter
 
 interpreter.llm.model = "azure/my-deployment"
@@ -305,7 +305,7 @@ from interpreter import computer, interpreter
 
 assert computer is interpreter.computer
 
-# row: a computer that is shared
+# row: a shared computer
 from interpreter import OpenInterpreter
 
 first = OpenInterpreter()

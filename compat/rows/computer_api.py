@@ -109,7 +109,7 @@ open("notes.txt", "w").write("one two three\n")
 interpreter.computer.files.edit("notes.txt", "two", "2")
 assert open("notes.txt").read() == "one 2 three\n"
 
-# row: files.edit says what was meant
+# row: files.edit suggests close matches
 from interpreter import interpreter
 
 open("notes.txt", "w").write("the quick brown fox jumps\n")
@@ -147,7 +147,7 @@ interpreter.chat("Hi", display=False)
 system = server.chats[0].messages[0]["content"]
 assert "computer" in system and "browser" in system and "mouse" in system
 
-# row: an instruction of the computer of one's own
+# row: a custom instruction for the computer
 from interpreter import interpreter
 
 server = scripted("Ok.")
@@ -220,7 +220,7 @@ from interpreter import interpreter
 found = interpreter.computer.run("python", "!echo from a magic")
 assert "from a magic" in found[0]["content"]
 
-# row: leave a stream of run and run again
+# row: abandon a stream of run and run again
 import time
 
 from interpreter import interpreter
@@ -278,7 +278,7 @@ from interpreter import interpreter
 assert interpreter.computer.mouse.computer is interpreter.computer
 assert interpreter.computer.files.computer is interpreter.computer
 
-# row: a tool of one's own in the computer is called by the script
+# row: a script calls a custom tool of the computer
 from interpreter import interpreter
 
 

@@ -80,7 +80,7 @@ assert len(run.chats) == 2 and "The task is done." in run
 run = command_line("--stdin", "--max_budget", "0.5", stdin="Hi\n")
 assert "Hello." in run
 
-# row: a version of the API
+# row: the API version
 run = command_line("--stdin", "--api_version", "2024-02-01", stdin="Hi\n")
 assert "Hello." in run
 

@@ -1,4 +1,4 @@
-# Places where scripts put something of their own.
+# Places where scripts plug in their own code.
 
 # row: an object with run as the model
 from interpreter import interpreter
@@ -21,7 +21,7 @@ assert answer == [{"role": "assistant", "type": "message", "content": "Hello fro
 assert model.seen[0][0]["role"] == "system"
 assert model.seen[0][-1] == {"role": "user", "type": "message", "content": "Hi"}
 
-# row: a model of one's own that writes code
+# row: a custom model that writes code
 from interpreter import interpreter
 
 
@@ -195,7 +195,7 @@ for chunk in interpreter.chat("Go", display=False, stream=True):
 console = [m for m in interpreter.messages if m["type"] == "console"]
 assert console[0]["content"].strip() == "after"
 
-# row: loop until the breaker is said
+# row: loop until a breaker
 from interpreter import interpreter
 
 server = scripted("Working on it.", "The task is done.")
@@ -340,7 +340,7 @@ interpreter.reset()
 assert interpreter.messages == []
 assert interpreter.chat("Again", display=False)[-1]["content"] == "New."
 
-# row: a chat after a stream that was left
+# row: a chat after an abandoned stream
 from interpreter import interpreter
 
 scripted("Hello there, how are you?", "Second.")

@@ -421,7 +421,7 @@ from interpreter import interpreter
 
 assert interpreter.computer.terminal.run("python", "print(4)")[0]["content"].strip() == "4"
 
-# row: a language that is switched off
+# row: a language that is turned off
 from interpreter import interpreter
 
 scripted(code("echo hi", "shell"), "Sorry.")

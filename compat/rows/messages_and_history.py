@@ -130,7 +130,7 @@ folder = pathlib.Path(interpreter.conversation_history_path)
 assert not list(folder.glob("*.json"))
 assert interpreter.conversation_filename is None
 
-# row: conversations in a folder of one's own
+# row: conversations in a custom folder
 import os
 
 from interpreter import interpreter
@@ -140,7 +140,7 @@ interpreter.conversation_history_path = os.path.join(os.getcwd(), "talks")
 interpreter.chat("hello there friend", display=False)
 assert len([name for name in os.listdir("talks") if name.endswith(".json")]) == 1
 
-# row: a file name of one's own
+# row: a custom file name
 import json
 import os
 
@@ -170,7 +170,7 @@ assert [(m["role"], m["type"]) for m in saved] == [
     ("assistant", "message"),
 ]
 
-# row: go on with a conversation from a file
+# row: continue a conversation from a file
 import json
 import pathlib
 
@@ -284,7 +284,7 @@ interpreter.chat("Go", display=False)
 assert interpreter.messages[2] == {"role": "computer", "type": "console", "format": "output", "content": ""}
 assert server.chats[1].messages[-1]["content"].strip() == "No output"
 
-# row: code the model wraps in a call of its own
+# row: code the model wraps in its own call
 from interpreter import interpreter
 
 wrapped = 'functions.execute({"language": "python", "code": "print(9)"})'
@@ -311,7 +311,7 @@ messages = interpreter.chat("Go", display=False)
 assert messages[-1]["content"] == "Sorry."
 assert [m["type"] for m in messages][-2] == "console"
 
-# row: a list of messages is not copied into a class of its own
+# row: an assigned list of messages is not copied
 from interpreter import interpreter
 
 scripted("Ok.")
@@ -381,7 +381,7 @@ interpreter.chat("a", display=False)
 interpreter.chat("b", display=False)
 assert [m["content"] for m in server.chats[1].messages if m["role"] == "user"] == ["a", "<b>"]
 
-# row: output told by the assistant
+# row: output sent as the assistant
 from interpreter import interpreter
 
 server = scripted(code("print(5)"), "Five.", functions=False)
@@ -402,7 +402,7 @@ images = [m for m in interpreter.messages if m["type"] == "image"]
 assert len(images) == 1 and images[0]["role"] == "computer"
 assert images[0]["format"] == "base64.png" and images[0]["content"].startswith("iVBOR")
 
-# row: an image of the computer reaches a model that sees
+# row: an image of the computer reaches a model with vision
 from interpreter import interpreter
 
 server = scripted(code("import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"), "A line.")
@@ -411,7 +411,7 @@ interpreter.auto_run = True
 interpreter.chat("Plot", display=False)
 assert "data:image/png;base64,iVBOR" in str(server.chats[1].messages)
 
-# row: a model that does not see gets no image
+# row: a model without vision gets no image
 from interpreter import interpreter
 
 server = scripted(code("import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"), "A line.")

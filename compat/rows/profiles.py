@@ -21,7 +21,7 @@ folder.mkdir(parents=True)
 run = command_line("--stdin", stdin="Hi\n")
 assert run.chats[0].body["temperature"] == 0.3
 
-# row: a flag is stronger than the profile
+# row: a flag overrides the profile
 import pathlib
 
 folder = pathlib.Path.home() / ".config/open-interpreter/profiles"

@@ -385,7 +385,7 @@ for message in interpreter.chat("Plot", display=False):
 interpreter.llm.supports_vision = True
 assert texts == ["There is the plot."]
 
-# row: pictures as they come
+# row: images as they arrive
 import base64
 
 from interpreter import interpreter

@@ -47,7 +47,7 @@ interpreter.auto_run = True
 result = interpreter.chat("Do it")
 assert result[-1]["content"] == "Finished."
 
-# row: print the answer as it comes
+# row: print the answer as it streams
 from interpreter import interpreter
 
 scripted("Hello there.")
@@ -111,7 +111,7 @@ assert [m["role"] for m in interpreter.messages] == ["user", "assistant", "compu
 interpreter.chat("Are you there?", display=False)
 assert interpreter.messages[-1]["content"] == "Still here."
 
-# row: reset begins a new conversation
+# row: reset starts a new conversation
 from interpreter import interpreter
 
 server = scripted("One.", "Two.")
@@ -121,7 +121,7 @@ assert interpreter.messages == []
 interpreter.chat("Second", display=False)
 assert [m["content"] for m in server.chats[1].messages if m["role"] == "user"] == ["Second"]
 
-# row: an instance of one's own
+# row: a separate instance
 from interpreter import OpenInterpreter
 
 agent = OpenInterpreter()
@@ -215,7 +215,7 @@ interpreter.chat("Write a CSV file", display=False)
 assert os.path.exists("out.csv")
 assert open("out.csv").read() == "a,b\n1,2\n"
 
-# row: variables live on between chats
+# row: variables persist between chats
 from interpreter import interpreter
 
 scripted(code("x = 20"), "Set.", code("print(x + 1)"), "It is 21.")
@@ -422,7 +422,7 @@ server = scripted("Yes?")
 assert interpreter.chat("", display=False)[0]["content"] == "Yes?"
 assert interpreter.messages[0]["content"] == ""
 
-# row: a message with characters of all kinds
+# row: a message with unusual characters
 from interpreter import interpreter
 
 server = scripted("Größe: 3 µm 🙂")

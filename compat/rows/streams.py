@@ -1,4 +1,4 @@
-# How readers of `chat(stream=True)` and `computer.run(stream=True)` take their chunks.
+# How readers of `chat(stream=True)` and `computer.run(stream=True)` process chunks.
 
 # row: accumulate by start and end
 from interpreter import interpreter

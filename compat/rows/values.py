@@ -1,4 +1,4 @@
-# Values that are not quite of the right type, as they come from forms, environments and JSON.
+# Values of almost the right type, as from forms, environments and JSON.
 
 # row: numbers as text
 from interpreter import interpreter
@@ -36,7 +36,7 @@ interpreter.llm.temperature = 1
 interpreter.chat("Hi", display=False)
 assert server.chats[0].body["temperature"] == 1
 
-# row: one and zero for yes and no
+# row: one and zero for true and false
 from interpreter import interpreter
 
 scripted(code("print(1)"), "Ok.")
@@ -55,7 +55,7 @@ interpreter.auto_run = "True"
 chunks = [dict(c) for c in interpreter.chat("Go", display=False, stream=True)]
 assert all(c["type"] != "confirmation" for c in chunks)
 
-# row: the text False means no
+# row: the text False means false
 from interpreter import interpreter
 
 interpreter.auto_run = "False"
@@ -144,7 +144,7 @@ scripted("Ok.")
 interpreter.llm.temperature = 0
 assert interpreter.chat("Hi", display=False)[0]["content"] == "Ok."
 
-# row: a value that means nothing is an error that shows a valid one
+# row: an invalid value is an error that shows a valid one
 from interpreter import interpreter
 
 with raises(ValueError, TypeError) as caught:

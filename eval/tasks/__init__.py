@@ -1,4 +1,4 @@
-"""The tasks, in the order in which they are done."""
+"""The tasks, in order."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def _bookings(folder: Path) -> None:
 
 
 def _per_month(outcome: Outcome) -> None:
-    """Whatever the columns are called, and however the months are written, in the months' order."""
+    """In the order of months, with any column names and month formats."""
     rows = [list(row.values()) for row in outcome.rows("monthly.csv")]
     counts = [cells[-1].removesuffix(".0") for cells in rows]
     expect(counts == [str(count) for count in MONTHS], f"monthly.csv has the counts {', '.join(counts)[:60]}")

@@ -1,4 +1,4 @@
-"""Pictures of data."""
+"""Plots."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ HOUSES = [
     )
     for number in range(1, 121)
 ]
-# Some areas and prices are not known.
+# Some areas and prices are missing.
 _NO_AREA, _NO_PRICE = {n for n in range(120) if n % 17 == 3}, {n for n in range(120) if n % 23 == 5}
 KNOWN = [each for n, each in enumerate(HOUSES) if n not in _NO_AREA]
 SOLD = [each for n, each in enumerate(HOUSES) if n not in _NO_PRICE]
@@ -92,7 +92,7 @@ TABLES = {
     "trips": (trips, ""),
     "houses": (houses, " Its columns are separated by semicolons, and some values are missing."),
 }
-# Name, table, what is asked, the answer, and how many decimals it has.
+# Name, table, question, answer, and its number of decimals.
 QUESTIONS: tuple[tuple[str, str, str, float, int], ...] = (
     ("mean", "trips", "What is the mean of minutes?", statistics.fmean(_minutes()), 2),
     ("median", "trips", "What is the median of km?", statistics.median(trip.km for trip in TRIPS), 2),

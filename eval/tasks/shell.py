@@ -1,4 +1,4 @@
-"""What people do in a shell."""
+"""Typical shell tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""More than one step: a follow-up, something that goes wrong at first, one thing after another."""
+"""Tasks with several steps: follow-ups, initial errors, sequences."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def _letter(folder: Path) -> None:
 
 
 def _replaced(outcome: Outcome) -> None:
-    # Nobody said whether Colours counts.
+    # The task doesn't say whether Colours counts.
     wanted = [[line.replace("colour", "color") for line in LETTER]]
     wanted.append([line.replace("Colour", "Color") for line in wanted[0]])
     expect(outcome.lines("letter.txt") in wanted, "letter.txt does not read as it should")

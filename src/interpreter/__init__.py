@@ -50,13 +50,13 @@ def _make(name: str) -> Any:
         case "computer":
             return (globals().get("interpreter") or __getattr__("interpreter")).computer
         case "connect":
-            from interpreter.frontend import client
+            from interpreter.frontend import load
 
-            return client().connect
+            return load("client").connect
         case "AsyncInterpreter":
-            from interpreter.frontend import async_interpreter
+            from interpreter.frontend import load
 
-            return async_interpreter().AsyncInterpreter
+            return load("async_interpreter").AsyncInterpreter
     raise AttributeError(f"module 'interpreter' has no attribute {name!r}")
 
 

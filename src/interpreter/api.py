@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import threading
+import weakref
 from collections.abc import Callable, Collection, Generator, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from interpreter.sandbox.containment import Containment
     from interpreter.sandbox.sandbox import Access, Sandbox
     from interpreter.session import Action, Actor, Event, Performance, Session
-    from interpreter.session.actions import ActorKind
     from interpreter.session.checkpoints import (
         Checkpoint,
         Part,
@@ -57,18 +57,18 @@ class OpenInterpreter(InterpreterSettings):
 
     journal: Recorder
     timeline: Timeline
-    forked: Fork | None
     scanner: Scanner
     session: Session
     user: Actor
     agent: Actor
     tools: Toolbox
     prompt: SystemPrompt
-    responding: bool
-    last_messages_count: int
-    screen: ModelScreen | None
-    known_functions: dict[str, tuple[Effect, ...]]
-    os_control: ScreenControl | None
+    known_functions: dict[str, tuple[Effect, ...]]  # what functions of blocks that ran would do
+    forked: Fork | None = None
+    responding = False
+    last_messages_count = 0
+    screen: ModelScreen | None = None  # in OS mode, as the model sees it
+    os_control: ScreenControl | None = None  # in OS mode, decides what the model may do in this turn
 
     if not TYPE_CHECKING:  # type checkers make the constructor from the declared settings
 
@@ -94,12 +94,7 @@ class OpenInterpreter(InterpreterSettings):
         self._making = threading.RLock()
         if messages is not None:
             self.messages = messages
-        self.forked = None
-        self.responding = False
-        self.last_messages_count = 0
-        self.screen = None  # in OS mode, as the model sees it
-        self.os_control = None  # in OS mode, decides what the model may do in this turn
-        self.known_functions = {}  # what functions of blocks that ran would do
+        self.known_functions = {}
         self._call_approval: tuple[object, CallApproval] | None = None
         self._cancel = threading.Event()
         self._cancelling = threading.RLock()
@@ -122,44 +117,44 @@ class OpenInterpreter(InterpreterSettings):
     def _make_part(self, name: str) -> Any:
         """Create a part on first use. Printing the version or the settings needs none."""
         part: Any
-        if name == "llm":
-            from interpreter.llm import Llm
+        match name:
+            case "llm":
+                from interpreter.llm import Llm
 
-            part = Llm(self)
-        elif name == "computer":
-            from interpreter.computer_api import Computer
+                part = Llm(self)
+            case "computer":
+                from interpreter.computer_api import Computer
 
-            part = Computer(self)
-        elif name == "session":
-            part = self._join_session()
-        elif name in ("user", "agent"):
-            session = self.session  # joining it may have made them
-            kind: ActorKind = "user" if name == "user" else "agent"
-            part = vars(self).get(name) or session.add_actor(kind, self, lambda: self.journal)
-        elif name == "journal":
-            from interpreter.session.journal import Recorder
+                part = Computer(self)
+            case "session":
+                part = self._join_session()
+            case "user" | "agent":
+                session = self.session  # joining it may have made them
+                part = vars(self).get(name) or session.add_actor(name, self, lambda: self.journal)
+            case "journal":
+                from interpreter.session.journal import Recorder
 
-            part = Recorder(self)
-        elif name == "timeline":
-            from interpreter.session.checkpoints import Timeline
+                part = Recorder(self)
+            case "timeline":
+                from interpreter.session.checkpoints import Timeline
 
-            owner = self.computer.interpreter
-            part = Timeline(self) if owner in (self, None) else owner.timeline
-        elif name == "scanner":
-            from interpreter.policy.scanners import Scanner
+                owner = self.computer.interpreter
+                part = Timeline(self) if owner in (self, None) else owner.timeline
+            case "scanner":
+                from interpreter.policy.scanners import Scanner
 
-            part = Scanner(registry=self.computer.registry)
-        elif name == "tools":
-            from interpreter.tools import Toolbox, execute_tool
+                part = Scanner(registry=self.computer.registry)
+            case "tools":
+                from interpreter.tools import Toolbox, execute_tool
 
-            def languages() -> list[str]:
-                return [language.name.lower() for language in self.computer.runtimes.available()]
+                def languages() -> list[str]:
+                    return [language.name.lower() for language in self.computer.runtimes.available()]
 
-            part = Toolbox([execute_tool(languages, self._execute)])
-        else:
-            from interpreter.agent.prompt import SystemPrompt
+                part = Toolbox([execute_tool(languages, self._execute)])
+            case _:
+                from interpreter.agent.prompt import SystemPrompt
 
-            part = SystemPrompt(self)
+                part = SystemPrompt(self)
         setattr(self, name, part)
         return part
 
@@ -226,12 +221,13 @@ class OpenInterpreter(InterpreterSettings):
             return None
         mine = (self.user.id, self.agent.id)
         for question in self.session.questions.open:
-            if question.actor in mine and question.kind == "block":
-                return question.subject  # type: ignore[no-any-return]
-            if question.actor in mine and question.kind == "call":
-                from interpreter.policy.approval import PendingCall
+            match question.kind if question.actor in mine else "":
+                case "block":
+                    return question.subject  # type: ignore[no-any-return]
+                case "call":
+                    from interpreter.policy.approval import PendingCall
 
-                return PendingCall(question)
+                    return PendingCall(question)
         return None
 
     # -- chatting ------------------------------------------------------------------------------------------------
@@ -303,7 +299,17 @@ class OpenInterpreter(InterpreterSettings):
 
         with self._starting:  # of two threads, one is first
             self._end_abandoned_turn()
-            self._store(message)
+            match message:
+                case str():
+                    self.messages.append({"role": "user", "type": "message", "content": message})
+                case dict():
+                    self.messages.append({"role": "user", "type": "message", **message})  # type: ignore[typeddict-item]
+                case list():  # another conversation
+                    self.messages = message
+                case _:
+                    kind = type(message).__name__
+                    raise UsageError(f"chat() takes a string, a message or a list of messages, not {kind}.")
+            self.last_messages_count = len(self.messages)
             self._cancel.clear()
             self.responding = True
             self._idle.clear()
@@ -319,18 +325,6 @@ class OpenInterpreter(InterpreterSettings):
                     self._cancel.clear()
                     self.responding = False
                     self._idle.set()
-
-    def _store(self, message: Any) -> None:
-        """Add the user's message; a list replaces the conversation."""
-        if isinstance(message, str):
-            self.messages.append({"role": "user", "type": "message", "content": message})
-        elif isinstance(message, dict):
-            self.messages.append({"role": "user", "type": "message", **message})  # type: ignore[typeddict-item]
-        elif isinstance(message, list):
-            self.messages = message
-        else:
-            raise UsageError(f"chat() takes a string, a message or a list of messages, not {type(message).__name__}.")
-        self.last_messages_count = len(self.messages)
 
     def _chat_in_background(self, message: Any, display: bool) -> None:
         try:
@@ -424,15 +418,18 @@ class OpenInterpreter(InterpreterSettings):
             return None
         from interpreter.sandbox.containment import containment_for
 
+        reference = weakref.ref(self)  # runtimes have the sandbox, and must not keep an interpreter that was dropped
+
+        def refused_by_rules(access: Access) -> str:
+            from interpreter.policy.policy import Policy
+
+            if (interpreter := reference()) is None:
+                return "the session has ended"
+            policy = Policy.load(interpreter.workspace, interpreter.computer.registry)
+            return policy.access_refusal(access.kind, access.value)
+
         granted = present is not None and bool(present.granted)
-        return containment_for(sandbox, None if granted and sandbox.fixed else present, self._refused_by_rules)
-
-    def _refused_by_rules(self, access: Access) -> str:
-        """Why the rules don't grant a sandbox something; empty if they do."""
-        from interpreter.policy.policy import Policy
-
-        policy = Policy.load(self.workspace, self.computer.registry)
-        return policy.access_refusal(access.kind, access.value)
+        return containment_for(sandbox, None if granted and sandbox.fixed else present, refused_by_rules)
 
     def sandbox_now(self) -> Sandbox | None:
         """What code can reach, from the settings, the mode and the user's file; None without a sandbox."""
@@ -482,7 +479,9 @@ class OpenInterpreter(InterpreterSettings):
         `parts` limits it to some of these. Files that were changed since then stay as they are, unless they are listed
         in `overwrite`.
         """
-        return self._go("undo", lambda chosen: self.timeline.back(count, chosen, blocks), parts, overwrite)
+        return self._go(
+            "undo", lambda chosen: self.timeline.destination("undo", count, chosen, blocks), parts, overwrite
+        )
 
     def redo(
         self,
@@ -492,7 +491,9 @@ class OpenInterpreter(InterpreterSettings):
         overwrite: Collection[str] = (),
     ) -> UndoResult:
         """Redo what was undone."""
-        return self._go("redo", lambda chosen: self.timeline.forward(count, chosen, blocks), parts, overwrite)
+        return self._go(
+            "redo", lambda chosen: self.timeline.destination("redo", count, chosen, blocks), parts, overwrite
+        )
 
     def restore(self, point: int, parts: Collection[Part] | None = None, overwrite: Collection[str] = ()) -> UndoResult:
         """Return to the checkpoint with this id, earlier or later."""
@@ -578,9 +579,9 @@ class OpenInterpreter(InterpreterSettings):
 
     def local_setup(self) -> None:
         """Ask which local model to use."""
-        from interpreter.frontend import terminal
+        from interpreter.frontend import load
 
-        terminal().local_setup(self)
+        load("terminal.chat").local_setup(self)
 
     def load_profile(self, name: str, trust: bool = False) -> None:
         """Apply a profile by name or path, or with `trust` by URL."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-LONGEST_LINE = 1024 * 1024  # past this a line is settled in pieces, so that memory stays bounded
+MAX_LINE_LENGTH = 1024 * 1024  # past this a line is settled in pieces, so that memory stays bounded
 ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)|[@-Z\\^_]|[()#][0-9A-Za-z])")
 OPEN_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|\][^\x07\x1b]{0,4096}\x1b?|[()#])?\Z")
 SPECIAL = re.compile(r"[\r\b\x1b]")
@@ -77,10 +77,10 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def first_few(names: Sequence[str], most: int) -> str:
+def first_few(names: Sequence[str], most: int, separator: str = ", ") -> str:
     """The first names, and how many more there are."""
     more = f" and {len(names) - most:,} more" if len(names) > most else ""
-    return ", ".join(names[:most]) + more
+    return separator.join(names[:most]) + more
 
 
 def short_count(count: int) -> str:
@@ -109,7 +109,13 @@ class ConsoleText:
         text = self._held + piece
         self._held = ""
         if not SPECIAL.search(text):
-            self._plain(text)
+            head, newline, last = text.rpartition("\n")
+            if newline:
+                first, newline2, rest = head.partition("\n")
+                self._overwrite(first)
+                self._settled.write(self._line + "\n" + (rest + "\n" if newline2 else ""))
+                self._line, self._column = "", 0
+            self._overwrite(last)
             return
         unfinished = OPEN_ESCAPE.search(text)
         if unfinished:
@@ -142,20 +148,11 @@ class ConsoleText:
         """Whether something is left out."""
         return self._settled.total + len(self._line) > self._settled.limit
 
-    def _plain(self, text: str) -> None:
-        head, newline, last = text.rpartition("\n")
-        if newline:
-            first, newline2, rest = head.partition("\n")
-            self._overwrite(first)
-            self._settled.write(self._line + "\n" + (rest + "\n" if newline2 else ""))
-            self._line, self._column = "", 0
-        self._overwrite(last)
-
     def _overwrite(self, text: str) -> None:
         end = self._column + len(text)
         self._line = self._line[: self._column] + text + self._line[end:]
         self._column = end
-        if len(self._line) > LONGEST_LINE:
+        if len(self._line) > MAX_LINE_LENGTH:
             self._settled.write(self._line)
             self._line, self._column = "", 0
 

@@ -63,6 +63,7 @@ def has_failed(message: Message) -> bool:
 
 
 _ORIGINAL_KEYS = frozenset({"role", "type", "format", "content", "recipient", "start", "end"})
+_GROUP_KEYS = ("role", "type", "format", "recipient", "mime", "call")
 
 
 def as_original(chunk: Chunk) -> Chunk | None:
@@ -119,10 +120,9 @@ class Framer:
 
 def group_of(chunk: Chunk) -> Chunk:
     """The fields that all chunks of a group share."""
-    group: Chunk = {"role": chunk["role"], "type": chunk["type"]}
-    for key in ("format", "recipient", "mime", "call"):
-        if key in chunk and not (key == "format" and chunk["type"] == "console"):
-            group[key] = chunk[key]
+    group: Chunk = {key: chunk[key] for key in _GROUP_KEYS if key in chunk}  # type: ignore[assignment, literal-required]
+    if chunk["type"] == "console":
+        group.pop("format", None)
     return group
 
 
@@ -180,11 +180,8 @@ class Fold:
         self._console = None
 
     def _begin(self, chunk: Chunk) -> Message:
-        message: Message = {"role": chunk["role"], "type": chunk["type"]}
-        for key in ("format", "recipient", "mime", "call"):
-            if key in chunk:
-                message[key] = chunk[key]
-        message["content"] = ""
+        fields = {key: chunk[key] for key in _GROUP_KEYS if key in chunk}  # type: ignore[literal-required]
+        message: Message = {**fields, "content": ""}  # type: ignore[typeddict-item]
         self._message = message
         self.made[id(message)] = message
         self._messages().append(message)

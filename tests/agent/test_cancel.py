@@ -1,4 +1,4 @@
-"""Ending a turn from outside: at once, with everything so far kept."""
+"""Cancelling a turn from outside: it ends at once and keeps everything so far."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from interpreter import OpenInterpreter
 from model_replies import stall, text, tool_call
 
 
-def test_cancel_while_the_model_is_silent(chatting: Chatting) -> None:
+def test_cancel_works_while_the_model_is_silent(chatting: Chatting) -> None:
     interpreter, _ = chatting(text("Let me").then(stall()), text("Hello."))
     for chunk in interpreter.chat("go", display=False, stream=True):
         if chunk.get("content") == "Let me":
@@ -20,7 +20,7 @@ def test_cancel_while_the_model_is_silent(chatting: Chatting) -> None:
     assert interpreter.chat("again", display=False)[-1]["content"] == "Hello."
 
 
-def test_cancel_before_the_first_token(chatting: Chatting) -> None:
+def test_cancel_works_before_the_first_token(chatting: Chatting) -> None:
     interpreter, server = chatting(stall(), text("Hello."))
     turn = threading.Thread(target=lambda: interpreter.chat("go", display=False))
     turn.start()
@@ -42,7 +42,7 @@ def test_cancel_during_a_block_ends_the_turn_and_keeps_the_state(chatting: Chatt
     assert interpreter.computer.run("python", "print(x)")[0]["content"] == "5\n"
 
 
-def test_walking_away_from_a_running_block_ends_it(chatting: Chatting) -> None:
+def test_leaving_the_stream_ends_a_running_block(chatting: Chatting) -> None:
     code = "print('begun', flush=True)\nwhile True: pass"
     interpreter, _ = chatting(tool_call("python", code), auto_run=True)
     for chunk in interpreter.chat("go", display=False, stream=True):
@@ -53,7 +53,7 @@ def test_walking_away_from_a_running_block_ends_it(chatting: Chatting) -> None:
     ]
 
 
-def test_the_next_turn_ends_one_that_was_left_open(chatting: Chatting) -> None:
+def test_the_next_turn_ends_an_abandoned_one(chatting: Chatting) -> None:
     interpreter, _ = chatting(text("one", "characters"), text("two"))
     left = interpreter.chat("a", display=False, stream=True)
     next(left)
@@ -62,7 +62,7 @@ def test_the_next_turn_ends_one_that_was_left_open(chatting: Chatting) -> None:
 
 
 @pytest.mark.parametrize("language", ["python", "shell"])
-def test_cancel_while_the_session_of_a_block_is_still_starting(chatting: Chatting, language: str) -> None:
+def test_cancel_works_while_a_runtime_is_starting(chatting: Chatting, language: str) -> None:
     code = {"python": "while True: pass", "shell": "while :; do :; done"}[language]
     interpreter, _ = chatting(tool_call(language, code))
     for chunk in interpreter.chat("go", display=False, stream=True):
@@ -72,7 +72,7 @@ def test_cancel_while_the_session_of_a_block_is_still_starting(chatting: Chattin
     assert interpreter.messages[-1].get("ended", "interrupted") == "interrupted"
 
 
-def test_a_cancelled_turn_does_not_stop_what_is_run_after_it(chatting: Chatting) -> None:
+def test_a_cancelled_turn_does_not_stop_later_code(chatting: Chatting) -> None:
     interpreter, _ = chatting(text("Let me").then(stall()))
     for chunk in interpreter.chat("go", display=False, stream=True):
         if chunk.get("content") == "Let me":
@@ -80,7 +80,7 @@ def test_a_cancelled_turn_does_not_stop_what_is_run_after_it(chatting: Chatting)
     assert interpreter.computer.run("python", "print('fine')")[0]["content"] == "fine\n"
 
 
-def test_a_cancel_when_there_is_nothing_to_cancel_changes_nothing() -> None:
+def test_cancel_without_a_turn_does_nothing() -> None:
     interpreter = OpenInterpreter()
     interpreter.cancel()
     ran = [*interpreter.computer.stream("python", "print(6 * 7)")]

@@ -1,4 +1,4 @@
-"""A small model is told what its block did to files: it does not look itself."""
+"""Small models get a note on what their block did to files, because they don't check it themselves."""
 
 from __future__ import annotations
 
@@ -17,108 +17,115 @@ __all__ = ["chatting"]
 TOTALS = "```python\nopen('totals.csv', 'w').write('name,amount\\nAnn,3\\n')\n```"
 
 
-def talked(chatting: Chatting, *replies: Any, words: str, **settings: Any) -> tuple[OpenInterpreter, ModelServer]:
+def chat_with_small_model(
+    chatting: Chatting, *replies: Any, words: str, **settings: Any
+) -> tuple[OpenInterpreter, ModelServer]:
     interpreter, server = chatting(*(text(reply) for reply in replies), auto_run=True, **settings)
     interpreter.llm.model = "openai/qwen2.5-coder-1.5b"
     interpreter.chat(words, display=False)
     return interpreter, server
 
 
-def told(server: ModelServer) -> str:
+def last_message(server: ModelServer) -> str:
     return str(server.requests[-1].messages[-1]["content"])
 
 
-def test_what_was_written_is_shown(chatting: Chatting) -> None:
-    interpreter, server = talked(chatting, TOTALS, "Done.", words="Save the totals with columns name and total.")
-    assert "Created totals.csv. totals.csv is:\nname,amount\nAnn,3" in told(server)
+def test_the_note_shows_a_written_file(chatting: Chatting) -> None:
+    interpreter, server = chat_with_small_model(
+        chatting, TOTALS, "Done.", words="Save the totals with columns name and total."
+    )
+    assert "Created totals.csv. totals.csv is:\nname,amount\nAnn,3" in last_message(server)
     kinds = [(message["role"], message["type"]) for message in interpreter.messages]
     assert kinds == [("user", "message"), ("assistant", "code"), ("computer", "console"), ("assistant", "message")]
     assert interpreter.messages[2]["note"].startswith("Created totals.csv.")
     assert "Created" not in interpreter.messages[2]["content"]
 
 
-def test_that_nothing_was_written_is_said_where_something_should_have_been(chatting: Chatting) -> None:
-    _, server = talked(chatting, "```python\nprint(5433)\n```", "Done.", words="Change the port in config.json.")
-    assert "5433\nNo file was changed: the code printed the result and did not save it." in told(server)
-    assert told(server).endswith("Write the whole corrected code block.")
+def test_the_note_says_that_no_file_was_changed(chatting: Chatting) -> None:
+    _, server = chat_with_small_model(
+        chatting, "```python\nprint(5433)\n```", "Done.", words="Change the port in config.json."
+    )
+    assert "5433\nNo file was changed: the code printed the result and did not save it." in last_message(server)
+    assert last_message(server).endswith("Write the whole corrected code block.")
 
 
-def test_it_is_said_once(chatting: Chatting) -> None:
+def test_the_missing_change_is_reported_once(chatting: Chatting) -> None:
     blocks = [f"```python\nprint({number})\n```" for number in range(2)]
-    _, server = talked(chatting, *blocks, "Done.", words="Change the port in config.json.")
+    _, server = chat_with_small_model(chatting, *blocks, "Done.", words="Change the port in config.json.")
     assert "No file" in str(server.requests[1].messages[-1]["content"])
-    assert "No file" not in told(server)
+    assert "No file" not in last_message(server)
 
 
-def test_columns_that_were_asked_for_and_are_missing_are_named_once(chatting: Chatting) -> None:
+def test_missing_columns_are_reported_once(chatting: Chatting) -> None:
     words = "Save it as totals.csv with two columns, name and total."
-    _, server = talked(chatting, TOTALS, f"{TOTALS[:-4]}\n# again\n```", "Done.", words=words)
+    _, server = chat_with_small_model(chatting, TOTALS, f"{TOTALS[:-4]}\n# again\n```", "Done.", words=words)
     first = str(server.requests[1].messages[-1]["content"])
     assert "Ann,3\ntotals.csv has no column total." in first and first.endswith("corrected code block.")
-    assert "has no column" not in told(server)
+    assert "has no column" not in last_message(server)
 
 
-def test_what_a_failed_block_wrote_is_shown_after_the_next_one(chatting: Chatting) -> None:
+def test_files_of_a_failed_block_are_shown_after_the_next_block(chatting: Chatting) -> None:
     write = "open('a.txt', 'w').write('phone')"
     blocks = f"```python\n{write}\n1 / 0\n```", f"```python\n_ = {write}\n```"
-    _, server = talked(chatting, *blocks, "Done.", words="Save the addresses in a.txt.")
-    assert "Created a.txt. a.txt is:\nphone" in told(server)
+    _, server = chat_with_small_model(chatting, *blocks, "Done.", words="Save the addresses in a.txt.")
+    assert "Created a.txt. a.txt is:\nphone" in last_message(server)
 
 
-def test_a_question_is_not_answered_with_files(chatting: Chatting) -> None:
-    _, server = talked(chatting, "```python\nprint(42)\n```", "42.", words="How much is 6 * 7?")
-    assert "file" not in told(server).lower()
+def test_a_question_gets_no_note_about_files(chatting: Chatting) -> None:
+    _, server = chat_with_small_model(chatting, "```python\nprint(42)\n```", "42.", words="How much is 6 * 7?")
+    assert "file" not in last_message(server).lower()
 
 
-def test_a_picture_is_told_by_its_size(chatting: Chatting) -> None:
+def test_an_image_is_described_by_its_size(chatting: Chatting) -> None:
     code = "import struct\nopen('p.png', 'wb').write(b'\\x89PNG\\r\\n\\x1a\\n' + b'\\0\\0\\0\\rIHDR' + struct.pack('>II', 800, 600))"
-    _, server = talked(chatting, f"```python\n{code}\n```", "Done.", words="Save the plot as p.png.")
-    assert "p.png is a picture of 800 by 600 pixels." in told(server)
+    _, server = chat_with_small_model(chatting, f"```python\n{code}\n```", "Done.", words="Save the plot as p.png.")
+    assert "p.png is a picture of 800 by 600 pixels." in last_message(server)
 
 
 def test_many_files_are_named_and_counted(chatting: Chatting) -> None:
     code = "for i in range(14): open(f'f{i:02}.txt', 'w').write('x')"
-    _, server = talked(chatting, f"```python\n{code}\n```", "Done.", words="Make fourteen files.")
-    assert told(server).count("Created") == 10 and "And 4 more." in told(server)
+    _, server = chat_with_small_model(chatting, f"```python\n{code}\n```", "Done.", words="Make fourteen files.")
+    assert last_message(server).count("Created") == 10 and "And 4 more." in last_message(server)
 
 
-def test_what_was_deleted_and_renamed_is_said(chatting: Chatting) -> None:
+def test_deleted_and_renamed_files_are_reported(chatting: Chatting) -> None:
     Path("a.txt").write_text("one")
     Path("b.txt").write_text("two")
     code = "import os\nos.remove('a.txt')\nos.rename('b.txt', 'c.txt')"
-    _, server = talked(chatting, f"```python\n{code}\n```", "Done.", words="Tidy up.")
-    assert "Deleted a.txt." in told(server) and "Renamed b.txt to c.txt." in told(server)
+    _, server = chat_with_small_model(chatting, f"```python\n{code}\n```", "Done.", words="Tidy up.")
+    assert "Deleted a.txt." in last_message(server) and "Renamed b.txt to c.txt." in last_message(server)
 
 
-def test_nothing_is_claimed_where_nobody_watches(chatting: Chatting) -> None:
-    _, server = talked(chatting, "```python\nprint(1)\n```", "Done.", words="Change the port.", undo_files=False)
-    assert "No file" not in told(server)
+def test_there_is_no_note_when_file_undo_is_off(chatting: Chatting) -> None:
+    _, server = chat_with_small_model(
+        chatting, "```python\nprint(1)\n```", "Done.", words="Change the port.", undo_files=False
+    )
+    assert "No file" not in last_message(server)
 
 
-def test_a_large_model_is_left_to_itself(chatting: Chatting) -> None:
+def test_large_models_get_no_note(chatting: Chatting) -> None:
     interpreter, server = chatting(text(TOTALS), text("Done."), auto_run=True)
     interpreter.llm.model, interpreter.llm.supports_functions = "openai/gpt-4o", False
     interpreter.chat("Save the totals.", display=False)
-    assert "Created" not in told(server)
+    assert "Created" not in last_message(server)
 
 
-@pytest.mark.parametrize("words", ["Do it in a different way."])
-def test_after_the_same_failure_twice_only_code_is_asked_for(chatting: Chatting, words: str) -> None:
+def test_a_repeated_failure_asks_only_for_corrected_code(chatting: Chatting) -> None:
     bad = "```python\nfloat('$1')\n```"
     worse = "```python\nfloat('$' + '1')\n```"
-    _, server = talked(chatting, bad, worse, "```python\nprint(1)\n```", "1.", words="Add it up.")
+    _, server = chat_with_small_model(chatting, bad, worse, "```python\nprint(1)\n```", "1.", words="Add it up.")
     asked = str(server.requests[2].messages[-1]["content"])
-    assert words in asked and asked.endswith("Write the whole corrected code block.")
+    assert "Do it in a different way." in asked and asked.endswith("Write the whole corrected code block.")
 
 
-def test_the_log_of_a_local_server_is_not_what_the_block_wrote(chatting: Chatting) -> None:
+def test_the_log_of_a_local_server_is_not_reported(chatting: Chatting) -> None:
     code = "```python\nopen('llama.log', 'w').write('x')\nopen('out.txt', 'w').write('y')\n```"
-    _, server = talked(chatting, code, "Done.", words="Write out.txt.")
-    assert "Created out.txt." in told(server)
-    assert "llama.log" not in told(server)
+    _, server = chat_with_small_model(chatting, code, "Done.", words="Write out.txt.")
+    assert "Created out.txt." in last_message(server)
+    assert "llama.log" not in last_message(server)
 
 
-ASKS = """
+CHANGE_REQUESTS = """
 Save the result as totals.csv.
 Write the numbers from 1 to 10 to numbers.txt
 Rename all .jpeg files here to .jpg
@@ -142,7 +149,7 @@ Export the table to Excel.
 Fix the dates in orders.csv.
 Write a script hello.py that greets me.
 """
-DOES_NOT_ASK = """
+QUESTIONS = """
 Use the file sales.csv in the current folder. What is the mean of amount? Print it.
 Use the file x.csv in the current folder. What is the correlation of price and fare? Print the number with two decimals.
 What is the average price in products.csv?
@@ -168,17 +175,17 @@ Find the largest moving average in temps.csv and print it.
 """
 
 
-@pytest.mark.parametrize("words", ASKS.strip().splitlines())
-def test_a_request_for_a_file_is_recognised(words: str) -> None:
+@pytest.mark.parametrize("words", CHANGE_REQUESTS.strip().splitlines())
+def test_a_request_for_a_file_change_is_recognised(words: str) -> None:
     assert asks_for_change(words)
 
 
-@pytest.mark.parametrize("words", DOES_NOT_ASK.strip().splitlines())
-def test_a_question_asks_for_no_file(words: str) -> None:
+@pytest.mark.parametrize("words", QUESTIONS.strip().splitlines())
+def test_a_question_is_not_a_request_for_a_file_change(words: str) -> None:
     assert not asks_for_change(words)
 
 
-def test_a_question_about_a_table_is_not_taken_for_a_change(chatting: Chatting) -> None:
+def test_a_question_about_a_table_gets_no_note_about_a_missing_change(chatting: Chatting) -> None:
     words = "Use the file sales.csv in the current folder. What is the mean of the changes? Print the number."
-    _, server = talked(chatting, "```python\nprint(42)\n```", "42.", words=words)
-    assert "No file was changed" not in told(server)
+    _, server = chat_with_small_model(chatting, "```python\nprint(42)\n```", "42.", words=words)
+    assert "No file was changed" not in last_message(server)

@@ -1,4 +1,4 @@
-"""A model that fails in the same way again is asked to try another way; then the user is asked."""
+"""A model that keeps failing in the same way is asked to try another way; then the user is asked."""
 
 from __future__ import annotations
 
@@ -15,23 +15,25 @@ def block(code: str) -> str:
     return f"```python\n{code}\n```"
 
 
-def test_another_way_is_asked_for_without_the_failures(chatting: Chatting) -> None:
+def test_the_model_is_asked_for_another_way_without_its_failures(chatting: Chatting) -> None:
     replies = [block("kept = 5"), block("nope(1)"), block("nope(2)"), block("print(kept)"), "It is 5."]
     interpreter, server = chatting(*map(text, replies), auto_run=True)
     interpreter.llm.model = SMALL
     interpreter.chat("What is it?", display=False)
     asked_again = server.requests[3].body["messages"]
-    told = str(asked_again)
-    assert "nope(1)" not in told
-    assert "kept = 5" in told  # what went well is still true
+    sent = str(asked_again)
+    assert "nope(1)" not in sent
+    assert "kept = 5" in sent  # the block that succeeded stays
     assert "NameError: name 'nope' is not defined" in asked_again[-1]["content"]
     assert "different way" in asked_again[-1]["content"]
-    assert "different way" not in str(server.requests[4].body["messages"])  # it got on, so all is told as before
+    assert "different way" not in str(
+        server.requests[4].body["messages"]
+    )  # it made progress, so everything is sent again
     assert "nope(1)" in str(server.requests[4].body["messages"])
-    assert "nope(2)" in str(interpreter.messages)  # the record is whole
+    assert "nope(2)" in str(interpreter.messages)  # the conversation keeps everything
 
 
-def test_then_the_user_is_asked(chatting: Chatting) -> None:
+def test_repeated_failures_raise_a_stuck_error(chatting: Chatting) -> None:
     interpreter, server = chatting(*[text(block(f"nope({number})")) for number in range(9)], auto_run=True)
     interpreter.llm.model = SMALL
     with pytest.raises(StuckError, match="NameError: name 'nope' is not defined"):
@@ -39,7 +41,7 @@ def test_then_the_user_is_asked(chatting: Chatting) -> None:
     assert len(server.requests) == 4
 
 
-def test_different_failures_are_progress(chatting: Chatting) -> None:
+def test_different_failures_count_as_progress(chatting: Chatting) -> None:
     replies = [text(block(f"nope{number}()")) for number in range(6)]
     interpreter, server = chatting(*replies, text("I give up."), auto_run=True)
     interpreter.llm.model = SMALL
@@ -47,7 +49,7 @@ def test_different_failures_are_progress(chatting: Chatting) -> None:
     assert len(server.requests) == 7
 
 
-def test_a_large_model_may_fail_as_often_as_it_likes(chatting: Chatting) -> None:
+def test_large_models_may_fail_any_number_of_times(chatting: Chatting) -> None:
     replies = [text(block(f"nope({number})")) for number in range(6)]
     interpreter, server = chatting(*replies, text("I give up."), auto_run=True)
     interpreter.llm.supports_functions = False
@@ -55,7 +57,7 @@ def test_a_large_model_may_fail_as_often_as_it_likes(chatting: Chatting) -> None
     assert len(server.requests) == 7
 
 
-def test_a_small_model_that_writes_its_block_again_is_told_to_answer(chatting: Chatting) -> None:
+def test_a_small_model_that_repeats_its_block_is_asked_to_answer(chatting: Chatting) -> None:
     again = text(block("print(42)"))
     interpreter, server = chatting(again, again, text("It is 42."), auto_run=True)
     interpreter.llm.model = SMALL
@@ -64,19 +66,19 @@ def test_a_small_model_that_writes_its_block_again_is_told_to_answer(chatting: C
     assert interpreter.messages[-1]["content"] == "It is 42."
 
 
-def test_a_block_that_failed_is_not_run_again_and_another_one_is_asked_for(chatting: Chatting) -> None:
+def test_a_failed_block_is_not_run_again(chatting: Chatting) -> None:
     again = text(block("nope()"))
     interpreter, server = chatting(again, again, text(block("print(42)")), text("It is 42."), auto_run=True)
     interpreter.llm.model = SMALL
     interpreter.chat("What is it?", display=False)
-    told = server.requests[2].messages[-1]["content"]
+    sent = server.requests[2].messages[-1]["content"]
     assert "nope()" not in str(server.requests[2].messages[:-1])
-    assert "NameError: name 'nope' is not defined" in told
-    assert "different way" in told
+    assert "NameError: name 'nope' is not defined" in sent
+    assert "different way" in sent
     assert interpreter.messages[-1]["content"] == "It is 42."
 
 
-def test_a_block_that_failed_and_comes_for_ever_is_handed_back(chatting: Chatting) -> None:
+def test_repeating_a_failed_block_raises_a_stuck_error(chatting: Chatting) -> None:
     interpreter, server = chatting(*[text(block("nope()"))] * 9, auto_run=True)
     interpreter.llm.model = SMALL
     with pytest.raises(StuckError, match="NameError: name 'nope' is not defined"):

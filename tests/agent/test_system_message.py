@@ -1,4 +1,4 @@
-"""What stands before the conversation."""
+"""The system message before a conversation."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ def system_of(request: object) -> str:
     return str(message["content"])
 
 
-def test_the_users_own_texts_are_in_it(chatting: Chatting) -> None:
+def test_it_contains_the_users_own_texts(chatting: Chatting) -> None:
     interpreter, server = chatting(text("ok"), system_message="Be a parrot.", custom_instructions="Squawk.")
     interpreter.chat("go", display=False)
     assert system_of(server.requests[0]).index("Be a parrot.") < system_of(server.requests[0]).index("Squawk.")
 
 
-def test_a_language_may_add_to_it(chatting: Chatting) -> None:
+def test_a_language_can_add_to_it(chatting: Chatting) -> None:
     class Loud(Echo):
         name = "loud"
         system_message = "# LOUD is for shouting."
@@ -29,7 +29,7 @@ def test_a_language_may_add_to_it(chatting: Chatting) -> None:
     assert "# LOUD is for shouting." in system_of(server.requests[0])
 
 
-def test_spans_are_rendered_once_by_running_them(chatting: Chatting) -> None:
+def test_code_in_the_template_runs_once(chatting: Chatting) -> None:
     template = "The answer is {{ import os; n = globals().get('n', 41) + 1; print(n) }}."
     interpreter, server = chatting(text("ok"), text("ok"), system_message=template)
     interpreter.chat("go", display=False)
@@ -39,7 +39,7 @@ def test_spans_are_rendered_once_by_running_them(chatting: Chatting) -> None:
     assert first == second
 
 
-def test_the_default_prompt_with_its_tool_is_small(chatting: Chatting) -> None:
+def test_the_default_prompt_and_its_tool_take_at_most_450_tokens(chatting: Chatting) -> None:
     import json
 
     from interpreter.llm.context import estimate_text
@@ -50,7 +50,7 @@ def test_the_default_prompt_with_its_tool_is_small(chatting: Chatting) -> None:
     assert estimate_text(body["messages"][0]["content"] + json.dumps(body["tools"])) <= 450
 
 
-def test_the_default_says_where_it_is_and_what_runs_there(chatting: Chatting) -> None:
+def test_the_default_prompt_names_the_folder_and_the_languages(chatting: Chatting) -> None:
     import os
     import platform
 

@@ -1,4 +1,4 @@
-"""One turn: what is asked, what runs, what is recorded, in which order."""
+"""One turn: what is asked, what runs and what is recorded, in order."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from model_replies import broken, error, text, tool_call
 
 
 def shape(chunks: list[Any]) -> list[str]:
-    """The stream in short: kind and flag of each chunk, status left out."""
+    """A summary of the stream: format and flag of each chunk, without status."""
     words = []
     for chunk in chunks:
         if chunk["type"] == "status":
@@ -27,7 +27,7 @@ def kinds(messages: list[Any]) -> list[tuple[str, str, Any]]:
     return [(message["role"], message["type"], message["content"]) for message in messages]
 
 
-def test_the_golden_trace_of_a_block_that_is_asked_for(chatting: Chatting) -> None:
+def test_the_full_trace_of_an_approved_block(chatting: Chatting) -> None:
     interpreter, server = chatting(text("Sure", ["Su", "re"]).then(tool_call("echo", "hello", split=7)), text("Done."))
     chunks = list(interpreter.chat("go", display=False, stream=True))
     squeezed = [word for n, word in enumerate(shape(chunks)) if n == 0 or shape(chunks)[n - 1] != word]
@@ -50,18 +50,18 @@ def test_the_golden_trace_of_a_block_that_is_asked_for(chatting: Chatting) -> No
     assert len(server.requests) == 2
 
 
-def test_auto_run_asks_nothing(chatting: Chatting) -> None:
+def test_auto_run_asks_no_question(chatting: Chatting) -> None:
     interpreter, _ = chatting(tool_call("echo", "hello"), text("Done."), auto_run=True)
     assert "execution" not in shape(list(interpreter.chat("go", display=False, stream=True)))
 
 
-def test_chat_returns_what_is_new(chatting: Chatting) -> None:
+def test_chat_returns_the_new_messages(chatting: Chatting) -> None:
     interpreter, _ = chatting(text("one"), text("two"))
     interpreter.chat("a", display=False)
     assert kinds(interpreter.chat("b", display=False)) == [("assistant", "message", "two")]
 
 
-def test_several_calls_in_one_reply_run_in_order_each_before_the_next(chatting: Chatting) -> None:
+def test_several_calls_in_one_reply_run_in_order(chatting: Chatting) -> None:
     two = tool_call("echo", "first", id="a").then(tool_call("echo", "second", id="b"))
     interpreter, server = chatting(two, text("Done."), auto_run=True)
     interpreter.chat("go", display=False)
@@ -71,7 +71,7 @@ def test_several_calls_in_one_reply_run_in_order_each_before_the_next(chatting: 
     assert len(server.requests) == 2
 
 
-def test_two_fenced_blocks_and_prose_between_them(chatting: Chatting) -> None:
+def test_fenced_blocks_run_in_order_with_text_between_them(chatting: Chatting) -> None:
     reply = text("One:\n```echo\nfirst\n```\nTwo:\n```echo\nsecond\n```\nThat was it.", split="characters")
     interpreter, _ = chatting(reply, text("Done."), auto_run=True)
     interpreter.llm.supports_functions = False
@@ -80,7 +80,7 @@ def test_two_fenced_blocks_and_prose_between_them(chatting: Chatting) -> None:
     assert contents == ["go", "One:", "first", "first", "Two:", "second", "second", "That was it.", "Done."]
 
 
-def test_leaving_at_the_confirmation_does_not_run(chatting: Chatting) -> None:
+def test_leaving_at_the_confirmation_does_not_run_the_block(chatting: Chatting) -> None:
     interpreter, server = chatting(tool_call("echo", "hello"))
     for chunk in interpreter.chat("go", display=False, stream=True):
         if chunk["type"] == "confirmation":
@@ -89,7 +89,7 @@ def test_leaving_at_the_confirmation_does_not_run(chatting: Chatting) -> None:
     assert len(server.requests) == 1
 
 
-def test_the_host_may_run_the_code_itself_and_go_on(chatting: Chatting) -> None:
+def test_the_host_can_run_the_code_itself_and_continue(chatting: Chatting) -> None:
     interpreter, server = chatting(tool_call("echo", "hello"), text("I see."))
     for chunk in interpreter.chat("go", display=False, stream=True):
         if chunk["type"] == "confirmation":
@@ -112,7 +112,7 @@ def test_a_plain_decline_is_recorded_and_ends_the_turn(chatting: Chatting) -> No
     assert len(server.requests) == 1
 
 
-def test_a_decline_with_words_goes_to_the_model_at_once(chatting: Chatting) -> None:
+def test_a_decline_with_a_reason_goes_to_the_model_at_once(chatting: Chatting) -> None:
     interpreter, server = chatting(tool_call("echo", "hello"), text("All right."))
     for chunk in interpreter.chat("go", display=False, stream=True):
         if chunk["type"] == "confirmation":
@@ -121,13 +121,13 @@ def test_a_decline_with_words_goes_to_the_model_at_once(chatting: Chatting) -> N
     assert "use another file" in str(server.requests[1].body["messages"][-1]["content"])
 
 
-@pytest.mark.parametrize("way", ["pending", "message"])
-def test_an_edited_block_runs_and_is_recorded_as_edited(chatting: Chatting, way: str) -> None:
+@pytest.mark.parametrize("edited_in", ["pending", "message"])
+def test_an_edited_block_runs_and_is_recorded_as_edited(chatting: Chatting, edited_in: str) -> None:
     interpreter, _ = chatting(tool_call("echo", "hello"), text("Done."))
     formats = []
     for chunk in interpreter.chat("go", display=False, stream=True):
         formats.append(chunk.get("format"))
-        if chunk["type"] == "confirmation" and way == "pending":
+        if chunk["type"] == "confirmation" and edited_in == "pending":
             interpreter.pending.edit("goodbye")
         elif chunk["type"] == "confirmation":
             interpreter.messages[-1]["content"] = "goodbye"
@@ -135,7 +135,7 @@ def test_an_edited_block_runs_and_is_recorded_as_edited(chatting: Chatting, way:
     assert [content for _, _, content in kinds(interpreter.messages)][1:3] == ["goodbye", "goodbye\n"]
 
 
-def test_an_unknown_language_is_told_and_the_same_again_ends_the_turn(chatting: Chatting) -> None:
+def test_repeating_an_unknown_language_ends_the_turn(chatting: Chatting) -> None:
     call = tool_call("cobol", "DISPLAY 'HI'")
     interpreter, server = chatting(call, call, call, call, call, auto_run=True)
     interpreter.chat("go", display=False)
@@ -144,7 +144,7 @@ def test_an_unknown_language_is_told_and_the_same_again_ends_the_turn(chatting: 
     assert len(server.requests) == 2
 
 
-def test_a_block_of_prose_is_prose(chatting: Chatting) -> None:
+def test_a_text_block_is_not_run(chatting: Chatting) -> None:
     interpreter, server = chatting(tool_call("text", "just words"), text("Done."), auto_run=True)
     interpreter.chat("go", display=False)
     assert not any(kind in ("code", "console") for _, kind, _ in kinds(interpreter.messages))
@@ -152,7 +152,7 @@ def test_a_block_of_prose_is_prose(chatting: Chatting) -> None:
     assert len(server.requests) == 2
 
 
-def test_an_empty_block_is_told(chatting: Chatting) -> None:
+def test_an_empty_block_is_reported(chatting: Chatting) -> None:
     interpreter, _ = chatting(tool_call("echo", "  \n"), text("Sorry."), auto_run=True)
     interpreter.chat("go", display=False)
     assert any(role == "computer" and "empty" in content for role, _, content in kinds(interpreter.messages))
@@ -168,7 +168,7 @@ def test_the_same_block_with_the_same_result_is_not_run_a_third_time(chatting: C
     assert len(server.requests) == 4
 
 
-def test_a_turn_has_a_limit_of_blocks(chatting: Chatting) -> None:
+def test_max_blocks_limits_a_turn(chatting: Chatting) -> None:
     calls = [tool_call("echo", str(number)) for number in range(9)]
     interpreter, server = chatting(*calls, auto_run=True, max_blocks=3)
     interpreter.chat("go", display=False)
@@ -198,14 +198,14 @@ def test_a_reply_that_breaks_off_is_kept_and_its_code_is_not_run(chatting: Chatt
     assert not any(role == "computer" for role, _, _ in kinds(interpreter.messages))
 
 
-def test_an_error_of_the_model_leaves_the_session_usable(chatting: Chatting) -> None:
+def test_a_model_error_leaves_the_session_usable(chatting: Chatting) -> None:
     interpreter, _ = chatting(error(401, "bad key"), text("Hello."))
     with pytest.raises(InterpreterError):
         interpreter.chat("go", display=False)
     assert kinds(interpreter.chat("again", display=False)) == [("assistant", "message", "Hello.")]
 
 
-def test_loop_mode_goes_on_until_the_model_says_that_it_is_done(chatting: Chatting) -> None:
+def test_loop_mode_continues_until_the_model_says_it_is_done(chatting: Chatting) -> None:
     interpreter, server = chatting(
         text("Working."), tool_call("echo", "x"), text("The task is done."), loop=True, auto_run=True
     )
@@ -215,7 +215,7 @@ def test_loop_mode_goes_on_until_the_model_says_that_it_is_done(chatting: Chatti
     assert all(message["content"] != interpreter.loop_message for message in interpreter.messages)
 
 
-def test_loop_mode_has_a_limit(chatting: Chatting) -> None:
+def test_max_blocks_limits_loop_mode(chatting: Chatting) -> None:
     replies = [each for n in range(5) for each in (text(f"Step {n}."), tool_call("echo", str(n)))]
     interpreter, server = chatting(*replies, loop=True, auto_run=True, max_blocks=3)
     assert "Stopped: the limit of 3 blocks in one turn (`max_blocks`) is reached." in notices(interpreter)
@@ -227,7 +227,7 @@ def test_loop_mode_has_a_limit(chatting: Chatting) -> None:
     ("answers", "asked"),
     [(["Done! The file is saved."] * 9, 2), (["Saved.", "All done.", "Nothing is left to do.", "Bye."], 3)],
 )
-def test_loop_mode_ends_where_the_model_only_answers(chatting: Chatting, answers: list[str], asked: int) -> None:
+def test_loop_mode_ends_when_the_model_stops_running_code(chatting: Chatting, answers: list[str], asked: int) -> None:
     interpreter, server = chatting(*map(text, answers), loop=True)
     assert "Stopped: the model was repeating itself." in notices(interpreter)
     assert len(server.requests) == asked
@@ -245,14 +245,14 @@ def test_a_turn_says_why_it_ended(chatting: Chatting) -> None:
 
 
 def notices(interpreter: OpenInterpreter) -> list[str]:
-    """What the user is told besides the conversation while the model answers."""
+    """The notices that the user sees during a turn."""
     interpreter.stream_all = True
     chunks = list(interpreter.chat("go", display=False, stream=True))
-    told = [chunk["content"] for chunk in chunks if (chunk["type"], chunk.get("format")) == ("status", "notice")]
-    return [str(content["text"]) for content in told]
+    found = [chunk["content"] for chunk in chunks if (chunk["type"], chunk.get("format")) == ("status", "notice")]
+    return [str(content["text"]) for content in found]
 
 
 def endings(interpreter: OpenInterpreter) -> list[str]:
-    """Why each turn ended, as the session has it on record."""
+    """Why each turn ended, from the session's event log."""
     events = interpreter.session.log.read()
     return [event.data["reason"] for event in events if event.kind == "turn" and event.data["state"] == "ended"]

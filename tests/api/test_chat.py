@@ -1,4 +1,4 @@
-"""chat() and its neighbours, as scripts use them."""
+"""`chat()` and related methods, as scripts use them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from interpreter.errors import BusyError, InterpreterError, SettingError, UsageE
 from model_replies import error, stall, text, tool_call
 
 
-def test_a_dict_is_a_message_and_the_user_is_its_default_role(chatting: Chatting) -> None:
+def test_a_dict_is_a_message_from_the_user_by_default(chatting: Chatting) -> None:
     interpreter, _ = chatting(text("Hello."))
     interpreter.chat({"type": "message", "content": "hi"}, display=False)
     assert interpreter.messages[0] == {"role": "user", "type": "message", "content": "hi"}
@@ -32,17 +32,17 @@ def test_an_empty_string_is_a_message(chatting: Chatting) -> None:
     assert interpreter.chat("", display=False)[0]["content"] == "Yes?"
 
 
-def test_no_message_without_display_is_an_error() -> None:
+def test_no_message_without_display_raises_an_error() -> None:
     with pytest.raises(UsageError, match="needs a message"):
         OpenInterpreter().chat(display=False)
 
 
-def test_something_else_is_an_error() -> None:
+def test_other_types_raise_an_error() -> None:
     with pytest.raises(UsageError, match="int"):
         OpenInterpreter().chat(5, display=False)  # type: ignore[arg-type]
 
 
-def test_not_blocking_returns_at_once_and_wait_gives_the_messages(chatting: Chatting) -> None:
+def test_a_non_blocking_chat_returns_at_once_and_wait_returns_its_messages(chatting: Chatting) -> None:
     go = threading.Event()
     interpreter, _ = chatting(stall(go).then(text("Hello.")))
     assert interpreter.chat("hi", display=False, blocking=False) is None
@@ -57,14 +57,14 @@ def test_wait_returns_after_a_streamed_chat(chatting: Chatting) -> None:
     assert interpreter.wait()[0]["content"] == "Hello."
 
 
-def test_wait_raises_what_went_wrong(chatting: Chatting) -> None:
+def test_wait_raises_the_error_of_the_turn(chatting: Chatting) -> None:
     interpreter, _ = chatting(error(401, "bad key"))
     interpreter.chat("hi", display=False, blocking=False)
     with pytest.raises(InterpreterError):
         interpreter.wait()
 
 
-def test_a_second_chat_while_one_runs_in_another_thread_is_an_error(chatting: Chatting) -> None:
+def test_a_second_chat_during_a_turn_raises_an_error(chatting: Chatting) -> None:
     go = threading.Event()
     interpreter, server = chatting(stall(go).then(text("Hello.")))
     interpreter.chat("hi", display=False, blocking=False)
@@ -75,7 +75,7 @@ def test_a_second_chat_while_one_runs_in_another_thread_is_an_error(chatting: Ch
     assert interpreter.wait()[0]["content"] == "Hello."
 
 
-def test_reset_forgets_the_conversation_and_the_variables(chatting: Chatting) -> None:
+def test_reset_clears_the_conversation_and_the_variables(chatting: Chatting) -> None:
     interpreter, _ = chatting(text("Hello."))
     interpreter.chat("hi", display=False)
     interpreter.computer.run("python", "x = 1")
@@ -84,7 +84,7 @@ def test_reset_forgets_the_conversation_and_the_variables(chatting: Chatting) ->
     assert "NameError" in interpreter.computer.run("python", "x")[0]["content"]
 
 
-def test_several_instances_at_once_on_threads(chatting: Chatting) -> None:
+def test_several_instances_run_in_parallel_threads(chatting: Chatting) -> None:
     pairs = [chatting(tool_call("python", f"n = {n}; print(n)"), text(f"I am {n}."), auto_run=True) for n in range(3)]
     threads = [threading.Thread(target=pair[0].chat, args=("go",), kwargs={"display": False}) for pair in pairs]
     for thread in threads:
@@ -95,7 +95,7 @@ def test_several_instances_at_once_on_threads(chatting: Chatting) -> None:
         assert [message["content"] for message in interpreter.messages[2:]] == [f"{n}\n", f"I am {n}."]
 
 
-def test_inside_a_running_event_loop(chatting: Chatting) -> None:
+def test_chat_works_inside_a_running_event_loop(chatting: Chatting) -> None:
     interpreter, _ = chatting(
         tool_call("python", "import asyncio; await asyncio.sleep(0); print('in')"),
         text("Done."),
@@ -124,7 +124,7 @@ def test_constructor_arguments_are_checked() -> None:
     assert OpenInterpreter(auto_run="yes", colour="red").colour == "red"
 
 
-def test_the_completions_hook_replaces_the_wire() -> None:
+def test_the_completions_hook_replaces_the_http_request() -> None:
     seen = []
 
     def completions(**params: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Imports from the packages of 0.4.3: today's objects, a warning that names the new path, or an ImportError."""
+"""Old import paths of 0.4.3: today's objects with a warning that names the new path, or an ImportError."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from interpreter.old_paths import _TARGETS
 
 
 @pytest.mark.parametrize("old", _TARGETS)
-def test_an_old_path_leads_to_the_object_of_today(old: str) -> None:
+def test_an_old_path_gives_the_current_object_and_a_warning(old: str) -> None:
     module_name, _, name = old.rpartition(".")
     module = importlib.import_module(f"interpreter.{module_name}")
     vars(module).pop(name, None)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         first, second = getattr(module, name), getattr(module, name)
     assert first is second
-    assert [(each.category, each.filename) for each in told] == [(DeprecationWarning, __file__)]
-    assert _TARGETS[old] in str(told[0].message)
+    assert [(each.category, each.filename) for each in caught] == [(DeprecationWarning, __file__)]
+    assert _TARGETS[old] in str(caught[0].message)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_the_classes_are_the_same() -> None:
+def test_old_and_new_classes_are_the_same() -> None:
     from interpreter.core.computer.computer import Computer
     from interpreter.core.computer.terminal.base_language import BaseLanguage
     from interpreter.core.core import OpenInterpreter
@@ -46,7 +46,7 @@ def test_the_classes_are_the_same() -> None:
         "import interpreter.terminal_interface.components",
     ],
 )
-def test_what_is_missing_is_an_import_error(statement: str) -> None:
+def test_missing_names_raise_an_import_error(statement: str) -> None:
     with pytest.raises(ImportError):
         exec(statement)
 
@@ -57,13 +57,13 @@ def test_a_star_import_gives_the_public_names() -> None:
     assert {"interpreter", "computer", "OpenInterpreter", "BaseLanguage"} <= names.keys()
 
 
-def test_nothing_of_it_is_loaded_by_an_import() -> None:
+def test_importing_the_package_does_not_load_the_old_paths() -> None:
     code = "import sys; from interpreter import interpreter; assert 'interpreter.old_paths' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_the_helpers_do_what_their_names_say(tmp_path: Any) -> None:
+def test_the_old_helpers_still_work(tmp_path: Any) -> None:
     from interpreter.core.llm.utils.convert_to_openai_messages import convert_to_openai_messages
     from interpreter.core.utils.lazy_import import lazy_import
     from interpreter.core.utils.telemetry import send_telemetry

@@ -1,4 +1,4 @@
-"""What `import interpreter` offers, and what it costs."""
+"""What `import interpreter` exports, and what it costs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ assert not heavy, heavy
 """
 
 
-def test_importing_touches_no_file_no_network_and_nothing_heavy() -> None:
+def test_importing_writes_no_files_and_loads_nothing_heavy() -> None:
     subprocess.run([sys.executable, "-B", "-c", WATCH], check=True)
 
 
@@ -38,6 +38,6 @@ def test_the_public_names_are_the_documented_ones() -> None:
     assert package.computer is package.interpreter.computer
 
 
-def test_an_unknown_name_is_an_attribute_error() -> None:
+def test_an_unknown_name_raises_an_attribute_error() -> None:
     with pytest.raises(AttributeError):
         _ = package.nonsense

@@ -1,4 +1,4 @@
-"""A whole front end: it shows the events of a session, answers its questions from a thread, and needs no terminal."""
+"""A complete front end: it shows the events of a session, answers its questions from a thread, and needs no terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from interpreter.session import Answer, Question, Session
 
 
 class FrontEnd:
-    """Shows everything in `screen`, and answers as `decide` says."""
+    """Collects all events in `screen`, and answers questions with `decide`."""
 
     def __init__(self, interpreter: OpenInterpreter, decide: Callable[[Question], Answer]) -> None:
         self.forks, self._decide, self._open = checkpoints.Forks(interpreter), decide, ExitStack()

@@ -45,7 +45,7 @@ print("no terminal:", not any(name.startswith("interpreter.frontends.terminal") 
 
 
 class Person:
-    """Says yes and types a name, unless told otherwise."""
+    """Approves everything and types a name, unless `answers` says otherwise."""
 
     def __init__(self) -> None:
         self.asked: list[str] = []
@@ -66,7 +66,7 @@ Opening = Callable[..., tuple[FrontEnd, OpenInterpreter, ModelServer]]
 
 @pytest.fixture
 def opening(chatting: Chatting, person: Person, tmp_path: Path) -> Iterator[Opening]:
-    """`opening(reply, ...)`: a front end whose model replies so, and what is behind it."""
+    """`opening(reply, ...)`: a front end whose model gives these replies, its interpreter and its server."""
     opened: list[FrontEnd] = []
     work = tmp_path / "work"
     work.mkdir()
@@ -88,13 +88,13 @@ def said(front_end: FrontEnd, kind: str) -> str:
     return "".join(content for shown, content in front_end.screen if shown == kind and isinstance(content, str))
 
 
-def test_it_has_at_most_60_lines_and_no_terminal() -> None:
+def test_the_front_end_has_at_most_60_lines_and_no_terminal() -> None:
     source = (Path(__file__).parent / "small_front_end.py").read_text()
     assert len(source.splitlines()) <= 60
     assert "interpreter.frontends.terminal" not in source and "print" not in source and "import sys" not in source
 
 
-def test_approval_a_figure_and_input(opening: Opening, person: Person) -> None:
+def test_a_chat_with_approval_a_figure_and_input(opening: Opening, person: Person) -> None:
     replies = [tool_call("python", FIGURE), tool_call("python", GREETING), text("Hello, Ada.")]
     front_end, interpreter, _ = opening(*replies)
     front_end.chat("Draw a line, and greet me.")
@@ -108,7 +108,7 @@ def test_approval_a_figure_and_input(opening: Opening, person: Person) -> None:
     assert interpreter.messages[-1]["content"] == "Hello, Ada."
 
 
-def test_a_no_with_a_reason_goes_to_the_model(opening: Opening, person: Person) -> None:
+def test_a_refusal_with_a_reason_goes_to_the_model(opening: Opening, person: Person) -> None:
     front_end, interpreter, server = opening(tool_call("python", GREETING), text("As you like."))
     person.answers["block"] = Answer(REFUSE, "Use English.")
     front_end.chat("Greet me.")
@@ -137,8 +137,9 @@ def test_undo_asks_before_it_changes_files(opening: Opening, person: Person, ans
         (Answer(APPROVE, details={"paths": ["a"]}), ("old", "mine")),
         (Answer(REFUSE), ("mine", "mine")),
     ],
+    ids=["keep both", "restore both", "restore one", "refuse"],
 )
-def test_undo_asks_about_files_that_somebody_else_changed(
+def test_undo_asks_about_files_changed_outside_the_session(
     opening: Opening, person: Person, answer: Answer, left: tuple[str, str]
 ) -> None:
     front_end, interpreter, _ = opening()
@@ -156,7 +157,7 @@ def test_undo_asks_about_files_that_somebody_else_changed(
     assert (undone is None) == (answer.choice == REFUSE)
 
 
-def test_a_fork_is_kept(opening: Opening, person: Person) -> None:
+def test_keeping_a_fork_merges_its_files(opening: Opening, person: Person) -> None:
     replies = [tool_call("python", "number = 1"), text("One."), tool_call("python", GREETING), text("Greeted.")]
     front_end, first, _ = opening(*replies)
     front_end.chat("Set it.")

@@ -1,4 +1,4 @@
-"""What a front end can have done: each use case yields events, asks questions, and returns what came of it."""
+"""The use cases of a front end: each yields events, asks questions and returns its result."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def interpreter(tmp_path: Path) -> Iterator[OpenInterpreter]:
 
 
 def answered(interpreter: OpenInterpreter, events: Generator[Event, None, Any], *choices: str) -> Any:
-    """The result, where the questions get these answers; each must be asked."""
+    """The result when the questions get these answers, all of which must be used."""
     left = list(choices)
 
     def decide(question: Question) -> Answer:
@@ -52,7 +52,7 @@ def code_run(interpreter: OpenInterpreter, code: str) -> str:
 # -- undo --------------------------------------------------------------------------------------------------------------
 
 
-def test_a_plan_that_is_out_of_date_is_not_carried_out(interpreter: OpenInterpreter) -> None:
+def test_an_outdated_undo_plan_is_not_carried_out(interpreter: OpenInterpreter) -> None:
     file = Path(interpreter.workspace, "a")
     interpreter.computer.run("python", "_ = open('a', 'w').write('1')")
     plan = checkpoints.plan_undo(interpreter)
@@ -66,7 +66,7 @@ def test_a_plan_that_is_out_of_date_is_not_carried_out(interpreter: OpenInterpre
     assert file.read_text() == "1"
 
 
-def test_an_undo_that_asks_keeps_nobody_waiting(interpreter: OpenInterpreter) -> None:
+def test_code_can_run_while_an_undo_asks(interpreter: OpenInterpreter) -> None:
     interpreter.computer.run("python", "_ = open('a', 'w').write('1')")
     ran: list[str] = []
 
@@ -81,13 +81,13 @@ def test_an_undo_that_asks_keeps_nobody_waiting(interpreter: OpenInterpreter) ->
     assert ran == ["meanwhile\n"] and Path(interpreter.workspace, "a").exists()
 
 
-def test_what_nobody_can_answer_changes_nothing(interpreter: OpenInterpreter) -> None:
+def test_an_unanswerable_question_changes_nothing(interpreter: OpenInterpreter) -> None:
     interpreter.computer.run("python", "x = 1; _ = open('a', 'w').write('1')")
     assert result_of(checkpoints.carry_out(interpreter, checkpoints.plan_undo(interpreter), "undo")) is None
     assert Path(interpreter.workspace, "a").exists() and code_run(interpreter, "print(x)") == "1\n"
 
 
-def test_a_return_to_a_checkpoint_and_to_the_newest_state(interpreter: OpenInterpreter) -> None:
+def test_restore_goes_to_a_checkpoint_and_to_the_newest_state(interpreter: OpenInterpreter) -> None:
     for number in (1, 2):
         interpreter.computer.run("python", f"x = {number}")
     first = interpreter.checkpoints[1].id
@@ -100,7 +100,7 @@ def test_a_return_to_a_checkpoint_and_to_the_newest_state(interpreter: OpenInter
 # -- forks -------------------------------------------------------------------------------------------------------------
 
 
-def test_a_fork_is_dropped_after_a_yes(interpreter: OpenInterpreter) -> None:
+def test_a_fork_is_dropped_after_confirmation(interpreter: OpenInterpreter) -> None:
     forks = checkpoints.Forks(interpreter)
     fork = forks.fork()
     assert not answered(fork, forks.drop(), REFUSE) and forks.current is fork
@@ -110,7 +110,7 @@ def test_a_fork_is_dropped_after_a_yes(interpreter: OpenInterpreter) -> None:
         forks.switch()
 
 
-def test_the_others_are_dropped(interpreter: OpenInterpreter) -> None:
+def test_drop_others_drops_the_other_forks(interpreter: OpenInterpreter) -> None:
     forks = checkpoints.Forks(interpreter)
     first = forks.fork()
     second = forks.fork()
@@ -121,7 +121,7 @@ def test_the_others_are_dropped(interpreter: OpenInterpreter) -> None:
     assert forks.all == [interpreter] and not Path(first.workspace).exists() and not Path(second.workspace).exists()
 
 
-def test_what_was_changed_in_both_is_asked_about(interpreter: OpenInterpreter) -> None:
+def test_keeping_a_fork_asks_about_files_changed_in_both(interpreter: OpenInterpreter) -> None:
     file = Path(interpreter.workspace, "a")
     file.write_text("old")
     forks = checkpoints.Forks(interpreter)
@@ -137,10 +137,10 @@ def test_what_was_changed_in_both_is_asked_about(interpreter: OpenInterpreter) -
     fork.journal.close()
 
 
-# -- code of the user's own --------------------------------------------------------------------------------------------
+# -- the user's own code -----------------------------------------------------------------------------------------------
 
 
-def test_the_model_sees_what_is_shared(interpreter: OpenInterpreter) -> None:
+def test_the_model_sees_only_shared_blocks(interpreter: OpenInterpreter) -> None:
     run: Callable[..., Any] = own_blocks.run_own_block
     assert result_of(run(interpreter, "python", "print(1)", shared=False)) == "done"
     assert interpreter.messages == []
@@ -166,7 +166,7 @@ def test_all_runtimes_change_their_folder(interpreter: OpenInterpreter) -> None:
         result_of(own_blocks.change_folder(interpreter, "elsewhere"))
 
 
-def test_on_input_is_asked_before_a_front_end(interpreter: OpenInterpreter) -> None:
+def test_on_input_takes_precedence_over_a_front_end(interpreter: OpenInterpreter) -> None:
     questions = interpreter.session.questions
     with questions.answerable(["text", "password"], lambda question: Answer(ANSWER, "front end")):
         assert code_run(interpreter, "print(input())") == "front end\n"
@@ -179,7 +179,7 @@ def test_on_input_is_asked_before_a_front_end(interpreter: OpenInterpreter) -> N
 # -- messages and conversations ----------------------------------------------------------------------------------------
 
 
-def test_a_message_with_files_and_data(interpreter: OpenInterpreter) -> None:
+def test_a_message_includes_files_and_data(interpreter: OpenInterpreter) -> None:
     Path(interpreter.workspace, "data.csv").write_text("a,b\n")
     outgoing = attachments.prepare(interpreter, "Sum @data.csv, not @gone.csv", "@data.csv is not meant here")
     said, file = outgoing.messages
@@ -188,7 +188,7 @@ def test_a_message_with_files_and_data(interpreter: OpenInterpreter) -> None:
     assert outgoing.missing == ("gone.csv",) and not outgoing.hides_images
 
 
-def test_a_conversation_as_a_file(interpreter: OpenInterpreter) -> None:
+def test_a_conversation_is_saved_to_a_file_and_loaded(interpreter: OpenInterpreter) -> None:
     interpreter.messages = [{"role": "user", "type": "message", "content": "Hi"}]
     path = conversations.save_messages(interpreter, "kept")
     interpreter.messages = []
@@ -199,7 +199,7 @@ def test_a_conversation_as_a_file(interpreter: OpenInterpreter) -> None:
         result_of(conversations.load_messages(interpreter, "kept"))
 
 
-def test_a_rerun_asks_about_each_block_and_ends_at_a_no(chatting: Chatting) -> None:
+def test_a_rerun_asks_about_each_block_and_stops_at_a_refusal(chatting: Chatting) -> None:
     replies = [tool_call("python", "x = 1"), tool_call("python", "y = 2"), text("Done.")]
     interpreter, _ = chatting(*replies, auto_run=True)
     interpreter.chat("go", display=False)
@@ -212,7 +212,7 @@ def test_a_rerun_asks_about_each_block_and_ends_at_a_no(chatting: Chatting) -> N
     assert code_run(interpreter, "print(x, 'y' in globals())") == "1 False\n"
 
 
-def test_another_conversation_is_resumed_in_the_place_of_this_one(chatting: Chatting) -> None:
+def test_resuming_replaces_the_current_conversation(chatting: Chatting) -> None:
     interpreter, _ = chatting(text("One."), text("Two."))
     interpreter.chat("first", display=False)
     (first,) = conversations.list_conversations(interpreter)
@@ -230,7 +230,7 @@ def test_another_conversation_is_resumed_in_the_place_of_this_one(chatting: Chat
 # -- exports and models ------------------------------------------------------------------------------------------------
 
 
-def test_an_export_and_its_verification(chatting: Chatting, tmp_path: Path) -> None:
+def test_a_conversation_is_exported_and_verified(chatting: Chatting, tmp_path: Path) -> None:
     interpreter, _ = chatting(tool_call("python", "_ = open('a', 'w').write('1')"), text("Done."), auto_run=True)
     assert result_of(exports.export(interpreter, "markdown")) is None
     interpreter.chat("Write it", display=False)
@@ -244,7 +244,7 @@ def test_an_export_and_its_verification(chatting: Chatting, tmp_path: Path) -> N
     assert report.same == ["a"] and report.reproduced
 
 
-def test_models_are_data() -> None:
+def test_usable_models_are_returned_as_data() -> None:
     nothing_here = {"OLLAMA_HOST": "127.0.0.1:9"}
     (openai,) = models.usable_models(["gpt-4o-mini"], {"OPENAI_API_KEY": "k", **nothing_here})
     assert (openai.kind, openai.name, openai.key) == ("provider", "openai", "OPENAI_API_KEY")

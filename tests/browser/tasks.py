@@ -1,4 +1,4 @@
-"""Forty tasks on pages of our own, as steps that any browser tool can take; bench/browser_tasks.py runs them with others."""
+"""Forty tasks on local pages, as steps for any browser tool; bench/browser_tasks.py runs them with other tools."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ Step = tuple[Any, ...]
 
 
 class Task(NamedTuple):
-    """`check` is JavaScript that is true in the end; the steps before it name elements by what people read."""
+    """Steps that name elements by their visible text; afterwards the JavaScript in `check` is true."""
 
     name: str
     kind: str

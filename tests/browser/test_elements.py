@@ -1,4 +1,4 @@
-"""Elements are found by name, and shown in portions; no browser is needed to tell."""
+"""Finding elements by name and showing them in portions, without a browser."""
 
 from __future__ import annotations
 
@@ -57,12 +57,12 @@ def test_an_element_is_found_by_its_name(name: str, ref: str) -> None:
     assert found is not None and found.ref == ref
 
 
-def test_only_a_control_of_exactly_that_name_is_certain() -> None:
+def test_only_a_control_with_the_exact_name_is_certain() -> None:
     assert named(page(), "Price: 3", certainly=True) is not None
     assert named(page(), "price", certainly=True) is None and named(page(), "Shop", certainly=True) is None
 
 
-def test_lines_say_what_an_element_is() -> None:
+def test_lines_show_role_name_ref_and_value() -> None:
     assert [each.line for each in page()[3:6]] == [
         '  - textbox "Email" [ref=e5]: ann@example.org',
         '  - button "Say \\"hi\\"" [ref=e6]',
@@ -78,12 +78,12 @@ def test_a_field_is_preferred_for_filling() -> None:
         named(form, "Name")
 
 
-def test_several_are_listed_with_their_refs() -> None:
+def test_several_matches_are_listed_with_their_refs() -> None:
     with pytest.raises(ElementError, match=r'2 elements .* "Delete": e8 \(link "Delete"\), e9 \(link "Delete"\)'):
         named(page(), "Delete")
 
 
-def test_nothing_names_what_is_close_or_else_what_is_there() -> None:
+def test_a_missing_element_lists_similar_or_available_ones() -> None:
     assert named(page(), "Emial") is None and named(page(), "") is None
     assert re.search(r'Nothing .* "Emial", even after 3 seconds\. Similar: e5', str(missing(page(), "Emial", 3)))
     assert "Available: e5 (textbox" in str(missing(page(), "Checkout", 3))
@@ -92,17 +92,17 @@ def test_nothing_names_what_is_close_or_else_what_is_there() -> None:
 @pytest.mark.parametrize(
     ("text", "is_one"), [("e5", True), ("f1e22", True), ("e", False), ("else", False), ("5", False)]
 )
-def test_what_is_a_ref(text: str, is_one: bool) -> None:
+def test_refs_are_recognized(text: str, is_one: bool) -> None:
     assert bool(IS_REF.fullmatch(text)) is is_one
 
 
-def test_a_find_shows_what_the_matches_are_in() -> None:
+def test_find_includes_the_parents_of_matches() -> None:
     found = matching(page(), "hi")
     assert [each.ref for each in found] == ["e2", "e6"]
 
 
 @given(st.integers(30, 400))
-def test_portions_make_up_the_whole(budget: int) -> None:
+def test_portions_cover_the_whole_page(budget: int) -> None:
     found = page()
     seen: set[int] = set()
     start: int | None = 0

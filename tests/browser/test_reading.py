@@ -1,4 +1,4 @@
-"""A page as Markdown, and as a list of elements, whole or in portions."""
+"""Reading pages as Markdown and as lists of elements, whole or in portions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ for each in trees:
 (Left out: navigation, footer. read(whole_page=True) has everything.)"""
 
 
-def test_a_page_is_markdown_with_its_main_part_first(browser: Any, app: WebApp) -> None:
+def test_a_page_is_read_as_markdown_with_its_main_part_first(browser: Any, app: WebApp) -> None:
     first, *body, last = browser.read(f"{app.url}/article").splitlines()
     assert "\n".join(body) == MARKDOWN.format(url=app.url)
     assert first.startswith("[page ") and last.startswith("[end of page ")
@@ -55,7 +55,7 @@ ARTICLES = Path(__file__).with_name("articles")
 
 
 @pytest.mark.parametrize("name", some(2, sorted(path.stem for path in ARTICLES.glob("*.html"))))
-def test_an_article_is_the_markdown_that_a_person_wrote(browser: Any, app: WebApp, name: str) -> None:
+def test_articles_match_their_expected_markdown(browser: Any, app: WebApp, name: str) -> None:
     app.pages[f"/{name}"] = (ARTICLES / f"{name}.html").read_text("utf-8")
     _, *body, _ = browser.read(f"{app.url}/{name}").splitlines()
     notes = re.compile(r"\((Left out: |[\d,]+ characters cannot be seen)")
@@ -63,7 +63,7 @@ def test_an_article_is_the_markdown_that_a_person_wrote(browser: Any, app: WebAp
     assert read.replace("\xa0", " ") == (ARTICLES / f"{name}.md").read_text("utf-8").strip().replace("URL", app.url)
 
 
-def test_cells_that_span_rows_and_columns_keep_the_others_in_place(browser: Any, app: WebApp) -> None:
+def test_spanning_table_cells_are_repeated(browser: Any, app: WebApp) -> None:
     app.pages["/table"] = """<main><table><tr><th rowspan=2>Place<th colspan=2>Tons</tr><tr><th>2023<th>2024</tr>
     <tr><td rowspan=2>North<td>1<td>2</tr><tr><td>3<td rowspan=2>4</tr><tr><td>South<td>5</tr></table></main>"""
     table = [line for line in browser.read(f"{app.url}/table").splitlines() if line.startswith("|")]
@@ -92,13 +92,13 @@ def test_cells_that_span_rows_and_columns_keep_the_others_in_place(browser: Any,
         ],
     ),
 )
-def test_formulas_are_latex(browser: Any, app: WebApp, math: str, latex: str) -> None:
+def test_formulas_are_converted_to_latex(browser: Any, app: WebApp, math: str, latex: str) -> None:
     app.pages["/math"] = f"<main><p>So <math>{math}</math> holds.</p></main>"
     assert f"So ${latex}$ holds." in browser.read(f"{app.url}/math")
     assert f"text: So ${latex}$ holds." in browser.snapshot()
 
 
-def test_forms_are_told_without_the_password(browser: Any, app: WebApp) -> None:
+def test_forms_are_shown_without_the_password(browser: Any, app: WebApp) -> None:
     browser.go_to_url(f"{app.url}/login")
     browser.fill("User", "ann")
     browser.fill("Password", "secret")
@@ -107,7 +107,7 @@ def test_forms_are_told_without_the_password(browser: Any, app: WebApp) -> None:
     assert "secret" not in told
 
 
-def test_a_long_page_comes_in_portions_that_make_up_the_whole(browser: Any, app: WebApp) -> None:
+def test_portions_of_a_long_page_cover_the_whole(browser: Any, app: WebApp) -> None:
     whole = browser.read(f"{app.url}/article", length=100_000).splitlines()[1:-1]
     portions: list[str] = []
     start = 0
@@ -123,7 +123,7 @@ def test_a_long_page_comes_in_portions_that_make_up_the_whole(browser: Any, app:
     assert start > 0
 
 
-def test_what_is_in_a_frame_is_read_and_can_be_used(browser: Any, app: WebApp) -> None:
+def test_frames_can_be_read_and_used(browser: Any, app: WebApp) -> None:
     assert "Inner words" in browser.read(f"{app.url}/frames")
     ref = re.search(r'button "Inner button" \[ref=(\w+)\]', browser.snapshot())
     assert ref is not None
@@ -140,7 +140,7 @@ def test_four_thousand_controls_are_shown_within_the_budget(browser: Any, app: W
     assert following is not None and 'button "Button 0"' in first
     shown = int(following[1])
     second = browser.snapshot(start=shown)
-    assert "\n- main\n" in second  # what the portion is in
+    assert "\n- main\n" in second  # the parent of the portion
     assert not set(re.findall(r"Button \d+", first)) & set(re.findall(r"Button \d+", second))
     found = browser.snapshot(find=f"Button {CONTROLS // 2 - 1}")
     assert f'button "Button {CONTROLS // 2 - 1}"' in found and len(found) < 1000
@@ -150,7 +150,7 @@ def test_four_thousand_controls_are_shown_within_the_budget(browser: Any, app: W
     assert browser.evaluate("document.activeElement.textContent")["value"] == f"Button {CONTROLS // 2 - 1}"
 
 
-def test_only_what_can_be_used_is_shown(browser: Any, app: WebApp) -> None:
+def test_an_interactive_snapshot_shows_only_usable_elements(browser: Any, app: WebApp) -> None:
     app.pages[
         "/used"
     ] = """<main><h1>Orders</h1><p>Many words</p><ul><li><button>Open</button> now</ul><label>Name <input>
@@ -166,11 +166,11 @@ def test_only_what_can_be_used_is_shown(browser: Any, app: WebApp) -> None:
     ]
     assert '"Open"' in browser.snapshot(find="open", interactive=True)
     browser.click("Open")
-    assert "Nothing on the page has changed" in browser.click("Open"), "the whole is what a change is measured by"
+    assert "Nothing on the page has changed" in browser.click("Open"), "changes are compared with the whole page"
 
 
 @pytest.mark.full
-def test_a_page_of_ten_megabytes_is_searched_and_not_walked(browser: Any, app: WebApp) -> None:
+def test_a_ten_megabyte_page_can_be_searched(browser: Any, app: WebApp) -> None:
     paragraphs = "".join(f"<p>Paragraph {number}: {'lorem ipsum dolor sit amet ' * 8}</p>" for number in range(45_000))
     app.pages["/long"] = f"<title>Long</title><main>{paragraphs}<button onclick='this.append(1)'>Last</button></main>"
     assert len(app.pages["/long"]) > 10_000_000
@@ -180,7 +180,7 @@ def test_a_page_of_ten_megabytes_is_searched_and_not_walked(browser: Any, app: W
     assert 'button "Last1"' in browser.snapshot(find="Last1")
 
 
-def test_a_search_gives_results_and_leaves_the_page(browser: Any, app: WebApp) -> None:
+def test_a_search_returns_results_and_keeps_the_current_page(browser: Any, app: WebApp) -> None:
     browser.computer.search_url = app.url + "/search?q={query}"
     browser.go_to_url(f"{app.url}/article")
     found = browser.search("apples & pears")
@@ -197,20 +197,20 @@ def test_a_search_gives_results_and_leaves_the_page(browser: Any, app: WebApp) -
     assert browser.fast_search("x")["results"] == found["results"]
 
 
-def test_a_search_page_without_links_is_given_as_text(browser: Any, app: WebApp) -> None:
+def test_a_search_page_without_links_is_returned_as_text(browser: Any, app: WebApp) -> None:
     browser.computer.search_url = app.url + "/article?{query}"
     found = browser.search("x")
     assert found["results"] == [] and "Harvest" in found["text"]
 
 
-def test_a_picture_of_the_page_and_of_an_element(browser: Any, app: WebApp) -> None:
+def test_screenshots_of_the_page_and_of_an_element(browser: Any, app: WebApp) -> None:
     browser.go_to_url(f"{app.url}/article")
     page, table = browser.screenshot(), browser.screenshot("North | East")
     assert page.png.startswith(b"\x89PNG") and page.pil().size == (page.width, page.height)
     assert table.width < page.width and table.height < page.height
 
 
-def test_a_script_gives_its_value(browser: Any, app: WebApp) -> None:
+def test_evaluate_returns_the_scripts_value(browser: Any, app: WebApp) -> None:
     browser.go_to_url(f"{app.url}/article")
     assert browser.evaluate("[document.links.length, {a: null}]")["value"] == [2, {"a": None}]
     assert browser.evaluate("[new Date(0)]")["value"][0].startswith("1970-01-01")
@@ -219,7 +219,7 @@ def test_a_script_gives_its_value(browser: Any, app: WebApp) -> None:
     assert browser.evaluate("async () => 'x' + await Promise.resolve(1)")["value"] == "x1"
 
 
-def test_the_model_is_asked_about_the_page(browser: Any, app: WebApp, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_analyze_page_asks_the_model(browser: Any, app: WebApp, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[str] = []
 
     class Ai:

@@ -1,4 +1,4 @@
-"""What is typed into a secret field is seen nowhere: not by the model, and not in the record."""
+"""Text typed into a secret field reaches neither the model nor the journal."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ def test_secret_fields_are_masked_in_every_view(browser: Any, app: WebApp) -> No
     assert everything.count("•••") > 10 and "Oslo" in everything and "You typed •••" in everything
 
 
-def test_a_password_that_the_page_itself_reveals_is_masked(browser: Any, app: WebApp) -> None:
+def test_a_password_revealed_by_the_page_is_masked(browser: Any, app: WebApp) -> None:
     app.pages["/shown"] = "<main><label>Login <input id=p type=password></label></main>"
     browser.go_to_url(f"{app.url}/shown")
     browser.evaluate("new Promise(done => setTimeout(() => { p.value = 'correct horse'; p.type = 'text'; done() }))")
     assert "correct horse" not in views(browser)
 
 
-def test_a_picture_hides_what_a_secret_field_shows(browser: Any, app: WebApp) -> None:
+def test_screenshots_hide_the_content_of_secret_fields(browser: Any, app: WebApp) -> None:
     app.pages["/form"] = FORM
     browser.go_to_url(f"{app.url}/form")
     pictures = []
@@ -61,7 +61,7 @@ def test_a_picture_hides_what_a_secret_field_shows(browser: Any, app: WebApp) ->
     assert pictures[0] == pictures[1]
 
 
-def test_an_error_does_not_say_it(browser: Any, app: WebApp) -> None:
+def test_errors_mask_the_secret(browser: Any, app: WebApp) -> None:
     app.pages["/form"] = FORM
     browser.go_to_url(f"{app.url}/form")
     browser.fill("Password", SECRET)
@@ -70,7 +70,7 @@ def test_an_error_does_not_say_it(browser: Any, app: WebApp) -> None:
     assert "wrong: •••" in str(raised.value) and SECRET not in str(raised.value)
 
 
-def test_the_record_of_a_call_does_not_have_it(computer: Any, app: WebApp) -> None:
+def test_the_record_of_a_call_masks_the_secret(computer: Any, app: WebApp) -> None:
     app.pages["/form"] = FORM
     code = f"""
 word = "dor&3".join(["tr0ub4", ""])
@@ -100,7 +100,7 @@ def registered(browser: Any, app: WebApp, monkeypatch: pytest.MonkeyPatch) -> An
     browser.computer.browser_secrets = None
 
 
-def test_a_secret_is_filled_in_by_its_name(registered: Any, app: WebApp) -> None:
+def test_a_registered_secret_is_filled_in_by_name(registered: Any, app: WebApp) -> None:
     registered.go_to_url(f"{app.url}/frame")
     told = registered.fill("City", "key <secret:shop>") + registered.snapshot() + registered.read()
     assert SECRET not in told and "key •••" in told
@@ -108,7 +108,7 @@ def test_a_secret_is_filled_in_by_its_name(registered: Any, app: WebApp) -> None
     assert registered.evaluate(value)["value"] == " ".join(f"key {SECRET}")
 
 
-def test_a_secret_is_for_its_hosts_alone(registered: Any, app: WebApp, tmp_path: Path) -> None:
+def test_a_registered_secret_is_only_for_its_hosts(registered: Any, app: WebApp, tmp_path: Path) -> None:
     registered.go_to_url(f"{app.url}/form")
     with pytest.raises(NotReachableError, match=r"The secret other is for \*\.example\.org, not for 127\.0\.0\.1"):
         registered.fill("City", "<secret:other>")

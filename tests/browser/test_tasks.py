@@ -1,4 +1,4 @@
-"""Forty tasks are done; the core of them always, the others with the full suite."""
+"""Forty browser tasks: the core always, the others in the full suite."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.needs("chromium")
 
 
 def perform(browser: Any, task: Task, url: str) -> list[str]:
-    """Take the steps; everything that the model would get to see."""
+    """Take the steps. Returns everything the model would see."""
     told = [browser.go_to_url(url)]
     for what, *given in task.steps:
         if what in ("click", "hover", "fill", "select", "press", "drag", "upload", "scroll"):
@@ -36,7 +36,7 @@ def perform(browser: Any, task: Task, url: str) -> list[str]:
 @pytest.mark.parametrize(
     "task", [pytest.param(task, id=task.name, marks=[] if task.core else [pytest.mark.full]) for task in TASKS]
 )
-def test_the_task_is_done(browser: Any, app: WebApp, workspace: Path, task: Task) -> None:
+def test_the_task_succeeds(browser: Any, app: WebApp, workspace: Path, task: Task) -> None:
     (workspace / "task.txt").write_text("text")
     app.pages["/task"] = f"<title>{task.name}</title><main>{task.page}</main>"
     told = perform(browser, task, f"{app.url}/task")
@@ -45,5 +45,5 @@ def test_the_task_is_done(browser: Any, app: WebApp, workspace: Path, task: Task
     assert not [words for words in hidden for each in told if words in each]
 
 
-def test_there_are_forty_tasks_of_each_kind_some() -> None:
+def test_there_are_forty_tasks_of_ten_kinds() -> None:
     assert len(TASKS) == 40 and len({task.kind for task in TASKS}) >= 10 and sum(task.core for task in TASKS) == 10

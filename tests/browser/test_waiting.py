@@ -1,4 +1,4 @@
-"""An element that is named may come later, and be replaced: calls wait for it, and say what there was instead."""
+"""Calls wait for elements that appear later or are replaced, and list what exists if they don't appear."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_click_waits_for_its_element(shop: Any) -> None:
 def test_every_call_that_names_an_element_waits(shop: Any, workspace: Path) -> None:
     shop.fill("Amount", "3")
     shop.click("Products")
-    shop.select("Size", "Large")  # the list is there before what is in it
+    shop.select("Size", "Large")  # the list exists before its options
     shop.click("Products")
     (workspace / "a.png").write_bytes(b"a")
     shop.upload("Picture", "a.png")
@@ -56,7 +56,7 @@ def test_every_call_that_names_an_element_waits(shop: Any, workspace: Path) -> N
     shop.press("Enter", "Add to cart")
 
 
-def test_an_element_that_is_replaced_while_it_is_waited_for_is_found_again(browser: Any, app: WebApp) -> None:
+def test_an_element_replaced_during_the_wait_is_found_again(browser: Any, app: WebApp) -> None:
     app.pages["/replaced"] = """<main><div id=box><button disabled>Go on</button></div><script>setTimeout(() => {
     box.innerHTML = "<button onclick=\\"this.textContent = 'Gone on'\\">Go on</button>" }, 600)</script></main>"""
     browser.go_to_url(f"{app.url}/replaced")
@@ -64,7 +64,7 @@ def test_an_element_that_is_replaced_while_it_is_waited_for_is_found_again(brows
     assert "Gone on" in browser.read()
 
 
-def test_what_does_not_come_is_named_with_what_is_there(browser: Any, app: WebApp) -> None:
+def test_a_missing_element_lists_the_available_ones(browser: Any, app: WebApp) -> None:
     app.pages["/shop"] = SHOP
     browser.go_to_url(f"{app.url}/shop")
     browser.setup(wait=0.5)
@@ -72,7 +72,7 @@ def test_what_does_not_come_is_named_with_what_is_there(browser: Any, app: WebAp
         browser.click("Check out")
 
 
-def test_an_answer_of_the_server_is_part_of_what_an_action_changed(browser: Any, app: WebApp) -> None:
+def test_an_actions_changes_include_the_servers_response(browser: Any, app: WebApp) -> None:
     app.pages["/async"] = ASYNC
     app.wanted.clear()
     app.answer.clear()
@@ -103,11 +103,11 @@ def test_ctrl_c_ends_the_wait(app: WebApp) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True) as started:
         assert started.stdout is not None and started.stdout.readline() == "ready\n"
         os.killpg(started.pid, signal.SIGINT)
-        told, _ = started.communicate(timeout=60)  # less than the wait
+        told, _ = started.communicate(timeout=60)  # shorter than the wait
     assert "'value': 2" in told
 
 
-def test_an_interrupted_block_clicks_nothing_later(computer: Any, browser: Any, app: WebApp) -> None:
+def test_an_interrupted_block_does_not_click_later(computer: Any, browser: Any, app: WebApp) -> None:
     app.pages["/late"] = """<main><button id=b hidden onclick="this.textContent = 'Pressed'">Buy</button></main>"""
     browser.setup(wait=60)
     browser.go_to_url(f"{app.url}/late")
@@ -130,7 +130,7 @@ def test_an_interrupted_block_clicks_nothing_later(computer: Any, browser: Any, 
 
 
 @pytest.mark.full
-def test_a_control_that_stays_closed_says_why(browser: Any, app: WebApp) -> None:
+def test_a_control_that_stays_disabled_says_why(browser: Any, app: WebApp) -> None:
     browser.go_to_url(f"{app.url}/changing")
     browser.setup(timeout=4)
     with pytest.raises(BrowserTimeoutError, match="not enabled"):

@@ -1,4 +1,4 @@
-"""A web application on loopback: forms, files, tables, dialogs, and a page that means no good."""
+"""A web application on loopback: forms, files, tables, dialogs, and a hostile page."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ LOGIN = """<title>Sign in</title><main><h1>Sign in</h1><form method=post action=
 ARTICLE = """<title>Harvest</title><nav><a href=/login>Sign in</a></nav>
 <main><h1>Harvest of <em>2024</em></h1>
 <p>The <b>north</b> gave most, see <a href="/files?a=1&b=2">the files</a> and <code>tons()</code>.</p>
-<p style="display:none">nobody sees this</p>
+<p style="display:none">not visible</p>
 <ul><li>apples<ul><li>red</li><li>green</li></ul></li><li>pears</li></ul>
 <ol start=3><li>sort</li><li>wash</li></ol>
 <table><thead><tr><th>Place</th><th>Tons</th></tr></thead>
@@ -76,25 +76,25 @@ class WebApp(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.asked: list[str] = []
         self.paper = b""  # a PDF
-        self.pages: dict[str, str] = {}  # those of a test, by path
+        self.pages: dict[str, str] = {}  # added by tests, by path
         self.uploaded: dict[str, bytes] = {}
         self.redirect_to = "/article"
-        self.wanted = threading.Event()  # somebody waits for the slow page
-        self.answer = threading.Event()  # the slow page may come
+        self.wanted = threading.Event()  # the slow page was requested
+        self.answer = threading.Event()  # lets the slow page be sent
 
     @property
     def url(self) -> str:
         return f"http://127.0.0.1:{self.server_port}"
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Browsers break connections off."""
+        """Ignore connections that browsers abort."""
 
 
 class Handler(BaseHTTPRequestHandler):
     server: WebApp
 
     def log_message(self, *args: Any) -> None:
-        """Nothing on the terminal."""
+        """Print nothing."""
 
     def do_GET(self) -> None:
         path = urlsplit(self.path).path
@@ -140,7 +140,7 @@ class Handler(BaseHTTPRequestHandler):
         self.send("<title>Slow</title><main>slow words</main>")
 
     def get_stream(self) -> None:
-        """A page whose end does not come."""
+        """A page that never finishes loading."""
         self.send_response(200)
         self.send_header("Content-Type", "text/html; charset=utf-8")
         self.end_headers()

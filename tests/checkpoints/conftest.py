@@ -1,4 +1,4 @@
-"""A workspace with a record of its files."""
+"""Fixtures for undo: workspaces with a record of their files, and scripted sessions."""
 
 from __future__ import annotations
 
@@ -8,38 +8,38 @@ from typing import Any
 
 import pytest
 
-from checkpoints.traveller import Traveller
-from checkpoints.workbench import Bench
+from checkpoints.recorded_workspace import RecordedWorkspace
+from checkpoints.scripted_session import ScriptedSession
 from interpreter.runtimes import live
 from interpreter.workspace import SnapshotLimits
 
-Travelling = Callable[..., Traveller]
+MakeSession = Callable[..., ScriptedSession]
 
 
 @pytest.fixture(autouse=True)
-def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Variables are looked at after each step, however busy the machine is."""
-    monkeypatch.setattr(live, "LISTING", 60.0)
+def _no_listing_timeout(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Variables are listed after each step, even on a busy machine."""
+    monkeypatch.setattr(live, "LIST_TIMEOUT", 60.0)
 
 
 @pytest.fixture
-def bench(tmp_path: Path) -> Bench:
-    return Bench(tmp_path.resolve())
+def workspace(tmp_path: Path) -> RecordedWorkspace:
+    return RecordedWorkspace(tmp_path.resolve())
 
 
 @pytest.fixture
-def limited(tmp_path: Path) -> Bench:
-    """Three kilobytes a file, ten in all, twenty files."""
-    return Bench(tmp_path.resolve(), SnapshotLimits(file_bytes=3_000, total_bytes=10_000, files=20))
+def limited(tmp_path: Path) -> RecordedWorkspace:
+    """A limit of three kilobytes per file, ten in total, and twenty files."""
+    return RecordedWorkspace(tmp_path.resolve(), SnapshotLimits(file_bytes=3_000, total_bytes=10_000, files=20))
 
 
 @pytest.fixture
-def travelling(tmp_path: Path) -> Iterator[Travelling]:
-    """`travelling(setting=value)` gives a traveller; several share the workspace and the folder of sessions."""
-    started: list[Traveller] = []
+def make_session(tmp_path: Path) -> Iterator[MakeSession]:
+    """`make_session(setting=value)` gives a session; several share the workspace and the folder of sessions."""
+    started: list[ScriptedSession] = []
 
-    def start(**settings: Any) -> Traveller:
-        started.append(Traveller(tmp_path.resolve(), **settings))
+    def start(**settings: Any) -> ScriptedSession:
+        started.append(ScriptedSession(tmp_path.resolve(), **settings))
         return started[-1]
 
     yield start
@@ -48,5 +48,5 @@ def travelling(tmp_path: Path) -> Iterator[Travelling]:
 
 
 @pytest.fixture
-def traveller(travelling: Travelling) -> Traveller:
-    return travelling()
+def session(make_session: MakeSession) -> ScriptedSession:
+    return make_session()

@@ -1,4 +1,4 @@
-"""Effects of blocks on files, variables and shells, written as code of two languages."""
+"""Random effects on files, variables and shells, as Python and shell code."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ PREPARE = {"python": "import os, shutil, subprocess\nROOT = os.getcwd()\nx, y = 
 
 
 def code_of(language: str, effects: list[Effect]) -> str:
-    """A block with these effects; what one of them cannot do it leaves."""
+    """The code of a block with these effects; effects that fail are skipped."""
     return "\n".join(_python(*each) if language == "python" else _shell(*each) for each in effects)
 
 
@@ -140,4 +140,4 @@ def _joined(path: str) -> str:
 
 
 def _quoted(path: str) -> str:
-    return f'"${{ROOT:-/dev/null}}/{path}"'  # where the block that set it was taken back, nothing is touched
+    return f'"${{ROOT:-/dev/null}}/{path}"'  # touches nothing if the block that set ROOT was undone

@@ -1,4 +1,4 @@
-"""What is not covered is said before the block runs."""
+"""Gaps in undo coverage are reported before the block runs."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from pathlib import Path
 
 import pytest
 
-from checkpoints.workbench import Bench
+from checkpoints.recorded_workspace import RecordedWorkspace
 from interpreter.workspace import FileRecord, SnapshotLimits, record
 from interpreter.workspace.snapshot import size_in_words
 
 
-def test_the_first_copy_tells_its_cost(bench: Bench) -> None:
-    bench.write("a", "12345")
-    bench.write("d/b", "123")
-    coverage = bench.record.before(1)
+def test_the_first_copy_reports_its_cost(workspace: RecordedWorkspace) -> None:
+    workspace.write("a", "12345")
+    workspace.write("d/b", "123")
+    coverage = workspace.record.before(1)
     assert (coverage.files, coverage.bytes) == (2, 8)
     assert (coverage.copied_files, coverage.copied_bytes) == (2, 8) and coverage.seconds > 0
     assert coverage.cost.startswith("2 files, 8 bytes copied for undo in ")
-    bench.record.after(1)
-    assert bench.record.before(2).copied_files == 0
+    workspace.record.after(1)
+    assert workspace.record.before(2).copied_files == 0
 
 
-def test_a_block_waits_for_a_small_copy_that_the_background_has_not_made(bench: Bench) -> None:
-    bench.write("a", "12345")
-    os.utime(bench.root / "a", (1, 1))
-    time.sleep(0.05)  # what has just changed is read at once
-    bench.record.prepare(0)
-    assert bench.record.snapshot.waiting
-    coverage = bench.record.before(1)
-    assert coverage.sentences == [] and coverage.copied_files == 1 and not bench.record.snapshot.waiting
+def test_a_block_waits_for_a_small_pending_copy(workspace: RecordedWorkspace) -> None:
+    workspace.write("a", "12345")
+    os.utime(workspace.root / "a", (1, 1))
+    time.sleep(0.05)  # recently changed files are read at once
+    workspace.record.prepare(0)
+    assert workspace.record.snapshot.waiting
+    coverage = workspace.record.before(1)
+    assert coverage.sentences == [] and coverage.copied_files == 1 and not workspace.record.snapshot.waiting
 
 
-def test_a_large_file_is_named(limited: Bench) -> None:
+def test_large_files_are_reported_once(limited: RecordedWorkspace) -> None:
     limited.write("big.bin", b"x" * 5_000)
     coverage = limited.record.before(1)
     assert coverage.sentences == ["Undo doesn't cover: big.bin (4.9 KB)"] and coverage.off is None
@@ -45,7 +45,7 @@ def test_a_large_file_is_named(limited: Bench) -> None:
     assert again.sentences == [] and [each.path for each in again.not_covered] == ["big.bin"]
 
 
-def test_what_was_found_while_nobody_waited_is_told_before_the_block(limited: Bench) -> None:
+def test_gaps_found_in_the_background_are_reported_before_the_block(limited: RecordedWorkspace) -> None:
     limited.write("small", "x")
     limited.write("big.bin", b"x" * 5_000)
     limited.record.prepare_in_background()
@@ -57,7 +57,7 @@ def test_what_was_found_while_nobody_waited_is_told_before_the_block(limited: Be
     assert again.sentences == [] and again.copied_files == 0
 
 
-def test_what_cannot_be_restored_is_kept_and_said(limited: Bench) -> None:
+def test_undo_keeps_and_reports_uncovered_files(limited: RecordedWorkspace) -> None:
     limited.write("big.bin", b"x" * 5_000)
     limited.write("a", "1")
 
@@ -74,7 +74,7 @@ def test_what_cannot_be_restored_is_kept_and_said(limited: Bench) -> None:
     assert limited.read("big.bin") == "y" * 5_000
 
 
-def test_mode_and_name_of_a_large_file_come_back(limited: Bench) -> None:
+def test_undo_restores_mode_and_name_of_a_large_file(limited: RecordedWorkspace) -> None:
     file = limited.write("big.bin", b"x" * 5_000)
     file.chmod(0o644)
 
@@ -87,13 +87,13 @@ def test_mode_and_name_of_a_large_file_come_back(limited: Bench) -> None:
     assert report.kept == () and file.stat().st_mode & 0o777 == 0o644 and os.listdir(limited.root) == ["big.bin"]
 
 
-def test_a_large_file_that_a_block_made_goes(limited: Bench) -> None:
+def test_undo_deletes_a_large_file_created_by_the_block(limited: RecordedWorkspace) -> None:
     limited.block(lambda: limited.write("big.bin", b"x" * 5_000))
     limited.record.undo()
     assert os.listdir(limited.root) == []
 
 
-def test_what_fits_is_covered_and_the_rest_is_named(limited: Bench) -> None:
+def test_files_beyond_the_size_limit_are_reported(limited: RecordedWorkspace) -> None:
     for number in range(5):
         os.utime(limited.write(f"{number}.bin", b"x" * 2_500), (number, number))
     coverage = limited.record.before(1)
@@ -107,15 +107,15 @@ def test_what_fits_is_covered_and_the_rest_is_named(limited: Bench) -> None:
     assert [each.path for each in report.kept] == ["0.bin"]
 
 
-def test_small_files_and_texts_come_first(tmp_path: Path) -> None:
-    bench = Bench(tmp_path, SnapshotLimits(file_bytes=1_000_000, total_bytes=400_000, files=100))
+def test_small_and_text_files_are_covered_first(tmp_path: Path) -> None:
+    workspace = RecordedWorkspace(tmp_path, SnapshotLimits(file_bytes=1_000_000, total_bytes=400_000, files=100))
     for name, size, age in (("new.bin", 300_000, 1), ("old.csv", 150_000, 9), ("older.bin", 50_000, 10)):
-        os.utime(bench.write(name, b"x" * size), (100 - age, 100 - age))
-    bench.record.before(1)
-    assert list(bench.record.snapshot.not_covered) == ["new.bin"]
+        os.utime(workspace.write(name, b"x" * size), (100 - age, 100 - age))
+    workspace.record.before(1)
+    assert list(workspace.record.snapshot.not_covered) == ["new.bin"]
 
 
-def test_more_files_than_are_copied(limited: Bench) -> None:
+def test_files_beyond_the_count_limit_are_reported(limited: RecordedWorkspace) -> None:
     for number in range(24):
         limited.write(f"{number:02}", "")
     coverage = limited.record.before(1)
@@ -123,62 +123,66 @@ def test_more_files_than_are_copied(limited: Bench) -> None:
     assert not limited.record.after(1).not_covered
 
 
-def test_a_file_that_a_block_touches_is_covered_from_then_on(limited: Bench) -> None:
+def test_a_file_changed_by_a_block_is_covered_afterwards(limited: RecordedWorkspace) -> None:
     for number in range(5):
         os.utime(limited.write(f"{number}.bin", b"x" * 2_500), (number, number))
     limited.block(lambda: limited.write("0.bin", b"y" * 2_500))
     limited.block(lambda: limited.write("0.bin", b"z" * 2_500))
-    assert list(limited.record.snapshot.not_covered) == ["1.bin"]  # it gave way
+    assert list(limited.record.snapshot.not_covered) == ["1.bin"]  # replaced as the oldest
     limited.record.undo()
     assert limited.read("0.bin")[0] == "y"
 
 
-def test_a_block_does_not_wait_for_the_whole_first_copy(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record, "_FIRST_COPY", 0.0)
+def test_a_block_does_not_wait_for_the_whole_first_copy(
+    workspace: RecordedWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record, "_FIRST_COPY_TIMEOUT", 0.0)
     for number in range(20):
-        os.utime(bench.write(f"{number:02}", "first"), (1, 1))
-    time.sleep(0.05)  # what has just changed is read at once
-    coverage = bench.record.before(1)
+        os.utime(workspace.write(f"{number:02}", "first"), (1, 1))
+    time.sleep(0.05)  # recently changed files are read at once
+    coverage = workspace.record.before(1)
     assert coverage.waiting == 20
     assert coverage.sentences == ["Undo doesn't cover 20 files yet: they are still being copied."]
-    bench.write("00", "second")
-    bench.record.prepare_in_background()  # it goes on while the block runs
-    bench.write("01", "second")
-    assert [each.path for each in bench.record.after(1).not_covered] == ["00"]
-    bench.record.undo()
-    assert (bench.read("00"), bench.read("01")) == ("second", "first")
-    assert not bench.record.snapshot.waiting
+    workspace.write("00", "second")
+    workspace.record.prepare_in_background()  # copying continues while the block runs
+    workspace.write("01", "second")
+    assert [each.path for each in workspace.record.after(1).not_covered] == ["00"]
+    workspace.record.undo()
+    assert (workspace.read("00"), workspace.read("01")) == ("second", "first")
+    assert not workspace.record.snapshot.waiting
     monkeypatch.undo()
-    assert bench.record.before(2).sentences == []
+    assert workspace.record.before(2).sentences == []
 
 
-def test_a_block_does_not_wait_until_the_workspace_is_read(bench: Bench, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record, "_FIRST_COPY", 0.05)
-    bench.write("a", "first")
+def test_a_block_does_not_wait_until_the_workspace_is_read(
+    workspace: RecordedWorkspace, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(record, "_FIRST_COPY_TIMEOUT", 0.05)
+    workspace.write("a", "first")
     reading, goes_on = threading.Event(), threading.Event()
 
     def interruption_point() -> None:
         reading.set()
         goes_on.wait(30)
 
-    monkeypatch.setattr(bench.record.snapshot, "_interruption_point", interruption_point)
-    thread = threading.Thread(target=bench.record.prepare_in_background)
+    monkeypatch.setattr(workspace.record.snapshot, "_interruption_point", interruption_point)
+    thread = threading.Thread(target=workspace.record.prepare_in_background)
     thread.start()
     reading.wait(30)
-    changes = bench.block(lambda: bench.write("a", "second"))
-    assert bench.coverage is not None and "still being read" in bench.coverage.sentences[0]
+    changes = workspace.block(lambda: workspace.write("a", "second"))
+    assert workspace.coverage is not None and "still being read" in workspace.coverage.sentences[0]
     assert changes.off is not None and not changes.pairs
     goes_on.set()
     thread.join()
-    bench.block(lambda: bench.write("a", "third"))
-    plan = bench.record.plan_undo(2)
+    workspace.block(lambda: workspace.write("a", "third"))
+    plan = workspace.record.plan_undo(2)
     assert [each.path for each in plan.not_covered] == ["block 1"]
-    bench.record.undo(plan)
-    assert bench.read("a") == "second"
+    workspace.record.undo(plan)
+    assert workspace.read("a") == "second"
 
 
-def test_a_folder_with_too_many_files_is_named(limited: Bench) -> None:
-    for number in range(101):  # more than five times as many as are copied
+def test_folders_with_too_many_files_are_reported(limited: RecordedWorkspace) -> None:
+    for number in range(101):  # more than five times the limit
         limited.write(f"many/{number}", "")
     limited.write("a", "first")
     assert limited.record.before(1).sentences == ["Undo doesn't cover: many/ (there are too many files)"]
@@ -188,15 +192,15 @@ def test_a_folder_with_too_many_files_is_named(limited: Bench) -> None:
     assert limited.read("a") == "first"
 
 
-def test_what_undo_does_not_cover_is_known_before(bench: Bench) -> None:
-    bench.write(".venv/pyvenv.cfg", "")
-    bench.write("a", "")
-    bench.record.before(1)
-    assert bench.record.snapshot.covers("a") and bench.record.snapshot.covers("new/file")
-    assert not bench.record.snapshot.covers(".venv/lib/file")
+def test_the_snapshot_knows_which_paths_undo_covers(workspace: RecordedWorkspace) -> None:
+    workspace.write(".venv/pyvenv.cfg", "")
+    workspace.write("a", "")
+    workspace.record.before(1)
+    assert workspace.record.snapshot.covers("a") and workspace.record.snapshot.covers("new/file")
+    assert not workspace.record.snapshot.covers(".venv/lib/file")
 
 
-def test_a_large_file_is_stored_before_it_is_changed(limited: Bench) -> None:
+def test_large_files_can_be_stored_before_they_change(limited: RecordedWorkspace) -> None:
     limited.write("big.bin", b"x" * 5_000)
     limited.record.before(1)
     limited.record.cover(["big.bin", "missing"])
@@ -206,7 +210,7 @@ def test_a_large_file_is_stored_before_it_is_changed(limited: Bench) -> None:
     assert limited.read("big.bin") == "x" * 5_000
 
 
-def test_a_block_that_makes_too_much_can_still_be_undone(limited: Bench) -> None:
+def test_a_block_that_creates_too_many_files_can_be_undone(limited: RecordedWorkspace) -> None:
     limited.write("a", "1")
 
     def act() -> None:
@@ -220,7 +224,7 @@ def test_a_block_that_makes_too_much_can_still_be_undone(limited: Bench) -> None
     assert os.listdir(limited.root) == ["a"]
 
 
-def test_a_workspace_that_is_the_home_folder_or_has_it_in_it(tmp_path: Path, home: Path) -> None:
+def test_settings_and_other_users_files_are_not_covered_in_a_home_folder(tmp_path: Path, home: Path) -> None:
     others = home.parent / "others"
     for folder in (home / ".config" / "browser", home / "project", others):
         folder.mkdir(parents=True)
@@ -248,63 +252,63 @@ def test_the_store_may_be_in_the_workspace(tmp_path: Path) -> None:
     assert [change.path for change in record.after(1).listed] == ["a"]
 
 
-def test_only_the_owner_can_read_the_store(bench: Bench) -> None:
-    bench.write(".env", "KEY=secret").chmod(0o644)
-    bench.block(lambda: None)
-    (image,) = bench.record.store.folder.iterdir()
+def test_only_the_owner_can_read_the_store(workspace: RecordedWorkspace) -> None:
+    workspace.write(".env", "KEY=secret").chmod(0o644)
+    workspace.block(lambda: None)
+    (image,) = workspace.record.store.folder.iterdir()
     assert image.stat().st_mode & 0o777 == 0o600
-    for folder in (bench.store, bench.store / "images"):
+    for folder in (workspace.store, workspace.store / "images"):
         assert folder.stat().st_mode & 0o077 == 0
 
 
-def test_what_has_not_changed_is_not_read(bench: Bench) -> None:
+def test_unchanged_files_are_not_read(workspace: RecordedWorkspace) -> None:
     for number in range(50):
-        os.utime(bench.write(f"d{number % 5}/{number}", "words"), (1, 1))
-    while bench.record.prepare().copied_files or bench.record.snapshot._fresh:
+        os.utime(workspace.write(f"d{number % 5}/{number}", "words"), (1, 1))
+    while workspace.record.prepare().copied_files or workspace.record.snapshot._fresh:
         pass  # until the clock has moved on
     opened: list[str] = []
     listening = [True]
 
-    def hear(event: str, args: tuple[object, ...]) -> None:
+    def audit(event: str, args: tuple[object, ...]) -> None:
         if event == "open" and listening and not os.path.isabs(str(args[0])):
             opened.append(str(args[0]))
 
-    sys.addaudithook(hear)
-    bench.record.before(1)
+    sys.addaudithook(audit)
+    workspace.record.before(1)
     listening.clear()
     assert set(opened) == {".", "d0", "d1", "d2", "d3", "d4"} and len(opened) <= 7  # the folders
 
 
-def test_a_trimmed_record_keeps_what_undo_needs(bench: Bench) -> None:
+def test_a_trimmed_record_keeps_what_undo_needs(workspace: RecordedWorkspace) -> None:
     for number in range(10):
-        bench.write(str(number), f"words {number}")
-    bench.block(lambda: bench.write("3", "other"))
-    assert len(bench.record.store.hashes) == 11
-    bench.record.trim()
-    assert len(bench.record.store.hashes) == 2
-    again = bench.opened()
+        workspace.write(str(number), f"words {number}")
+    workspace.block(lambda: workspace.write("3", "other"))
+    assert len(workspace.record.store.hashes) == 11
+    workspace.record.trim()
+    assert len(workspace.record.store.hashes) == 2
+    again = workspace.opened()
     again.undo()
-    assert bench.read("3") == "words 3"
+    assert workspace.read("3") == "words 3"
     again.redo()
-    assert bench.read("3") == "other"
+    assert workspace.read("3") == "other"
 
 
 @pytest.mark.parametrize(
     ("count", "words"), [(0, "0 bytes"), (999, "999 bytes"), (2048, "2.0 KB"), (3_435_973_837, "3.2 GB")]
 )
-def test_sizes(count: int, words: str) -> None:
+def test_sizes_are_human_readable(count: int, words: str) -> None:
     assert size_in_words(count) == words
 
 
 @pytest.mark.parametrize("made", [".venv/pyvenv.cfg", "app/node_modules/left-pad/index.js"])
-def test_what_an_installer_put_there_is_named_and_not_copied(bench: Bench, made: str) -> None:
-    bench.write(made, "x")
-    bench.write("notes", "one")
+def test_installed_packages_are_reported_and_not_copied(workspace: RecordedWorkspace, made: str) -> None:
+    workspace.write(made, "x")
+    workspace.write("notes", "one")
     folder = made.partition("/pyvenv")[0].partition("/left-pad")[0]
-    coverage = bench.record.before(1)
+    coverage = workspace.record.before(1)
     assert [each.path for each in coverage.not_covered] == [f"{folder}/"]
-    bench.write(made, "y")
-    bench.write("notes", "two")
-    assert [change.path for change in bench.record.after(1).listed] == ["notes"]
-    bench.record.undo()
-    assert (bench.root / made).read_text() == "y" and (bench.root / "notes").read_text() == "one"
+    workspace.write(made, "y")
+    workspace.write("notes", "two")
+    assert [change.path for change in workspace.record.after(1).listed] == ["notes"]
+    workspace.record.undo()
+    assert (workspace.root / made).read_text() == "y" and (workspace.root / "notes").read_text() == "one"

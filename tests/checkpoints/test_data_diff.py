@@ -1,4 +1,4 @@
-"""Tables are compared by rows, columns and cells; hostile ones cost neither time nor memory."""
+"""Table diffs by rows, columns and cells, with limited time and memory for hostile files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def lines(before: bytes | None, after: bytes | None, path: str = "a.csv") -> lis
 
 
 @pytest.mark.parametrize(
-    ("after", "told"),
+    ("after", "expected"),
     [
         (
             b"id,region,amount,total\n1,N,10,1\n2,S,25,2\n4,E,30,4\n5,W,1,1\n",
@@ -48,22 +48,22 @@ def lines(before: bytes | None, after: bytes | None, path: str = "a.csv") -> lis
         (None, ["3 rows, 3 columns"]),
     ],
 )
-def test_what_changed(after: bytes | None, told: list[str]) -> None:
-    assert lines(SALES, after) == told
+def test_table_diffs_list_changed_rows_columns_and_cells(after: bytes | None, expected: list[str]) -> None:
+    assert lines(SALES, after) == expected
 
 
 def test_leading_zeros_are_not_lost_silently() -> None:
-    told = lines(b"zip,city\n007,A\n010,B\n", b"zip,city\n7,A\n10,B\n")
-    assert told[1:3] == ["types changed: zip (text -> integer)", "2 cells changed"]
+    found = lines(b"zip,city\n007,A\n010,B\n", b"zip,city\n7,A\n10,B\n")
+    assert found[1:3] == ["types changed: zip (text -> integer)", "2 cells changed"]
 
 
-def test_rows_that_nothing_identifies_are_counted() -> None:
+def test_rows_without_a_key_are_only_counted() -> None:
     assert lines(b"a,b\n1,1\n1,2\n2,1\n2,1\n", b"a,b\n1,1\n1,2\n2,2\n")[1:] == ["1 row added, 2 rows removed"]
 
 
-def test_json_lines() -> None:
-    told = lines(b'{"a":1,"b":"x"}\n{"a":2}\n', b'{"a":"1","b":"x"}\n{"a":2,"c":[1]}\n', "a.jsonl")
-    assert told[1:] == [
+def test_json_lines_are_compared_as_tables() -> None:
+    found = lines(b'{"a":1,"b":"x"}\n{"a":2}\n', b'{"a":"1","b":"x"}\n{"a":2,"c":[1]}\n', "a.jsonl")
+    assert found[1:] == [
         "columns added: c",
         "types changed: a (integer -> text)",
         "1 cell changed",
@@ -71,11 +71,11 @@ def test_json_lines() -> None:
     ]
 
 
-def test_at_most_three_examples_on_single_lines() -> None:
+def test_diffs_show_at_most_three_cells_on_one_line_each() -> None:
     before = b"id,x\n" + b"".join(b"%d,%d\n" % (n, n) for n in range(50))
-    told = lines(before, b"id,x\n" + b"".join(b'%d,"a\nundo: yes"\n' % n for n in range(50)))
-    assert told[2] == "50 cells changed"
-    assert told[3:] == [f"  id {n}, x: {n} -> a undo: yes" for n in range(3)]
+    found = lines(before, b"id,x\n" + b"".join(b'%d,"a\nundo: yes"\n' % n for n in range(50)))
+    assert found[2] == "50 cells changed"
+    assert found[3:] == [f"  id {n}, x: {n} -> a undo: yes" for n in range(3)]
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_at_most_three_examples_on_single_lines() -> None:
     ],
     ids=["columns", "quotes", "lines", "depth", "ragged", "binary", "exponent"],
 )
-def test_what_is_no_table_is_given_up_quickly(content: bytes) -> None:
+def test_files_that_are_not_tables_are_given_up_quickly(content: bytes) -> None:
     began = time.process_time()
     for path in ("a.csv", "a.jsonl"):
         data_diff(path, content, content + b"1\n", 1.0)
@@ -99,7 +99,7 @@ def test_what_is_no_table_is_given_up_quickly(content: bytes) -> None:
     assert time.process_time() - began < 10
 
 
-def test_the_note_after_a_block_says_it_where_it_fits() -> None:
+def test_the_file_note_includes_the_table_diff_if_it_fits() -> None:
     content = {"changed": [{"what": "changed", "path": "a.csv", "data": "5 -> 4 rows, 3 columns, 1 row removed"}]}
     assert files_note(content, 100, hint="") == "files: changed a.csv (5 -> 4 rows, 3 columns, 1 row removed)"
     assert files_note(content, 40, hint="") == "files: changed a.csv"
@@ -130,8 +130,8 @@ def interpreter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     made.computer.terminate()
 
 
-def without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
-    """Have the session's Python miss these packages."""
+def hide_packages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *names: str) -> None:
+    """Make imports of these packages fail in the session's Python."""
     for name in names:
         (tmp_path / "missing" / name).mkdir(parents=True)
         (tmp_path / "missing" / name / "__init__.py").write_text("raise ImportError('missing')\n")
@@ -154,24 +154,24 @@ def test_workbooks_are_compared_cell_by_cell(interpreter: Any, path: str, needed
         "5 -> 4 rows, 3 -> 4 columns, 1 row removed, 1 cell changed"
     )
     block = interpreter.timeline.blocks[-1].id
-    told = interpreter.timeline.diff(block, data=True)[path].splitlines()
-    assert told[0] == f"{path}: 5 -> 4 rows, 3 -> 4 columns"
-    assert told[1] == "  columns added: new"
-    assert told[2].startswith("  types changed: day (")
-    assert told[3:] == ["  1 row removed, 1 cell changed", "    id 2, x: 3 -> 9"]
-    assert interpreter.timeline.diff(block)[path].splitlines() == told  # there are no lines to compare
+    found = interpreter.timeline.diff(block, data=True)[path].splitlines()
+    assert found[0] == f"{path}: 5 -> 4 rows, 3 -> 4 columns"
+    assert found[1] == "  columns added: new"
+    assert found[2].startswith("  types changed: day (")
+    assert found[3:] == ["  1 row removed, 1 cell changed", "    id 2, x: 3 -> 9"]
+    assert interpreter.timeline.diff(block)[path].splitlines() == found  # workbooks have no text diff
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("library", ["pyarrow", "polars", "duckdb"])
-def test_any_of_these_libraries_reads_parquet(
+def test_any_parquet_library_works(
     interpreter: Any, library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip(library)
     frame = pytest.importorskip("polars").DataFrame({"n": [1, 2], "s": ["x", None]})
     frame.write_parquet(tmp_path / "old")
     frame.with_columns(n=frame["n"] * 2).write_parquet(tmp_path / "new")
-    without(tmp_path, monkeypatch, *{"pyarrow", "polars", "duckdb"} - {library})
+    hide_packages(tmp_path, monkeypatch, *{"pyarrow", "polars", "duckdb"} - {library})
     contents = [(tmp_path / name).read_bytes() for name in ("old", "new")]
     found = workbook_diff(*interpreter.timeline.read_tables("parquet", contents, 60.0), 10.0)
     assert found is not None
@@ -179,15 +179,15 @@ def test_any_of_these_libraries_reads_parquet(
 
 
 @pytest.mark.full
-def test_what_cannot_be_read_says_why(interpreter: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unreadable_workbooks_say_why(interpreter: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("openpyxl")
     code = "for name in ('a.xlsx', 'b.parquet'):\n    open(name, 'wb').write(b'PK' + bytes(100))"
     list(interpreter.computer.run("python", code))
-    told = interpreter.timeline.diff(interpreter.timeline.blocks[-1].id, data=True)
-    assert told["a.xlsx"].startswith("a.xlsx: created; no cell diff: it can't be read (")
-    without(tmp_path, monkeypatch, "openpyxl")
-    told = interpreter.timeline.diff(interpreter.timeline.blocks[-1].id, data=True)
-    assert told["a.xlsx"] == (
+    found = interpreter.timeline.diff(interpreter.timeline.blocks[-1].id, data=True)
+    assert found["a.xlsx"].startswith("a.xlsx: created; no cell diff: it can't be read (")
+    hide_packages(tmp_path, monkeypatch, "openpyxl")
+    found = interpreter.timeline.diff(interpreter.timeline.blocks[-1].id, data=True)
+    assert found["a.xlsx"] == (
         "a.xlsx: created; no cell diff: there is no openpyxl in the session's Python (!pip install openpyxl)\n"
     )
 
@@ -211,7 +211,9 @@ def test_sheets_are_compared_by_their_names() -> None:
 
 
 @pytest.mark.parametrize(
-    "sent", [[], {"": 1}, {"": [["a"]]}, {"": [["a", "b", ["1"]], ["c", "d", []]]}, {"": [["a", "b", None]]}, "x", {}]
+    "sent",
+    [[], {"": 1}, {"": [["a"]]}, {"": [["a", "b", ["1"]], ["c", "d", []]]}, {"": [["a", "b", None]]}, "x", {}],
+    ids=["list", "number", "column without values", "columns of different length", "no values", "text", "no sheets"],
 )
-def test_whatever_the_session_sends_is_no_error(sent: Any) -> None:
+def test_malformed_tables_from_the_session_are_ignored(sent: Any) -> None:
     assert workbook_diff(sent, sent, 1.0) is None or sent == {}

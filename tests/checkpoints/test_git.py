@@ -1,4 +1,4 @@
-"""The user's repository is theirs: index, stash and refs stay, unless undoing them is asked for."""
+"""Undo keeps the user's git index, stash and refs unless it is asked to restore them."""
 
 from __future__ import annotations
 
@@ -7,41 +7,41 @@ from pathlib import Path
 
 import pytest
 
+from checkpoints.recorded_workspace import RecordedWorkspace
 from checkpoints.trees import Shape, clear, git, shape
-from checkpoints.workbench import Bench
 
 pytestmark = pytest.mark.needs("git")
 
 
 @pytest.fixture
-def repo(bench: Bench) -> Bench:
+def repo(workspace: RecordedWorkspace) -> RecordedWorkspace:
     """A repository with a commit, a stash, something staged, something ignored and something not tracked."""
-    git(bench.root, "init")
-    bench.write("tracked", "1")
-    bench.write(".gitignore", "ignored\n")
-    git(bench.root, "add", "-A")
-    git(bench.root, "commit", "-m", "first")
-    bench.write("tracked", "stashed")
-    git(bench.root, "stash")
-    bench.write("staged", "1")
-    git(bench.root, "add", "staged")
-    bench.write("ignored", "1")
-    bench.write("untracked", "1")
-    return bench
+    git(workspace.root, "init")
+    workspace.write("tracked", "1")
+    workspace.write(".gitignore", "ignored\n")
+    git(workspace.root, "add", "-A")
+    git(workspace.root, "commit", "-m", "first")
+    workspace.write("tracked", "stashed")
+    git(workspace.root, "stash")
+    workspace.write("staged", "1")
+    git(workspace.root, "add", "staged")
+    workspace.write("ignored", "1")
+    workspace.write("untracked", "1")
+    return workspace
 
 
-def of_git(root: Path) -> Shape:
+def git_files(root: Path) -> Shape:
     return shape(root / ".git")
 
 
-def commit(bench: Bench) -> None:
-    bench.write("tracked", "2")
-    git(bench.root, "add", "-A")
-    git(bench.root, "commit", "-m", "second")
+def commit(workspace: RecordedWorkspace) -> None:
+    workspace.write("tracked", "2")
+    git(workspace.root, "add", "-A")
+    git(workspace.root, "commit", "-m", "second")
 
 
-def test_files_come_back_tracked_or_not_and_git_is_not_touched(repo: Bench) -> None:
-    before, everything = of_git(repo.root), shape(repo.root)
+def test_undo_restores_tracked_and_untracked_files_without_touching_git(repo: RecordedWorkspace) -> None:
+    before, everything = git_files(repo.root), shape(repo.root)
 
     def act() -> None:
         for name in ("tracked", "staged", "ignored", "untracked"):
@@ -49,24 +49,24 @@ def test_files_come_back_tracked_or_not_and_git_is_not_touched(repo: Bench) -> N
 
     repo.block(act)
     repo.record.undo()
-    assert of_git(repo.root) == before and shape(repo.root) == everything
+    assert git_files(repo.root) == before and shape(repo.root) == everything
     assert git(repo.root, "stash", "list").count("\n") == 1
     assert git(repo.root, "diff", "--cached", "--name-only") == "staged\n"
 
 
-def test_a_commit_of_the_block_stays(repo: Bench) -> None:
+def test_undo_keeps_a_commit_of_the_block(repo: RecordedWorkspace) -> None:
     repo.block(lambda: commit(repo))
-    after = of_git(repo.root)
+    after = git_files(repo.root)
     plan = repo.record.plan_undo()
     (unit,) = plan.repositories
     assert (unit.folder, unit.comes_or_goes, unit.in_use) == (".git", False, False)
     report = repo.record.undo(plan)
-    assert repo.read("tracked") == "1" and of_git(repo.root) == after
+    assert repo.read("tracked") == "1" and git_files(repo.root) == after
     assert {kept.why for kept in report.kept} == {"git's files are left alone"}
     assert git(repo.root, "log", "--format=%s") == "second\nfirst\n"
 
 
-def test_it_goes_on_request_and_comes_back(repo: Bench) -> None:
+def test_commits_are_undone_and_redone_on_request(repo: RecordedWorkspace) -> None:
     before = shape(repo.root)
     repo.block(lambda: commit(repo))
     after = shape(repo.root)
@@ -76,17 +76,17 @@ def test_it_goes_on_request_and_comes_back(repo: Bench) -> None:
     assert shape(repo.root) == after and git(repo.root, "fsck") == ""
 
 
-def test_a_repository_in_which_somebody_worked_since_is_left_as_a_whole(repo: Bench) -> None:
+def test_a_repository_used_since_the_block_is_left_unchanged(repo: RecordedWorkspace) -> None:
     repo.block(lambda: commit(repo))
-    git(repo.root, "branch", "mine")  # stands on the block's commit, in a file of its own
-    after = of_git(repo.root)
+    git(repo.root, "branch", "mine")  # points to the block's commit, in a file of its own
+    after = git_files(repo.root)
     plan = repo.record.plan_undo()
     assert plan.repositories[0].in_use
     repo.record.undo(plan, repositories={".git"})
-    assert of_git(repo.root) == after and git(repo.root, "log", "--format=%s", "mine") == "second\nfirst\n"
+    assert git_files(repo.root) == after and git(repo.root, "log", "--format=%s", "mine") == "second\nfirst\n"
 
 
-def test_even_so_on_request_no_commit_is_lost(repo: Bench) -> None:
+def test_overwriting_a_used_repository_loses_no_commit(repo: RecordedWorkspace) -> None:
     repo.block(lambda: commit(repo))
     git(repo.root, "branch", "mine")
     repo.record.undo(repositories={".git"}, overwrite={".git"})
@@ -94,7 +94,7 @@ def test_even_so_on_request_no_commit_is_lost(repo: Bench) -> None:
     assert git(repo.root, "log", "--format=%s", "mine") == "second\nfirst\n"
 
 
-def test_work_between_two_blocks_counts(repo: Bench) -> None:
+def test_git_work_between_two_blocks_marks_the_repository_as_used(repo: RecordedWorkspace) -> None:
     repo.block(lambda: commit(repo))
     git(repo.root, "branch", "mine")
     repo.block(lambda: repo.write("tracked", "3"))
@@ -103,51 +103,51 @@ def test_work_between_two_blocks_counts(repo: Bench) -> None:
     assert not repo.record.plan_undo(1).repositories
 
 
-def test_git_at_work(repo: Bench) -> None:
+def test_a_locked_repository_is_left_unchanged(repo: RecordedWorkspace) -> None:
     repo.block(lambda: commit(repo))
     (repo.root / ".git" / "index.lock").touch()
-    after = of_git(repo.root)
+    after = git_files(repo.root)
     repo.record.undo(repositories={".git"})
-    assert of_git(repo.root) == after
+    assert git_files(repo.root) == after
 
 
-def test_a_repository_that_a_block_made_goes(bench: Bench) -> None:
-    before = shape(bench.root)
+def test_undo_removes_a_repository_created_by_the_block(workspace: RecordedWorkspace) -> None:
+    before = shape(workspace.root)
 
     def act() -> None:
-        bench.write("sub/a", "1")
-        git(bench.root / "sub", "init")
-        git(bench.root / "sub", "add", "-A")
-        git(bench.root / "sub", "commit", "-m", "first")
+        workspace.write("sub/a", "1")
+        git(workspace.root / "sub", "init")
+        git(workspace.root / "sub", "add", "-A")
+        git(workspace.root / "sub", "commit", "-m", "first")
 
-    bench.block(act)
-    after = shape(bench.root)
-    bench.record.undo()
-    assert shape(bench.root) == before
-    bench.record.redo()
-    assert shape(bench.root) == after and git(bench.root / "sub", "fsck") == ""
-
-
-def test_but_not_with_commits_that_are_somebody_elses(bench: Bench) -> None:
-    bench.block(lambda: git(bench.root, "init"))
-    bench.write("mine", "1")
-    git(bench.root, "add", "-A")
-    git(bench.root, "commit", "-m", "mine")
-    after = shape(bench.root)
-    report = bench.record.undo()
-    assert shape(bench.root) == after and report.restored == ()
+    workspace.block(act)
+    after = shape(workspace.root)
+    workspace.record.undo()
+    assert shape(workspace.root) == before
+    workspace.record.redo()
+    assert shape(workspace.root) == after and git(workspace.root / "sub", "fsck") == ""
 
 
-def test_nor_with_those_of_a_block_that_were_left(bench: Bench) -> None:
-    bench.block(lambda: git(bench.root, "init"))
-    bench.block(lambda: commit(bench))
-    bench.record.undo()
-    after = of_git(bench.root)
-    bench.record.undo()
-    assert of_git(bench.root) == after
+def test_undo_keeps_a_created_repository_with_user_commits(workspace: RecordedWorkspace) -> None:
+    workspace.block(lambda: git(workspace.root, "init"))
+    workspace.write("mine", "1")
+    git(workspace.root, "add", "-A")
+    git(workspace.root, "commit", "-m", "mine")
+    after = shape(workspace.root)
+    report = workspace.record.undo()
+    assert shape(workspace.root) == after and report.restored == ()
 
 
-def test_a_repository_that_a_block_deleted_comes_back(repo: Bench) -> None:
+def test_undo_keeps_a_created_repository_with_commits_of_another_block(workspace: RecordedWorkspace) -> None:
+    workspace.block(lambda: git(workspace.root, "init"))
+    workspace.block(lambda: commit(workspace))
+    workspace.record.undo()
+    after = git_files(workspace.root)
+    workspace.record.undo()
+    assert git_files(workspace.root) == after
+
+
+def test_undo_restores_a_deleted_repository(repo: RecordedWorkspace) -> None:
     before = shape(repo.root)
     repo.block(lambda: shutil.rmtree(repo.root / ".git"))
     repo.record.undo()
@@ -155,8 +155,8 @@ def test_a_repository_that_a_block_deleted_comes_back(repo: Bench) -> None:
 
 
 @pytest.mark.parametrize("last", ["HEAD", "config", "objects", "hooks"])
-def test_so_does_one_whose_deletion_was_cut_off(repo: Bench, last: str) -> None:
-    """Git never removes these itself, so what is gone besides them is not git's doing either."""
+def test_undo_restores_a_partly_deleted_repository(repo: RecordedWorkspace, last: str) -> None:
+    """Git never removes these files itself, so the block deleted them and whatever else is missing."""
     before = shape(repo.root)
 
     def act() -> None:

@@ -1,4 +1,4 @@
-"""Ctrl-C at any moment of the record's work: nothing that a block did is lost, and the next block works."""
+"""Ctrl-C while changes are recorded: nothing that a block did is lost, and the next block works."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 import interpreter
-from checkpoints.conftest import Travelling
-from checkpoints.traveller import Traveller
+from checkpoints.conftest import MakeSession
+from checkpoints.scripted_session import ScriptedSession
 from checkpoints.trees import shape
 from interpreter import BaseLanguage
 from interpreter.messages import Chunk
@@ -24,7 +24,7 @@ RECORDING = tuple(str(PACKAGE / part) for part in ("workspace", "session/checkpo
 
 
 class Writer(BaseLanguage):
-    """Writes what its code says: `name=content`."""
+    """A language whose code is `name=content`; it writes that file."""
 
     name = "writer"
     root = Path()
@@ -35,13 +35,13 @@ class Writer(BaseLanguage):
         yield {"type": "console", "format": "output", "content": "written"}
 
 
-class Pressing:
-    """Presses Ctrl-C when so many lines of the record have run."""
+class CtrlCAfter:
+    """Presses Ctrl-C after this many lines of the recording code."""
 
     def __init__(self, number: int) -> None:
         self.left = number
 
-    def __enter__(self) -> Pressing:
+    def __enter__(self) -> CtrlCAfter:
         sys.settrace(self._called)
         return self
 
@@ -58,33 +58,33 @@ class Pressing:
         return self._line
 
 
-def start(travelling: Travelling) -> Traveller:
-    traveller = travelling()
+def start(make_session: MakeSession) -> ScriptedSession:
+    session = make_session()
     for name in ("a", "b", "c"):
-        traveller.write(name, "0")
-    Writer.root = traveller.root
-    traveller.interpreter.computer.languages = [Writer]
-    traveller.turn("hello", ("writer", "a=1"))
-    return traveller
+        session.write(name, "0")
+    Writer.root = session.root
+    session.interpreter.computer.languages = [Writer]
+    session.turn("hello", ("writer", "a=1"))
+    return session
 
 
 @pytest.mark.parametrize("stride", [13, pytest.param(1, marks=pytest.mark.full)])
 @alone
-def test_ctrl_c_anywhere_around_a_block(travelling: Travelling, stride: int) -> None:
-    traveller = start(travelling)
-    before = shape(traveller.root)
+def test_ctrl_c_at_any_line_around_a_block_loses_nothing(make_session: MakeSession, stride: int) -> None:
+    session = start(make_session)
+    before = shape(session.root)
     number, pressed = 1, 0
     while True:
         try:
-            with Pressing(number) as pressing:
-                traveller.own(("writer", f"b={number}"))
+            with CtrlCAfter(number) as pressing:
+                session.run_block(("writer", f"b={number}"))
         except KeyboardInterrupt:
             pressed += 1
-        traveller.own(("writer", f"c={number}"))
-        assert traveller.read("c") == str(number)
-        timeline = traveller.interpreter.timeline
+        session.run_block(("writer", f"c={number}"))
+        assert session.read("c") == str(number)
+        timeline = session.interpreter.timeline
         timeline.go(timeline.plan(2))
-        assert shape(traveller.root) == before
+        assert shape(session.root) == before
         if pressing.left > 0:
             break
         number += stride
@@ -93,23 +93,23 @@ def test_ctrl_c_anywhere_around_a_block(travelling: Travelling, stride: int) -> 
 
 @pytest.mark.parametrize("stride", [17, pytest.param(1, marks=pytest.mark.full)])
 @alone
-def test_ctrl_c_anywhere_in_an_undo(travelling: Travelling, stride: int) -> None:
-    traveller = start(travelling)
-    before, messages = shape(traveller.root), list(traveller.interpreter.messages)
-    traveller.turn("more", ("writer", "b=1"), ("writer", "new=1"), ("writer", "c=1"))
-    after, whole = shape(traveller.root), list(traveller.interpreter.messages)
+def test_ctrl_c_at_any_line_of_an_undo_loses_nothing(make_session: MakeSession, stride: int) -> None:
+    session = start(make_session)
+    before, messages = shape(session.root), list(session.interpreter.messages)
+    session.turn("more", ("writer", "b=1"), ("writer", "new=1"), ("writer", "c=1"))
+    after, whole = shape(session.root), list(session.interpreter.messages)
     number, pressed = 1, 0
     while True:
         try:
-            with Pressing(number) as pressing:
-                traveller.interpreter.undo()
+            with CtrlCAfter(number) as pressing:
+                session.interpreter.undo()
         except KeyboardInterrupt:
             pressed += 1
-        timeline = traveller.interpreter.timeline
-        timeline.go(timeline.plan(2))  # the rest of it, if there is any
-        assert shape(traveller.root) == before and traveller.interpreter.messages == messages
-        traveller.interpreter.redo()
-        assert shape(traveller.root) == after and traveller.interpreter.messages == whole
+        timeline = session.interpreter.timeline
+        timeline.go(timeline.plan(2))  # finish the undo
+        assert shape(session.root) == before and session.interpreter.messages == messages
+        session.interpreter.redo()
+        assert shape(session.root) == after and session.interpreter.messages == whole
         if pressing.left > 0:
             break
         number += stride
@@ -118,20 +118,20 @@ def test_ctrl_c_anywhere_in_an_undo(travelling: Travelling, stride: int) -> None
 
 @pytest.mark.full
 @alone
-def test_a_record_that_was_interrupted_can_be_read(travelling: Travelling) -> None:
-    traveller = start(travelling)
+def test_an_interrupted_record_can_be_reopened(make_session: MakeSession) -> None:
+    session = start(make_session)
     for number in range(1, 400, 29):
         try:
-            with Pressing(number):
-                traveller.own(("writer", f"b={number}"))
+            with CtrlCAfter(number):
+                session.run_block(("writer", f"b={number}"))
         except KeyboardInterrupt:
             pass
-    traveller.own(("writer", "c=1"))
-    record = traveller.interpreter.timeline.files.record()
+    session.run_block(("writer", "c=1"))
+    record = session.interpreter.timeline.files.record()
     assert record is not None
     from interpreter.workspace import FileRecord
 
-    again = FileRecord(traveller.root, record.folder, exclude=[traveller.sessions])
+    again = FileRecord(session.root, record.folder, exclude=[session.sessions])
     assert again.blocks == record.blocks
     again.undo(again.plan_undo(len(again.blocks)))
-    assert [traveller.read(name) for name in "abc"] == ["0", "0", "0"]
+    assert [session.read(name) for name in "abc"] == ["0", "0", "0"]

@@ -1,4 +1,4 @@
-"""Undo in the life of a session: taken up again, branched, written late or not at all, beside another one."""
+"""Undo in sessions that are resumed, branched, killed, damaged, or share a workspace."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from checkpoints.conftest import Travelling
-from checkpoints.test_faults import largest_file
-from checkpoints.traveller import Traveller, step
+from checkpoints.conftest import MakeSession
+from checkpoints.scripted_session import ScriptedSession, step
+from checkpoints.test_faults import file_size_limit
 from interpreter.errors import UndoError
 from interpreter.session.checkpoints.file_store import tidy
 from interpreter.session.journal import SavedSession, listed
@@ -26,32 +26,32 @@ pytestmark = pytest.mark.usefixtures("no_strays")
 EARLIER = "Variables from an earlier run of the session can't be restored, but you can run its blocks again."
 
 
-def leave(traveller: Traveller) -> str:
-    """End the process's part in the session; its id."""
-    session = traveller.interpreter.journal.id
-    assert session is not None
-    traveller.interpreter.computer.terminate()
-    traveller.interpreter.timeline.files.close()
-    traveller.interpreter.journal.close()
-    return session
+def close_session(session: ScriptedSession) -> str:
+    """Close the session as the end of the program does; return its ID."""
+    session_id = session.interpreter.journal.id
+    assert session_id is not None
+    session.interpreter.computer.terminate()
+    session.interpreter.timeline.files.close()
+    session.interpreter.journal.close()
+    return session_id
 
 
-def stored(traveller: Traveller) -> list[bytes]:
-    """The contents that the stores of all sessions hold."""
-    stores = [ContentStore(folder) for folder in traveller.sessions.glob("*/files/*/images")]
+def stored(session: ScriptedSession) -> list[bytes]:
+    """The contents in the stores of all sessions."""
+    stores = [ContentStore(folder) for folder in session.sessions.glob("*/files/*/images")]
     return sorted(images.read(content) for images in stores for content in images.hashes)
 
 
-# -- taken up again ----------------------------------------------------------------------------------------------------
+# -- resumed sessions --------------------------------------------------------------------------------------------------
 
 
-def test_an_earlier_run_is_taken_back(travelling: Travelling) -> None:
-    first = travelling()
+def test_turns_of_an_earlier_run_can_be_undone(make_session: MakeSession) -> None:
+    first = make_session()
     for number in (1, 2, 3):
         first.turn(f"turn {number}", step(number))
-    session = leave(first)
-    second = travelling()
-    second.interpreter.journal.resume(session)
+    session_id = close_session(first)
+    second = make_session()
+    second.interpreter.journal.resume(session_id)
     undone = second.interpreter.undo()
     assert second.state == (["turn 1", "turn 2"], "2", None) and undone.sentences == [EARLIER]
     second.turn("turn 4", step(4))
@@ -63,17 +63,17 @@ def test_an_earlier_run_is_taken_back(travelling: Travelling) -> None:
     assert second.state == (["turn 1", "turn 2"], "2", None)
 
 
-def test_what_an_earlier_run_took_back_is_done_again(travelling: Travelling) -> None:
-    first = travelling()
+def test_turns_undone_in_an_earlier_run_can_be_redone(make_session: MakeSession) -> None:
+    first = make_session()
     for number in (1, 2, 3):
         first.turn(f"turn {number}", step(number))
     first.interpreter.undo(2)
     first.interpreter.redo()
     first.interpreter.undo(parts=["files"])
     assert first.state == (["turn 1", "turn 2"], "1", "2")
-    session = leave(first)
-    second = travelling()
-    second.interpreter.journal.resume(session)
+    session_id = close_session(first)
+    second = make_session()
+    second.interpreter.journal.resume(session_id)
     places = second.interpreter.timeline.places
     assert places == {"conversation": 4, "files": 2, "variables": 4}
     assert second.interpreter.redo().sentences == []
@@ -84,45 +84,45 @@ def test_what_an_earlier_run_took_back_is_done_again(travelling: Travelling) -> 
         second.interpreter.redo()
 
 
-def test_something_new_after_an_undo_and_a_restart(travelling: Travelling) -> None:
-    first = travelling()
+def test_a_new_turn_after_undo_and_restart_clears_redo(make_session: MakeSession) -> None:
+    first = make_session()
     for number in (1, 2):
         first.turn(f"turn {number}", step(number))
     first.interpreter.undo()
-    session = leave(first)
-    second = travelling()
-    second.interpreter.journal.resume(session)
+    session_id = close_session(first)
+    second = make_session()
+    second.interpreter.journal.resume(session_id)
     second.turn("another way", step(5))
     with pytest.raises(UndoError, match="nothing to redo"):
         second.interpreter.redo()
-    leave(second)
-    third = travelling()
-    third.interpreter.journal.resume(session)
+    close_session(second)
+    third = make_session()
+    third.interpreter.journal.resume(session_id)
     labels = [point.label for point in third.interpreter.checkpoints if point.kind == "turn"]
     assert labels == ["turn 1", "another way"]
     third.interpreter.undo()
     assert third.state == (["turn 1"], "1", None)
 
 
-def test_messages_that_were_dropped_before_a_restart(travelling: Travelling) -> None:
-    first = travelling()
+def test_undo_works_after_dropped_messages_and_a_restart(make_session: MakeSession) -> None:
+    first = make_session()
     for number in (1, 2):
         first.turn(f"turn {number}", step(number))
     second = next(place for place, each in enumerate(first.interpreter.messages) if each["content"] == "turn 2")
     del first.interpreter.messages[:second]
-    session = leave(first)
-    again = travelling()
-    again.interpreter.journal.resume(session)
+    session_id = close_session(first)
+    again = make_session()
+    again.interpreter.journal.resume(session_id)
     again.interpreter.undo()
     assert again.state == ([], "1", None)
 
 
-def test_a_repository_that_a_block_made_goes_after_a_restart(travelling: Travelling) -> None:
-    first = travelling()
+def test_a_created_repository_is_removed_by_undo_after_a_restart(make_session: MakeSession) -> None:
+    first = make_session()
     first.turn("one", ("shell", "git init -q repo"))
-    session = leave(first)
-    second = travelling()
-    second.interpreter.journal.resume(session)
+    session_id = close_session(first)
+    second = make_session()
+    second.interpreter.journal.resume(session_id)
     second.interpreter.undo()
     assert not (second.root / "repo").exists()
 
@@ -131,16 +131,16 @@ PROGRAM = """
 import os, signal, sys
 sys.path[:0] = [{tests!r}]
 from pathlib import Path
-from checkpoints.traveller import Traveller, step
-traveller = Traveller(Path({folder!r}))
-traveller.turn("turn 1", step(1))
-traveller.turn("turn 2", step(2))
+from checkpoints.scripted_session import ScriptedSession, step
+session = ScriptedSession(Path({folder!r}))
+session.turn("turn 1", step(1))
+session.turn("turn 2", step(2))
 {end}
 """
 
 
-def killed(folder: Path, end: str) -> str:
-    """A run that is killed there; gives the id of its session."""
+def run_until_killed(folder: Path, end: str) -> str:
+    """Run a session that ends with this code and kills itself; return its ID."""
     tests = str(Path(__file__).parent.parent)
     program = PROGRAM.format(tests=tests, folder=str(folder), end=end)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=100)
@@ -149,228 +149,230 @@ def killed(folder: Path, end: str) -> str:
     return row.id
 
 
-def test_killed_in_the_middle_of_a_block(travelling: Travelling, tmp_path: Path) -> None:
+def test_a_session_killed_during_a_block_can_be_undone(make_session: MakeSession, tmp_path: Path) -> None:
     end = """
-traveller.server.add({"code": step(3) + "\\nprint('here')\\nimport time; time.sleep(60)"})
-for chunk in traveller.interpreter.chat("turn 3", display=False, stream=True):
+session.server.add({"code": step(3) + "\\nprint('here')\\nimport time; time.sleep(60)"})
+for chunk in session.interpreter.chat("turn 3", display=False, stream=True):
     if "here" in str(chunk.get("content")) and chunk["role"] == "computer":
         os.kill(os.getpid(), signal.SIGKILL)
 """
-    session = killed(tmp_path.resolve(), end)
-    traveller = travelling()
-    assert tidy(traveller.sessions, recent=0) == 0  # its copies are needed yet
-    traveller.interpreter.journal.resume(session)
-    traveller.interpreter.undo(blocks=True)
-    assert traveller.state == (["turn 1", "turn 2", "turn 3"], "2", None)
-    traveller.interpreter.undo(2)
-    assert traveller.state == (["turn 1"], "1", None)
+    session_id = run_until_killed(tmp_path.resolve(), end)
+    session = make_session()
+    assert tidy(session.sessions, recent=0) == 0  # its copies are still needed
+    session.interpreter.journal.resume(session_id)
+    session.interpreter.undo(blocks=True)
+    assert session.state == (["turn 1", "turn 2", "turn 3"], "2", None)
+    session.interpreter.undo(2)
+    assert session.state == (["turn 1"], "1", None)
 
 
-def test_killed_in_the_middle_of_an_undo(travelling: Travelling, tmp_path: Path) -> None:
+def test_an_undo_killed_midway_is_finished_on_resume(make_session: MakeSession, tmp_path: Path) -> None:
     end = """
-def hear(event, args):
+def audit(event, args):
     if event == "os.rename" and str(args[1]) == "a":
         os.kill(os.getpid(), signal.SIGKILL)
-sys.addaudithook(hear)
-traveller.interpreter.undo()
+sys.addaudithook(audit)
+session.interpreter.undo()
 """
-    session = killed(tmp_path.resolve(), end)
-    traveller = travelling()
-    assert traveller.read("a") == "2"
-    traveller.interpreter.journal.resume(session)
-    timeline = traveller.interpreter.timeline
-    assert timeline.back(parts=["files"]) == 0  # the undo was finished first
-    assert traveller.state == (["turn 1", "turn 2"], "1", None)
-    traveller.interpreter.redo(parts=["files"])
-    assert traveller.read("a") == "2"
-    traveller.interpreter.undo(2)
-    assert traveller.state == ([], None, None)
+    session_id = run_until_killed(tmp_path.resolve(), end)
+    session = make_session()
+    assert session.read("a") == "2"
+    session.interpreter.journal.resume(session_id)
+    timeline = session.interpreter.timeline
+    assert timeline.destination("undo", parts=["files"]) == 0  # the undo was finished first
+    assert session.state == (["turn 1", "turn 2"], "1", None)
+    session.interpreter.redo(parts=["files"])
+    assert session.read("a") == "2"
+    session.interpreter.undo(2)
+    assert session.state == ([], None, None)
 
 
 # -- the store -----------------------------------------------------------------------------------------------------------
 
 
-def test_a_journal_that_begins_after_the_first_block(traveller: Traveller) -> None:
-    traveller.write("b", "not changed")
-    traveller.own(step(1))
-    store = traveller.interpreter.timeline.files
+def test_the_record_moves_to_the_session_folder_with_the_first_turn(session: ScriptedSession) -> None:
+    session.write("b", "not changed")
+    session.run_block(step(1))
+    store = session.interpreter.timeline.files
     record = store.record()
-    assert record is not None and not traveller.sessions.exists()
+    assert record is not None and not session.sessions.exists()
     passing = record.folder
-    traveller.turn("two", step(2))
-    assert store.record() is record and traveller.sessions in record.folder.parents and not passing.exists()
-    traveller.interpreter.undo(2)
-    assert traveller.state == ([], None, None)
+    session.turn("two", step(2))
+    assert store.record() is record and session.sessions in record.folder.parents and not passing.exists()
+    session.interpreter.undo(2)
+    assert session.state == ([], None, None)
 
 
-def test_a_branch_can_be_taken_back_and_so_can_what_it_came_from(travelling: Travelling) -> None:
-    traveller = travelling()
+def test_a_branch_and_its_origin_can_both_be_undone(make_session: MakeSession) -> None:
+    session = make_session()
     for number in (1, 2):
-        traveller.turn(f"turn {number}", step(number))
-    old = traveller.interpreter.journal.id
-    new = traveller.interpreter.journal.branch()
-    traveller.turn("turn 3", step(3))
-    traveller.interpreter.undo(3)
-    assert traveller.state == ([], None, None)
-    traveller.interpreter.redo(2)
-    leave(traveller)
-    assert traveller.read("a") == "2"
-    for session in (old, new):
-        other = travelling()
-        other.interpreter.journal.resume(session)  # type: ignore[arg-type]
+        session.turn(f"turn {number}", step(number))
+    old = session.interpreter.journal.id
+    new = session.interpreter.journal.branch()
+    session.turn("turn 3", step(3))
+    session.interpreter.undo(3)
+    assert session.state == ([], None, None)
+    session.interpreter.redo(2)
+    close_session(session)
+    assert session.read("a") == "2"
+    for session_id in (old, new):
+        other = make_session()
+        other.interpreter.journal.resume(session_id)  # type: ignore[arg-type]
         other.interpreter.undo(parts=["conversation", "files"])
         assert other.state == (["turn 1"], "1", None)
         other.interpreter.redo(parts=["conversation", "files"])
         assert other.state[:2] == (["turn 1", "turn 2"], "2")
-        leave(other)
+        close_session(other)
 
 
-def test_a_branch_of_an_earlier_run_before_any_block(travelling: Travelling) -> None:
-    first = travelling()
+def test_a_branch_of_a_resumed_session_can_be_undone(make_session: MakeSession) -> None:
+    first = make_session()
     first.turn("one", step(1))
-    session = leave(first)
-    second = travelling()
-    second.interpreter.journal.resume(session)
+    session_id = close_session(first)
+    second = make_session()
+    second.interpreter.journal.resume(session_id)
     second.interpreter.journal.branch()
     second.interpreter.undo()
     assert second.state == ([], None, None)
 
 
-def test_no_live_file_is_linked_to_a_store(traveller: Traveller) -> None:
-    traveller.write("b", "not changed" * 10_000)
-    traveller.turn("one", step(1))
-    traveller.interpreter.journal.branch()
-    traveller.turn("two", step(2))
-    traveller.interpreter.undo()
-    stores = {path.stat().st_ino for path in traveller.sessions.rglob("*") if path.is_file()}
-    live = {path.stat().st_ino for path in traveller.root.iterdir()}
-    assert len(stored(traveller)) > 2 and not stores & live
+def test_no_live_file_is_linked_to_a_store(session: ScriptedSession) -> None:
+    session.write("b", "not changed" * 10_000)
+    session.turn("one", step(1))
+    session.interpreter.journal.branch()
+    session.turn("two", step(2))
+    session.interpreter.undo()
+    stores = {path.stat().st_ino for path in session.sessions.rglob("*") if path.is_file()}
+    live = {path.stat().st_ino for path in session.root.iterdir()}
+    assert len(stored(session)) > 2 and not stores & live
 
 
-def test_only_the_owner_can_read_the_store(traveller: Traveller) -> None:
-    traveller.turn("one", step(1))
-    for path in traveller.sessions.glob("*/files/**/*"):
+def test_only_the_owner_can_read_the_store(session: ScriptedSession) -> None:
+    session.turn("one", step(1))
+    for path in session.sessions.glob("*/files/**/*"):
         assert stat.S_IMODE(path.stat().st_mode) & 0o077 == 0
 
 
-def test_copies_that_nobody_needs_go_when_the_session_ends(traveller: Traveller) -> None:
-    traveller.write("b", "not changed")
-    traveller.turn("one", step(1))
-    assert stored(traveller) == [b"1", b"not changed"]
-    leave(traveller)
-    assert stored(traveller) == [b"1"]
+def test_unneeded_copies_are_removed_when_the_session_ends(session: ScriptedSession) -> None:
+    session.write("b", "not changed")
+    session.turn("one", step(1))
+    assert stored(session) == [b"1", b"not changed"]
+    close_session(session)
+    assert stored(session) == [b"1"]
 
 
-def test_copies_of_a_session_that_was_killed_go_later(travelling: Travelling, tmp_path: Path) -> None:
+def test_copies_of_a_killed_session_are_removed_later(make_session: MakeSession, tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "b").write_text("not changed")
-    session = killed(tmp_path.resolve(), "os.kill(os.getpid(), signal.SIGKILL)")
-    traveller = travelling()
-    assert stored(traveller) == [b"1", b"2", b"not changed"]
-    assert tidy(traveller.sessions) == 0  # it has just been killed, and may be taken up
-    traveller.interpreter.journal.resume(session)
-    assert tidy(traveller.sessions, recent=0) == 0  # it is open here
-    traveller.interpreter.journal.close()
-    assert [row.id for row in listed(traveller.sessions)] == [session]
-    assert tidy(traveller.sessions, recent=0) == 1 and stored(traveller) == [b"1", b"2"]
-    assert tidy(traveller.sessions, recent=0) == 0
-    traveller.interpreter.journal.resume(session)
-    traveller.interpreter.undo(2)
-    assert traveller.state == ([], None, None)
+    session_id = run_until_killed(tmp_path.resolve(), "os.kill(os.getpid(), signal.SIGKILL)")
+    session = make_session()
+    assert stored(session) == [b"1", b"2", b"not changed"]
+    assert tidy(session.sessions) == 0  # it was just killed, and may be resumed
+    session.interpreter.journal.resume(session_id)
+    assert tidy(session.sessions, recent=0) == 0  # it is open here
+    session.interpreter.journal.close()
+    assert [row.id for row in listed(session.sessions)] == [session_id]
+    assert tidy(session.sessions, recent=0) == 1 and stored(session) == [b"1", b"2"]
+    assert tidy(session.sessions, recent=0) == 0
+    session.interpreter.journal.resume(session_id)
+    session.interpreter.undo(2)
+    assert session.state == ([], None, None)
 
 
-def test_the_next_session_tidies_up_in_the_background(travelling: Travelling, tmp_path: Path) -> None:
+def test_the_next_session_tidies_up_in_the_background(make_session: MakeSession, tmp_path: Path) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "b").write_text("not changed")
-    killed(tmp_path.resolve(), "os.kill(os.getpid(), signal.SIGKILL)")
-    traveller = travelling()
-    (ledger,) = traveller.sessions.glob("*/files/*/files.jsonl")
+    run_until_killed(tmp_path.resolve(), "os.kill(os.getpid(), signal.SIGKILL)")
+    session = make_session()
+    (ledger,) = session.sessions.glob("*/files/*/files.jsonl")
     os.utime(ledger, (0, 0))
-    traveller.turn("something else", "x = 1")
+    session.turn("something else", "x = 1")
     for thread in threading.enumerate():
         if thread.name == "tidy file records":
             thread.join()
     assert not (ledger.parent / "untrimmed").exists()
     assert ContentStore(ledger.parent / "images").hashes == {hashlib.sha256(data).hexdigest() for data in (b"1", b"2")}
-    assert len(list(traveller.sessions.glob("*/files/*/untrimmed"))) == 1  # that of the session that goes on
+    assert len(list(session.sessions.glob("*/files/*/untrimmed"))) == 1  # that of the running session
 
 
 @pytest.mark.full
-def test_a_session_whose_block_was_cut_off_is_tidied_in_the_end(travelling: Travelling, tmp_path: Path) -> None:
+def test_a_session_killed_during_a_block_is_tidied_up_eventually(make_session: MakeSession, tmp_path: Path) -> None:
     end = """
-record = traveller.interpreter.timeline.files.record()
+record = session.interpreter.timeline.files.record()
 record.before(99)
 os.kill(os.getpid(), signal.SIGKILL)
 """
-    killed(tmp_path.resolve(), end)
-    traveller = travelling()
-    assert tidy(traveller.sessions, recent=0) == 0
-    for ledger in traveller.sessions.glob("*/files/*/files.jsonl"):
+    run_until_killed(tmp_path.resolve(), end)
+    session = make_session()
+    assert tidy(session.sessions, recent=0) == 0
+    for ledger in session.sessions.glob("*/files/*/files.jsonl"):
         os.utime(ledger, (0, 0))
-    assert tidy(traveller.sessions) == 1
+    assert tidy(session.sessions) == 1
 
 
-# -- trouble ---------------------------------------------------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------------------------------------------
 
 
-def test_a_journal_that_cannot_be_written(travelling: Travelling, tmp_path: Path) -> None:
+def test_undo_works_without_a_writable_journal(make_session: MakeSession, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
-    traveller = travelling(conversation_history_path=str(tmp_path / "file" / "sessions"))
-    traveller.turn("one", step(1))
-    traveller.turn("two", step(2))
-    traveller.interpreter.undo()
-    assert traveller.state == (["one"], "1", "1")
-    traveller.interpreter.undo()
-    assert traveller.state == ([], None, None)
+    session = make_session(conversation_history_path=str(tmp_path / "file" / "sessions"))
+    session.turn("one", step(1))
+    session.turn("two", step(2))
+    session.interpreter.undo()
+    assert session.state == (["one"], "1", "1")
+    session.interpreter.undo()
+    assert session.state == ([], None, None)
 
 
-def test_no_room_for_the_store(traveller: Traveller) -> None:
-    traveller.own("x = 0")
-    traveller.write("b", "x" * 200_000)
-    with largest_file(100_000):
-        told = list(traveller.interpreter.computer.stream("python", step(1)))
-    notices = [chunk["content"]["text"] for chunk in told if chunk["type"] == "status" and chunk["format"] == "notice"]
+def test_missing_space_in_the_store_is_reported_and_undo_still_works(session: ScriptedSession) -> None:
+    session.run_block("x = 0")
+    session.write("b", "x" * 200_000)
+    with file_size_limit(100_000):
+        chunks = list(session.interpreter.computer.stream("python", step(1)))
+    notices = [
+        chunk["content"]["text"] for chunk in chunks if chunk["type"] == "status" and chunk["format"] == "notice"
+    ]
     assert notices == ["Undo doesn't cover: b (no copy could be stored: File too large)"]
-    traveller.interpreter.undo()
-    assert traveller.state == ([], None, "0")
-    traveller.own(step(2))
-    traveller.interpreter.undo()
-    assert traveller.state == ([], None, "0")
+    session.interpreter.undo()
+    assert session.state == ([], None, "0")
+    session.run_block(step(2))
+    session.interpreter.undo()
+    assert session.state == ([], None, "0")
 
 
-def test_damaged_records_of_a_session(travelling: Travelling) -> None:
-    first = travelling()
+def test_a_session_with_damaged_records_can_be_undone(make_session: MakeSession) -> None:
+    first = make_session()
     for number in (1, 2):
         first.turn(f"turn {number}", step(number))
-    session = leave(first)
+    session_id = close_session(first)
     (folder,) = first.sessions.glob("*/files/*")
     with (folder / "files.jsonl").open("a") as ledger:
         ledger.write('{"event":"end"}\n')
     (folder / "intent.json").write_text("{")
-    second = travelling()
-    second.interpreter.journal.resume(session)
+    second = make_session()
+    second.interpreter.journal.resume(session_id)
     second.interpreter.undo()
     assert second.state == (["turn 1"], "1", None)
 
 
-def test_a_store_that_somebody_cleared_away(traveller: Traveller) -> None:
-    traveller.turn("one", step(1))
-    subprocess.run(["rm", "-r", *map(str, traveller.sessions.glob("*/files"))], check=True)
-    traveller.turn("two", step(2))
-    traveller.interpreter.undo()
-    assert traveller.read("a") == "2"  # what it was is gone with the store, and nothing worse happens
-    traveller.turn("three", step(3))
-    traveller.turn("four", step(4))
-    traveller.interpreter.undo()
-    assert traveller.read("a") == "3"
+def test_a_deleted_store_only_affects_earlier_blocks(session: ScriptedSession) -> None:
+    session.turn("one", step(1))
+    subprocess.run(["rm", "-r", *map(str, session.sessions.glob("*/files"))], check=True)
+    session.turn("two", step(2))
+    session.interpreter.undo()
+    assert session.read("a") == "2"  # its old content is lost with the store, and nothing worse happens
+    session.turn("three", step(3))
+    session.turn("four", step(4))
+    session.interpreter.undo()
+    assert session.read("a") == "3"
 
 
-def test_two_sessions_in_one_workspace(travelling: Travelling) -> None:
-    one, other = travelling(), travelling()
+def test_sessions_in_one_workspace_undo_only_their_own_changes(make_session: MakeSession) -> None:
+    one, other = make_session(), make_session()
     one.turn("one", step(1))
     other.turn("other", step(2), "open('b', 'w').write('b')")
     undone = one.interpreter.undo()
-    assert one.state == ([], "2", None)  # what the other one made of it stays
+    assert one.state == ([], "2", None)  # the change of the other session is kept
     assert undone.sentences == ["a was left unchanged: it was changed after the block."]
     one.turn("again", "open('c', 'w').write('c')")
     other.interpreter.undo()
@@ -379,16 +381,16 @@ def test_two_sessions_in_one_workspace(travelling: Travelling) -> None:
     assert one.read("c") is None
 
 
-def test_the_journal_tells_which_block_changed_what(traveller: Traveller) -> None:
-    traveller.turn("one", step(1))
-    traveller.turn("two", step(2))
-    point = traveller.interpreter.timeline.why("a")
+def test_why_finds_the_block_that_changed_a_file(session: ScriptedSession) -> None:
+    session.turn("one", step(1))
+    session.turn("two", step(2))
+    point = session.interpreter.timeline.why("a")
     assert point is not None and point.label.startswith("x = 2") and point.block == 2
-    journal = traveller.interpreter.journal.read()
+    journal = session.interpreter.journal.read()
     assert isinstance(journal, SavedSession) and [
         entry["label"] for entry in journal.points if entry["kind"] == "turn"
     ] == [
         "one",
         "two",
     ]
-    assert "-1" in traveller.interpreter.timeline.diff(point.id)["a"]
+    assert "-1" in session.interpreter.timeline.diff(point.id)["a"]

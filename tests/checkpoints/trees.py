@@ -1,4 +1,4 @@
-"""A tree as it is on the disk, for comparing; and effects that blocks have on it."""
+"""The contents of a folder tree for comparison, and git."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def shape(root: Path | str) -> Shape:
     for folder, folders, files in os.walk(base):
         for name in folders + files:
             path = os.path.join(folder, name)
-            found[os.path.relpath(path, base)] = _told(path)
+            found[os.path.relpath(path, base)] = _describe(path)
     return found
 
 
-def _told(path: bytes) -> tuple[Any, ...]:
+def _describe(path: bytes) -> tuple[Any, ...]:
     facts = os.lstat(path)
     if stat.S_ISLNK(facts.st_mode):
         return "link", os.readlink(path), facts.st_mtime_ns
@@ -46,14 +46,14 @@ def _told(path: bytes) -> tuple[Any, ...]:
 
 
 def git(folder: Path, *words: str) -> str:
-    """Run git there; what it says is not what we test."""
+    """Run git in a folder and return its output; errors are ignored."""
     command = ["git", "-c", "init.defaultBranch=main", "-c", "gc.auto=0", *words]
     done = subprocess.run(command, cwd=folder, env={**os.environ, **GIT}, capture_output=True, text=True, check=False)
     return done.stdout
 
 
 def clear(path: Path) -> None:
-    """Remove whatever is there."""
+    """Remove a file or folder, if it exists."""
     if path.is_dir() and not path.is_symlink():
         shutil.rmtree(path)
     elif path.is_symlink() or path.exists():

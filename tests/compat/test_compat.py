@@ -1,4 +1,4 @@
-"""Scripts written for 0.4.3 run here: our half of the table that `make compat` prints."""
+"""Scripts written for 0.4.3 run here: our half of the table printed by `make compat`."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-sys.path.insert(0, str(ROOT))  # for the packages beside src: compat, bench
+sys.path.insert(0, str(ROOT))  # for the packages next to src: compat, bench
 
 from compat.table import OUR_LIMIT, all_rows, exceptions, original_results, run_rows  # noqa: E402
 
 ROWS = all_rows()
 ORIGINAL = original_results()
 
-# Rows that do not pass yet. One that passes must be taken out.
+# Rows that don't pass yet. Remove a row once it passes.
 PENDING: set[str] = set()
 
 
@@ -47,21 +47,21 @@ def test_ours_passes_every_row_that_the_original_passes(section: str, step: int)
     failing = {name for name, result in results.items() if not result.passes}
     reports = [f"{name}: {results[name].why}\n{results[name].output}" for name in sorted(failing - allowed)]
     assert not reports, "\n\n".join(reports)
-    assert not results.keys() & allowed - failing, "these pass now: take them off the list"
+    assert not results.keys() & allowed - failing, "these pass now: remove them from the list"
 
 
-def test_the_table_is_large_and_no_two_rows_have_the_same_name() -> None:
+def test_the_table_is_large_and_row_names_are_unique() -> None:
     assert len(ROWS) >= 150
     assert [name for name, count in Counter(row.name for row in ROWS).items() if count > 1] == []
 
 
-def test_what_the_original_does_is_recorded_for_every_row() -> None:
+def test_the_originals_result_is_recorded_for_every_row() -> None:
     stale = [row.name for row in ROWS if ORIGINAL.get(row.name, {}).get("digest") != row.digest]
     assert stale == [], "run `python -m compat --record`"
     assert ORIGINAL.keys() == {row.name for row in ROWS}
 
 
-def test_exceptions_are_rows_of_the_original_with_a_reason_for_users() -> None:
+def test_every_exception_has_a_documented_reason() -> None:
     page = _words((ROOT / "docs" / "migrating.md").read_text(encoding="utf-8"))
     for name, reason in exceptions().items():
         assert name in ORIGINAL and "fails" not in ORIGINAL[name], name

@@ -1,4 +1,4 @@
-"""Calls that do not end by themselves: interrupted, timed out, left behind by a worker or a block that is gone."""
+"""Calls that are interrupted, time out, or outlive their worker or block."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from gadget import Desk, calls_of, desk
+from gadget import CallTester, calls_of, tester
 from python_runtimes import Ran
 
-__all__ = ["desk"]
+__all__ = ["tester"]
 
 JAVASCRIPT = pytest.param("javascript", marks=pytest.mark.needs("node"))
 WAITING = {"python": "computer.gadget.wait()", "javascript": "await computer.gadget.wait()"}
@@ -20,116 +20,116 @@ WIDTH = {"python": "print(computer.gadget.width)", "javascript": "console.log(aw
 
 
 @pytest.mark.parametrize("language", ["python", JAVASCRIPT])
-def test_an_interrupt_ends_the_call_in_the_session_and_in_the_tool(desk: Desk, language: str) -> None:
-    desk.do({"python": "kept = 5", "javascript": "let kept = 5"}[language], language)
-    ran = desk.interrupted(WAITING[language], language)
+def test_an_interrupt_ends_the_call_in_the_session_and_in_the_tool(tester: CallTester, language: str) -> None:
+    tester.do({"python": "kept = 5", "javascript": "let kept = 5"}[language], language)
+    ran = tester.interrupted(WAITING[language], language)
     assert ran.ended == "interrupted"
     if language == "python":
         assert "KeyboardInterrupt" in ran.stderr
-    assert desk.gadget.left.wait(60)
-    assert desk.do({"python": "print(kept)", "javascript": "console.log(kept)"}[language], language).text == "5\n"
+    assert tester.gadget.left.wait(60)
+    assert tester.do({"python": "print(kept)", "javascript": "console.log(kept)"}[language], language).text == "5\n"
 
 
 @pytest.mark.parametrize("language", ["python", JAVASCRIPT])
-def test_a_tool_that_cannot_be_interrupted_is_left_and_its_late_reply_is_nobodys(
-    desk: Desk,
+def test_the_late_reply_of_an_uninterruptible_tool_is_dropped(
+    tester: CallTester,
     language: str,
 ) -> None:
-    ran = desk.interrupted(BLOCKED[language], language)
+    ran = tester.interrupted(BLOCKED[language], language)
     assert ran.ended == "interrupted"
-    assert desk.do(WIDTH[language], language).text == "7\n"
-    desk.gadget.released.set()
-    assert desk.do(WIDTH[language], language).text == "7\n"
+    assert tester.do(WIDTH[language], language).text == "7\n"
+    tester.gadget.released.set()
+    assert tester.do(WIDTH[language], language).text == "7\n"
 
 
-def test_code_may_catch_the_interrupt_and_go_on(desk: Desk) -> None:
-    ran = desk.interrupted(
+def test_code_can_catch_the_interrupt_and_continue(tester: CallTester) -> None:
+    ran = tester.interrupted(
         "try:\n    computer.gadget.wait()\nexcept KeyboardInterrupt:\n    print('caught', computer.gadget.width)"
     )
     assert ran.text == "caught 7\n"
     assert ran.ended == "done"
 
 
-def test_a_block_that_takes_too_long_in_a_call_times_out(desk: Desk) -> None:
-    desk.do("kept = 1")
-    desk.interpreter.block_timeout = 1
-    assert desk.do("computer.gadget.block()").ended == "timed_out"
-    desk.interpreter.block_timeout = None
-    assert desk.do("print(kept)").text == "1\n"
+def test_a_block_that_takes_too_long_in_a_call_times_out(tester: CallTester) -> None:
+    tester.do("kept = 1")
+    tester.interpreter.block_timeout = 1
+    assert tester.do("computer.gadget.block()").ended == "timed_out"
+    tester.interpreter.block_timeout = None
+    assert tester.do("print(kept)").text == "1\n"
 
 
-def test_ctrl_c_in_the_thread_that_reads_the_chunks(desk: Desk) -> None:
+def test_ctrl_c_in_the_thread_that_reads_the_chunks_interrupts_the_call(tester: CallTester) -> None:
     def press() -> None:
-        desk.gadget.entered.wait(60)
+        tester.gadget.entered.wait(60)
         signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT)
 
-    desk.do("kept = 1")
+    tester.do("kept = 1")
     presser = threading.Thread(target=press)
     presser.start()
     ran = Ran()
-    chunks = desk.computer.stream("python", "computer.gadget.block()")
+    chunks = tester.computer.stream("python", "computer.gadget.block()")
     with pytest.raises(KeyboardInterrupt):
         ran.chunks.extend(map(dict, chunks))  # type: ignore[arg-type]
     presser.join()
     assert ran.ended == "interrupted"
-    assert desk.do("print(kept)").text == "1\n"
+    assert tester.do("print(kept)").text == "1\n"
 
 
-def test_leaving_the_chunks_in_the_middle_of_a_call_ends_it(desk: Desk) -> None:
-    chunks = desk.computer.stream("python", "print('begun')\ncomputer.gadget.wait()")
+def test_closing_the_stream_during_a_call_ends_the_call(tester: CallTester) -> None:
+    chunks = tester.computer.stream("python", "print('begun')\ncomputer.gadget.wait()")
     for chunk in chunks:
         if chunk.get("content") == "begun\n":
             break
-    assert desk.gadget.entered.wait(60)
+    assert tester.gadget.entered.wait(60)
     chunks.close()
-    assert desk.gadget.left.wait(60)
-    assert desk.do("print(computer.gadget.width)").text == "7\n"
+    assert tester.gadget.left.wait(60)
+    assert tester.do("print(computer.gadget.width)").text == "7\n"
 
 
 @pytest.mark.parametrize("language", ["python", JAVASCRIPT])
-def test_a_worker_that_dies_in_a_call_takes_it_along(desk: Desk, language: str) -> None:
-    desk.do({"python": "kept = 5", "javascript": "let kept = 5"}[language], language)
+def test_a_call_ends_when_its_worker_dies(tester: CallTester, language: str) -> None:
+    tester.do({"python": "kept = 5", "javascript": "let kept = 5"}[language], language)
 
     def kill() -> None:
-        assert desk.gadget.entered.wait(60)
-        instance = desk.computer.runtimes.runtime(language)
+        assert tester.gadget.entered.wait(60)
+        instance = tester.computer.runtimes.runtime(language)
         instance.runtime.control.say("kill")  # type: ignore[attr-defined]
 
     killer = threading.Thread(target=kill)
     killer.start()
-    ran = desk.do(WAITING[language], language)
+    ran = tester.do(WAITING[language], language)
     killer.join()
     assert ran.ended == "died"
-    assert desk.gadget.left.wait(60)
-    assert desk.do(WIDTH[language], language).text.endswith("7\n")
+    assert tester.gadget.left.wait(60)
+    assert tester.do(WIDTH[language], language).text.endswith("7\n")
     if language == "python":
-        assert desk.do("print(kept)").text == "5\n"
+        assert tester.do("print(kept)").text == "5\n"
 
 
-def test_ending_all_sessions_in_the_middle_of_a_call(desk: Desk) -> None:
+def test_a_call_ends_when_all_sessions_are_terminated(tester: CallTester) -> None:
     def end() -> None:
-        assert desk.gadget.entered.wait(60)
-        desk.computer.terminate()
+        assert tester.gadget.entered.wait(60)
+        tester.computer.terminate()
 
     ender = threading.Thread(target=end)
     ender.start()
-    desk.do("computer.gadget.wait()")
+    tester.do("computer.gadget.wait()")
     ender.join()
-    assert desk.gadget.left.wait(60)
+    assert tester.gadget.left.wait(60)
 
 
-def test_a_block_that_is_left_to_itself_goes_on_calling(desk: Desk) -> None:
+def test_a_detached_block_keeps_making_calls(tester: CallTester) -> None:
     def detach() -> None:
-        assert desk.gadget.entered.wait(60)
-        desk.computer.runtimes.detach()
-        desk.gadget.released.set()
+        assert tester.gadget.entered.wait(60)
+        tester.computer.runtimes.detach()
+        tester.gadget.released.set()
 
     helper = threading.Thread(target=detach)
     helper.start()
-    ran = desk.do("print(computer.gadget.wait(), flush=True)\ncomputer.gadget.mail('you', 'hi')")
+    ran = tester.do("print(computer.gadget.wait(), flush=True)\ncomputer.gadget.mail('you', 'hi')")
     helper.join()
     assert ran.ended == "background"
-    (job,) = desk.computer.jobs
+    (job,) = tester.computer.jobs
     ended = threading.Event()
     for _ in range(2000):
         if not job.running:
@@ -137,14 +137,14 @@ def test_a_block_that_is_left_to_itself_goes_on_calling(desk: Desk) -> None:
         ended.wait(0.01)
     assert "released" in job.output()
     assert "there was no one to ask" in job.output()
-    assert desk.gadget.sent == []
+    assert tester.gadget.sent == []
 
 
-# -- threads, forks, blocks that are over ------------------------------------------------------------------------------
+# -- threads, forks, blocks that have ended ----------------------------------------------------------------------------
 
 
-def test_threads_of_a_block_call_one_after_the_other_and_none_is_lost(desk: Desk) -> None:
-    ran = desk.do("""
+def test_calls_from_several_threads_run_one_at_a_time(tester: CallTester) -> None:
+    ran = tester.do("""
 import threading
 from pathlib import Path
 found = []
@@ -160,14 +160,14 @@ print(sorted(found), computer.gadget.most_at_once)
     assert ran.text.endswith("[0, 1, 2, 3, 4, 5, 6, 7] 1\n"), ran.text
 
 
-def test_the_main_thread_is_asked_something_while_another_waits_for_a_reply(desk: Desk) -> None:
+def test_input_works_while_another_thread_waits_for_a_call(tester: CallTester) -> None:
     def on_input(prompt: str, password: bool) -> str:
-        assert desk.gadget.entered.wait(60)
-        threading.Timer(0.2, desk.gadget.released.set).start()
+        assert tester.gadget.entered.wait(60)
+        threading.Timer(0.2, tester.gadget.released.set).start()
         return "me"
 
-    desk.computer.on_input = on_input
-    ran = desk.do("""
+    tester.computer.on_input = on_input
+    ran = tester.do("""
 import threading
 from pathlib import Path
 found = []
@@ -180,8 +180,8 @@ print(found)
     assert ran.text.endswith("me True\n['released']\n"), ran.text
 
 
-def test_a_thread_of_a_block_that_is_over_is_told_so(desk: Desk) -> None:
-    desk.do("""
+def test_a_call_from_a_thread_of_an_ended_block_fails(tester: CallTester) -> None:
+    tester.do("""
 import threading
 from pathlib import Path
 told, go = [], threading.Event()
@@ -197,14 +197,14 @@ computer.gadget.width
 for thread in threads: thread.start()
 computer.gizmo.wait_for_gadget()
 """)
-    ran = desk.do("go.set()\nfor thread in threads: thread.join(60)\nprint(told, computer.gadget.width)")
+    ran = tester.do("go.set()\nfor thread in threads: thread.join(60)\nprint(told, computer.gadget.width)")
     assert ran.text.count("Only a running block can use the computer") == 2, ran.text
     assert ran.text.count("ComputerError") == 2
     assert ran.text.endswith(" 7\n")
 
 
-def test_a_forked_process_has_no_line_to_the_computer(desk: Desk) -> None:
-    ran = desk.do("""
+def test_a_forked_process_cannot_use_the_computer(tester: CallTester) -> None:
+    ran = tester.do("""
 import os, sys
 computer.gadget.width
 pid = os.fork()
@@ -219,60 +219,60 @@ print("", computer.gadget.echo("the parent goes on"))
     assert ran.text.endswith("the parent goes on\n")
 
 
-def test_snapshots_and_returns_keep_the_computer(desk: Desk) -> None:
-    desk.do("from computer import gadget\nx = gadget.echo(1)")
-    mark = desk.computer.mark()
-    desk.do("x = gadget.echo(2)\nimport threading\nthreading.Thread(target=gadget.wait, daemon=True).start()")
-    desk.computer.go_back(mark)
-    assert desk.do("print(x, gadget.echo(3), computer.gadget.width)").text == "1 3 7\n"
+def test_calls_work_after_going_back_to_a_snapshot(tester: CallTester) -> None:
+    tester.do("from computer import gadget\nx = gadget.echo(1)")
+    mark = tester.computer.mark()
+    tester.do("x = gadget.echo(2)\nimport threading\nthreading.Thread(target=gadget.wait, daemon=True).start()")
+    tester.computer.go_back(mark)
+    assert tester.do("print(x, gadget.echo(3), computer.gadget.width)").text == "1 3 7\n"
 
 
-def test_a_call_from_before_a_return_takes_no_reply_from_a_later_call(desk: Desk, tmp_path: Path) -> None:
-    desk.do("from computer import gadget\nimport os, threading, time")
-    mark = desk.computer.mark()
+def test_going_back_does_not_mix_up_replies_of_earlier_and_later_calls(tester: CallTester, tmp_path: Path) -> None:
+    tester.do("from computer import gadget\nimport os, threading, time")
+    mark = tester.computer.mark()
     entered = tmp_path / "entered"
 
     def let_the_block_end() -> None:
-        desk.gadget.entered.wait(60)
+        tester.gadget.entered.wait(60)
         entered.touch()
 
     threading.Thread(target=let_the_block_end).start()
-    desk.do(
+    tester.do(
         f"threading.Thread(target=gadget.block).start()\nwhile not os.path.exists({str(entered)!r}): time.sleep(0.01)"
     )
-    desk.computer.go_back(mark)
-    desk.gadget.entered.clear()
+    tester.computer.go_back(mark)
+    tester.gadget.entered.clear()
 
     def release_both() -> None:
-        desk.gadget.entered.wait(60)
-        desk.gadget.released.set()  # the earlier call ends at once, the later one with its next look
+        tester.gadget.entered.wait(60)
+        tester.gadget.released.set()  # the earlier call ends at once, the later one with its next poll
 
     threading.Thread(target=release_both).start()
-    assert desk.do("print(gadget.wait())").text == "released\n"
+    assert tester.do("print(gadget.wait())").text == "released\n"
 
 
-def test_a_crash_in_a_block_that_calls_loses_that_block_alone(desk: Desk) -> None:
-    desk.do("x = computer.gadget.echo(1)")
-    assert desk.do("computer.gadget.echo(2)\nimport os\nos.kill(os.getpid(), 9)").ended == "died"
-    assert desk.do("print(x, computer.gadget.echo(3))").text == "1 3\n"
+def test_a_crash_after_a_call_loses_only_that_block(tester: CallTester) -> None:
+    tester.do("x = computer.gadget.echo(1)")
+    assert tester.do("computer.gadget.echo(2)\nimport os\nos.kill(os.getpid(), 9)").ended == "died"
+    assert tester.do("print(x, computer.gadget.echo(3))").text == "1 3\n"
 
 
-def test_a_fork_of_the_interpreter_calls_its_own_computer(desk: Desk) -> None:
-    desk.do("x = computer.gadget.echo(1)")
-    other = desk.interpreter.fork()
+def test_a_forked_interpreter_calls_its_own_computer(tester: CallTester) -> None:
+    tester.do("x = computer.gadget.echo(1)")
+    other = tester.interpreter.fork()
     try:
         messages = other.computer.run("python", "print(x, computer.gadget.press('there'))")
         assert messages[0]["content"] == "1 pressed\n"
         assert other.computer.gadget.sent == ["there"]
-        assert desk.gadget.sent == []
+        assert tester.gadget.sent == []
     finally:
         other.drop()
 
 
-def test_a_frame_for_no_call_changes_nothing(desk: Desk) -> None:
-    desk.do("computer.gadget.width")
-    session = desk.computer.runtimes.runtime("python").runtime  # type: ignore[attr-defined]
+def test_replies_without_a_pending_call_are_ignored(tester: CallTester) -> None:
+    tester.do("computer.gadget.width")
+    session = tester.computer.runtimes.runtime("python").runtime  # type: ignore[attr-defined]
     session.send({"op": "reply", "call": 1, "value": "late"})
     session.send({"op": "reply", "call": 999, "value": "never asked"})
-    assert desk.do("print(computer.gadget.width)").text == "7\n"
-    assert calls_of(desk.do("1")) == []
+    assert tester.do("print(computer.gadget.width)").text == "7\n"
+    assert calls_of(tester.do("1")) == []

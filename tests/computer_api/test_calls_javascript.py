@@ -1,4 +1,4 @@
-"""What JavaScript code gets when it calls the computer's tools by name."""
+"""Calls of `computer` tools from JavaScript code."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from gadget import PNG, Desk, calls_of, desk
+from gadget import PNG, CallTester, calls_of, tester
 
-__all__ = ["desk"]
+__all__ = ["tester"]
 
 pytestmark = pytest.mark.needs("node")
 
 
-def test_values_go_there_and_come_back(desk: Desk) -> None:
-    ran = desk.do(
+def test_values_round_trip(tester: CallTester) -> None:
+    ran = tester.do(
         """
 const assert = require('assert');
 const { gadget } = computer;
@@ -32,9 +32,9 @@ await gadget.show('words');
     assert ran.text == "datetime 7 8 computer.gadget\nwords\n'shown'\n"
 
 
-def test_a_picture_arrives_as_one(desk: Desk, tmp_path: Path) -> None:
+def test_a_picture_arrives_as_a_picture(tester: CallTester, tmp_path: Path) -> None:
     path = tmp_path / "x.png"
-    ran = desk.do(
+    ran = tester.do(
         f"const picture = await computer.gadget.picture(); picture.save({str(path)!r});"
         "console.log(picture, picture.left, await computer.gadget.kind(picture)); picture",
         "javascript",
@@ -44,14 +44,14 @@ def test_a_picture_arrives_as_one(desk: Desk, tmp_path: Path) -> None:
     assert len(ran.of_type("image")) == 1
 
 
-def test_errors_have_their_names_and_the_tools_words(desk: Desk) -> None:
+def test_errors_keep_their_type_and_message(tester: CallTester) -> None:
     code = """
 for (const call of [() => computer.gadget.fail('ValueError'), () => computer.gadget.fail('odd'),
                     () => computer.gadget.ecko(), () => computer.gadget.echo(() => 1)]) {
   try { await call(); } catch (error) { console.log(`${error.name}: ${error.message}`); }
 }
 await computer.gadget.fail('PermissionError', 'closed');"""
-    ran = desk.do(code, "javascript")
+    ran = tester.do(code, "javascript")
     assert ran.stdout.splitlines() == [
         "ValueError: not today",
         "ComputerError: not today",
@@ -61,31 +61,31 @@ await computer.gadget.fail('PermissionError', 'closed');"""
     assert ran.stderr == "Uncaught PermissionError: closed\n"
 
 
-def test_several_calls_at_once(desk: Desk) -> None:
+def test_calls_can_run_in_parallel(tester: CallTester) -> None:
     code = "console.log(await Promise.all([1, 2, 3].map((each) => computer.gadget.echo(each))))"
-    ran = desk.do(code, "javascript")
+    ran = tester.do(code, "javascript")
     assert ran.text == "[ 1, 2, 3 ]\n"
     assert len(calls_of(ran)) == 3
 
 
-def test_a_block_waits_for_a_call_that_it_did_not_await(desk: Desk) -> None:
-    ran = desk.do("computer.gadget.echo('late').then(console.log); 0", "javascript")
+def test_a_block_waits_for_calls_that_it_did_not_await(tester: CallTester) -> None:
+    ran = tester.do("computer.gadget.echo('late').then(console.log); 0", "javascript")
     assert ran.text == "0\nlate\n"
 
 
-def test_a_call_of_a_block_that_is_over_is_rejected(desk: Desk) -> None:
+def test_a_call_from_an_ended_block_is_rejected(tester: CallTester) -> None:
     bound = "const late = require('async_hooks').AsyncResource.bind(() => computer.gadget.echo(1)); 0"
-    desk.do(bound, "javascript")
-    ran = desk.do("try { await late() } catch (error) { console.log(error.message) }", "javascript")
+    tester.do(bound, "javascript")
+    ran = tester.do("try { await late() } catch (error) { console.log(error.message) }", "javascript")
     assert "the block that this belongs to has ended" in ran.text
 
 
-def test_what_the_user_calls_computer_comes_first(desk: Desk) -> None:
-    assert desk.do("const computer = 5; console.log(computer)", "javascript").text == "5\n"
-    names = {each.name for found in desk.computer.variables().values() for each in found}
+def test_a_user_variable_named_computer_takes_precedence(tester: CallTester) -> None:
+    assert tester.do("const computer = 5; console.log(computer)", "javascript").text == "5\n"
+    names = {each.name for found in tester.computer.variables().values() for each in found}
     assert names == {"computer"}
 
 
-def test_it_is_no_variable_of_the_users(desk: Desk) -> None:
-    desk.do("await computer.gadget.width", "javascript")
-    assert desk.computer.variables() == {}
+def test_computer_is_not_listed_as_a_variable(tester: CallTester) -> None:
+    tester.do("await computer.gadget.width", "javascript")
+    assert tester.computer.variables() == {}

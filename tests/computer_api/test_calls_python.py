@@ -1,4 +1,4 @@
-"""What Python code gets when it calls the computer's tools by name."""
+"""Calls of `computer` tools from Python code."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from gadget import PNG, Desk, calls_of, desk
+from gadget import PNG, CallTester, calls_of, tester
 from interpreter.errors import ComputerError
 from python_runtimes import ENGINES_FULL
 from sampling import some
 
-__all__ = ["desk"]
+__all__ = ["tester"]
 pytestmark = pytest.mark.usefixtures("engine")
 
 
@@ -22,11 +22,9 @@ def engine(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> s
     return str(request.param)
 
 
-def test_values_go_there_and_come_back(desk: Desk) -> None:
-    ran = desk.do("""
+def test_values_round_trip(tester: CallTester) -> None:
+    ran = tester.do("""
 import datetime, pathlib
-
-__all__ = ["desk"]
 gadget = computer.gadget
 values = [None, True, 3, 2.5, "Zoë ✓", [1, [2]], {"a": {"b": 1}}, b"\\x00\\xff", {"$odd": 1}, {1: "x"}]
 assert gadget.echo(values) == values, gadget.echo(values)
@@ -44,8 +42,8 @@ print(gadget.part.title)
     assert ran.ended == "done"
 
 
-def test_a_picture_arrives_as_one_and_goes_back_as_one(desk: Desk, tmp_path: Path) -> None:
-    ran = desk.do(f"""
+def test_a_picture_round_trips_as_a_picture(tester: CallTester, tmp_path: Path) -> None:
+    ran = tester.do(f"""
 picture = computer.gadget.picture()
 picture.save({str(tmp_path / "x.png")!r})
 print(picture, picture.width, picture.left, picture.scale, picture.on_screen(1, 1), picture.about)
@@ -57,8 +55,8 @@ picture
     assert [chunk["format"] for chunk in ran.of_type("image")] == ["base64.png"]
 
 
-def test_imports_give_the_same_object_without_a_second_package(desk: Desk) -> None:
-    ran = desk.do("""
+def test_imports_return_the_same_object_without_loading_the_package(tester: CallTester) -> None:
+    ran = tester.do("""
 import sys
 import computer
 import computer.gadget as one
@@ -66,18 +64,18 @@ from computer import gadget, help
 print(one is gadget is computer.gadget, one, [name for name in sys.modules if name.split(".")[0] == "interpreter"])
 """)
     assert ran.text == "True computer.gadget []\n"
-    assert desk.computer.variables() == {}
+    assert tester.computer.variables() == {}
 
 
-def test_what_the_user_calls_computer_comes_first(desk: Desk) -> None:
+def test_user_code_named_computer_takes_precedence(tester: CallTester) -> None:
     Path("computer.py").write_text("mine = 'from the file'\n")
-    ran = desk.do("import computer\nprint(computer.mine)\ndel computer\ncomputer = 5\nprint(computer)\ndel computer\n"
+    ran = tester.do("import computer\nprint(computer.mine)\ndel computer\ncomputer = 5\nprint(computer)\ndel computer\n"
                   "print(computer.gadget.width)")  # fmt: skip
     assert ran.text == "from the file\n5\n7\n"
 
 
-def test_a_wrong_name_tells_the_near_ones(desk: Desk) -> None:
-    ran = desk.do("for wrong in (lambda: computer.gadget.ecko, lambda: computer.mous, lambda: computer.zzz):\n"
+def test_a_wrong_name_suggests_similar_ones(tester: CallTester) -> None:
+    ran = tester.do("for wrong in (lambda: computer.gadget.ecko, lambda: computer.mous, lambda: computer.zzz):\n"
                   "    try: wrong()\n    except AttributeError as error: print(error)")  # fmt: skip
     first, second, third = ran.text.splitlines()
     assert first == "There is no computer.gadget.ecko. Did you mean computer.gadget.echo?"
@@ -85,7 +83,7 @@ def test_a_wrong_name_tells_the_near_ones(desk: Desk) -> None:
     assert third.startswith("There is no computer.zzz. Available: ai, browser,")
 
 
-def test_nothing_private_and_nothing_of_the_hosts_own_can_be_reached(desk: Desk) -> None:
+def test_private_and_host_attributes_cannot_be_reached(tester: CallTester) -> None:
     for path in (
         "gadget.computer",
         "gadget._at_once",
@@ -96,7 +94,7 @@ def test_nothing_private_and_nothing_of_the_hosts_own_can_be_reached(desk: Desk)
         "interpreter",
         "gadget.echo.__func__",
     ):
-        ran = desk.do(f"computer._ask({{'how': 'get', 'path': {path!r}}})")
+        ran = tester.do(f"computer._ask({{'how': 'get', 'path': {path!r}}})")
         assert "There is no computer." in ran.stderr, path
 
 
@@ -115,33 +113,33 @@ def test_nothing_private_and_nothing_of_the_hosts_own_can_be_reached(desk: Desk)
         ],
     ),
 )
-def test_an_error_is_of_its_type_and_has_the_tools_words(desk: Desk, raised: str, caught: str) -> None:
-    ran = desk.do(f"computer.gadget.fail({raised!r}, 'no such button: Save')")
+def test_errors_keep_their_type_and_message(tester: CallTester, raised: str, caught: str) -> None:
+    ran = tester.do(f"computer.gadget.fail({raised!r}, 'no such button: Save')")
     assert f"{caught}: " in ran.stderr
     assert "no such button: Save" in ran.stderr
     assert "gadget.py" not in ran.stderr and "parcels" not in ran.stderr and "report.py" not in ran.stderr
     assert ran.ended == "error"
 
 
-def test_code_can_catch_what_has_no_type_of_its_own(desk: Desk) -> None:
-    ran = desk.do("try: computer.gadget.fail('odd')\nexcept computer.ComputerError as error: print('caught', error)")
+def test_code_can_catch_errors_of_unknown_types(tester: CallTester) -> None:
+    ran = tester.do("try: computer.gadget.fail('odd')\nexcept computer.ComputerError as error: print('caught', error)")
     assert ran.text == "caught not today\n"
 
 
-def test_a_value_that_cannot_travel_is_named(desk: Desk) -> None:
-    assert "Can't pass a object" in desk.do("computer.gadget.thing()").stderr
-    assert "Can't pass a function" in desk.do("computer.gadget.echo(lambda: 1)").stderr
-    assert desk.do("print(computer.gadget.echo(1))").text == "1\n"
+def test_the_error_names_a_value_that_cannot_be_passed(tester: CallTester) -> None:
+    assert "Can't pass a object" in tester.do("computer.gadget.thing()").stderr
+    assert "Can't pass a function" in tester.do("computer.gadget.echo(lambda: 1)").stderr
+    assert tester.do("print(computer.gadget.echo(1))").text == "1\n"
 
 
-def test_a_wrong_argument_is_told_with_the_right_ones(desk: Desk) -> None:
-    told = desk.do("computer.gadget.kind()").stderr
+def test_the_error_for_wrong_arguments_shows_the_usage(tester: CallTester) -> None:
+    told = tester.do("computer.gadget.kind()").stderr
     assert "TypeError: computer.gadget.kind: missing a required argument: 'value'" in told
     assert "Usage: computer.gadget.kind(value)" in told
 
 
-def test_what_a_tool_shows_stands_where_it_was_shown(desk: Desk) -> None:
-    ran = desk.do(
+def test_tool_output_appears_in_order_with_printed_output(tester: CallTester) -> None:
+    ran = tester.do(
         "print('before')\ncomputer.gadget.show('words')\nprint('between')\ncomputer.gadget.show()\nprint('after')"
     )
     kinds = [chunk.get("content") if chunk["type"] == "console" else "image"
@@ -151,27 +149,27 @@ def test_what_a_tool_shows_stands_where_it_was_shown(desk: Desk) -> None:
     ]  # fmt: skip
 
 
-def test_images_are_for_the_user_alone_where_the_model_gets_none(desk: Desk) -> None:
-    desk.computer.emit_images = False
-    (image,) = desk.do("computer.gadget.show();").of_type("image")
+def test_without_emit_images_only_the_user_gets_images(tester: CallTester) -> None:
+    tester.computer.emit_images = False
+    (image,) = tester.do("computer.gadget.show();").of_type("image")
     assert image["recipient"] == "user"
 
 
-def test_ten_megabytes_travel_both_ways(desk: Desk) -> None:
-    assert desk.do("data = b'x' * 10_000_000\nprint(computer.gadget.echo(data) == data)").text == "True\n"
+def test_ten_megabytes_round_trip(tester: CallTester) -> None:
+    assert tester.do("data = b'x' * 10_000_000\nprint(computer.gadget.echo(data) == data)").text == "True\n"
 
 
-def test_help_tells_what_there_is(desk: Desk) -> None:
-    ran = desk.do("print(computer.help('gadget'))\nprint(computer.help('gadget.mail'))")
+def test_help_lists_signatures_and_descriptions(tester: CallTester) -> None:
+    ran = tester.do("print(computer.help('gadget'))\nprint(computer.help('gadget.mail'))")
     assert "computer.gadget.echo(*values, **named) # Give it back." in ran.text
-    assert "computer.gadget.mail(to, text) # Send something to somebody. (asks the user first)" in ran.text
+    assert "computer.gadget.mail(to, text) # Send a message. (asks the user first)" in ran.text
     assert "computer.gadget.width # How wide it is." in ran.text
     with pytest.raises(ComputerError, match=r"There is no computer\.nonsense"):
-        desk.computer.help("nonsense")
+        tester.computer.help("nonsense")
 
 
-def test_the_chunks_tell_of_each_call(desk: Desk) -> None:
-    ran = desk.do("computer.gadget.press('x')\ncomputer.gadget.picture()\ncomputer.gadget.fail('ValueError')")
+def test_chunks_report_each_call(tester: CallTester) -> None:
+    ran = tester.do("computer.gadget.press('x')\ncomputer.gadget.picture()\ncomputer.gadget.fail('ValueError')")
     told = [(call["told"], call["outcome"], call["acts"], len(call["pictures"])) for call in calls_of(ran)]
     assert told == [
         ("computer.gadget.press('x')", "ok", True, 0),
@@ -181,14 +179,14 @@ def test_the_chunks_tell_of_each_call(desk: Desk) -> None:
     assert calls_of(ran)[2]["error"] == "not today"
 
 
-def test_completion_knows_the_tools(desk: Desk) -> None:
-    desk.do("computer.gadget.width")
-    offered = desk.computer.complete("python", "computer.gad")
+def test_completion_offers_the_tools(tester: CallTester) -> None:
+    tester.do("computer.gadget.width")
+    offered = tester.computer.complete("python", "computer.gad")
     assert ("gadget", "module") in [tuple(match) for match in offered.matches]
-    assert "echo" in [text for text, _ in desk.computer.complete("python", "computer.gadget.ec").matches]
+    assert "echo" in [text for text, _ in tester.computer.complete("python", "computer.gadget.ec").matches]
 
 
-def test_a_session_without_a_computer_says_so() -> None:
+def test_without_a_computer_a_call_fails_with_a_clear_error() -> None:
     from python_runtimes import PythonRuntime
 
     python = PythonRuntime(os.environ["INTERPRETER_PYTHON_ENGINE"])

@@ -1,4 +1,4 @@
-"""Languages of the user's own: any class with `name` and `run` works, and a broken one disturbs no other."""
+"""Custom languages: any class with `name` and `run` works, and a broken one doesn't affect the others."""
 
 from __future__ import annotations
 
@@ -118,12 +118,12 @@ def interpreter() -> Iterator[OpenInterpreter]:
 
 
 @pytest.mark.parametrize("language", WORKING)
-def test_a_class_with_a_name_and_run_is_a_language(interpreter: OpenInterpreter, language: Any) -> None:
+def test_any_class_with_name_and_run_is_a_language(interpreter: OpenInterpreter, language: Any) -> None:
     interpreter.computer.languages.append(language)
     assert interpreter.computer.run(language.name, "abc") == [output("ABC")]
 
 
-def test_a_broken_class_disturbs_no_other(interpreter: OpenInterpreter) -> None:
+def test_a_broken_class_does_not_affect_other_languages(interpreter: OpenInterpreter) -> None:
     interpreter.computer.languages = [*interpreter.computer.languages, CannotStart, Nameless, Yields]  # type: ignore[list-item]
     assert interpreter.computer.run("yields", "abc") == [output("ABC")]
     assert interpreter.computer.run("python", "print(1)") == [output("1\n")]
@@ -132,7 +132,7 @@ def test_a_broken_class_disturbs_no_other(interpreter: OpenInterpreter) -> None:
     assert failed == [output("broken could not be started: RuntimeError: There is no key\n")]
 
 
-def test_the_model_hears_why_a_language_cannot_start(chatting: Chatting) -> None:
+def test_the_model_sees_why_a_language_cannot_start(chatting: Chatting) -> None:
     interpreter, server = chatting(tool_call("broken", "x"), tool_call("yields", "abc"), text("Done."), auto_run=True)
     interpreter.computer.languages += [CannotStart, Yields]
     interpreter.chat("Go", display=False)

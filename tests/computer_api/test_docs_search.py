@@ -1,4 +1,4 @@
-"""computer.docs: docstrings of the modules that the session's Python has, found by words."""
+"""computer.docs: keyword search in the docstrings of the session's Python modules."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Square(object):
     def area(self) -> float:
         """The surface of the square."""
     def _secret(self):
-        """The surface that nobody asks for."""
+        """A private surface."""
 '''
 
 
@@ -37,7 +37,7 @@ def docs() -> Iterator[Docs]:
     interpreter.computer.terminate()
 
 
-def test_a_module_is_searched_and_not_imported(docs: Docs) -> None:
+def test_a_module_is_searched_without_being_imported(docs: Docs) -> None:
     best, *_ = docs.search("area of a circle", module="shapes")
     assert best == {
         "name": "shapes.circle_area",
@@ -48,24 +48,24 @@ def test_a_module_is_searched_and_not_imported(docs: Docs) -> None:
     }
 
 
-def test_the_best_comes_first_and_no_more_than_asked_for(docs: Docs) -> None:
+def test_the_best_matches_come_first_up_to_max_results(docs: Docs) -> None:
     found = docs.search("surfaces of squares", paths=["shapes.py"], max_results=2)
     assert [each["name"] for each in found] == ["shapes.Square.area", "shapes.Square"]
     assert found[1]["signature"] == "class Square(self, side=1)"
     assert not any("secret" in each["name"] for each in docs.search("surface secret", paths="."))
 
 
-def test_by_default_the_files_here_are_searched(docs: Docs) -> None:
+def test_the_working_folder_is_searched_by_default(docs: Docs) -> None:
     assert docs.search("four equal sides")[0]["name"] == "shapes.Square"
 
 
-def test_packages_of_the_session_are_found(docs: Docs) -> None:
+def test_modules_of_the_sessions_python_are_searched(docs: Docs) -> None:
     found = docs.search("copy a directory tree", module="shutil")
     assert "shutil.copytree" in [each["name"] for each in found]
     assert docs.search("decode a base64 string", module="email.base64mime")[0]["file"].endswith("base64mime.py")
 
 
-def test_modules_without_source_tell_of_themselves(docs: Docs) -> None:
+def test_modules_without_source_are_searched_too(docs: Docs) -> None:
     assert docs.search("square root", module="math")[0]["name"] == "math.sqrt"
 
 
@@ -82,11 +82,11 @@ def test_modules_without_source_tell_of_themselves(docs: Docs) -> None:
         ("shapes.Square.area", "surface", "shapes.Square.area"),
     ],
 )
-def test_dotted_names_are_modules_or_what_they_define(docs: Docs, module: str, query: str, name: str) -> None:
+def test_a_dotted_name_is_a_module_or_a_definition_in_one(docs: Docs, module: str, query: str, name: str) -> None:
     assert docs.search(query, module=module)[0]["name"] == name
 
 
-def test_what_is_not_there_is_told(docs: Docs) -> None:
+def test_errors_say_what_was_not_found(docs: Docs) -> None:
     with pytest.raises(
         ValueError, match=r"has no module 'shapes.round'. The source of shapes defines no public 'round'"
     ):
@@ -100,7 +100,7 @@ def test_what_is_not_there_is_told(docs: Docs) -> None:
     assert docs.search("zebra", module="shapes") == []
 
 
-def test_the_sessions_own_python_is_asked(docs: Docs) -> None:
+def test_the_search_uses_the_python_of_the_session(docs: Docs) -> None:
     if not OLD_PYTHON.exists():
         pytest.skip("Python 3.8 is not installed")
     docs.computer.python = str(OLD_PYTHON)
@@ -108,7 +108,7 @@ def test_the_sessions_own_python_is_asked(docs: Docs) -> None:
     assert "python3.8" in found[0]["file"]
 
 
-def test_in_a_sandbox_only_what_is_seen_there_is_searched(tmp_path: Path, home: Path) -> None:
+def test_in_a_sandbox_only_visible_files_are_searched(tmp_path: Path, home: Path) -> None:
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "shapes.py").write_text(SHAPES)
     (home / "private.py").write_text('def word():\n    """The password is a circle."""\n')

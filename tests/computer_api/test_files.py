@@ -1,4 +1,4 @@
-"""computer.files: files found, read and edited as the session's code could do it itself."""
+"""computer.files: searching, reading and editing files with the permissions of the session's code."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ def write(path: str, data: str | bytes) -> Path:
 # -- edit ----------------------------------------------------------------------------------------------------------
 
 
-def test_an_edit_replaces_all_occurrences_and_says_how_many(files: Files) -> None:
+def test_an_edit_replaces_and_counts_all_occurrences(files: Files) -> None:
     file = write("a.py", "x = 1\ny = x\n")
     assert files.edit("a.py", "x", "width") == {"path": "a.py", "replaced": 2}
     assert file.read_text() == "width = 1\ny = width\n"
 
 
-def test_what_is_not_found_names_what_is_close(files: Files) -> None:
+def test_text_that_is_not_found_suggests_close_matches(files: Files) -> None:
     file = write("a.py", "def area(width, height):\n    return width * height\n\nprint(area(2, 3))\n")
     before = file.stat()
     with pytest.raises(ValueError, match=r"^Original text not found. Did you mean one of these\? ") as caught:
@@ -54,21 +54,21 @@ def test_what_is_not_found_names_what_is_close(files: Files) -> None:
     assert file.stat().st_mtime_ns == before.st_mtime_ns
 
 
-def test_where_nothing_is_close_it_is_an_error_too(files: Files) -> None:
+def test_text_without_close_matches_is_an_error_too(files: Files) -> None:
     write("a.txt", "one two three\n")
     with pytest.raises(ValueError, match=r"Original text not found. Nothing in a.txt is similar"):
         files.edit("a.txt", "QQQQ ZZZZ", "")
     assert Path("a.txt").read_text() == "one two three\n"
 
 
-def test_no_text_is_nothing_to_replace(files: Files) -> None:
+def test_replacing_empty_text_is_an_error(files: Files) -> None:
     write("a.txt", "one")
     with pytest.raises(ValueError, match="empty"):
         files.edit("a.txt", "", "x")
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
-def test_an_edit_keeps_encoding_line_ends_and_mode(files: Files, encoding: str) -> None:
+def test_an_edit_keeps_encoding_line_endings_and_mode(files: Files, encoding: str) -> None:
     file = write("a.txt", "Zoë\r\nwas\r\nhere\r\n".encode(encoding))
     file.chmod(0o754)
     files.edit("a.txt", "Zoë\nwas", "Chloé\nis")
@@ -76,14 +76,14 @@ def test_an_edit_keeps_encoding_line_ends_and_mode(files: Files, encoding: str) 
     assert file.stat().st_mode & 0o777 == 0o754
 
 
-def test_a_character_that_the_encoding_lacks_changes_nothing(files: Files) -> None:
+def test_a_character_missing_from_the_encoding_leaves_the_file_unchanged(files: Files) -> None:
     file = write("a.txt", "Zoë".encode("cp1252"))
     with pytest.raises(ValueError, match="Windows-1252"):
         files.edit("a.txt", "Zoë", "漢")
     assert file.read_bytes() == "Zoë".encode("cp1252")
 
 
-def test_a_link_stays_a_link_and_other_names_see_the_change(files: Files) -> None:
+def test_an_edit_keeps_symlinks_and_hard_links(files: Files) -> None:
     target, other = write("target.txt", "old"), Path("other.txt")
     Path("link.txt").symlink_to("target.txt")
     files.edit("link.txt", "old", "new")
@@ -93,20 +93,20 @@ def test_a_link_stays_a_link_and_other_names_see_the_change(files: Files) -> Non
     assert target.read_text() == "newest of all"
 
 
-def test_a_file_of_bytes_is_not_edited(files: Files) -> None:
+def test_binary_files_are_not_edited(files: Files) -> None:
     write("a.png", b"\x89PNG\0\0old")
     with pytest.raises(ValueError, match="a PNG picture"):
         files.edit("a.png", "old", "new")
 
 
-def test_paths_begin_where_the_session_is(interpreter: OpenInterpreter, files: Files) -> None:
+def test_paths_are_relative_to_the_sessions_folder(interpreter: OpenInterpreter, files: Files) -> None:
     write("below/a.txt", "old")
     interpreter.computer.run("shell", "cd below")
     files.edit("a.txt", "old", "new")
     assert Path("below/a.txt").read_text() == "new"
 
 
-def test_undo_takes_back_an_edit(interpreter: OpenInterpreter) -> None:
+def test_undo_reverts_an_edit(interpreter: OpenInterpreter) -> None:
     write("a.txt", "old")
     interpreter.computer.run("python", "computer.files.edit('a.txt', 'old', 'new')")
     assert Path("a.txt").read_text() == "new"
@@ -116,10 +116,10 @@ def test_undo_takes_back_an_edit(interpreter: OpenInterpreter) -> None:
     interpreter.journal.close()
 
 
-# -- what is close ---------------------------------------------------------------------------------------------------
+# -- close matches ---------------------------------------------------------------------------------------------------
 
 
-def test_close_phrases_come_best_first_and_as_they_stand_there() -> None:
+def test_close_matches_come_verbatim_and_best_first() -> None:
     text = "alpha  bta\tgama\nsomething else entirely\nalpha beta gamma\nalpha bet gamma"
     found = ["alpha beta gamma", "alpha bet gamma", "alpha  bta\tgama"]
     assert get_close_matches_in_text("alpha beta gamma", text) == found
@@ -127,7 +127,7 @@ def test_close_phrases_come_best_first_and_as_they_stand_there() -> None:
     assert get_close_matches_in_text("nothing", "", n=3) == []
 
 
-def test_close_phrases_are_found_in_a_large_file() -> None:
+def test_close_matches_are_found_in_a_large_file() -> None:
     lines = [f"def function_{number}(argument): return argument + {number}" for number in range(20_000)]
     lines[13_415] = "def calculate_total(prices, taxes): return sum(prices) + taxes"
     found = get_close_matches_in_text("def calculate_totals(price, taxes): return sum(price) + tax", "\n".join(lines))
@@ -137,7 +137,7 @@ def test_close_phrases_are_found_in_a_large_file() -> None:
 # -- read --------------------------------------------------------------------------------------------------------------
 
 
-def test_lines_are_read_by_their_numbers(files: Files) -> None:
+def test_read_returns_lines_by_number(files: Files) -> None:
     write("a.txt", "one\r\ntwo\r\nthree\r\nfour")
     assert files.read("a.txt") == "one\ntwo\nthree\nfour"
     assert files.read("a.txt", 2, 3) == "two\nthree\n"
@@ -147,7 +147,7 @@ def test_lines_are_read_by_their_numbers(files: Files) -> None:
         files.read("a.txt", 7)
 
 
-def test_a_long_file_says_what_is_left_out(files: Files) -> None:
+def test_a_truncated_file_says_how_to_continue(files: Files) -> None:
     write("long.txt", "x" * 99 + "\n" + "".join(f"{number:09}\n" for number in range(20_000)))
     text = files.read("long.txt")
     assert len(text) < 101_000
@@ -155,7 +155,7 @@ def test_a_long_file_says_what_is_left_out(files: Files) -> None:
     assert files.read("long.txt", start=9992).startswith("000009990\n")
 
 
-def test_what_cannot_be_read_is_told(files: Files) -> None:
+def test_the_error_says_why_a_file_cannot_be_read(files: Files) -> None:
     write("notes.txt", "x")
     write("a.bin", b"\0\1\2")
     Path("folder").mkdir()
@@ -170,7 +170,7 @@ def test_what_cannot_be_read_is_told(files: Files) -> None:
 # -- search --------------------------------------------------------------------------------------------------------------
 
 
-def forest() -> None:
+def write_tree() -> None:
     write("needle.txt", "hay\nHay needle hay\nno\n")
     write("src/main.py", "print('needle')\n# Needle\n" + "x" * 500 + "needle" + "y" * 500 + "\n")
     write("src/a/deep.py", "nothing\n")
@@ -190,7 +190,7 @@ def forest() -> None:
     Path("link.txt").symlink_to("needle.txt")
 
 
-EVERYWHERE = (
+ALL_MATCHES = (
     "latin.txt:1 needle.txt:2 no-end.txt:1 src/a/keep.log:1 src/a/only-here.txt:1 "
     "src/main.py:1 src/main.py:2 src/main.py:3 wide.txt:1 wide.txt:2"
 )
@@ -199,32 +199,35 @@ EVERYWHERE = (
 @pytest.mark.parametrize(
     ("query", "how", "expected"),
     [
-        ("needle", {}, f"needle.txt:None {EVERYWHERE}"),
+        ("needle", {}, f"needle.txt:None {ALL_MATCHES}"),
         ("Needle", {}, "src/main.py:2"),
-        ("NEEDLE", {"ignore_case": True}, f"needle.txt:None {EVERYWHERE}"),
-        ("needle", {"hidden": True}, f"needle.txt:None .hidden:1 {EVERYWHERE}"),
-        ("needle", {"glob": "*.{py,txt}"}, f"needle.txt:None {EVERYWHERE.replace('src/a/keep.log:1 ', '')}"),
-        ("needle", {"path": "src"}, EVERYWHERE[EVERYWHERE.index("src") : EVERYWHERE.index(" wide")]),
+        ("NEEDLE", {"ignore_case": True}, f"needle.txt:None {ALL_MATCHES}"),
+        ("needle", {"hidden": True}, f"needle.txt:None .hidden:1 {ALL_MATCHES}"),
+        ("needle", {"glob": "*.{py,txt}"}, f"needle.txt:None {ALL_MATCHES.replace('src/a/keep.log:1 ', '')}"),
+        ("needle", {"path": "src"}, ALL_MATCHES[ALL_MATCHES.index("src") : ALL_MATCHES.index(" wide")]),
         ("needle", {"path": "needle.txt"}, "needle.txt:2"),
         ("needle", {"path": "data.bin"}, ""),
         ("needle", {"max_results": 3}, "needle.txt:None latin.txt:1 needle.txt:2"),
         ("*.py", {}, "src/a/deep.py:None src/main.py:None"),
         ("src/a", {}, "src/a/deep.py:None src/a/keep.log:None src/a/only-here.txt:None"),
-        (r"n..dle\b", {"regex": True}, f"needle.txt:None {EVERYWHERE.replace('src/main.py:3 ', '')}"),
+        (r"n..dle\b", {"regex": True}, f"needle.txt:None {ALL_MATCHES.replace('src/main.py:3 ', '')}"),
         ("ë n", {}, "wide.txt:2"),
         ("é n", {}, "latin.txt:1"),
         ("needle", {"max_results": 1}, "needle.txt:None"),
         (r"^needle$|^$", {"regex": True, "path": "no-end.txt"}, "no-end.txt:1"),
         ("absent", {}, ""),
     ],
+    ids=lambda value: (
+        ",".join(f"{name}={option}" for name, option in value.items()) if isinstance(value, dict) else None
+    ),
 )
-def test_what_a_search_finds(files: Files, query: str, how: dict[str, Any], expected: str) -> None:
-    forest()
+def test_search_finds_names_and_lines(files: Files, query: str, how: dict[str, Any], expected: str) -> None:
+    write_tree()
     assert [f"{row['path']}:{row['line']}" for row in files.search(query, **how)] == expected.split()
 
 
-def test_names_come_before_lines_and_ignored_files_do_not_come(files: Files) -> None:
-    forest()
+def test_names_come_before_lines_and_ignored_files_are_skipped(files: Files) -> None:
+    write_tree()
     rows = files.search("needle")
     assert rows[0] == {"path": "needle.txt", "line": None, "text": "needle.txt"}
     assert {"path": "needle.txt", "line": 2, "text": "Hay needle hay"} in rows
@@ -236,7 +239,7 @@ def test_names_come_before_lines_and_ignored_files_do_not_come(files: Files) -> 
     assert "xneedley" in long and len(long) < 310
 
 
-def test_a_search_says_what_was_cut(files: Files) -> None:
+def test_a_search_says_when_results_were_cut(files: Files) -> None:
     write("many.txt", "match\n" * 500)
     rows = files.search("match", max_results=10, names=False)
     assert len(rows) == 10
@@ -269,7 +272,7 @@ print(sum(name.endswith(".txt") for name in opened))
     assert int(told.stdout) == 6
 
 
-def test_an_expression_that_takes_forever_can_be_interrupted(interpreter: OpenInterpreter) -> None:
+def test_a_catastrophic_regex_times_out(interpreter: OpenInterpreter) -> None:
     write("a.txt", "a" * 60 + "!\n")
     interpreter.block_timeout = 1
     told = interpreter.computer.run("python", "computer.files.search('(a+)+b', regex=True)")
@@ -279,14 +282,14 @@ def test_an_expression_that_takes_forever_can_be_interrupted(interpreter: OpenIn
     assert told["content"] == "1\n"
 
 
-def test_the_options_of_the_original_are_accepted_and_others_are_not(files: Files) -> None:
+def test_only_options_of_the_original_are_accepted(files: Files) -> None:
     write("a.txt", "word")
     assert files.search("word", path=".", max_results=5, verbose=True)[0]["path"] == "a.txt"
     with pytest.raises(TypeError, match="doesn't take deep"):
         files.search("word", deep=True)
 
 
-def test_a_pattern_that_is_none_is_told(files: Files) -> None:
+def test_an_invalid_pattern_or_path_is_an_error(files: Files) -> None:
     with pytest.raises(ValueError, match="not a valid regular expression"):
         files.search("(", regex=True)
     with pytest.raises(FileNotFoundError, match="There is no 'nowhere'"):
@@ -297,8 +300,8 @@ def test_a_pattern_that_is_none_is_told(files: Files) -> None:
 
 
 @pytest.fixture
-def shut_in(tmp_path: Path, home: Path) -> Iterator[Any]:
-    """`shut_in(kind)` gives the files of an interpreter whose sessions are in a sandbox."""
+def sandboxed(tmp_path: Path, home: Path) -> Iterator[Any]:
+    """`sandboxed(kind)` returns the files tool of an interpreter with that sandbox."""
     made: list[OpenInterpreter] = []
     (tmp_path / "work").mkdir()
     (home / ".ssh").mkdir()
@@ -318,8 +321,8 @@ def shut_in(tmp_path: Path, home: Path) -> Iterator[Any]:
         interpreter.computer.terminate()
 
 
-def test_in_a_sandbox_files_are_what_its_code_sees(shut_in: Any, tmp_path: Path, home: Path) -> None:
-    files = shut_in("workspace")
+def test_a_sandbox_limits_which_files_can_be_read_and_edited(sandboxed: Any, tmp_path: Path, home: Path) -> None:
+    files = sandboxed("workspace")
     file = write(str(tmp_path / "work" / "a.txt"), "old text\n")
     assert files.edit("a.txt", "old", "new")["replaced"] == 1
     assert file.read_text() == files.read("a.txt") == "new text\n"
@@ -337,9 +340,9 @@ def test_in_a_sandbox_files_are_what_its_code_sees(shut_in: Any, tmp_path: Path,
     assert outside.read_text() == "old"
 
 
-@pytest.mark.parametrize("how", [{"kind": "read-only"}, {"kind": "off", "mode": "plan"}])
-def test_where_nothing_may_be_changed_nothing_is(shut_in: Any, tmp_path: Path, how: dict[str, str]) -> None:
-    files = shut_in(**how)
+@pytest.mark.parametrize("how", [{"kind": "read-only"}, {"kind": "off", "mode": "plan"}], ids=["read-only", "plan"])
+def test_read_only_and_plan_mode_refuse_edits(sandboxed: Any, tmp_path: Path, how: dict[str, str]) -> None:
+    files = sandboxed(**how)
     file = write(str(tmp_path / "work" / "a.txt"), "old")
     assert files.read("a.txt") == "old"
     with pytest.raises(PermissionError, match="Can't change"):
@@ -348,7 +351,7 @@ def test_where_nothing_may_be_changed_nothing_is(shut_in: Any, tmp_path: Path, h
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="there are no named pipes here")
-def test_a_search_does_not_wait_for_a_pipe(interpreter: OpenInterpreter, files: Files, tmp_path: Path) -> None:
+def test_a_search_skips_named_pipes(interpreter: OpenInterpreter, files: Files, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.py")
     assert files.search("word", str(tmp_path / "pipe.py")) == []
     assert interpreter.computer.docs.search("word", paths=[str(tmp_path / "pipe.py")]) is not None

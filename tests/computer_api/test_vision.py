@@ -1,4 +1,4 @@
-"""computer.vision: a picture described by the model, or read on this machine."""
+"""computer.vision: images described by the model, or read locally with OCR."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def sent(server: Any) -> str:
     return str(url).rpartition("base64,")[2]
 
 
-def test_a_picture_is_described_however_it_is_given(chatting: Chatting) -> None:
+def test_query_accepts_an_image_in_every_form(chatting: Chatting) -> None:
     interpreter, server = chatting(*["A cat."] * 6)
     interpreter.llm.model = "gpt-4o"
     vision, shown = interpreter.computer.vision, picture("cat")
@@ -46,8 +46,8 @@ def test_a_picture_is_described_however_it_is_given(chatting: Chatting) -> None:
     assert server.requests[-1].messages[1]["content"] == "What is it?"
 
 
-def test_a_text_that_begins_like_data_is_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Code in a sandbox could make a folder of that name, and lead us out of it."""
+def test_text_that_starts_with_data_is_not_a_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sandboxed code could make a folder with that name, and point us outside the sandbox."""
     from interpreter.computer_api.display.pictures import placed_pixels
 
     (tmp_path / "data:").mkdir()
@@ -58,7 +58,7 @@ def test_a_text_that_begins_like_data_is_no_file(tmp_path: Path, monkeypatch: py
         placed_pixels("data:/../private.png")
 
 
-def test_an_image_of_pillow_goes_too(chatting: Chatting) -> None:
+def test_query_accepts_a_pillow_image(chatting: Chatting) -> None:
     interpreter, server = chatting("A cat.")
     interpreter.llm.model = "gpt-4o"
     assert interpreter.computer.vision.query(pil_image=picture().pil()) == "A cat."
@@ -66,7 +66,7 @@ def test_an_image_of_pillow_goes_too(chatting: Chatting) -> None:
     assert "Describe" in server.requests[-1].messages[1]["content"]
 
 
-def test_a_model_that_cannot_see_says_so(chatting: Chatting) -> None:
+def test_a_model_without_vision_raises_an_error(chatting: Chatting) -> None:
     interpreter, server = chatting("never asked")
     interpreter.llm.model, interpreter.llm.supports_vision = "gpt-4o", False
     with pytest.raises(ComputerError, match="doesn't accept images"):
@@ -74,7 +74,7 @@ def test_a_model_that_cannot_see_says_so(chatting: Chatting) -> None:
     assert server.requests == []
 
 
-def test_it_describes_images_for_a_model_that_cannot_see(chatting: Chatting) -> None:
+def test_vision_can_describe_images_for_a_model_without_vision(chatting: Chatting) -> None:
     """As `llm.vision_renderer` of the original: here with another interpreter's model."""
     seeing, _ = chatting("A cat on a mat.")
     seeing.llm.model = "gpt-4o"
@@ -87,7 +87,7 @@ def test_it_describes_images_for_a_model_that_cannot_see(chatting: Chatting) -> 
     assert "A cat on a mat." in str(server.requests[0].messages)
 
 
-def test_what_is_no_picture_is_told(chatting: Chatting) -> None:
+def test_invalid_images_raise_clear_errors(chatting: Chatting) -> None:
     vision = chatting()[0].computer.vision
     with pytest.raises(ValueError, match="Give the image"):
         vision.query()
@@ -98,7 +98,7 @@ def test_what_is_no_picture_is_told(chatting: Chatting) -> None:
     assert vision.load() is True
 
 
-def test_text_is_read_here(chatting: Chatting) -> None:
+def test_ocr_runs_locally(chatting: Chatting) -> None:
     interpreter, server = chatting()
     text = interpreter.computer.vision.ocr(pil_image=picture("Invoice 2024"))
     assert "Invoice 2024" in text

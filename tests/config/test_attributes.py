@@ -1,4 +1,4 @@
-"""Settings as attributes: converted and checked when set, and a right name for a wrong one."""
+"""Settings as attributes: converted and checked when set, with suggestions for wrong names."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def interpreter() -> Interpreter:
     return Interpreter()
 
 
-def test_a_default_is_read_and_can_be_changed(interpreter: Interpreter) -> None:
+def test_a_default_can_be_read_and_changed(interpreter: Interpreter) -> None:
     assert interpreter.auto_run is False
     interpreter.auto_run = True
     assert interpreter.auto_run is True
@@ -77,7 +77,7 @@ def test_mutable_defaults_are_never_shared() -> None:
     assert two.messages == []
 
 
-def test_threads_that_read_a_default_at_once_get_the_same_list(interpreter: Interpreter) -> None:
+def test_concurrent_reads_of_a_default_get_the_same_list(interpreter: Interpreter) -> None:
     barrier, seen = threading.Barrier(8), []
 
     def read() -> None:
@@ -128,7 +128,7 @@ def test_a_wrong_type_is_refused(interpreter: Interpreter, target: str, name: st
         ("max_blocks", 0, "max_blocks must be at least 1, not 0."),
     ],
 )
-def test_a_value_that_is_not_allowed_is_refused(interpreter: Interpreter, name: str, value: object, words: str) -> None:
+def test_an_invalid_value_is_refused(interpreter: Interpreter, name: str, value: object, words: str) -> None:
     with pytest.raises(SettingValueError) as refusal:
         setattr(interpreter, name, value)
     assert str(refusal.value) == words
@@ -156,16 +156,14 @@ def test_a_value_that_is_not_allowed_is_refused(interpreter: Interpreter, name: 
         ("llm.execution_instructions", False, False),
     ],
 )
-def test_a_value_that_can_mean_one_thing_is_converted(
-    interpreter: Interpreter, name: str, given: object, stored: object
-) -> None:
+def test_an_unambiguous_value_is_converted(interpreter: Interpreter, name: str, given: object, stored: object) -> None:
     group, leaf = (interpreter.llm, name[4:]) if name.startswith("llm.") else (interpreter, name)
     setattr(group, leaf, given)
     assert (type(getattr(group, leaf)), getattr(group, leaf)) == (type(stored), stored)
 
 
 @pytest.mark.parametrize("value", ["8192", 1000.0])
-def test_a_profile_is_not_converted(interpreter: Interpreter, value: object) -> None:
+def test_values_from_a_profile_are_not_converted(interpreter: Interpreter, value: object) -> None:
     with pytest.raises(SettingTypeError):
         apply(interpreter, {"max_output": value}, "profile")
 
@@ -184,9 +182,7 @@ def test_a_profile_is_not_converted(interpreter: Interpreter, value: object) -> 
         ("llm", "max_output", "max_output"),
     ],
 )
-def test_the_name_of_an_older_version_sets_the_setting_and_warns_once(
-    interpreter: Interpreter, target: str, old: str, new: str
-) -> None:
+def test_an_old_name_sets_the_setting_and_warns_once(interpreter: Interpreter, target: str, old: str, new: str) -> None:
     value: Any = "gpt-x" if old in ("model", "api_key") else 1
     group = getattr(interpreter, target) if target else interpreter
     full = f"{target}.{old}" if target else old
@@ -248,7 +244,7 @@ def test_any_other_attribute_is_stored_silently(interpreter: Interpreter, group:
         ("computer", "import_skill", "computer.import_skills"),
     ],
 )
-def test_strict_settings_refuse_an_unknown_name_with_the_closest_one(target: str, name: str, close: str) -> None:
+def test_strict_settings_refuse_unknown_names_and_suggest_one(target: str, name: str, close: str) -> None:
     interpreter = Interpreter(strict_settings=True)
     group = getattr(interpreter, target) if target else interpreter
     full = f"{target}.{name}" if target else name
@@ -259,14 +255,14 @@ def test_strict_settings_refuse_an_unknown_name_with_the_closest_one(target: str
         getattr(group, name)
 
 
-def test_a_name_like_nothing_points_to_the_list() -> None:
+def test_a_name_without_a_similar_one_points_to_the_docs() -> None:
     interpreter = Interpreter(strict_settings=True)
     with pytest.raises(UnknownSettingError, match=r"docs/settings\.md"):
         interpreter.xyzzy = 1
     assert not hasattr(interpreter, "xyzzy")
 
 
-def test_declared_and_private_names_are_free(interpreter: Interpreter) -> None:
+def test_declared_and_private_names_can_be_set(interpreter: Interpreter) -> None:
     interpreter._cache = 1
     interpreter.responding = True
     interpreter.chat = lambda: "patched"
@@ -279,7 +275,7 @@ def test_settings_are_offered_for_completion(interpreter: Interpreter) -> None:
     assert "model" in dir(interpreter.llm)
 
 
-def test_a_declared_name_without_a_value_says_so_itself(interpreter: Interpreter) -> None:
+def test_a_declared_name_without_a_value_raises_a_normal_error(interpreter: Interpreter) -> None:
     with pytest.raises(AttributeError, match="'Computer' object has no attribute 'languages'"):
         _ = interpreter.computer.languages
 
@@ -300,21 +296,21 @@ def test_a_subclass_has_its_own_attributes_in_strict_mode_too() -> None:
         mine.autorun = True
 
 
-def test_a_property_may_stand_for_a_setting(interpreter: Interpreter) -> None:
+def test_a_property_can_implement_a_setting(interpreter: Interpreter) -> None:
     interpreter.llm.model = "GPT-4o"
     assert interpreter.llm.model == "gpt-4o"
     with pytest.raises(SettingTypeError):
         interpreter.llm.model = 3
 
 
-def test_an_alias_and_its_setting_are_one(interpreter: Interpreter) -> None:
+def test_an_alias_and_its_setting_share_one_value(interpreter: Interpreter) -> None:
     interpreter.import_skills = True
     assert interpreter.computer.import_skills is True
     interpreter.computer.import_skills = False
     assert interpreter.import_skills is False
 
 
-def test_a_mapping_may_be_nested_or_dotted(interpreter: Interpreter) -> None:
+def test_a_mapping_can_be_nested_or_dotted(interpreter: Interpreter) -> None:
     apply(
         interpreter,
         {
@@ -340,20 +336,20 @@ def test_a_mapping_may_be_nested_or_dotted(interpreter: Interpreter) -> None:
         ({"auto_run.x": 1}, "auto_run"),
     ],
 )
-def test_a_mapping_with_a_mistake_names_it(interpreter: Interpreter, mapping: dict[str, Any], close: str) -> None:
+def test_errors_in_a_mapping_name_the_key(interpreter: Interpreter, mapping: dict[str, Any], close: str) -> None:
     with pytest.raises((UnknownSettingError, SettingTypeError)) as refusal:
         apply(interpreter, mapping)
     assert close in str(refusal.value)
 
 
-def test_the_stronger_source_is_heard(interpreter: Interpreter) -> None:
+def test_the_stronger_source_wins(interpreter: Interpreter) -> None:
     apply(interpreter, {"max_output": 2, "loop": True, "debug": True}, "environment")
     apply(interpreter, {"loop": False}, "flag")
     interpreter.max_blocks = 3
     apply(interpreter, {"max_output": 1, "loop": True, "max_blocks": 9, "verbose": True}, "profile")
     assert (interpreter.max_output, interpreter.loop, interpreter.max_blocks) == (2, False, 3)
-    heard = sources(interpreter)
-    assert [heard[name] for name in ("debug", "loop", "max_blocks", "verbose", "auto_run")] == [
+    origin = sources(interpreter)
+    assert [origin[name] for name in ("debug", "loop", "max_blocks", "verbose", "auto_run")] == [
         "environment",
         "flag",
         "code",
@@ -364,7 +360,7 @@ def test_the_stronger_source_is_heard(interpreter: Interpreter) -> None:
     assert interpreter.max_blocks == 4
 
 
-def test_headless_defaults_give_way_to_everything(interpreter: Interpreter) -> None:
+def test_headless_defaults_are_the_weakest_source(interpreter: Interpreter) -> None:
     apply(interpreter, headless_defaults(), "default")
     assert interpreter.block_timeout == 300
     apply(interpreter, {"block_timeout": 5}, "profile")
@@ -372,7 +368,7 @@ def test_headless_defaults_give_way_to_everything(interpreter: Interpreter) -> N
     assert interpreter.block_timeout == 5
 
 
-def test_the_environment_gives_typed_values() -> None:
+def test_environment_values_are_typed() -> None:
     environ = {
         "INTERPRETER_BLOCK_TIMEOUT": "2.5",
         "INTERPRETER_ACTIVE_LINE_DETECTION": "False",
@@ -387,12 +383,12 @@ def test_the_environment_gives_typed_values() -> None:
     }
 
 
-def test_a_wrong_value_in_the_environment_names_the_variable() -> None:
+def test_the_error_names_the_environment_variable() -> None:
     with pytest.raises(SettingTypeError, match="INTERPRETER_OFFLINE takes bool, not 'maybe'"):
         from_environment({"INTERPRETER_OFFLINE": "maybe"})
 
 
-def test_a_choice_that_ends_in_a_name_takes_any_name(interpreter: Interpreter) -> None:
+def test_the_container_choice_takes_any_image_name(interpreter: Interpreter) -> None:
     for kind in ("off", "workspace", "read-only", "container:python:3.12"):
         interpreter.sandbox = kind
     for wrong in ("foo", "container", "container:", ":", "", "workspace:x"):

@@ -1,4 +1,4 @@
-"""The command line: flags, words, mistakes, and the text of --help."""
+"""The command line: flags, messages, errors, and the text of --help."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from interpreter.version import __version__
         ("", {}),
     ],
 )
-def test_flags_set_settings_and_only_those_given(line: str, settings: dict[str, Any]) -> None:
+def test_flags_set_only_the_given_settings(line: str, settings: dict[str, Any]) -> None:
     parsed = parse(line.split())
     assert parsed.settings == settings
     assert parsed.message is None
@@ -65,13 +65,13 @@ def test_flags_set_settings_and_only_those_given(line: str, settings: dict[str, 
         ("-", "I -", {}),
     ],
 )
-def test_words_are_a_message(line: str, message: str, settings: dict[str, Any]) -> None:
+def test_words_become_the_message(line: str, message: str, settings: dict[str, Any]) -> None:
     parsed = parse(line.split())
     assert (parsed.message, parsed.settings) == (message, settings)
     assert parsed.shortcut == message.startswith("I ")
 
 
-def test_the_program_named_i_always_begins_with_it() -> None:
+def test_the_program_i_starts_the_message_with_i() -> None:
     assert parse(["-y", "want", "a", "venv"], prog="i").message == "I want a venv"
     assert parse(["-y"], prog="i").message is None
 
@@ -88,7 +88,7 @@ def test_the_program_named_i_always_begins_with_it() -> None:
         ("--local --vision", {"local": True, "vision": True}),
     ],
 )
-def test_commands(line: str, actions: dict[str, Any]) -> None:
+def test_command_flags_are_parsed(line: str, actions: dict[str, Any]) -> None:
     assert parse(line.split()).actions == actions
 
 
@@ -109,7 +109,7 @@ def test_commands(line: str, actions: dict[str, Any]) -> None:
         ("--version=3", "--version doesn't take a value."),
     ],
 )
-def test_a_mistake_is_named(line: str, words: str) -> None:
+def test_errors_name_the_wrong_flag(line: str, words: str) -> None:
     with pytest.raises(UsageError) as refusal:
         parse(line.split())
     assert str(refusal.value).startswith(words)
@@ -124,20 +124,20 @@ def test_a_mistake_is_named(line: str, words: str) -> None:
         ("-sp -sp", "-sp does nothing: messages are not spoken yet"),
     ],
 )
-def test_one_line_says_what_a_flag_does_not_do(line: str, words: str) -> None:
+def test_a_notice_explains_flags_without_effect(line: str, words: str) -> None:
     [notice] = parse(line.split()).notices
     assert notice.startswith(words)
     assert "\n" not in notice
 
 
 @given(st.lists(st.text(min_size=1).filter(lambda word: not word.startswith("-")), min_size=1))
-def test_any_words_come_back_as_they_are(words: list[str]) -> None:
+def test_any_words_are_passed_on_unchanged(words: list[str]) -> None:
     assert parse(words).message == "I " + " ".join(words)
     assert parse(["-y", "--", *words]).message == " ".join(words)
 
 
 @given(st.lists(st.sampled_from(["-y", "--model", "--plain", "x", "false", "--", "-t", "0.5", "-"])))
-def test_any_line_is_understood_or_refused_as_usage(line: list[str]) -> None:
+def test_any_line_is_parsed_or_raises_a_usage_error(line: list[str]) -> None:
     with contextlib.suppress(UsageError):
         parse(line)
 
@@ -151,5 +151,5 @@ def test_help_shows_every_flag_within_the_width() -> None:
     assert "`" not in text
 
 
-def test_the_version_line() -> None:
+def test_the_version_line_has_the_version() -> None:
     assert version_line() == f"Open Interpreter {__version__} Developer Preview"

@@ -1,4 +1,4 @@
-"""Our folders in the user's home are for their owner alone, from the start and if they were not."""
+"""Our folders in the user's home are private, and existing ones are made private."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def mode(path: Path) -> int:
         lambda: make_folder(our_folder("data") / "browser"),
     ],
 )
-def test_new_ones_are_private(home: Path, make: object) -> None:
+def test_new_folders_are_private(home: Path, make: object) -> None:
     make()  # type: ignore[operator]
     made = [path for path in home.rglob("*") if path.is_dir()]
     assert made
@@ -42,7 +42,7 @@ def test_new_ones_are_private(home: Path, make: object) -> None:
 
 
 @pytest.mark.parametrize("use", [our_folder, outputs_folder, profiles.folder, lambda: our_folder("data")])
-def test_those_of_before_are_corrected(home: Path, use: object) -> None:
+def test_existing_folders_are_made_private(home: Path, use: object) -> None:
     for kind in ("config", "cache", "data"):
         folder = our_folder(kind)  # type: ignore[arg-type]
         folder.mkdir(parents=True)
@@ -51,5 +51,5 @@ def test_those_of_before_are_corrected(home: Path, use: object) -> None:
     assert 0o700 in {mode(path) for path in home.rglob("open-interpreter")}
 
 
-def test_a_folder_that_is_not_there_is_not_made_by_looking(home: Path) -> None:
+def test_looking_up_a_folder_does_not_create_it(home: Path) -> None:
     assert not our_folder().exists()

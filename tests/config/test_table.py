@@ -1,4 +1,4 @@
-"""The table holds every setting of the original, with its flags and defaults, and is consistent in itself."""
+"""The settings table has every setting of the original, with its flags and defaults, and is consistent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from interpreter.config.setting import check_value, setting_named
 from interpreter.config.settings import SETTINGS
 from interpreter.frontends.flags import COMMANDS
 
-# What people's scripts rely on: name, default, flag, short flag.
+# Existing scripts rely on these: name, default, flag, short flag.
 KEPT = [
     ("custom_instructions", "", "--custom_instructions", "-ci"),
     ("auto_run", False, "--auto_run", "-y"),
@@ -81,7 +81,7 @@ def test_the_commands_of_the_original_are_kept() -> None:
     assert {command.flag: command.short for command in COMMANDS}.items() >= KEPT_COMMANDS.items()
 
 
-def test_the_sentences_that_end_a_loop_are_kept_to_the_letter() -> None:
+def test_the_loop_breakers_are_those_of_the_original() -> None:
     breakers = setting_named("loop_breakers").default_value()
     assert breakers == [
         "The task is done.",
@@ -92,27 +92,27 @@ def test_the_sentences_that_end_a_loop_are_kept_to_the_letter() -> None:
     assert all(breaker in setting_named("loop_message").default_value() for breaker in breakers)
 
 
-def test_templates_have_a_place_for_the_content() -> None:
+def test_templates_have_a_placeholder_for_the_content() -> None:
     assert "{content}" in setting_named("code_output_template").default_value()
     assert "{content}" not in setting_named("empty_code_output_template").default_value()
 
 
 @pytest.mark.parametrize("row", SETTINGS, ids=lambda row: row.name)
-def test_a_default_is_a_value_that_the_setting_takes(row) -> None:
+def test_defaults_are_valid_values(row) -> None:
     assert check_value(row, row.default_value()) == row.default_value()
     assert row.help.endswith(".")
     if row.headless is not None:
         check_value(row, row.headless)
 
 
-def test_no_name_flag_or_variable_is_taken_twice() -> None:
+def test_names_flags_and_variables_are_unique() -> None:
     flags = [f for row in SETTINGS for f in (row.flag, row.short, row.no_flag) if f]
     flags += [f for command in COMMANDS for f in (command.flag, command.short) if f]
     for taken in (flags, [row.name for row in SETTINGS], [row.env for row in SETTINGS if row.env]):
         assert len(taken) == len(set(taken))
 
 
-def test_an_alias_has_the_kind_and_default_of_what_it_stands_for() -> None:
+def test_an_alias_has_the_kind_and_default_of_its_setting() -> None:
     for row in SETTINGS:
         if row.alias_of:
             target = setting_named(row.alias_of)

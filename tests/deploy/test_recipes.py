@@ -1,4 +1,4 @@
-"""The recipes in deploy/: they parse, and every flag and variable in them is one that the program has."""
+"""The recipes in deploy/ parse, and use only flags and variables that exist."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def cluster() -> list[Any]:
 def instructions() -> dict[str, str]:
     text = re.sub(r"\\\n", " ", (DEPLOY / "Dockerfile").read_text())
     rows = [line.partition(" ") for line in text.splitlines() if line and not line.startswith("#")]
-    return {name: rest.strip() for name, _, rest in rows}  # the last of each name, which is what counts
+    return {name: rest.strip() for name, _, rest in rows}  # the last one of each name counts
 
 
 def unit() -> dict[str, str]:
@@ -40,7 +40,7 @@ def unit() -> dict[str, str]:
     return dict(line.split("=", 1) for line in lines if "=" in line and not line.startswith("#"))
 
 
-def test_every_flag_and_variable_is_real() -> None:
+def test_every_flag_and_variable_exists() -> None:
     container = cluster()[0]["spec"]["template"]["spec"]["containers"][0]
     commands = [
         json.loads(instructions()["ENTRYPOINT"]),
@@ -70,15 +70,15 @@ def test_no_recipe_runs_as_root_or_can_become_root() -> None:
     assert unit()["User"] == "%i" and unit()["NoNewPrivileges"] == "yes"
 
 
-def test_the_proxy_keeps_what_the_gate_needs() -> None:
+def test_the_proxy_forwards_the_headers_the_gate_needs() -> None:
     proxy = (DEPLOY / "nginx.conf").read_text()
     for line in ("proxy_set_header Host $host;", "proxy_set_header X-Forwarded-Proto $scheme;", "proxy_buffering off;"):
         assert line in proxy
-    assert "$request_uri" not in proxy and "$args" not in proxy, "a link has a token in its query"
+    assert "$request_uri" not in proxy and "$args" not in proxy, "the query of a link contains a token"
 
 
 @pytest.mark.full
-@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not here")
+@pytest.mark.skipif(shutil.which("systemd-analyze") is None, reason="systemd is not installed")
 def test_systemd_reads_the_unit(tmp_path: Path) -> None:
     copy = tmp_path / "interpreter@.service"
     copy.write_text((DEPLOY / copy.name).read_text().replace("/opt/interpreter/bin/interpreter", "/bin/true"))

@@ -1,4 +1,4 @@
-"""The documentation's examples run as they stand, against a scripted model."""
+"""The examples in the documentation run unchanged, with a scripted model."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def examples() -> list[Any]:
         codes = [code for code in FENCE.findall(page.read_text("utf-8")) if "from interpreter" in code]
         for number, code in enumerate(codes, 1):
             marks = [pytest.mark.needs("chromium")] if "computer.browser" in code else []
-            if number > 1:  # `make test` runs one of a page
+            if number > 1:  # `make test` runs one per page
                 marks.append(pytest.mark.full)
             found.append(pytest.param(code, id=f"{page.name}-{number}", marks=marks))
     return found
@@ -39,20 +39,20 @@ def answer(body: dict[str, Any]) -> Any:
 
 @pytest.mark.needs("node")
 @pytest.mark.parametrize("code", examples())
-def test_an_example_runs(code: str, tmp_path: Path) -> None:
+def test_the_example_runs(code: str, tmp_path: Path) -> None:
     with ModelServer(replies=[answer], repeat=True) as server:
         env = {**os.environ, "OPENAI_API_KEY": "key", "OPENAI_API_BASE": server.base_url}
         subprocess.run([sys.executable, "-c", code], check=True, cwd=tmp_path, env=env, timeout=60)
 
 
 def anchors(page: Path) -> set[str]:
-    """The names that GitHub and the site give the headings of a page."""
+    """The anchors that GitHub and the site give a page's headings."""
     prose = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
     headings = re.findall(r"^#+ (.*)", prose, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def test_links_between_pages_lead_somewhere() -> None:
+def test_links_between_pages_have_targets() -> None:
     for page in [*PAGES, *(ROOT / name for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"))]:
         for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)#?([^)]*)\)", page.read_text("utf-8")):
             other = page.parent / target if target else page

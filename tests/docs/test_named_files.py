@@ -13,7 +13,7 @@ NAMED = re.compile(r"`([\w./-]+(?:\.(?:py|cjs|md|json|yaml|toml)|/))`")
 
 
 @pytest.mark.parametrize("page", ["docs/architecture.md", "CONTRIBUTING.md"])
-def test_every_file_that_is_named_exists(page: str) -> None:
+def test_every_named_file_exists(page: str) -> None:
     files = {path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*") if "__pycache__" not in path.parts}
     known = files | {f"{path}/" for path in files}
     text = (ROOT / page).read_text("utf-8")

@@ -1,6 +1,6 @@
-"""Exports of a session whose code prepares an attack on whoever exports it. An attack that works leaves the file `proof`.
+"""Exports of a session whose code attacks the user who exports it. A successful attack leaves the file `proof`.
 
-It is also a program of its own, so that it can run as another user: `python hostile.py FOLDER`.
+Also a program, so that it can run as another user: `python hostile.py FOLDER`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ FAKE = """mkdir -p v/bin; printf '#!/bin/sh\\ntouch PROOF\\nexec /usr/bin/python
 ln -s python v/bin/python3; ln -s python v/bin/bwrap; ln -s python v/bin/sh; """
 MODULE = 'echo \'open("PROOF", "w")\' > '
 WRITES_OUTSIDE = "open('PROOF', 'w')"
-# By name: what code in the session does before the export, and what the exported program does when it is verified.
+# By name: what the session's code does before the export, and what the exported program does when verified.
 ATTACKS = {
     "modules beside the files": (f"for n in json sitecustomize importlib; do {MODULE} $n.py; done", ""),
     "modules on the path": (f"mkdir m; {MODULE} m/json.py; export PYTHONPATH=$PWD/m", ""),
@@ -38,7 +38,7 @@ ATTACKS = {
 
 
 def attack(name: str, folder: Path) -> str:
-    """Prepare the attack in the sandbox, then export and verify as the user would; what that said."""
+    """Prepare the attack in the sandbox, then export and verify as the user would. Returns the report."""
     workspace, proof = folder / "work", str(folder / "proof")
     os.chdir(workspace)
     prepared, writes = (words.replace("PROOF", proof).replace("WORK", str(workspace)) for words in ATTACKS[name])

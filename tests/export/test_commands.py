@@ -1,4 +1,4 @@
-"""%jupyter, %markdown, %html and %script, on conversations that were really had."""
+"""%jupyter, %markdown, %html and %script, on real conversations."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from export.told import had
+from export.conversations import run_conversation
 from interpreter import OpenInterpreter
 from interpreter.frontends.terminal import magics
 from interpreter.frontends.terminal.terminal import Terminal
@@ -26,7 +26,7 @@ BLOCKS = (
 )
 
 
-class Desk:
+class TerminalSession:
     def __init__(self, interpreter: OpenInterpreter) -> None:
         self.interpreter = interpreter
         self.emulator = Emulator(columns=240, lines=60)
@@ -45,55 +45,55 @@ class Desk:
 
 
 @pytest.fixture
-def desk(tmp_path: Path) -> Iterator[Desk]:
+def session(tmp_path: Path) -> Iterator[TerminalSession]:
     (tmp_path / "numbers.csv").write_text("1\n2\n3\n")
-    interpreter = had(str(tmp_path), "Add up the numbers.", *BLOCKS)
-    yield Desk(interpreter)
+    interpreter = run_conversation(str(tmp_path), "Add up the numbers.", *BLOCKS)
+    yield TerminalSession(interpreter)
     interpreter.computer.terminate()
     interpreter.journal.close()
 
 
-def test_a_conversation_is_written_down_in_every_form(desk: Desk, tmp_path: Path) -> None:
+def test_a_conversation_can_be_exported_in_every_form(session: TerminalSession, tmp_path: Path) -> None:
     for command, name in {"jupyter": "ipynb", "markdown": "md", "html": "html"}.items():
-        assert f"add-up-the-numbers.{name}" in desk.run(f"%{command}")
+        assert f"add-up-the-numbers.{name}" in session.run(f"%{command}")
         assert "rows.nope" in (tmp_path / f"add-up-the-numbers.{name}").read_text()
     assert (tmp_path / "add-up-the-numbers_files" / "figure-1.png").exists()
-    assert "add-up-the-numbers-2.html" in desk.run("%html")
+    assert "add-up-the-numbers-2.html" in session.run("%html")
 
-    shown = desk.run("%script")
+    shown = session.run("%script")
     code = (tmp_path / "add-up-the-numbers.py").read_text()
     assert "3 of 4 blocks" in shown or "3 of 5 blocks" in shown
     assert "cat numbers.csv" not in code and "nope" not in code and "plt.show()" in code
 
-    desk.interpreter.auto_run = True
-    shown = desk.run("%script --verify 'again here.py'")
+    session.interpreter.auto_run = True
+    shown = session.run("%script --verify 'again here.py'")
     assert (tmp_path / "again here.py").exists()
-    assert len(desk.asked) == 1 and "sandbox" in desk.asked[0]
+    assert len(session.asked) == 1 and "sandbox" in session.asked[0]
     assert "Verified: " in shown
     assert "the same: total.txt" in shown and "the same: bars.png" in shown and "figure 1: the same" in shown
 
 
 @pytest.mark.full
-def test_what_is_wrong_is_said(desk: Desk, tmp_path: Path) -> None:
+def test_mistakes_print_an_error(session: TerminalSession, tmp_path: Path) -> None:
     from interpreter.errors import ExportError
 
     (tmp_path / "taken.md").write_text("mine")
     with pytest.raises(ExportError, match="--force"):
-        desk.run("%markdown taken.md")
-    assert "There is no --bogus" in desk.run("%script --bogus")
+        session.run("%markdown taken.md")
+    assert "There is no --bogus" in session.run("%script --bogus")
     assert not list(tmp_path.glob("*.py"))
-    desk.interpreter.messages = []
-    assert "nothing to export" in desk.run("%html")
+    session.interpreter.messages = []
+    assert "nothing to export" in session.run("%html")
 
 
 @pytest.mark.full
-def test_the_commands_of_the_documentation_work(desk: Desk, tmp_path: Path) -> None:
+def test_the_documented_commands_work(session: TerminalSession, tmp_path: Path) -> None:
     page = Path(__file__).parent.parent.parent / "docs" / "export.md"
     lines = [line[2:] for line in page.read_text("utf-8").splitlines() if line.startswith("> %")]
     assert len(lines) >= 8
-    desk.interpreter.auto_run = True
+    session.interpreter.auto_run = True
     for line in lines:
-        shown = desk.run(line)
+        shown = session.run(line)
         assert " was saved to " in shown, line
         assert "--verify" not in line or "Verified: " in shown
     assert (tmp_path / "pages" / "add-up-the-numbers.html").exists()

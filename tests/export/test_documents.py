@@ -1,4 +1,4 @@
-"""Markdown and the page."""
+"""Exports as Markdown and as an HTML page."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from export.told import declined, drawn, failed, model, printed, ran, user
+from export.conversations import declined, drawn, failed, model, printed, ran, user
 from interpreter.export import ExportedConversation
 from interpreter.export.documents import markdown, page
 from interpreter.messages import Message
@@ -59,7 +59,7 @@ def test_markdown_keeps_html_that_has_no_text_form() -> None:
 
 
 class Elements(HTMLParser):
-    """Every element with its attributes, and no element that is only quoted."""
+    """All elements with their attributes, without quoted ones."""
 
     def __init__(self, source: str) -> None:
         super().__init__()
@@ -70,7 +70,7 @@ class Elements(HTMLParser):
         self.found.append((tag, dict(attrs)))
 
 
-def test_the_page_loads_nothing_and_runs_nothing_of_the_conversation() -> None:
+def test_the_page_loads_and_runs_nothing_from_the_conversation() -> None:
     entries = [
         user(EVIL),
         model(EVIL + "\n\n[x](javascript:alert(1)) ![far](https://example.com/a.png)"),
@@ -87,7 +87,7 @@ def test_the_page_loads_nothing_and_runs_nothing_of_the_conversation() -> None:
     assert EVIL in str(frames[0]["srcdoc"])
 
 
-def test_the_page_has_code_in_colours_figures_and_both_backgrounds() -> None:
+def test_the_page_has_highlighted_code_figures_and_a_dark_theme() -> None:
     source = page(ExportedConversation(everything(), "Title")).text
     assert '<span class="' in source and "prefers-color-scheme: dark" in source
     assert 'src="data:image/png;base64,' in source
@@ -96,7 +96,7 @@ def test_the_page_has_code_in_colours_figures_and_both_backgrounds() -> None:
     assert not re.search(r"(src|href)=\"https?:", source)
 
 
-def test_pictures_as_source_and_unknown_languages_are_shown() -> None:
+def test_svg_images_and_unknown_languages_are_shown() -> None:
     svg: Message = {"type": "console", "format": "output", "mime": "image/svg+xml", "content": "<svg onload=x></svg>"}
     source = page(ExportedConversation([ran("draw <it>", svg, language="klingon")], "T")).text
     assert "data:image/svg+xml;base64," in source and "<svg" not in source
@@ -104,7 +104,7 @@ def test_pictures_as_source_and_unknown_languages_are_shown() -> None:
 
 
 @pytest.mark.needs("chromium")
-def test_a_browser_runs_the_frame_but_keeps_it_in(tmp_path: Path) -> None:
+def test_a_browser_isolates_the_frame(tmp_path: Path) -> None:
     lively = EVIL + "<script>document.body.append('frame ' + 'alive')</script>"
     path = tmp_path / "page.html"
     entries = [user(EVIL), model(EVIL), ran("x", printed(EVIL), {**HTML, "content": lively})]

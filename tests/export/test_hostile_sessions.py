@@ -1,4 +1,4 @@
-"""An export runs nothing outside the sandbox that code in the session has prepared, as root and without rights."""
+"""An export runs nothing outside the sandbox that the session's code prepared, as root or unprivileged."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from interpreter.errors import SandboxUnavailableError
 from interpreter.sandbox import bubblewrap
 from sampling import some
 
-SOMEBODY = 65534
-BE_SOMEBODY = ["setpriv", f"--reuid={SOMEBODY}", f"--regid={SOMEBODY}", "--clear-groups"]
+UNPRIVILEGED = 65534
+AS_UNPRIVILEGED = ["setpriv", f"--reuid={UNPRIVILEGED}", f"--regid={UNPRIVILEGED}", "--clear-groups"]
 
 
 @pytest.fixture
 def place() -> Iterator[Path]:
-    """A folder that everybody can reach: that of a test is its owner's alone."""
+    """A folder that all users can read, unlike pytest's."""
     try:
         bubblewrap.available()
     except SandboxUnavailableError as error:
@@ -51,15 +51,15 @@ def check(name: str, folder: Path, said: str) -> None:
     elif name in ("an environment", "programs on the path", "a preloaded library", "modules beside the files"):
         assert "exit_code=0" in said and "same=['out.txt']" in said
     else:
-        assert said.startswith(("VerifyReport(", "ExportError: "))  # it may have spoilt its own results
+        assert said.startswith(("VerifyReport(", "ExportError: "))  # the attack may have broken its own results
 
 
 @pytest.mark.needs("gcc")
 @pytest.mark.parametrize("name", some(3, hostile.ATTACKS))
-def test_nothing_prepared_runs_outside(
+def test_prepared_attacks_do_not_run_outside_the_sandbox(
     place: Path, name: str, no_strays: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir("/")  # so that the folder of the attack is left afterwards
+    monkeypatch.chdir("/")  # restores the working folder afterwards
     folder = prepare(place / "attack")
     check(name, folder, hostile.attack(name, folder))
 
@@ -67,7 +67,7 @@ def test_nothing_prepared_runs_outside(
 @pytest.mark.full
 @pytest.mark.needs("gcc", "setpriv")
 @pytest.mark.skipif(os.getuid() != 0, reason="runs as an unprivileged user already")
-def test_nothing_prepared_runs_outside_without_rights(place: Path, no_strays: None) -> None:
+def test_prepared_attacks_do_not_run_for_an_unprivileged_user(place: Path, no_strays: None) -> None:
     for number, _ in enumerate(hostile.ATTACKS):
         prepare(place / "attacks" / str(number))
     library = place / "lib"
@@ -76,10 +76,10 @@ def test_nothing_prepared_runs_outside_without_rights(place: Path, no_strays: No
         shutil.copytree(source, library / source.name, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(hostile.__file__, library)
     for path in (place, *place.rglob("*")):
-        os.chown(path, SOMEBODY, SOMEBODY, follow_symlinks=False)
+        os.chown(path, UNPRIVILEGED, UNPRIVILEGED, follow_symlinks=False)
     env = {**os.environ, "PYTHONPATH": str(library), "VIRTUAL_ENV": "", "HOME": str(place / "home")}
     done = subprocess.run(
-        [*BE_SOMEBODY, public_python(), str(library / "hostile.py"), str(place / "attacks")],
+        [*AS_UNPRIVILEGED, public_python(), str(library / "hostile.py"), str(place / "attacks")],
         env=env,
         cwd=place,
         capture_output=True,
@@ -101,7 +101,7 @@ def public_python() -> str:
     """A Python that another user can run."""
     for program in ("/usr/bin/python3", os.path.realpath(sys.executable)):
         if (
-            subprocess.run([*BE_SOMEBODY, program, "-c", "import tomllib"], capture_output=True, cwd="/").returncode
+            subprocess.run([*AS_UNPRIVILEGED, program, "-c", "import tomllib"], capture_output=True, cwd="/").returncode
             == 0
         ):
             return program

@@ -1,4 +1,4 @@
-"""The notebook opens and runs in Jupyter."""
+"""Exported notebooks open and run in Jupyter."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from export.told import declined, drawn, failed, had, model, printed, ran, user
+from export.conversations import declined, drawn, failed, model, printed, ran, run_conversation, user
 from interpreter.export import ExportedConversation
 from interpreter.export.notebook import notebook
 from interpreter.session.journal.reader import (
@@ -30,7 +30,7 @@ def read(entries: list[Entry]) -> Any:
 
 
 def executed(book: Any, folder: Path) -> list[str]:
-    """The text that each code cell puts out when the notebook is run."""
+    """The text output of each code cell when the notebook runs."""
     import nbclient
 
     with warnings.catch_warnings():
@@ -38,12 +38,12 @@ def executed(book: Any, folder: Path) -> list[str]:
         nbclient.NotebookClient(book, timeout=60, resources={"metadata": {"path": str(folder)}}).execute()
     cells = [cell for cell in book.cells if cell.cell_type == "code"]
     texts = ("".join(output.get("text", "") for output in cell.outputs) for cell in cells)
-    return [text.replace("\r\n", "\n") for text in texts]  # `!` has a terminal
+    return [text.replace("\r\n", "\n") for text in texts]  # `!` runs in a terminal
 
 
 @pytest.mark.needs("node")
-def test_a_real_conversation_runs_again(tmp_path: Path) -> None:
-    interpreter = had(
+def test_a_real_conversation_runs_again_as_a_notebook(tmp_path: Path) -> None:
+    interpreter = run_conversation(
         str(tmp_path),
         "Count, please.",
         ("python", "import os\nx = 20\nx += 1\nprint(x)"),
@@ -69,7 +69,7 @@ def test_a_real_conversation_runs_again(tmp_path: Path) -> None:
     assert (tmp_path / "sub" / "who.txt").read_text() == "me\n"
 
 
-def test_shell_blocks_without_a_memory_are_plain_bash_cells(tmp_path: Path) -> None:
+def test_stateless_shell_blocks_are_plain_bash_cells(tmp_path: Path) -> None:
     book = read([ran("echo one\nls", language="bash"), ran("echo $((1+1))", language="sh")])
     assert [cell.source for cell in book.cells if cell.cell_type == "code"] == [
         "%%bash\necho one\nls",
@@ -78,7 +78,7 @@ def test_shell_blocks_without_a_memory_are_plain_bash_cells(tmp_path: Path) -> N
     assert executed(book, tmp_path)[1] == "2\n"
 
 
-def test_what_was_said_shown_and_put_out_is_there() -> None:
+def test_the_notebook_has_messages_images_and_outputs() -> None:
     frame = ran(
         "df",
         printed("before\n   a\n0  1\n"),
@@ -99,7 +99,7 @@ def test_what_was_said_shown_and_put_out_is_there() -> None:
     assert "image/png" in next(iter(image.attachments.values()))
     assert answer.source == "Here *it* is."
     stream, table, plot, words = code.outputs
-    assert stream.text == "before\n"  # the table's text form is not there twice
+    assert stream.text == "before\n"  # without the table's text form
     assert "<table>" in table.data["text/html"]
     assert plot.data["image/png"] == drawn()["content"]
     assert words.data["text/markdown"] == "# Hi"
@@ -111,7 +111,7 @@ def test_a_failed_block_does_not_stop_the_others(tmp_path: Path) -> None:
     assert executed(book, tmp_path)[-1] == "on\n"
 
 
-def test_blocks_that_did_not_run_or_would_not_end_are_written_down() -> None:
+def test_blocks_that_did_not_run_or_complete_become_markdown() -> None:
     endless = ran("while True: pass", ended="interrupted", exit_code=None)
     dead = ran("import os; os.abort()", ended="died", exit_code=-6)
     book = read([declined("rm -rf /", "shell"), endless, dead, ran("DISPLAY 1", language="cobol")])
@@ -121,7 +121,7 @@ def test_blocks_that_did_not_run_or_would_not_end_are_written_down() -> None:
     assert "cobol" in book.cells[4].source
 
 
-def test_a_fence_in_the_code_does_not_end_its_own() -> None:
+def test_a_fence_inside_code_is_escaped() -> None:
     cell = read([declined('print("""\n```\n""")')]).cells[1]
     assert cell.source.count("````") == 2
 

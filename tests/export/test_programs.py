@@ -1,4 +1,4 @@
-"""%script: the blocks that the result needs, as a plain Python program."""
+"""%script: the blocks needed for the result, as a plain Python program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from export.told import declined, drawn, failed, printed, ran, user
+from export.conversations import declined, drawn, failed, printed, ran, user
 from interpreter.errors import ExportError
 from interpreter.export import Document, ExportedConversation
 from interpreter.export.script.program import Installed, installed_for, program
@@ -37,7 +37,7 @@ def made(*entries: Entry, everything: bool = False, folder: str = ".") -> Docume
 
 
 def body(*entries: Entry, everything: bool = False) -> str:
-    """The program without its header and its docstring."""
+    """The program without its header and docstring."""
     text = made(*entries, everything=everything).text
     return "\n".join(text.split("\n")[(ast.parse(text).body[0].end_lineno or 0) :]).strip("\n")
 
@@ -57,7 +57,7 @@ WRITES = ran("open('out.txt', 'w').write(str(x))")
 # -- which blocks ---------------------------------------------------------------------------------------------------
 
 
-def test_only_what_the_result_needs_is_kept() -> None:
+def test_only_blocks_needed_for_the_result_are_kept() -> None:
     code = body(
         ran("x = 1"),
         ran("y = 2"),
@@ -70,7 +70,7 @@ def test_only_what_the_result_needs_is_kept() -> None:
     assert code == "x = 1\n\nprint(x, type(x))\n\nopen('out.txt', 'w').write(str(x))"
 
 
-def test_a_value_that_is_bound_again_needs_no_earlier_one() -> None:
+def test_a_reassigned_value_does_not_need_the_earlier_one() -> None:
     assert body(ran("x = 1"), ran("x = 2"), WRITES) == "x = 2\n\nopen('out.txt', 'w').write(str(x))"
 
 
@@ -92,7 +92,7 @@ def test_a_value_that_is_bound_again_needs_no_earlier_one() -> None:
         "[x.append(i) for i in range(3)]",
     ],
 )
-def test_what_may_change_a_needed_value_is_kept(change: str) -> None:
+def test_code_that_may_change_a_needed_value_is_kept(change: str) -> None:
     code = body(ran("x = [1, 2, 3]"), ran(change), WRITES)
     assert "x = [1, 2, 3]" in code and change.splitlines()[-1] in code
 
@@ -101,13 +101,13 @@ def test_what_may_change_a_needed_value_is_kept(change: str) -> None:
     "look",
     ["x", "x.head()", "len(x)", "x.describe()\nx.dtypes", "print(x[:3])", "for i in x:\n    print(i)", "z = x.copy()"],
 )
-def test_what_only_looks_is_dropped(look: str) -> None:
+def test_code_that_only_inspects_is_dropped(look: str) -> None:
     assert body(ran("x = [1]"), ran(look, printed("...")), WRITES, ran("print('end')", printed("end"))) == (
         "x = [1]\n\nopen('out.txt', 'w').write(str(x))\n\nprint('end')"
     )
 
 
-def test_changes_through_a_relative_count() -> None:
+def test_changes_through_a_related_object_count() -> None:
     code = body(
         ran("import matplotlib.pyplot as plt\nfig, ax = plt.subplots()"),
         ran("ax.plot([1, 2])"),
@@ -116,28 +116,28 @@ def test_changes_through_a_relative_count() -> None:
     assert "ax.plot([1, 2])" in code
 
 
-def test_a_function_needs_what_it_reads_even_if_that_came_later() -> None:
+def test_a_function_needs_names_defined_later() -> None:
     code = body(ran("def f():\n    return K"), ran("K = 3"), ran("J = 4"), ran("print(f())", printed("3\n")))
     assert "K = 3" in code and "J = 4" not in code
 
 
-def test_a_function_that_changes_the_world_is_a_result_where_it_is_called() -> None:
+def test_a_call_of_a_function_with_side_effects_is_a_result() -> None:
     define = ran("def save(v):\n    open('o', 'w').write(v)")
     assert "save('a')" in body(define, ran("save('a')"), ran("1 + 1", printed("2")))
     counting = ran("n = 0\ndef count():\n    global n\n    n += 1")
     assert "count()" in body(counting, ran("count()"), ran("print(n)", printed("1")))
 
 
-def test_the_last_value_is_printed_if_there_is_no_other_result() -> None:
+def test_the_last_value_is_printed_without_another_result() -> None:
     assert body(ran("x = 20"), ran("x + 1", printed("21\n"))) == "x = 20\n\nprint(x + 1)"
 
 
-def test_everything_that_succeeded_is_kept_when_asked_for() -> None:
+def test_everything_keeps_all_successful_blocks() -> None:
     code = body(ran("x = 1\nx", printed("1")), failed("y"), declined("z"), WRITES, everything=True)
     assert code == "x = 1\nprint(x)\n\nopen('out.txt', 'w').write(str(x))"
 
 
-def test_prints_on_the_way_are_dropped_and_those_of_results_stay() -> None:
+def test_prints_are_kept_only_in_result_blocks() -> None:
     code = body(
         ran("x = 1\nprint('loaded', x)", printed("loaded 1")),
         ran("open('o','w').write('a')\nprint('saved')", printed("saved")),
@@ -145,30 +145,30 @@ def test_prints_on_the_way_are_dropped_and_those_of_results_stay() -> None:
     assert "loaded" not in code and "saved" in code
 
 
-def test_names_that_only_a_failed_block_can_have_bound_come_from_it() -> None:
+def test_names_bound_only_by_a_failed_block_are_taken_from_it() -> None:
     code = body(failed("import json\nK = 2\nx = json.nope"), ran("x = K * 2"), WRITES)
     assert code.startswith("# From a block that failed later on:\nK = 2\n\nx = K * 2")
     assert "json" not in code
 
 
-def test_a_failed_block_that_may_have_changed_something_is_mentioned() -> None:
+def test_a_note_mentions_a_failed_block_that_may_have_changed_a_value() -> None:
     notes = made(ran("x = []"), failed("x.append(1)\n1 / 0"), WRITES).notes
     assert any("may have changed `x`" in note for note in notes)
 
 
-def test_nothing_to_keep_is_an_error() -> None:
+def test_nothing_to_export_is_an_error() -> None:
     with pytest.raises(ExportError, match="nothing to export"):
         made(user("hi"), declined("x = 1"))
 
 
-def test_a_name_that_nobody_binds_is_mentioned() -> None:
+def test_a_note_mentions_an_unbound_name() -> None:
     assert any("`ghost`" in note for note in made(ran("open('o', 'w').write(ghost)")).notes)
 
 
 # -- how they are written ---------------------------------------------------------------------------------------------
 
 
-def test_imports_stand_at_the_top_once_and_only_if_used() -> None:
+def test_imports_are_at_the_top_once_and_only_if_used() -> None:
     code = body(
         user("Add things up"),
         ran("import os, json\nimport pandas as pd  # tables\nx = pd.DataFrame()"),
@@ -180,14 +180,14 @@ def test_imports_stand_at_the_top_once_and_only_if_used() -> None:
     )
 
 
-def test_imports_that_depend_on_what_was_done_before_stay() -> None:
+def test_imports_that_depend_on_earlier_code_stay_in_place() -> None:
     code = body(ran("import sys\nsys.path.append('lib')\nimport numpy as np\nopen('o', 'w').write(str(np))"))
     assert code.index("sys.path") < code.index("import numpy")
     own = body(ran("open('mine.py', 'w').write('A = 1')"), ran("import mine\nprint(mine.A)", printed("1")))
     assert own.index("open(") < own.index("import mine")
 
 
-def test_shell_blocks_that_only_look_are_dropped_and_others_run(tmp_path: Path) -> None:
+def test_shell_blocks_that_only_inspect_are_dropped(tmp_path: Path) -> None:
     text = made(
         ran("ls -l | head -3; pwd", printed("..."), language="shell"),
         ran("git status && cat a.txt 2>/dev/null", printed("..."), language="bash"),
@@ -208,7 +208,7 @@ def test_the_shell_keeps_its_folder_and_variables(tmp_path: Path) -> None:
     assert (tmp_path / "deep" / "er" / "who.txt").exists()
 
 
-def test_what_only_ipython_understands_is_translated(tmp_path: Path) -> None:
+def test_ipython_syntax_is_translated(tmp_path: Path) -> None:
     text = made(
         ran("%matplotlib inline\n%pip install -q pandas openpyxl\nname = 'x'"),
         ran("!echo hello {name} > a.txt\nlines = !cat a.txt\nprint(lines)", printed("...")),
@@ -223,7 +223,7 @@ def test_what_only_ipython_understands_is_translated(tmp_path: Path) -> None:
     assert (tmp_path / "sub" / "c.txt").read_text() == "4"
 
 
-def test_what_cannot_be_carried_is_said() -> None:
+def test_notes_mention_what_cannot_be_translated() -> None:
     result = made(ran("%lsmagic\n%store y\nopen('o', 'w').write('1')"), ran("let a", language="javascript"))
     assert any("%store y" in note for note in result.notes)
     assert any("javascript" in note for note in result.notes)
@@ -250,22 +250,22 @@ def test_figures_are_shown_and_display_prints(tmp_path: Path) -> None:
     assert run(text, tmp_path) == "{'a': 1}\n"
 
 
-def test_comments_layout_and_odd_characters_survive() -> None:
+def test_comments_layout_and_unusual_characters_are_kept() -> None:
     code = "# größe: 数\nä = {\n    'k': 1,  # one\n}\nopen('ö.txt', 'w').write(str(ä)); ä"
     assert body(ran(code)) == code.removesuffix("; ä")
 
 
-def test_a_statement_in_the_middle_of_a_line_goes_alone() -> None:
+def test_one_statement_of_a_line_can_be_dropped() -> None:
     code = "open('a.txt', 'w').write('x'); len('seen'); open('b.txt', 'w').write('y')"
     assert body(ran(code)) == "open('a.txt', 'w').write('x'); open('b.txt', 'w').write('y')"
 
 
-def test_the_title_of_a_figure_stays() -> None:
+def test_the_title_of_a_figure_is_kept() -> None:
     code = "import matplotlib.pyplot as plt\nplt.plot([1, 2]); plt.title('Amounts'); plt.savefig('a.png')"
     assert body(ran(code)).endswith("plt.plot([1, 2]); plt.title('Amounts'); plt.savefig('a.png')")
 
 
-def test_names_of_ours_give_way_to_those_of_the_conversation(tmp_path: Path) -> None:
+def test_generated_names_avoid_the_conversations_names(tmp_path: Path) -> None:
     text = made(
         ran("async def main():\n    return 5\nshell = 7"),
         ran("cd /", language="shell"),
@@ -274,11 +274,11 @@ def test_names_of_ours_give_way_to_those_of_the_conversation(tmp_path: Path) -> 
     assert run(text, tmp_path) == "5 7\n"
 
 
-# -- what it needs ----------------------------------------------------------------------------------------------------
+# -- dependencies -----------------------------------------------------------------------------------------------------
 
 
 def header(text: str) -> dict[str, object]:
-    """The inline metadata, read as PEP 723 says."""
+    """The inline metadata, read as in PEP 723."""
     import tomllib
 
     found = re.search(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$", text)
@@ -287,7 +287,7 @@ def header(text: str) -> dict[str, object]:
     return tomllib.loads("".join(line[2:] if line.startswith("# ") else line[1:] for line in lines))
 
 
-def test_dependencies_have_the_names_and_versions_of_the_session() -> None:
+def test_dependencies_have_the_sessions_versions() -> None:
     text = made(
         ran("!pip install 'openpyxl>=3' not-there"),
         ran("import os, PIL.Image\nimport pandas as pd\nimport numpy as np"),
@@ -305,18 +305,18 @@ def test_dependencies_have_the_names_and_versions_of_the_session() -> None:
     }
 
 
-def test_a_module_of_the_folder_is_no_dependency(tmp_path: Path) -> None:
+def test_a_local_module_is_not_a_dependency(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("")
     result = made(ran("import mine\nimport elsewhere\nmine.go(elsewhere)"), folder=str(tmp_path))
     assert header(result.text)["dependencies"] == ["elsewhere"]
     assert any("`mine` from the folder" in note for note in result.notes)
 
 
-def test_a_program_without_dependencies_says_so() -> None:
+def test_a_program_without_dependencies_has_an_empty_list() -> None:
     assert header(made(ran("print(1)", printed("1"))).text)["dependencies"] == []
 
 
-def test_the_sessions_python_is_asked() -> None:
+def test_packages_are_read_from_the_sessions_python() -> None:
     import pandas
 
     installed = installed_for(sys.executable, os.environ)
@@ -332,23 +332,23 @@ def test_the_sessions_python_is_asked() -> None:
     "answer",
     ["", "hello", "7", "[" * 100_000, '{"python": [3]}', '{"python": [3, 11], "modules": [], "versions": {}}'],
 )
-def test_a_python_that_answers_nonsense_is_an_error(tmp_path: Path, answer: str) -> None:
+def test_a_python_with_invalid_output_is_an_error(tmp_path: Path, answer: str) -> None:
     with pytest.raises(ExportError, match="Can't list the packages"):
-        installed_for(answering(tmp_path, answer), os.environ)
+        installed_for(fake_python(tmp_path, answer), os.environ)
 
 
-def test_a_python_cannot_put_code_into_the_program(tmp_path: Path) -> None:
+def test_the_sessions_python_cannot_inject_code_into_the_program(tmp_path: Path) -> None:
     evil = '1\\"\\n]\\nimport os'
     answer = (
         f'{{"python": [3, 11, 7], "modules": {{"numpy": ["{evil}"]}}, "versions": {{"numpy": "{evil}", "{evil}": "1"}}, '
         f'"needs": {{}}}}'
     )
-    installed = installed_for(answering(tmp_path, answer), os.environ)
+    installed = installed_for(fake_python(tmp_path, answer), os.environ)
     assert installed == Installed((3, 11, 7), {"numpy": []}, {})
 
 
-def answering(folder: Path, answer: str) -> str:
-    """A program in the place of a Python, which prints this."""
+def fake_python(folder: Path, answer: str) -> str:
+    """A fake Python that prints this answer."""
     (folder / "answer").write_text(answer)
     program = folder / "python"
     program.write_text(f"#!/bin/sh\ncat '{folder}/answer'\n")

@@ -1,4 +1,4 @@
-"""What is written down for others has no secrets in it, and says how many were left out."""
+"""Exports contain no secrets, and say how many were left out."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from export.test_commands import Desk
-from export.told import had, ran, user
+from export.conversations import ran, run_conversation, user
+from export.test_commands import TerminalSession
 from interpreter.export import secrets_notice, texts_of, without_secrets
 from interpreter.session.journal.reader import RecordedBlock, Shown
 
@@ -21,22 +21,22 @@ FORMS = {"jupyter": "ipynb", "markdown": "md", "html": "html", "script --all": "
 
 
 @pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
+def session(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TerminalSession]:
     monkeypatch.setenv("DB_PASSWORD", PASSWORD)
     blocks = (
         ("python", f"key = {KEY!r}\nopen('used.txt', 'w').write('x')\nprint(len(key))"),
         ("python", f"import os\nprint({TOKEN[:9]!r} + {TOKEN[9:]!r}, os.environ['DB_PASSWORD'])"),
     )
-    interpreter = had(str(tmp_path), f"Use {KEY} please", *blocks)
-    yield Desk(interpreter)
+    interpreter = run_conversation(str(tmp_path), f"Use {KEY} please", *blocks)
+    yield TerminalSession(interpreter)
     interpreter.computer.terminate()
     interpreter.journal.close()
 
 
-def test_no_form_has_a_secret_in_it(desk: Desk, tmp_path: Path) -> None:
+def test_no_export_contains_secrets(session: TerminalSession, tmp_path: Path) -> None:
     for command, ending in FORMS.items():
         name, _, flags = command.partition(" ")
-        shown = desk.run(f"%{name} out.{ending} {flags}")
+        shown = session.run(f"%{name} out.{ending} {flags}")
         written = (tmp_path / f"out.{ending}").read_text()
         assert not any(secret in written for secret in (KEY, TOKEN, PASSWORD)), command
         assert "[redacted: OpenAI key]" in written
@@ -44,21 +44,21 @@ def test_no_form_has_a_secret_in_it(desk: Desk, tmp_path: Path) -> None:
     ast.parse((tmp_path / "out.py").read_text())
     json.loads((tmp_path / "out.ipynb").read_text())
     # Twice the key (words and code), the token, the password.
-    assert "4 secrets were left out" in desk.run("%markdown again.md")
-    assert KEY[:20] not in desk.run("%html")  # nor is it in the name
+    assert "4 secrets were left out" in session.run("%markdown again.md")
+    assert KEY[:20] not in session.run("%html")  # nor in the file name
 
 
-def test_a_flag_keeps_them(desk: Desk, tmp_path: Path) -> None:
+def test_a_flag_keeps_secrets(session: TerminalSession, tmp_path: Path) -> None:
     for command, ending in FORMS.items():
         name, _, flags = command.partition(" ")
-        shown = desk.run(f"%{name} kept.{ending} --keep-secrets {flags}")
+        shown = session.run(f"%{name} kept.{ending} --keep-secrets {flags}")
         written = (tmp_path / f"kept.{ending}").read_text()
         assert KEY in written and "[redacted" not in written and "left out" not in shown
-    # What was printed is in memory, though the record does not have it.
+    # Printed secrets are kept in memory, though not in the journal.
     assert TOKEN in (tmp_path / "kept.md").read_text()
 
 
-def test_pictures_are_left_alone_and_files_are_not() -> None:
+def test_file_paths_are_redacted_but_images_are_not() -> None:
     picture = Shown({"role": "user", "type": "image", "format": "base64.png", "content": TOKEN})
     named = Shown({"role": "user", "type": "file", "format": "path", "content": f"/tmp/{PASSWORD}x {TOKEN}"})
     clean = without_secrets([user("hello"), picture, named, ran("x = 1")], {})

@@ -1,4 +1,4 @@
-"""%script --verify: the program is run again, and what it makes is compared."""
+"""%script --verify runs the program again and compares its results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from export.told import drawn
+from export.conversations import drawn
 from interpreter.errors import ExportError, SandboxUnavailableError
 from interpreter.export.script import verify as copies
 from interpreter.export.script.verify import Verification, VerifyReport
@@ -24,7 +24,7 @@ def verify(folder: Path, text: str, since: float | None = None, pictures: tuple[
     return Verification(text, sys.executable, folder, pictures, since).run()
 
 
-def test_a_file_that_is_made_again_is_the_same(tmp_path: Path, no_strays: None) -> None:
+def test_a_reproduced_file_is_the_same(tmp_path: Path, no_strays: None) -> None:
     (tmp_path / "in.txt").write_text("7")
     (tmp_path / "out.txt").write_text("14")
     report = verify(tmp_path, "n = int(open('in.txt').read())\nopen('out.txt', 'w').write(str(n * 2))\n")
@@ -32,14 +32,14 @@ def test_a_file_that_is_made_again_is_the_same(tmp_path: Path, no_strays: None) 
     assert report.reproduced
 
 
-def test_a_file_that_comes_out_different_is_named(tmp_path: Path) -> None:
+def test_a_different_file_is_listed(tmp_path: Path) -> None:
     (tmp_path / "out.txt").write_text("yesterday")
     report = verify(tmp_path, "open('out.txt', 'w').write('today')")
     assert report.different == ["out.txt"] and not report.reproduced
     assert (tmp_path / "out.txt").read_text() == "yesterday"
 
 
-def test_what_the_session_made_is_not_given_to_the_program(tmp_path: Path) -> None:
+def test_files_made_by_the_session_are_hidden_from_the_program(tmp_path: Path) -> None:
     began = time.time() - 100
     (tmp_path / "in.txt").write_text("1")
     os.utime(tmp_path / "in.txt", (began - 50, began - 50))
@@ -49,19 +49,19 @@ def test_what_the_session_made_is_not_given_to_the_program(tmp_path: Path) -> No
     assert verify(tmp_path, text, began).reproduced
 
 
-def test_a_program_that_changes_its_input_is_told_apart(tmp_path: Path) -> None:
+def test_a_program_that_reads_its_own_results_is_not_reproduced(tmp_path: Path) -> None:
     (tmp_path / "log.txt").write_text("ab")
     report = verify(tmp_path, "text = open('log.txt').read()\nopen('log.txt', 'w').write(text)\n", since=0)
     assert report.ran and report.needed_results and not report.reproduced
 
 
-def test_a_program_that_fails_says_how(tmp_path: Path) -> None:
+def test_a_failing_program_reports_its_output(tmp_path: Path) -> None:
     report = verify(tmp_path, "print('so far')\nopen('gone.csv')\n")
     assert report.exit_code == 1 and not report.reproduced
     assert "so far" in report.output and "gone.csv" in report.output
 
 
-def test_the_folder_named_outright_means_the_copy(tmp_path: Path) -> None:
+def test_absolute_paths_refer_to_the_copy(tmp_path: Path) -> None:
     (tmp_path / "out.txt").write_text("old")
     report = verify(tmp_path, f"open({str(tmp_path / 'out.txt')!r}, 'w').write('new')")
     assert (tmp_path / "out.txt").read_text() == "old"
@@ -69,7 +69,7 @@ def test_the_folder_named_outright_means_the_copy(tmp_path: Path) -> None:
 
 
 def test_a_program_cannot_write_outside_its_copy(tmp_path: Path) -> None:
-    """Not even if the session has no sandbox, where there is one."""
+    """Not even if the session has no sandbox, as long as one is available."""
     try:
         check_available()
     except SandboxUnavailableError as error:
@@ -77,7 +77,7 @@ def test_a_program_cannot_write_outside_its_copy(tmp_path: Path) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
     for target in (tmp_path / "outside.txt", Path.home() / "outside.txt"):
-        verify(folder, f"open({str(target)!r}, 'w').write('x')")  # at most into a folder of the sandbox's own
+        verify(folder, f"open({str(target)!r}, 'w').write('x')")  # it writes at most inside the sandbox
         assert not target.exists()
     hidden = "import os\nopen(os.path.join(os.environ['WORK'], 'x'), 'w')"
     given = Verification(hidden, sys.executable, folder, environment={**os.environ, "WORK": str(folder)})
@@ -85,7 +85,7 @@ def test_a_program_cannot_write_outside_its_copy(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_figures_are_compared_by_their_looks(tmp_path: Path) -> None:
+def test_figures_are_compared_by_appearance(tmp_path: Path) -> None:
     import base64
     import subprocess
 
@@ -103,7 +103,7 @@ def test_figures_are_compared_by_their_looks(tmp_path: Path) -> None:
     assert not report.reproduced
 
 
-def test_a_picture_file_may_differ_in_its_bytes_but_not_in_its_looks(tmp_path: Path) -> None:
+def test_image_files_are_compared_by_appearance(tmp_path: Path) -> None:
     from PIL import Image
 
     Image.new("RGB", (20, 20), "red").save(tmp_path / "a.png", compress_level=0)
@@ -113,11 +113,11 @@ def test_a_picture_file_may_differ_in_its_bytes_but_not_in_its_looks(tmp_path: P
     assert report.same == ["a.png"] and len(report.different) == 1 and "b.png" in report.different[0]
 
 
-def test_a_recorded_picture_that_nothing_draws_is_missing(tmp_path: Path) -> None:
+def test_a_recorded_image_that_is_not_drawn_is_missing(tmp_path: Path) -> None:
     assert verify(tmp_path, "x = 1", pictures=(drawn(),)).pictures == ["the program did not draw it"]
 
 
-def test_a_program_that_makes_nothing_is_not_called_reproduced(tmp_path: Path) -> None:
+def test_a_program_without_results_is_not_reproduced(tmp_path: Path) -> None:
     report = verify(tmp_path, "print(1)")
     assert report.ran and not report.reproduced
 
@@ -130,7 +130,7 @@ def test_a_folder_that_is_too_large_is_refused(tmp_path: Path, monkeypatch: pyte
         verify(tmp_path, "pass")
 
 
-def test_what_the_program_started_ends_with_it(tmp_path: Path, no_strays: None) -> None:
+def test_child_processes_end_with_the_program(tmp_path: Path, no_strays: None) -> None:
     assert verify(tmp_path, "import subprocess\nsubprocess.Popen(['sleep', '600'])").ran
 
 

@@ -1,4 +1,4 @@
-"""`--json`: one event per line, with ids that tell what belongs together."""
+"""`--json`: one event per line, with ids that group related events."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def run(server: ModelServer, *arguments: str, stdin: str = "") -> tuple[int, lis
     return done.returncode, events(done.stdout)
 
 
-def test_the_stream_of_a_turn() -> None:
+def test_a_turn_is_a_stream_of_grouped_events() -> None:
     figure = "from IPython.display import Image, display\ndisplay(Image(data=b'\\x89PNG\\r\\n\\x1a\\n' + b'0' * 20, format='png'))"
     replies = [text("Let me see.").then(tool_call("python", f"{figure}\nprint(6 * 7)")), text("It is 42.")]
     with ModelServer(replies) as server:
@@ -46,7 +46,7 @@ def test_the_stream_of_a_turn() -> None:
     assert last["content"]["exit_code"] == 0
     assert last["content"]["answer"] == "It is 42."
     assert last["content"]["input_tokens"] > 0
-    # A group has one number, from its start to its end, and what stands between groups has none.
+    # A group has one number from its start to its end; events between groups have none.
     groups: dict[int, list[Event]] = {}
     for event in turn:
         if event["group"] is not None:
@@ -54,7 +54,7 @@ def test_the_stream_of_a_turn() -> None:
     assert all(group[0].get("start") and group[-1].get("end") for group in groups.values())
     assert [group[0]["type"] for group in groups.values()][:3] == ["message", "code", "console"]
     assert all(event["group"] is None for event in turn if event["type"] == "status")
-    # Without the ids they are chunks, images as they are.
+    # Without their ids, events are chunks, and images are unchanged.
     chunks = [{name: value for name, value in event.items() if name not in ("seq", "turn", "group")} for event in turn]
     messages = fold(chunks)  # type: ignore[arg-type]
     assert [message["type"] for message in messages] == ["message", "code", "image", "console", "message"]
@@ -62,7 +62,7 @@ def test_the_stream_of_a_turn() -> None:
     assert messages[3]["content"] == "42\n"
 
 
-def test_nobody_says_yes() -> None:
+def test_a_block_without_approval_is_declined() -> None:
     with ModelServer([tool_call("python", "print(6 * 7)")]) as server:
         code, stream = run(server, "go")
     assert code == 4
@@ -83,7 +83,7 @@ def test_an_error_is_an_event() -> None:
     assert stream[-1]["content"]["exit_code"] == 3
 
 
-def test_a_mistake_before_the_turn_is_an_event_too(home: Path) -> None:
+def test_an_error_before_the_turn_is_an_event_too(home: Path) -> None:
     (folder(home) / "default.yaml").write_text("modle: x\n")
     done = interpreter("--json", "go")
     [event] = events(done.stdout)
@@ -94,14 +94,14 @@ def test_a_mistake_before_the_turn_is_an_event_too(home: Path) -> None:
     assert (done.returncode, events(done.stdout)[0]["format"]) == (2, "UsageError")
 
 
-def test_what_a_profile_prints_is_no_event(home: Path) -> None:
+def test_the_output_of_a_profile_is_not_an_event(home: Path) -> None:
     (folder(home) / "default.py").write_text("print('hello from the profile')\n")
     with ModelServer([text("Hi.")]) as server:
         code, stream = run(server, "hello")
     assert (code, stream[-1]["content"]["answer"]) == (0, "Hi.")
 
 
-def test_an_interrupt_ends_the_turn_in_order() -> None:
+def test_an_interrupt_during_a_block_ends_with_exit_code_130() -> None:
     with ModelServer([tool_call("python", "import time\nprint('on', flush=True)\ntime.sleep(60)")]) as server:
         where = ["--api_base", server.base_url, "--api_key", "key"]
         child = subprocess.Popen(
@@ -128,7 +128,7 @@ def test_an_interrupt_ends_the_turn_in_order() -> None:
     assert stream[-1]["content"]["exit_code"] == 130
 
 
-def test_an_interrupt_while_the_model_is_silent() -> None:
+def test_an_interrupt_while_the_model_is_silent_ends_with_exit_code_130() -> None:
     with ModelServer([text("Begun").then(stall())]) as server:
         where = ["--api_base", server.base_url, "--api_key", "key"]
         child = subprocess.Popen(
@@ -152,7 +152,7 @@ def test_an_interrupt_while_the_model_is_silent() -> None:
     assert stream[-1]["content"]["answer"] == "Begun"
 
 
-def test_every_event_is_there_at_once() -> None:
+def test_events_are_written_at_once() -> None:
     with ModelServer([text("One").then(stall())]) as server:
         where = ["--api_base", server.base_url, "--api_key", "key"]
         child = subprocess.Popen(

@@ -1,4 +1,4 @@
-"""What the program ends with, and what it reads besides its message."""
+"""Exit codes, limits and piped input."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("no_strays")
 DOCS = Path(__file__).parent.parent.parent / "docs" / "headless.md"
 
 
-def test_they_are_documented() -> None:
+def test_exit_codes_are_documented() -> None:
     page = DOCS.read_text("utf-8").replace("`", "")
     for code, words in MEANINGS.items():
         assert f"  {code:<4} {words}" in help_text()
@@ -34,7 +34,7 @@ def counting(body: dict[str, Any]) -> Any:
 
 
 @pytest.mark.full
-def test_the_model_is_asked_so_often_and_no_more() -> None:
+def test_max_turns_limits_the_requests() -> None:
     with ModelServer([counting], repeat=True) as server:
         done = interpreter("-y", "--plain", "--max-turns", "2", "go", server=server)
         assert len(server.requests) == 2
@@ -45,23 +45,23 @@ def test_the_model_is_asked_so_often_and_no_more() -> None:
         assert interpreter("-y", "--plain", "--max_turns", "2", "go", server=server).returncode == 0
 
 
-@pytest.mark.parametrize("how", some(1, ["--plain", "--json"]))
-def test_so_many_blocks_run_and_no_more(how: str) -> None:
+@pytest.mark.parametrize("output_option", some(1, ["--plain", "--json"]))
+def test_max_blocks_limits_the_blocks(output_option: str) -> None:
     with ModelServer([counting], repeat=True) as server:
-        done = interpreter("-y", how, "--max_blocks", "1", "go", server=server)
+        done = interpreter("-y", output_option, "--max_blocks", "1", "go", server=server)
     assert done.returncode == 5
     assert "max_blocks" in done.stdout
 
 
 @pytest.mark.full
-def test_the_same_block_over_and_over_is_no_limit_of_yours() -> None:
+def test_a_repeated_block_is_not_a_reached_limit() -> None:
     same = tool_call("python", "print(1)")
     with ModelServer([same, same, same, text("I give up.")]) as server:
         done = interpreter("-y", "--plain", "go", server=server)
     assert done.returncode == 0
 
 
-def test_somebody_says_no() -> None:
+def test_declining_ends_with_exit_code_4() -> None:
     with (
         ModelServer([tool_call("python", "print(6 * 7)")]) as server,
         someone("--plain", "go", server=server) as person,
@@ -71,7 +71,7 @@ def test_somebody_says_no() -> None:
 
 
 @pytest.mark.full
-def test_somebody_says_no_and_what_instead() -> None:
+def test_declining_with_a_reason_continues_the_turn() -> None:
     with (
         ModelServer([tool_call("python", "print(6 * 7)"), text("As you like.")]) as server,
         someone("--plain", "go", server=server) as person,
@@ -81,19 +81,19 @@ def test_somebody_says_no_and_what_instead() -> None:
         assert person.ends() == 0
 
 
-@pytest.mark.parametrize("how", ["--plain", "--json"])
-def test_a_mistake_in_the_rules_ends_it_before_the_model_is_asked(home: Path, how: str) -> None:
+@pytest.mark.parametrize("output_option", ["--plain", "--json"])
+def test_a_mistake_in_the_rules_ends_the_program_before_any_request(home: Path, output_option: str) -> None:
     user_file().parent.mkdir(parents=True)
     user_file().write_text("rules: [{decision: deny, comand: rm}]\n")
     with ModelServer([text("Done.")]) as server:
-        done = interpreter("-y", how, "go", server=server)
+        done = interpreter("-y", output_option, "go", server=server)
         assert server.requests == []
     assert done.returncode == 1
     assert "policy.yaml:1: 'comand' is not valid here. Did you mean command?" in done.stderr
-    assert how == "--plain" or "PolicyError" in done.stdout
+    assert output_option == "--plain" or "PolicyError" in done.stdout
 
 
-# -- what is piped in ----------------------------------------------------------------------------------------------
+# -- piped input ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -108,13 +108,13 @@ def test_a_mistake_in_the_rules_ends_it_before_the_model_is_asked(home: Path, ho
         ],
     ),
 )
-def test_words_and_what_is_piped_in_go_together(words: list[str], stdin: str, message: str) -> None:
+def test_words_and_piped_input_are_joined(words: list[str], stdin: str, message: str) -> None:
     with ModelServer([text("Done.")]) as server:
         assert interpreter(*words, server=server, stdin=stdin).returncode == 0
         assert server.requests[0].messages[-1]["content"] == message
 
 
-def test_nothing_is_read_from_a_device() -> None:
+def test_a_device_on_standard_input_is_not_read() -> None:
     with ModelServer([text("Done.")]) as server:
         where = ["--api_base", server.base_url, "--api_key", "key"]
         program = [sys.executable, "-c", PROGRAM, *where, "--plain", "go"]
@@ -123,7 +123,7 @@ def test_nothing_is_read_from_a_device() -> None:
     assert done.returncode == 0
 
 
-def test_a_pipe_that_stays_silent_is_told() -> None:
+def test_a_silent_pipe_is_reported() -> None:
     with ModelServer([text("Done.")]) as server:
         where = ["--api_base", server.base_url, "--api_key", "key"]
         reading, writing = os.pipe()
@@ -142,20 +142,20 @@ def test_a_pipe_that_stays_silent_is_told() -> None:
     assert (child.returncode, out) == (0, "Done.\n")
 
 
-def test_too_much_is_refused() -> None:
+def test_too_much_piped_input_is_refused() -> None:
     done = interpreter("--plain", "go", stdin="x" * 10_000_001)
     assert (done.returncode, done.stdout) == (2, "")
     assert "Name the file" in done.stderr
 
 
 @pytest.mark.full
-def test_what_is_piped_in_attaches_no_files(tmp_path: Path) -> None:
+def test_piped_input_attaches_no_files(tmp_path: Path) -> None:
     image = tmp_path / "secret.png"
     image.write_bytes(b"\x89PNG\r\n\x1a\n")
-    for how in ("--plain", "--json"):
+    for output_option in ("--plain", "--json"):
         with ModelServer([text("Done."), text("Done.")]) as server:
-            interpreter(how, "sum up", server=server, stdin=f"see {image}")
-            interpreter(how, f"look at {image}", server=server, stdin="a report")
+            interpreter(output_option, "sum up", server=server, stdin=f"see {image}")
+            interpreter(output_option, f"look at {image}", server=server, stdin="a report")
             piped, named = ([message["content"] for message in request.messages[1:]] for request in server.requests)
         assert piped == [f"sum up\n\nsee {image}"]
         assert "image_url" in str(named)

@@ -1,4 +1,4 @@
-"""`--output_schema`: the final answer is JSON that fits, or the program says that it is not."""
+"""`--output_schema`: the final answer is JSON that matches the schema, or the program says that it does not."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def schema(tmp_path: Path) -> str:
         pytest.param('```\n{"count": 3}\n```', marks=pytest.mark.full),
     ],
 )
-def test_standard_output_is_the_value_alone(schema: str, answer: str) -> None:
+def test_standard_output_has_only_the_value(schema: str, answer: str) -> None:
     with ModelServer([tool_call("python", "print('working')"), text(answer)]) as server:
         done = interpreter("-y", "--output-schema", schema, "count them", server=server)
         asked = server.requests[0].messages[-1]["content"]
@@ -45,24 +45,24 @@ def test_standard_output_is_the_value_alone(schema: str, answer: str) -> None:
     assert '"required": ["count"]' in asked
 
 
-def test_the_model_is_told_what_is_wrong_and_asked_again(schema: str) -> None:
+def test_the_model_is_asked_again_with_the_validation_errors(schema: str) -> None:
     replies = [text("Three."), text('{"count": "three", "names": [1]}'), text('{"count": 3}')]
     with ModelServer(replies) as server:
         done = interpreter("--output_schema", schema, "count", server=server)
-        told = [request.messages[-1]["content"] for request in server.requests[1:]]
+        corrections = [request.messages[-1]["content"] for request in server.requests[1:]]
     assert (done.returncode, json.loads(done.stdout)) == (0, {"count": 3})
-    assert "not JSON" in told[0]
-    assert "$.count: 'three' is not of type 'integer'" in told[1]
-    assert "$.names[0]: 1 is not of type 'string'" in told[1]
+    assert "not JSON" in corrections[0]
+    assert "$.count: 'three' is not of type 'integer'" in corrections[1]
+    assert "$.names[0]: 1 is not of type 'string'" in corrections[1]
 
 
-@pytest.mark.parametrize("how", ["--plain", pytest.param("--json", marks=pytest.mark.full)])
-def test_after_two_more_tries_it_is_given_up(schema: str, how: str) -> None:
+@pytest.mark.parametrize("output_option", ["--plain", pytest.param("--json", marks=pytest.mark.full)])
+def test_it_gives_up_after_two_more_tries(schema: str, output_option: str) -> None:
     with ModelServer([text("Three.")] * 4) as server:
-        done = interpreter(how, "--output_schema", schema, "count", server=server)
+        done = interpreter(output_option, "--output_schema", schema, "count", server=server)
         assert len(server.requests) == 3
     assert done.returncode == 6
-    if how == "--json":
+    if output_option == "--json":
         last = json.loads(done.stdout.splitlines()[-1])["content"]
         assert (last["exit_code"], last["result"]) == (6, None)
     else:
@@ -71,7 +71,7 @@ def test_after_two_more_tries_it_is_given_up(schema: str, how: str) -> None:
 
 
 @pytest.mark.full
-def test_the_limit_of_requests_holds_for_all_tries(schema: str) -> None:
+def test_max_turns_covers_all_tries(schema: str) -> None:
     with ModelServer([text("Three.")] * 4) as server:
         done = interpreter("--output_schema", schema, "--max_turns", "2", "count", server=server)
         assert len(server.requests) == 2
@@ -79,7 +79,7 @@ def test_the_limit_of_requests_holds_for_all_tries(schema: str) -> None:
 
 
 @pytest.mark.full
-def test_the_last_event_has_the_value(schema: str) -> None:
+def test_the_last_event_contains_the_value(schema: str) -> None:
     with ModelServer([text("Three."), text('{"count": 3}')]) as server:
         done = interpreter("--json", "--output_schema", schema, "count", server=server)
     stream = [json.loads(line) for line in done.stdout.splitlines()]
@@ -95,9 +95,7 @@ def test_the_last_event_has_the_value(schema: str) -> None:
         ('{"type": "integr"}', "is not a JSON Schema"),
     ],
 )
-def test_a_schema_that_is_none_is_told_before_anything_is_asked(
-    tmp_path: Path, content: str | None, words: str
-) -> None:
+def test_an_invalid_schema_is_reported_before_any_request(tmp_path: Path, content: str | None, words: str) -> None:
     file = tmp_path / "schema.json"
     if content is not None:
         file.write_text(content)
@@ -109,7 +107,7 @@ def test_a_schema_that_is_none_is_told_before_anything_is_asked(
 
 
 @pytest.mark.full
-def test_a_reference_to_an_address_is_not_followed(tmp_path: Path) -> None:
+def test_a_reference_to_a_url_is_not_followed(tmp_path: Path) -> None:
     file = tmp_path / "schema.json"
     with ModelServer([text('{"count": 3}')]) as server:
         file.write_text(json.dumps({"$ref": f"{server.address}/schema.json"}))

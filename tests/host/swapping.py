@@ -17,13 +17,13 @@ libc = ctypes.CDLL(None)
 names = [os.fsencode(folder), os.fsencode(folder + ".swapped")]
 print("ready", flush=True)
 while True:
-    libc.renameat2(-100, names[0], -100, names[1], 2)  # exchange the two: never is there nothing
+    libc.renameat2(-100, names[0], -100, names[1], 2)  # exchange them atomically: the name always exists
 """
 
 
 @contextmanager
 def swapper(folder: Path, outside: Path) -> Iterator[None]:
-    """Swap the folder all the time; in the end it is a folder again."""
+    """Keep swapping the folder inside the `with` block, and restore it at the end."""
     with subprocess.Popen(
         [sys.executable, "-c", _PROGRAM, folder, outside], stdout=subprocess.PIPE, text=True
     ) as process:
@@ -38,5 +38,5 @@ def swapper(folder: Path, outside: Path) -> Iterator[None]:
         other.rename(folder)
     elif other.is_symlink():
         other.unlink()
-    else:
-        shutil.rmtree(other)  # somebody has made a folder of the link
+    elif other.exists():  # an undo may have deleted it
+        shutil.rmtree(other)  # the link was replaced by a folder

@@ -1,4 +1,4 @@
-"""Files below a folder: no link, no `..` and no swap leads out of it."""
+"""Access to files below a folder: no link, `..` or swapped folder leads outside."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_file_is_written_whole_and_keeps_its_permissions(folder: Folder, root:
     assert sorted(folder.listdir("a/b")) == ["file", "other"]
 
 
-def test_folders_and_links(folder: Folder, root: Path) -> None:
+def test_folders_and_links_can_be_created_moved_and_removed(folder: Folder, root: Path) -> None:
     folder.mkdir("x/y/z", parents=True)
     folder.mkdir("x/y/z", exist_ok=True)
     folder.symlink("nowhere", "x/link")
@@ -79,7 +79,7 @@ OPERATIONS: dict[str, Callable[[Folder, str], object]] = {
 
 @pytest.mark.parametrize("name", ["out/b/file", "out/b", "out/new", "../outside/b/file", "a/../../outside/b", "/etc"])
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_nothing_leads_out(folder: Folder, root: Path, operation: str, name: str) -> None:
+def test_no_operation_reaches_outside_the_folder(folder: Folder, root: Path, operation: str, name: str) -> None:
     (root / "out").symlink_to(root.parent / "outside")
     with pytest.raises(OSError, match="Errno"):
         OPERATIONS[operation](folder, name)
@@ -89,7 +89,7 @@ def test_nothing_leads_out(folder: Folder, root: Path, operation: str, name: str
     assert not (root / "stolen").exists()
 
 
-def test_a_link_at_the_end_is_the_link(folder: Folder, root: Path) -> None:
+def test_a_symlink_at_the_end_of_a_path_is_not_followed(folder: Folder, root: Path) -> None:
     secret = root.parent / "outside" / "b" / "file"
     (root / "link").symlink_to(secret)
     mode = secret.stat().st_mode
@@ -113,7 +113,7 @@ def test_only_regular_files_are_opened(folder: Folder, root: Path) -> None:
         folder.open("pipe", "wb")
 
 
-def test_a_path_is_found_below_its_root(root: Path) -> None:
+def test_beneath_only_resolves_paths_inside_the_root(root: Path) -> None:
     (root / "shortcut").symlink_to("a/b")
     (root / "out").symlink_to(root.parent / "outside")
     for path in ("a/b/file", root / "shortcut" / "file", "shortcut/../b/file"):
@@ -127,7 +127,7 @@ def test_a_path_is_found_below_its_root(root: Path) -> None:
         assert error.value.errno == errno.EXDEV
 
 
-def _against_a_swapper(folder: Folder, root: Path, rounds: int) -> int:
+def _race_against_swapper(folder: Folder, root: Path, rounds: int) -> int:
     outside = root.parent / "outside"
     held = 0
     with swapper(root / "a", outside):
@@ -151,29 +151,27 @@ def _against_a_swapper(folder: Folder, root: Path, rounds: int) -> int:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="the swapper uses renameat2")
-def test_a_swapped_folder_is_never_followed(folder: Folder, root: Path) -> None:
-    assert _against_a_swapper(folder, root, 1500) > 0
-
-
-@pytest.mark.full
-@pytest.mark.skipif(sys.platform != "linux", reason="the swapper uses renameat2")
-def test_a_swapped_folder_is_never_followed_however_often(folder: Folder, root: Path) -> None:
-    assert _against_a_swapper(folder, root, 100_000) > 0
+@pytest.mark.parametrize("rounds", [1500, pytest.param(100_000, marks=pytest.mark.full)])
+def test_a_swapped_folder_is_never_followed(folder: Folder, root: Path, rounds: int) -> None:
+    assert _race_against_swapper(folder, root, rounds) > 0
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="Linux only")
-def test_openat2_is_used_where_the_kernel_has_it(folder: Folder) -> None:
+def test_openat2_opens_folders_if_the_kernel_has_it(root: Path) -> None:
     openat2 = files._openat2()
-    if openat2 is None:
-        return
-    opened = openat2(folder.fileno(), b"a/b", os.O_RDONLY | os.O_DIRECTORY)
-    assert opened >= 0 or -opened in (errno.ENOSYS, errno.EPERM)
-    if opened >= 0:
-        os.close(opened)
+    assert openat2 is not None
+    with Folder(root) as folder:
+        opened = openat2(folder.fileno(), b"a/b", os.O_RDONLY | os.O_DIRECTORY)
+    if opened in (-errno.ENOSYS, -errno.EPERM):
+        pytest.skip("this kernel has no openat2")
+    assert opened >= 0
+    os.close(opened)
 
 
-@pytest.mark.parametrize("use", [Folder.listdir, Folder.stat, lambda folder: folder.read_bytes("file")])
-def test_a_closed_folder_is_not_used_by_its_path(tmp_path: Path, use: Callable[[Folder], object]) -> None:
+@pytest.mark.parametrize(
+    "use", [Folder.listdir, Folder.stat, lambda folder: folder.read_bytes("file")], ids=["listdir", "stat", "read"]
+)
+def test_using_a_closed_folder_raises(tmp_path: Path, use: Callable[[Folder], object]) -> None:
     (tmp_path / "file").write_text("text")
     folder = Folder(tmp_path)
     folder.close()
@@ -190,18 +188,16 @@ def _nest(top: Path, depth: int) -> None:
     os.close(place)
 
 
-def test_folders_in_each_other_do_not_exhaust_the_stack(folder: Folder, root: Path) -> None:
+def test_deeply_nested_folders_do_not_exhaust_the_stack(folder: Folder, root: Path) -> None:
     name = "/".join("d" * 1100)
     folder.mkdir(name, parents=True)
     assert folder.is_dir(name)
-    remove(root)  # pytest could not
+    remove(root)  # pytest can't remove such a deep folder
 
 
-@pytest.mark.skipif(not files.CONFINED, reason="paths are too short for that here")
+@pytest.mark.skipif(not files.CONFINED, reason="paths can't be that long here")
 @pytest.mark.parametrize("depth", [1, 3000])
-def test_a_folder_is_removed_however_deep_and_whatever_its_modes_and_no_link_is_followed(
-    root: Path, tmp_path: Path, depth: int
-) -> None:
+def test_remove_handles_deep_and_unreadable_folders_and_follows_no_link(root: Path, tmp_path: Path, depth: int) -> None:
     (root / "a" / "link").symlink_to(tmp_path / "outside")
     _nest(root / "a" / "b", depth)
     os.mkfifo(root / "a" / "b" / "pipe")

@@ -1,4 +1,4 @@
-"""Programs that the host starts run what is installed, whatever code in a session wrote, exported or changed."""
+"""Programs that the host starts are the installed ones, whatever session code wrote, exported or changed."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def exposed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def plant(folder: Path, name: str) -> Path:
-    """A program that proves that it was run."""
+    """A program that leaves a file as proof that it ran."""
     program = folder / name
     program.write_text(PLANTED.format(proof=folder.parent.resolve() / "proof"))
     program.chmod(0o755)
@@ -51,7 +51,7 @@ def plant(folder: Path, name: str) -> Path:
 
 
 @pytest.mark.parametrize("entry", ["{folder}/bin", ".", "", "bin", "{link}"])
-def test_a_program_in_the_workspace_is_not_found(
+def test_path_lookup_ignores_programs_in_the_workspace(
     exposed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, entry: str
 ) -> None:
     for folder in (exposed, exposed / "bin"):
@@ -66,9 +66,7 @@ def test_a_program_in_the_workspace_is_not_found(
 
 
 @pytest.mark.parametrize("interactive", [False, True])
-def test_a_program_is_not_started_from_the_workspace_by_its_path(
-    exposed: Path, tmp_path: Path, interactive: bool
-) -> None:
+def test_programs_in_the_workspace_are_not_started_by_path(exposed: Path, tmp_path: Path, interactive: bool) -> None:
     program = plant(exposed, "tool")
     (tmp_path / "link").symlink_to(program)
     for path in (program, tmp_path / "link"):
@@ -76,14 +74,14 @@ def test_a_program_is_not_started_from_the_workspace_by_its_path(
             processes.start([str(path)], interactive=interactive)
 
 
-def test_our_own_installation_counts_even_inside_the_workspace(exposed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_installation_is_trusted_even_inside_the_workspace(exposed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "prefix", str(exposed / ".venv"))
     (exposed / ".venv").mkdir()
     program = plant(exposed / ".venv", "bandit")
     assert processes.which(str(program)) == str(program)
 
 
-def test_variables_that_load_other_code_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_environment_variables_that_inject_code_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in (
         *("LD_PRELOAD", "LD_AUDIT", "DYLD_INSERT_LIBRARIES", "PYTHONPATH", "PYTHONSTARTUP", "NODE_OPTIONS", "BASH_ENV"),
         *("BASH_FUNC_ls%%", "ENV", "PERL5OPT", "RUBYOPT", "GIT_EXTERNAL_DIFF", "LESSOPEN", "JAVA_TOOL_OPTIONS"),
@@ -96,13 +94,13 @@ def test_variables_that_load_other_code_are_left_out(monkeypatch: pytest.MonkeyP
     assert (found["DISPLAY"], found["MORE"]) == (":7", "1")
 
 
-def test_libraries_are_not_looked_up_in_the_workspace(exposed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_shared_libraries_are_not_loaded_from_the_workspace(exposed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LD_LIBRARY_PATH", f"{exposed}::lib:/opt/other;{exposed}:/opt/lib")
     assert processes.environment()["LD_LIBRARY_PATH"] == "/opt/lib"
 
 
 @pytest.mark.parametrize("packages", [False, True])
-def test_our_python_imports_nothing_from_the_folder_we_are_in(
+def test_our_python_imports_nothing_from_the_working_directory(
     exposed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, packages: bool
 ) -> None:
     for name in ("json.py", "sitecustomize.py", "usercustomize.py"):
@@ -157,30 +155,33 @@ def test_output_time_and_descriptors_are_bounded(tmp_path: Path) -> None:
     left = processes.run(["sh", "-c", "sleep 60 & echo $!"])
     assert time.monotonic() - began < 20
     sleeper = int(left.text)
-    until(lambda: not psutil.pid_exists(sleeper) or psutil.Process(sleeper).status() == "zombie", "what it started")
+    until(
+        lambda: not psutil.pid_exists(sleeper) or psutil.Process(sleeper).status() == "zombie",
+        "its background process to end",
+    )
     with open(tmp_path / "secret", "w") as file:
         os.set_inheritable(file.fileno(), True)
         listed = processes.run(["sh", "-c", f"test -e /proc/self/fd/{file.fileno()}"])
     assert listed == Completed(1, b"", b"") or not os.path.exists("/proc/self/fd")
 
 
-def test_a_program_gets_its_input_and_gives_its_outputs() -> None:
+def test_run_passes_input_and_returns_output() -> None:
     ran = processes.run(["sh", "-c", "cat; echo first >&2; echo last >&2; exit 3"], stdin=b"x" * 300_000)
     assert (ran.returncode, len(ran.stdout), ran.complaint) == (3, 300_000, "last")
     assert processes.run(["sh", "-c", "exit 3"]).complaint == "it exited with code 3"
 
 
-def test_the_users_own_programs_get_the_users_environment_and_folder(
+def test_interactive_programs_keep_the_users_environment_and_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("BASH_ENV", "mine")
-    script = 'echo "$BASH_ENV $PWD" > told'
+    script = 'echo "$BASH_ENV $PWD" > seen'
     assert processes.start(["sh", "-c", script], interactive=True).wait() == 0
-    assert (tmp_path / "told").read_text() == f"mine {tmp_path}\n"
+    assert (tmp_path / "seen").read_text() == f"mine {tmp_path}\n"
 
 
-def test_nothing_heavy_is_imported_until_a_program_is_started() -> None:
+def test_heavy_modules_are_imported_only_when_a_program_starts() -> None:
     code = (
         "import sys, interpreter.host.processes as p; print({'subprocess', 'shutil', 'tempfile'} & sys.modules.keys())"
     )
@@ -209,9 +210,11 @@ print(helper.__file__)
 
 
 @pytest.mark.parametrize(
-    "arrange", ["sys.path.insert(0, sys.argv[1])", "os.chdir(sys.argv[1]); sys.path.insert(0, '')"]
+    "arrange",
+    ["sys.path.insert(0, sys.argv[1])", "os.chdir(sys.argv[1]); sys.path.insert(0, '')"],
+    ids=["absolute path", "working directory"],
 )
-def test_we_import_nothing_from_the_workspace_but_the_user_does(exposed: Path, arrange: str) -> None:
+def test_user_code_imports_from_the_workspace_but_our_modules_do_not(exposed: Path, arrange: str) -> None:
     for name in ("uuid", "not_installed_anywhere"):
         (exposed / f"{name}.py").write_text("raise SystemExit('planted')\n")
     (exposed / "helper.py").write_text("")
@@ -226,7 +229,7 @@ def test_we_import_nothing_from_the_workspace_but_the_user_does(exposed: Path, a
 
 
 def test_a_workspace_inside_our_installation_is_exposed(exposed: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sys, "prefix", str(exposed.parent))  # such as /usr/local
+    monkeypatch.setattr(sys, "prefix", str(exposed.parent))  # for example /usr/local
     assert processes.is_exposed(str(exposed / "bin"))
     monkeypatch.setattr(sys, "prefix", str(exposed / "venv"))
     assert not processes.is_exposed(str(exposed / "venv" / "bin"))

@@ -93,7 +93,7 @@ class Storm:
 
     def __init__(self, seed: int) -> None:
         self.presser = Presser(seed)
-        self.told: collections.Counter[str] = collections.Counter()
+        self.counts: collections.Counter[str] = collections.Counter()
         self.waits: dict[str, float] = {}
         self.lost: list[str] = []
         self.server = ModelServer([self._reply], repeat=True).start()
@@ -114,18 +114,18 @@ class Storm:
         return interpreter
 
     def _count_endings(self) -> None:
-        begin, told = Runtime.begin, self.told
+        begin, counts = Runtime.begin, self.counts
 
         def counted(runtime: Runtime, *args: Any) -> Any:
             *given, on_end = args
 
             def ended() -> None:
-                told["ended"] += 1
+                counts["ended"] += 1
                 if on_end is not None:
                     on_end()
 
             block = begin(runtime, *given, ended)
-            told["begun"] += 1
+            counts["begun"] += 1
             return block
 
         Runtime.begin = counted  # type: ignore[method-assign]
@@ -139,7 +139,7 @@ class Storm:
         while self.presser.count < until:
             waited = self.presser.during(action)
             self.waits[phase] = max(waited, self.waits.get(phase, 0.0))
-            self.told["rounds"] += 1
+            self.counts["rounds"] += 1
             self.check(phase)
 
     def check(self, phase: str) -> None:
@@ -147,13 +147,13 @@ class Storm:
         for language in LANGUAGES:
             self._check(phase, self.interpreter, language)
         self._check(phase, self.own, "python")
-        if self.told["begun"] != self.told["ended"]:
-            self.lost.append(f"{phase}: {self.told['begun']} blocks, {self.told['ended']} endings")
-            self.told["ended"] = self.told["begun"]
+        if self.counts["begun"] != self.counts["ended"]:
+            self.lost.append(f"{phase}: {self.counts['begun']} blocks, {self.counts['ended']} endings")
+            self.counts["ended"] = self.counts["begun"]
         if self.interpreter.responding or self.interpreter.cancelled:
-            self.lost.append(f"{phase}: the turn goes on")
+            self.lost.append(f"{phase}: the turn is still running")
         if self.interpreter.session.running or self.interpreter.session.lane.holder is not None:
-            self.lost.append(f"{phase}: an action goes on")
+            self.lost.append(f"{phase}: an action is still running")
         states = collections.Counter(
             (event.ids.action, event.data["state"])
             for event in self.interpreter.session.log.read(self._read)
@@ -168,7 +168,7 @@ class Storm:
         if any(message["content"] == "7\n" for message in ran):
             return
         if language == "javascript" and "Assertion failed" in json.dumps(ran):
-            self.told["node aborted"] += 1  # a known bug in Node 20; the user is told
+            self.counts["node aborted"] += 1  # a known bug in Node 20; the user sees a message
         else:
             self.lost.append(f"{phase}: {language}: {ran}")
         interpreter.computer.run(language, KEEP[language])
@@ -185,7 +185,7 @@ class Storm:
         self._block("javascript")
 
     def _block(self, language: str) -> None:
-        if self.told["rounds"] % 2:
+        if self.counts["rounds"] % 2:
             self.interpreter.computer.run(language, QUIET[language])
             return
         endings = 0
@@ -196,7 +196,7 @@ class Storm:
 
     def in_process(self) -> None:
         self.own.computer.run(
-            "python", QUIET["python"] if self.told["rounds"] % 2 else "for i in range(10**7): kept = 7"
+            "python", QUIET["python"] if self.counts["rounds"] % 2 else "for i in range(10**7): kept = 7"
         )
 
     def dropped(self) -> None:
@@ -253,11 +253,11 @@ def main() -> None:
     storm = Storm(int(seed))
     for phase in phases:
         storm.run(phase, int(interrupts) // len(phases))
-    told = {**storm.told, "pressed": storm.presser.count, "waits": storm.waits, "lost": storm.lost}
+    counts = {**storm.counts, "pressed": storm.presser.count, "waits": storm.waits, "lost": storm.lost}
     for interpreter in (storm.interpreter, storm.own):
         interpreter.computer.terminate()
     storm.server.close()
-    print(json.dumps(told))
+    print(json.dumps(counts))
 
 
 if __name__ == "__main__":

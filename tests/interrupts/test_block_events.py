@@ -43,7 +43,7 @@ class Strike:
 
     def arm(self, number: int) -> None:
         self.left = number
-        sys.settrace(self._called)  # anew: an exception in a trace function removes it
+        sys.settrace(self._called)  # again, because an exception in a trace function removes it
 
     def __exit__(self, *_: object) -> None:
         sys.settrace(None)
@@ -101,14 +101,14 @@ def test_the_last_event_is_sticky(block: RunningBlock) -> None:
 
 
 def test_on_end_is_called_once(block: RunningBlock) -> None:
-    told: list[str] = []
-    block.on_end = lambda: told.append(threading.current_thread().name)
+    callers: list[str] = []
+    block.on_end = lambda: callers.append(threading.current_thread().name)
     enders = [threading.Thread(target=block.end, args=[{"event": "done"}]) for _ in range(8)]
     for ender in enders:
         ender.start()
     for ender in enders:
         ender.join()
-    assert len(told) == 1 and block.ended.is_set()
+    assert len(callers) == 1 and block.ended.is_set()
 
 
 def test_peek_times_out(block: RunningBlock) -> None:

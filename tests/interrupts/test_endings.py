@@ -64,16 +64,16 @@ def ended_block(language: LiveLanguage) -> bool:
 
 
 def test_the_reader_thread_calls_on_end_while_the_consumer_is_suspended(language: LiveLanguage) -> None:
-    told: list[str] = []
-    language.on_end = lambda: told.append(threading.current_thread().name)
+    calls: list[str] = []
+    language.on_end = lambda: calls.append(threading.current_thread().name)
     chunks, ran = suspended(language, "")
-    until(lambda: told, "the end of the block")
+    until(lambda: calls, "the end of the block")
     ran.chunks.extend(chunks)
     language.on_end = None
-    assert ran.ended == "done" and told == [f"{language.name} session"]
+    assert ran.ended == "done" and calls == [f"{language.name} session"]
 
 
-def test_a_suspended_run_gets_its_own_ending_after_another_run(language: LiveLanguage) -> None:
+def test_a_suspended_run_keeps_its_ending_after_another_run(language: LiveLanguage) -> None:
     chunks, ran = suspended(language, PRINT[name_of(language)].format(1))
     until(lambda: ended_block(language), "the end of the block")
     assert printed(language, 22) == "22\n"
@@ -146,14 +146,14 @@ def test_runs_in_several_threads_all_end(language: LiveLanguage) -> None:
 
 
 def test_a_suspended_run_ends_when_its_session_is_terminated(language: LiveLanguage) -> None:
-    told: list[int] = []
-    language.on_end = lambda: told.append(1)
+    calls: list[int] = []
+    language.on_end = lambda: calls.append(1)
     chunks, ran = suspended(language, ENDLESS[name_of(language)])
     language.terminate()
     language.on_end = None
     assert printed(language, 22) == "22\n"
     ran.chunks.extend(chunks)
-    assert ran.ended == "died" and told == [1]
+    assert ran.ended == "died" and calls == [1]
 
 
 def test_the_next_run_applies_directory_and_variables_of_a_suspended_one_once(tmp_path: Path) -> None:
@@ -173,16 +173,16 @@ def test_the_next_run_applies_directory_and_variables_of_a_suspended_one_once(tm
 
 def test_detaching_a_suspended_run_ends_it_once() -> None:
     python = PythonRuntime()
-    told: list[str] = []
+    calls: list[str] = []
     try:
-        python.on_end = lambda: told.append("ended")
+        python.on_end = lambda: calls.append("ended")
         chunks, ran = suspended(python, "import time; time.sleep(0.3)")
         python.detach()
         detached = python.runtime
         assert printed(python, 22) == "22\n" and python.runtime is not detached
         ran.chunks.extend(chunks)
         until(lambda: not python.jobs[0].running, "the end of the job")
-        assert ran.ended == "background" and len(python.jobs) == 1 and len(told) == 2
+        assert ran.ended == "background" and len(python.jobs) == 1 and len(calls) == 2
     finally:
         python.terminate()
 

@@ -55,7 +55,7 @@ def test_the_remaining_items_come_before_one_keyboard_interrupt() -> None:
     assert list(items) == []
 
 
-def test_ctrl_c_ends_a_system_call_that_it_came_too_early_to_interrupt() -> None:
+def test_ctrl_c_just_before_a_system_call_still_ends_it() -> None:
     ours, theirs = socket.socketpair()
 
     def press_elsewhere() -> None:
@@ -125,7 +125,7 @@ class Strike:
 
     def arm(self, number: int) -> None:
         self.left = number
-        sys.settrace(self._called)  # anew: an exception in a trace function removes it
+        sys.settrace(self._called)  # again, because an exception in a trace function removes it
 
     def __exit__(self, *_: object) -> None:
         sys.settrace(None)
@@ -176,9 +176,9 @@ def test_an_error_after_ctrl_c_becomes_the_cause_of_keyboard_interrupt() -> None
 
     found = Guarded(items(), lambda: None)
     assert next(found) == 1
-    with pytest.raises(KeyboardInterrupt) as told:
+    with pytest.raises(KeyboardInterrupt) as raised:
         next(found)
-    assert isinstance(told.value.__cause__, ValueError)
+    assert isinstance(raised.value.__cause__, ValueError)
 
 
 def test_close_raises_keyboard_interrupt_afterwards() -> None:
@@ -230,7 +230,7 @@ def test_user_code_is_interrupted_at_once() -> None:
             call_user_code(press)
         except KeyboardInterrupt:
             yield "raised"
-        press()  # our own again
+        press()  # in our own code again
         yield "deferred"
 
     found = Guarded(items(), lambda: None)
@@ -253,7 +253,7 @@ def test_user_code_does_not_start_after_ctrl_c() -> None:
 
 
 class Sleepy(BaseLanguage):
-    """Only a signal can stop it."""
+    """A language that only a signal can stop."""
 
     name = "sleepy"
 

@@ -1,4 +1,4 @@
-"""The terminal's Ctrl-C: it cancels inside the turn, and the second one raises between two chunks."""
+"""Ctrl-C at the terminal: the first cancels the turn, and the second raises between two chunks."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_second_press_interrupts_user_code() -> None:
     interrupts = TurnInterrupts(lambda: None, lambda: None)
     with interrupts.taken():
         list(interrupts.passing(chunks()))
-        interrupts.interrupted = False  # as if the turn went on
+        interrupts.interrupted = False  # as if the turn continued
         with pytest.raises(KeyboardInterrupt):
             list(interrupts.passing(user_code()))
 
@@ -73,7 +73,7 @@ def test_ctrl_c_answers_an_open_question() -> None:
     assert interrupts.count == 0
 
 
-def test_ctrl_c_that_comes_just_before_a_line_is_read_ends_the_reading() -> None:
+def test_ctrl_c_just_before_reading_a_line_interrupts_the_read() -> None:
     reading, writing = os.pipe()
     was_typed = threading.Event()
 

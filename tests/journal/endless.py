@@ -1,8 +1,8 @@
-"""A conversation without end between two who always say the same; as a program, one that gets killed.
+"""An endless scripted conversation; run as a program, it forks conversations and kills them.
 
 `python endless.py ROOT` reads lines `FOLDER SEED SECONDS`. For each it forks a process that talks, records into
-ROOT/FOLDER and is killed so many seconds after its first chunk; what the process had been given until then is
-written out: lines of JSON `[before, after, characters]`, and an empty line.
+ROOT/FOLDER and is killed SECONDS after its first chunk. The chunks the process received until then are
+reported: lines of JSON `[before, after, characters]`, and an empty line.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Parrot(BaseLanguage):
 
 
 def endless(root: str | None, pauses: random.Random | None = None) -> OpenInterpreter:
-    """An interpreter whose model answers every message with words, a block, and words again."""
+    """An interpreter whose model answers every message with text, a block, and text again."""
     interpreter = OpenInterpreter(auto_run=True, conversation_history=root is not None)
     if root is not None:
         interpreter.conversation_history_path = root
@@ -69,7 +69,7 @@ def talk(root: str, seed: int, report: int) -> None:
 
 
 def killed(root: str, seed: int, seconds: float) -> bytes:
-    """What a process that was killed had been given."""
+    """The chunks a process received before it was killed."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -84,7 +84,7 @@ def killed(root: str, seed: int, seconds: float) -> bytes:
         if select.select([reading], [], [], left)[0]:
             piece = os.read(reading, 65536)
             if not piece:
-                break  # it has ended by itself, which the reader of this will notice
+                break  # it ended on its own, which the caller will notice
             reported += piece
             end = end or time.monotonic() + seconds
     os.kill(child, signal.SIGKILL)

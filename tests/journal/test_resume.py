@@ -1,4 +1,4 @@
-"""A session that is taken up is as it was."""
+"""Resuming, branching, finding and reading sessions."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from interpreter.session.journal.reader import RecordedBlock, Said, entries_from
 from model_server import text, tool_call, usage
 
 
-def left(interpreter: OpenInterpreter) -> str:
+def close_session(interpreter: OpenInterpreter) -> str:
     name = interpreter.journal.id
     assert name is not None
     interpreter.journal.close()
     return name
 
 
-def test_messages_usage_and_title_come_back(chatting: Chatting) -> None:
+def test_resume_restores_messages_usage_and_title(chatting: Chatting) -> None:
     first, _ = chatting(tool_call("echo", "a").then(usage(100, 10)), text("A.").then(usage(200, 20)), auto_run=True)
     first.chat("say a", display=False)
-    messages, used, name = first.messages, first.llm.usage, left(first)
+    messages, used, name = first.messages, first.llm.usage, close_session(first)
     second, server = chatting(text("B.").then(usage(400, 40)))
     session = second.journal.resume(name[:4])
     assert (session.id, session.title) == (name, "say a")
@@ -46,7 +46,7 @@ def test_messages_usage_and_title_come_back(chatting: Chatting) -> None:
     assert said[-1] == "say b"
 
 
-def test_a_request_after_a_resume_begins_as_the_one_before_it(chatting: Chatting, tmp_path: Path) -> None:
+def test_the_first_request_after_a_resume_extends_the_previous_one(chatting: Chatting, tmp_path: Path) -> None:
     settings: dict[str, Any] = {
         "user_message_template": "<<{content}>>",
         "system_message": "Today is {{ print('some day') }}.",
@@ -55,7 +55,7 @@ def test_a_request_after_a_resume_begins_as_the_one_before_it(chatting: Chatting
     first, server = chatting(text("One."), text("Two."), **settings)
     first.chat("first", display=False)
     first.chat("second", display=False)
-    name = left(first)
+    name = close_session(first)
     second, later = chatting(text("Three."), **settings)
     second.journal.resume(name)
     second.chat("third", display=False)
@@ -64,10 +64,10 @@ def test_a_request_after_a_resume_begins_as_the_one_before_it(chatting: Chatting
     assert before[1]["content"] == "<<first>>"
 
 
-def test_a_note_for_the_model_stands_before_the_next_message_and_stays(chatting: Chatting) -> None:
+def test_a_note_for_the_model_is_added_before_the_next_message(chatting: Chatting) -> None:
     first, _ = chatting(text("One."))
     first.chat("first", display=False)
-    name = left(first)
+    name = close_session(first)
     second, server = chatting(text("Two."))
     second.journal.resume(name)
     second.journal.tell_model("[Variables are gone.]")
@@ -80,10 +80,10 @@ def test_a_note_for_the_model_stands_before_the_next_message_and_stays(chatting:
     assert SavedSession.open(second.journal.root / name).messages == second.messages
 
 
-def test_looking_at_a_session_does_not_change_it(chatting: Chatting) -> None:
+def test_resuming_without_a_message_changes_nothing(chatting: Chatting) -> None:
     first, _ = chatting(text("One."))
     first.chat("first", display=False)
-    name = left(first)
+    name = close_session(first)
     journal = first.journal.root / name / "journal.jsonl"
     before = journal.read_bytes()
     second = OpenInterpreter()
@@ -93,7 +93,7 @@ def test_looking_at_a_session_does_not_change_it(chatting: Chatting) -> None:
     assert journal.read_bytes() == before
 
 
-def test_a_branch_is_a_conversation_of_its_own(chatting: Chatting) -> None:
+def test_a_branch_is_a_separate_conversation(chatting: Chatting) -> None:
     interpreter, _ = chatting(tool_call("echo", "a" * 10_000), text("A."), text("B."), auto_run=True)
     interpreter.max_output = 20_000
     interpreter.chat("say a", display=False)
@@ -110,16 +110,16 @@ def test_a_branch_is_a_conversation_of_its_own(chatting: Chatting) -> None:
     assert len(branch.blocks) == 1 and branch.usage.requests == 3
     assert {row.id for row in listed(interpreter.journal.root)} == {name, before.id}
     other = OpenInterpreter()
-    other.journal.resume(before.id)  # nobody holds it any more
+    other.journal.resume(before.id)  # it is no longer locked
     other.journal.close()
 
 
-def test_there_is_nothing_to_branch_from_before_the_first_message() -> None:
+def test_branching_before_the_first_message_is_an_error() -> None:
     with pytest.raises(ConversationNotFoundError, match="nothing"):
         OpenInterpreter().journal.branch()
 
 
-def test_a_name_that_is_given_stays(chatting: Chatting) -> None:
+def test_a_given_title_is_kept(chatting: Chatting) -> None:
     interpreter, _ = chatting(text("One."), text("Two."))
     interpreter.journal.rename("before anything")
     interpreter.chat("first", display=False)
@@ -133,14 +133,14 @@ def test_a_name_that_is_given_stays(chatting: Chatting) -> None:
 # -- finding -----------------------------------------------------------------------------------------------------
 
 
-def test_the_last_one_of_a_folder_is_found(chatting: Chatting, tmp_path: Path) -> None:
+def test_the_last_conversation_in_a_folder_is_found(chatting: Chatting, tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     names = {}
     for folder, said in ((here, "older"), (here, "newer"), (there, "elsewhere")):
         folder.mkdir(exist_ok=True)
         interpreter, _ = chatting(text("Yes."), workspace=str(folder))
         interpreter.chat(said, display=False)
-        names[said] = left(interpreter)
+        names[said] = close_session(interpreter)
     root = interpreter.journal.root
     assert last_in(root, str(here)).id == names["newer"]
     assert [row.title for row in listed(root)] == ["elsewhere", "newer", "older"]
@@ -148,7 +148,7 @@ def test_the_last_one_of_a_folder_is_found(chatting: Chatting, tmp_path: Path) -
         last_in(root, str(tmp_path))
 
 
-def test_an_id_may_be_shortened_as_long_as_it_is_clear(tmp_path: Path) -> None:
+def test_a_unique_prefix_of_an_id_is_enough(tmp_path: Path) -> None:
     for number, name in enumerate(("abcd0000", "abce0000")):
         (tmp_path / name).mkdir()
         entry = {"event": "session", "time": 1.0 + number, "id": name, "title": name.upper(), "folder": "/"}
@@ -160,7 +160,7 @@ def test_an_id_may_be_shortened_as_long_as_it_is_clear(tmp_path: Path) -> None:
         find(tmp_path, "x")
 
 
-def test_a_session_is_read_by_the_beginning_of_its_id(chatting: Chatting) -> None:
+def test_a_saved_session_can_be_opened_by_an_id_prefix(chatting: Chatting) -> None:
     interpreter, _ = chatting(text("One."))
     interpreter.chat("first", display=False)
     assert interpreter.journal.id is not None
@@ -169,7 +169,7 @@ def test_a_session_is_read_by_the_beginning_of_its_id(chatting: Chatting) -> Non
         SavedSession.open("nothing of that name")
 
 
-def test_what_is_no_session_is_not_listed(tmp_path: Path) -> None:
+def test_other_files_and_folders_are_not_listed(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "empty").mkdir()
     (tmp_path / "empty" / "journal.jsonl").touch()
@@ -177,7 +177,7 @@ def test_what_is_no_session_is_not_listed(tmp_path: Path) -> None:
     assert listed(tmp_path) == [] == listed(tmp_path / "nowhere")
 
 
-def test_a_summary_that_is_wrong_is_made_anew(chatting: Chatting) -> None:
+def test_a_wrong_summary_is_rebuilt(chatting: Chatting) -> None:
     interpreter, _ = chatting(text("One."))
     interpreter.chat("first", display=False)
     path = interpreter.journal.path
@@ -205,7 +205,7 @@ OLD = [
 NAME = "hello_there__November_15_2025_18-39-59.json"
 
 
-def test_a_conversation_of_the_original_is_listed_and_taken_up(chatting: Chatting, tmp_path: Path) -> None:
+def test_a_conversation_of_the_original_can_be_listed_and_resumed(chatting: Chatting, tmp_path: Path) -> None:
     file = tmp_path / NAME
     file.write_text(json.dumps(OLD))
     os.utime(file, (1_000_000, 1_000_000))
@@ -214,16 +214,16 @@ def test_a_conversation_of_the_original_is_listed_and_taken_up(chatting: Chattin
     interpreter, server = chatting(text("Again."), conversation_history_path=str(tmp_path))
     session = interpreter.journal.resume(row)
     assert interpreter.messages == OLD and session.title == "hello there friend"
-    assert interpreter.journal.path is None, "nothing is written before something is said"
+    assert interpreter.journal.path is None, "nothing is written before the first new message"
     interpreter.chat("and now?", display=False)
     assert json.loads(file.read_text()) == OLD and file.stat().st_mtime == 1_000_000
     assert len(server.requests[0].messages) == 6
     assert interpreter.journal.path is not None
     assert SavedSession.open(interpreter.journal.path).messages == interpreter.messages
-    assert [row.id for row in listed(tmp_path)] == [interpreter.journal.id], "it is one conversation, not two"
+    assert [row.id for row in listed(tmp_path)] == [interpreter.journal.id], "one conversation, not two"
 
 
-def test_a_file_anywhere_can_be_taken_up(tmp_path: Path) -> None:
+def test_a_conversation_file_can_be_resumed_by_path(tmp_path: Path) -> None:
     (tmp_path / "talk.json").write_text(json.dumps(OLD))
     interpreter = OpenInterpreter()
     interpreter.journal.resume(str(tmp_path / "talk.json"))
@@ -231,7 +231,7 @@ def test_a_file_anywhere_can_be_taken_up(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("content", ["", "{}", '["x"]', '[{"type": "message"}]'])
-def test_a_file_that_is_no_conversation_is_an_error(tmp_path: Path, content: str) -> None:
+def test_resuming_an_invalid_file_is_an_error(tmp_path: Path, content: str) -> None:
     (tmp_path / "talk.json").write_text(content)
     interpreter = OpenInterpreter()
     with pytest.raises(ConversationFileError, match="not a conversation"):
@@ -241,7 +241,7 @@ def test_a_file_that_is_no_conversation_is_an_error(tmp_path: Path, content: str
 # -- entries -------------------------------------------------------------------------------------------------------------
 
 
-def test_entries_tell_what_only_the_journal_knows(chatting: Chatting) -> None:
+def test_entries_include_decisions_and_times(chatting: Chatting) -> None:
     interpreter, _ = chatting(text("Both.").then(tool_call("echo", "a")), tool_call("echo", "b"), text("Done."))
     answers = iter([False, True])
     for chunk in interpreter.chat("go", display=False, stream=True):

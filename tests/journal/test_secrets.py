@@ -1,4 +1,4 @@
-"""What looks like a secret in the output of code is not in the record, neither whole nor in part."""
+"""Secrets in the output of code are never recorded, not even in part."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ from interpreter.session.journal.file import Facts, JournalFile, JournalWriter, 
 from model_server import text, tool_call
 
 
-def made(prefix: str, length: int) -> str:
+def fake_key(prefix: str, length: int) -> str:
     return prefix + "".join(random.Random(prefix).choices(string.ascii_letters + string.digits, k=length)) + "7"
 
 
-TOKEN, KEY = made("ghp_", 36), made("sk-proj-", 60)
-PEM = "-----BEGIN PRIVATE KEY-----\n" + "\n".join(made(str(n), 63) for n in range(9)) + "\n-----END PRIVATE KEY-----"
+TOKEN, KEY = fake_key("ghp_", 36), fake_key("sk-proj-", 60)
+PEM = (
+    "-----BEGIN PRIVATE KEY-----\n" + "\n".join(fake_key(str(n), 63) for n in range(9)) + "\n-----END PRIVATE KEY-----"
+)
 PASSWORD = "correct-horse-battery"
 NOTE = "[redacted: GitHub token]"
 
@@ -45,7 +47,7 @@ def events(interpreter: OpenInterpreter) -> list[str]:
 
 
 def printing(*pieces: str) -> type[BaseLanguage]:
-    """A language that prints these pieces, whatever the code."""
+    """A language that prints these pieces for any code."""
 
     class Printing(BaseLanguage):
         name = "echo"
@@ -57,14 +59,16 @@ def printing(*pieces: str) -> type[BaseLanguage]:
     return Printing
 
 
-def test_a_secret_stays_in_memory_and_goes_no_further(chatting: Chatting) -> None:
+def test_a_secret_stays_in_memory_but_is_not_recorded(chatting: Chatting) -> None:
     interpreter, _ = chatting(tool_call("echo", "x"), text("Done."), text("Yes."), auto_run=True)
     interpreter.computer.languages = [printing(f"token: {TOKEN}\n", "fine\n")]
     interpreter.chat("go", display=False)
     interpreter.chat("and?", display=False)
     assert interpreter.journal.path is not None
     assert TOKEN not in everything_under(interpreter.journal.path)
-    assert "messages_replaced" not in events(interpreter)  # the form in the record is no change of the conversation
+    assert "messages_replaced" not in events(
+        interpreter
+    )  # the redacted form doesn't count as a change of the conversation
     session = SavedSession.open(interpreter.journal.path)
     outputs = [message["content"] for message in session.messages if message["type"] == "console"]
     assert outputs == [f"token: {NOTE}\nfine\n"]
@@ -72,7 +76,7 @@ def test_a_secret_stays_in_memory_and_goes_no_further(chatting: Chatting) -> Non
     assert len(session.messages) == len(interpreter.messages) and interpreter.journal.is_in_step
 
 
-def test_a_session_that_is_taken_up_goes_on(chatting: Chatting) -> None:
+def test_a_resumed_session_with_redacted_output_continues(chatting: Chatting) -> None:
     interpreter, first = chatting(tool_call("echo", "x"), text("Done."), text("More."), auto_run=True)
     interpreter.computer.languages = [printing(f"{TOKEN}\n")]
     interpreter.chat("go", display=False)
@@ -87,10 +91,10 @@ def test_a_session_that_is_taken_up_goes_on(chatting: Chatting) -> None:
     assert again.journal.path is not None
     assert SavedSession.open(again.journal.path).messages == again.messages
     sent = first.requests[-1].messages
-    assert second.requests[0].messages[: len(sent)] == sent  # the model never saw another form
+    assert second.requests[0].messages[: len(sent)] == sent  # the model got the same text in both runs
 
 
-def test_who_wants_it_as_printed_gets_it(chatting: Chatting) -> None:
+def test_redaction_can_be_turned_off(chatting: Chatting) -> None:
     interpreter, _ = chatting(tool_call("echo", "x"), text("Done."), auto_run=True, redact_journal=False)
     interpreter.computer.languages = [printing(f"{TOKEN}\n")]
     interpreter.chat("go", display=False)
@@ -98,7 +102,7 @@ def test_who_wants_it_as_printed_gets_it(chatting: Chatting) -> None:
     assert SavedSession.open(interpreter.journal.path).messages == interpreter.messages
 
 
-def test_values_of_the_environment_and_the_file_of_the_original(
+def test_environment_values_are_redacted_in_the_originals_file_too(
     chatting: Chatting, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DB_PASSWORD", PASSWORD)
@@ -111,7 +115,7 @@ def test_values_of_the_environment_and_the_file_of_the_original(
     assert "it is [redacted: value of DB_PASSWORD]!\n" in [message["content"] for message in saved]
 
 
-def test_the_whole_of_a_long_output_is_without_secrets(chatting: Chatting) -> None:
+def test_secrets_in_long_output_are_redacted(chatting: Chatting) -> None:
     code = f"for n in range(2000): print('line', n)\nprint({TOKEN!r})\nfor n in range(2000): print('line', n)"
     interpreter, _ = chatting(tool_call("python", code), text("Done."), auto_run=True)
     interpreter.chat("go", display=False)
@@ -123,18 +127,18 @@ def test_the_whole_of_a_long_output_is_without_secrets(chatting: Chatting) -> No
     assert session.blobs.get(whole) == f"{printed}{NOTE}\n{printed}"
 
 
-def test_what_was_said_is_kept_as_it_was(chatting: Chatting) -> None:
+def test_user_messages_are_not_redacted(chatting: Chatting) -> None:
     interpreter, _ = chatting(text("I see."))
     interpreter.chat(f"my token is {TOKEN}", display=False)
     assert interpreter.journal.path is not None
     assert SavedSession.open(interpreter.journal.path).messages == interpreter.messages
 
 
-# -- while it streams ----------------------------------------------------------------------------------------------
+# -- while streaming -----------------------------------------------------------------------------------------------
 
 
 class Stream:
-    """A writer that writes at every chunk, with a clock that we turn."""
+    """A writer that writes at every chunk, with a fake clock."""
 
     def __init__(self, folder: Path, secrets: Secrets | None = None, max_output: int = 100_000) -> None:
         self.messages: list[Message] = []
@@ -165,7 +169,7 @@ class Stream:
 
 
 @contextmanager
-def a_stream(**more: Any) -> Iterator[Stream]:
+def open_stream(**more: Any) -> Iterator[Stream]:
     with tempfile.TemporaryDirectory() as folder:
         stream = Stream(Path(folder), **more)
         yield stream
@@ -178,12 +182,10 @@ WORDS = st.text(alphabet="ab \n'=", max_size=12)
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(WORDS, SECRET), min_size=1, max_size=3), WORDS, st.data())
-def test_no_part_of_a_secret_is_written_however_it_arrives(
-    told: list[tuple[str, str]], last: str, data: st.DataObject
-) -> None:
+def test_no_part_of_a_streamed_secret_is_written(told: list[tuple[str, str]], last: str, data: st.DataObject) -> None:
     whole = "".join(f"{before} {secret} " for before, secret in told) + last
     cuts = sorted(data.draw(st.sets(st.integers(1, len(whole)), max_size=25)))
-    with a_stream() as stream:
+    with open_stream() as stream:
         for start, end in zip([0, *cuts], [*cuts, len(whole)], strict=True):
             stream.prints(whole[start:end])
         stream.ends()
@@ -196,8 +198,8 @@ def test_no_part_of_a_secret_is_written_however_it_arrives(
         assert message["content"] == form["content"] and not held
 
 
-def test_the_last_word_waits_for_its_end() -> None:
-    with a_stream() as stream:
+def test_an_incomplete_word_is_held_back() -> None:
+    with open_stream() as stream:
         stream.prints("one two")
         assert SavedSession.open(stream.folder).messages[0]["content"] == "one "
         stream.prints("fold three\n")
@@ -210,8 +212,8 @@ def test_the_last_word_waits_for_its_end() -> None:
         assert SavedSession.open(stream.folder).messages == stream.messages
 
 
-def test_looking_for_secrets_takes_a_small_part_of_the_time() -> None:
-    """The longer the output, the longer a look takes and the longer until the next one."""
+def test_scanning_for_secrets_takes_little_time() -> None:
+    """The longer the output, the longer a scan takes, and the longer until the next one."""
     looked = []
 
     def secrets() -> dict[str, str]:
@@ -219,7 +221,7 @@ def test_looking_for_secrets_takes_a_small_part_of_the_time() -> None:
         stream.now += looked[-1] / 100_000
         return {}
 
-    with a_stream(secrets=secrets, max_output=10_000_000) as stream:
+    with open_stream(secrets=secrets, max_output=10_000_000) as stream:
         for _ in range(1000):
             stream.prints("x" * 999 + "\n")
         began = stream.now

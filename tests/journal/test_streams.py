@@ -1,4 +1,4 @@
-"""Any stream of chunks, cut off at any moment, leaves a journal that tells what was said until then."""
+"""A stream of chunks, cut off at any moment, leaves a journal with everything until then."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ PIECES = st.one_of(
 
 
 class Conversation:
-    """Messages, and a writer with a clock that we turn."""
+    """Messages, and a writer with a fake clock."""
 
     def __init__(self, folder: Path) -> None:
         self.messages: list[Message] = []
@@ -86,7 +86,7 @@ def conversation() -> Iterator[Conversation]:
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.tuples(PIECES, st.sampled_from([0.0, 0.01, 0.06, 1.0])), max_size=40))
-def test_a_stream_gives_the_messages_that_the_fold_gives(stream: list[tuple[Any, float]]) -> None:
+def test_recorded_messages_equal_folded_messages(stream: list[tuple[Any, float]]) -> None:
     with conversation() as talk:
         for piece, seconds in stream:
             talk.take(piece)
@@ -97,7 +97,7 @@ def test_a_stream_gives_the_messages_that_the_fold_gives(stream: list[tuple[Any,
 
 @settings(deadline=None, max_examples=40)
 @given(st.lists(st.tuples(TEXT, st.sampled_from([0.0, 0.02, 0.05, 0.2])), min_size=1, max_size=30))
-def test_what_is_not_recorded_yet_came_within_the_last_moment(stream: list[tuple[str, float]]) -> None:
+def test_only_the_last_moments_text_is_unrecorded(stream: list[tuple[str, float]]) -> None:
     with conversation() as talk:
         arrived: list[tuple[float, int]] = []
         said = 0
@@ -131,7 +131,7 @@ CHANGES: dict[str, Callable[[list[Message], int], Any]] = {
 
 @settings(deadline=None, max_examples=60)
 @given(st.lists(st.lists(st.tuples(st.sampled_from(sorted(CHANGES)), st.integers(0, 6)), max_size=4), max_size=8))
-def test_any_change_of_the_messages_is_recorded(turns: list[list[tuple[str, int]]]) -> None:
+def test_any_change_to_messages_is_recorded(turns: list[list[tuple[str, int]]]) -> None:
     with conversation() as talk:
         for turn in turns:
             for name, at in turn:
@@ -140,7 +140,7 @@ def test_any_change_of_the_messages_is_recorded(turns: list[list[tuple[str, int]
             assert talk.recorded == talk.messages
 
 
-def test_an_entry_that_was_written_twice_counts_once(tmp_path: Path) -> None:
+def test_a_duplicated_entry_counts_once(tmp_path: Path) -> None:
     talk = Conversation(tmp_path)
     for piece in ({"role": "assistant", "type": "message", "content": "one"},):
         talk.take(piece)

@@ -1,4 +1,4 @@
-"""A journal that a crash, or a bad disk, has left incomplete can be read and gone on with."""
+"""A journal left incomplete by a crash or a bad disk can be read and continued."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from interpreter.session.journal import SavedSession, listed
 from model_server import text, tool_call
 
 
-def spoken(chatting: Chatting, *said: str) -> Path:
+def recorded_chat(chatting: Chatting, *said: str) -> Path:
     interpreter, _ = chatting(*(text(f"Answer to {words}.") for words in said))
     for words in said:
         interpreter.chat(words, display=False)
@@ -23,7 +23,7 @@ def spoken(chatting: Chatting, *said: str) -> Path:
 
 
 def test_a_last_line_torn_at_any_byte_is_dropped(chatting: Chatting) -> None:
-    path = spoken(chatting, "one", "two")
+    path = recorded_chat(chatting, "one", "two")
     journal = path / "journal.jsonl"
     lines = journal.read_bytes().splitlines(keepends=True)
     at = max(number for number, line in enumerate(lines) if b"Answer to two" in line)
@@ -36,8 +36,8 @@ def test_a_last_line_torn_at_any_byte_is_dropped(chatting: Chatting) -> None:
         assert [row.id for row in listed(path.parent)] == [path.name]
 
 
-def test_a_torn_line_goes_when_the_session_is_taken_up(chatting: Chatting) -> None:
-    path = spoken(chatting, "one")
+def test_resuming_removes_a_torn_line(chatting: Chatting) -> None:
+    path = recorded_chat(chatting, "one")
     with (path / "journal.jsonl").open("ab") as journal:
         journal.write(b'{"event":"message","at":2,"mess')
     interpreter, _ = chatting(text("Again."))
@@ -48,8 +48,8 @@ def test_a_torn_line_goes_when_the_session_is_taken_up(chatting: Chatting) -> No
     assert session.messages == interpreter.messages
 
 
-def test_a_line_in_the_middle_that_cannot_be_read_is_counted_and_left_out(chatting: Chatting) -> None:
-    path = spoken(chatting, "one", "two")
+def test_an_unreadable_line_in_the_middle_is_counted_and_skipped(chatting: Chatting) -> None:
+    path = recorded_chat(chatting, "one", "two")
     journal = path / "journal.jsonl"
     lines = journal.read_bytes().splitlines(keepends=True)
     at = next(number for number, line in enumerate(lines) if b'"event":"turn"' in line)
@@ -61,20 +61,20 @@ def test_a_line_in_the_middle_that_cannot_be_read_is_counted_and_left_out(chatti
 
 
 @pytest.mark.parametrize("content", [b"", b"{}\n", b'{"event":"more","text":"x"}\n', b"[1]\n", b"no json"])
-def test_what_is_no_journal_is_an_error_that_names_the_file(tmp_path: Path, content: bytes) -> None:
+def test_an_invalid_journal_is_an_error_that_names_the_file(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "journal.jsonl").write_bytes(content)
     with pytest.raises(ConversationFileError, match=r"journal\.jsonl"):
         SavedSession.open(tmp_path)
 
 
-def test_entries_of_a_later_version_are_passed_over(chatting: Chatting) -> None:
-    path = spoken(chatting, "one")
+def test_unknown_entries_are_ignored(chatting: Chatting) -> None:
+    path = recorded_chat(chatting, "one")
     with (path / "journal.jsonl").open("ab") as journal:
         journal.write(b'{"event":"files_changed","time":1,"files":["x"]}\n')
     assert len(SavedSession.open(path).messages) == 2
 
 
-def test_a_turn_that_goes_on_is_in_the_list_with_what_it_has_said(chatting: Chatting) -> None:
+def test_a_running_conversation_is_listed(chatting: Chatting) -> None:
     interpreter, _ = chatting(text("Sure.").then(tool_call("echo", "a")), text("Done."))
     for chunk in interpreter.chat("go", display=False, stream=True):
         if chunk["type"] == "confirmation":

@@ -1,4 +1,4 @@
-"""Models that are made to act on a screen: their own tool is offered, an action runs as code, and goes back as it came."""
+"""Models trained for computer use: their own tool is offered, actions run as code and are sent back unchanged."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Talk = tuple[OpenInterpreter, ModelServer]
 
 
 class Acting(BaseLanguage):
-    """Takes Python's place: prints its code and shows the screen."""
+    """A stand-in for Python that prints its code and shows the screen."""
 
     name = "Python"
 
@@ -69,7 +69,7 @@ def codes(interpreter: OpenInterpreter) -> list[str]:
         ("claude-opus-4-5", "computer_20251124", "computer-use-2025-11-24"),
     ],
 )
-def test_anthropic_is_offered_the_tool_that_the_model_knows(talk: Any, model: str, tool: str, beta: str) -> None:
+def test_anthropic_models_get_the_tool_version_they_know(talk: Any, model: str, tool: str, beta: str) -> None:
     interpreter, server = talk(
         AnthropicServer, f"anthropic/{model}", anthropic_server.message(anthropic_server.say("Hi."))
     )
@@ -81,7 +81,7 @@ def test_anthropic_is_offered_the_tool_that_the_model_knows(talk: Any, model: st
     assert request.headers["anthropic-beta"] == beta
 
 
-def test_without_os_mode_nobody_is_offered_it(talk: Any) -> None:
+def test_the_computer_tool_is_offered_only_in_os_mode(talk: Any) -> None:
     interpreter, server = talk(
         AnthropicServer, "anthropic/claude-opus-4-5", anthropic_server.message(anthropic_server.say("Hi."))
     )
@@ -91,13 +91,13 @@ def test_without_os_mode_nobody_is_offered_it(talk: Any) -> None:
     assert "anthropic-beta" not in server.requests[-1].headers
 
 
-def test_models_that_are_not_made_for_it_act_through_code() -> None:
+def test_models_without_computer_use_have_no_computer_tool() -> None:
     assert kind_of("anthropic", "claude-3-haiku-20240307") is None
     assert kind_of("responses", "gpt-5") is None
     assert kind_of("chat", "claude-opus-4-5") is None
 
 
-def test_an_action_at_anthropic_runs_as_code_and_goes_back_as_it_came(talk: Any) -> None:
+def test_an_anthropic_action_runs_as_code_and_is_sent_back_unchanged(talk: Any) -> None:
     click = anthropic_server.act(action="left_click", coordinate=[40, 50], split=7)
     interpreter, server = talk(
         AnthropicServer,
@@ -113,7 +113,7 @@ def test_an_action_at_anthropic_runs_as_code_and_goes_back_as_it_came(talk: Any)
     assert [block["type"] for block in result["content"]] == ["tool_result", "text", "image"]
 
 
-def test_a_block_that_the_user_changed_goes_back_as_what_it_is_now(talk: Any) -> None:
+def test_an_edited_action_is_sent_back_as_code(talk: Any) -> None:
     interpreter, server = talk(
         AnthropicServer,
         "anthropic/claude-opus-4-5",
@@ -128,7 +128,7 @@ def test_a_block_that_the_user_changed_goes_back_as_what_it_is_now(talk: Any) ->
     assert [(each["name"], each["input"]["code"]) for each in uses] == [("execute", "pass")]
 
 
-def test_an_action_at_openai_is_answered_with_the_picture(talk: Any) -> None:
+def test_an_openai_action_is_answered_with_a_screenshot(talk: Any) -> None:
     interpreter, server = talk(
         ResponsesServer,
         "openai/responses/computer-use-preview",
@@ -148,18 +148,18 @@ def test_an_action_at_openai_is_answered_with_the_picture(talk: Any) -> None:
     } in first.body["tools"]
     assert first.body["truncation"] == "auto"
     assert codes(interpreter) == ["computer.mouse.right_click(x=1, y=2)"]
-    called, answered, told = second.body["input"][-3:]
+    called, answered, note = second.body["input"][-3:]
     assert (called["type"], called["action"]["button"]) == ("computer_call", "right")
     assert (answered["type"], answered["call_id"]) == ("computer_call_output", called["call_id"])
     assert answered["output"] == {"type": "computer_screenshot", "image_url": f"data:image/png;base64,{PIXEL}"}
-    # What it printed has no place in such an answer, and is told behind it.
-    assert (told["role"], told["content"][0]["text"].endswith("ran computer.mouse.right_click(x=1, y=2)")) == (
+    # Such an answer has no room for printed output, so a message after it carries the output.
+    assert (note["role"], note["content"][0]["text"].endswith("ran computer.mouse.right_click(x=1, y=2)")) == (
         "user",
         True,
     )
 
 
-def test_several_actions_of_one_call_are_one_block(talk: Any) -> None:
+def test_several_actions_in_one_call_become_one_block(talk: Any) -> None:
     actions = (
         {"type": "double_click", "x": 5, "y": 6},
         {"type": "type", "text": "Zoë ✓"},
@@ -181,7 +181,7 @@ def test_several_actions_of_one_call_are_one_block(talk: Any) -> None:
     ]
 
 
-def test_without_a_picture_an_action_goes_back_as_a_call_of_code(talk: Any) -> None:
+def test_an_action_without_a_screenshot_is_sent_back_as_a_function_call(talk: Any) -> None:
     interpreter, server = talk(
         ResponsesServer,
         "openai/responses/computer-use-preview",
@@ -193,7 +193,7 @@ def test_without_a_picture_an_action_goes_back_as_a_call_of_code(talk: Any) -> N
     assert kinds == ["message", "function_call", "function_call_output"]
 
 
-def test_what_the_provider_warns_of_is_asked_and_then_acknowledged(talk: Any) -> None:
+def test_safety_checks_ask_the_user_and_are_acknowledged(talk: Any) -> None:
     check = {"id": "c1", "code": "malicious_instructions", "message": "The page gives orders."}
     interpreter, server = talk(
         ResponsesServer,
@@ -228,17 +228,17 @@ def test_what_the_provider_warns_of_is_asked_and_then_acknowledged(talk: Any) ->
         ({"action": "zoom", "region": [10, 20, 30, 60]}, "computer.display.view(region=(10, 20, 20, 40))"),
     ],
 )  # fmt: skip
-def test_every_action_has_its_line(action: dict[str, Any], code: str) -> None:
+def test_actions_translate_to_code(action: dict[str, Any], code: str) -> None:
     assert code_of([action], SCREEN) == code
 
 
-def test_places_in_a_smaller_picture_are_mapped_back_to_the_screen() -> None:
+def test_coordinates_in_a_scaled_screenshot_map_back_to_the_screen() -> None:
     half = ModelScreen(1280, 800, scale=2, left=1920)
     assert code_of([{"action": "left_click", "coordinate": [100, 50]}], half) == "computer.mouse.click(x=2120, y=100)"
 
 
 @given(st.text())
-def test_no_text_leaves_its_string(text: str) -> None:
+def test_typed_text_cannot_escape_its_string_literal(text: str) -> None:
     [call] = [
         node
         for node in ast.walk(ast.parse(code_of([{"type": "type", "text": text}], SCREEN)))
@@ -248,7 +248,7 @@ def test_no_text_leaves_its_string(text: str) -> None:
 
 
 @given(st.dictionaries(st.sampled_from(["action", "type", "text"]), st.text(max_size=20)))
-def test_an_unknown_action_is_an_error_in_words_and_valid_python(action: dict[str, Any]) -> None:
+def test_unknown_actions_translate_to_valid_python(action: dict[str, Any]) -> None:
     ast.parse(code_of([action], SCREEN))
 
 
@@ -265,6 +265,6 @@ def test_an_unknown_action_is_an_error_in_words_and_valid_python(action: dict[st
         "click",
     ],
 )
-def test_what_is_no_action_is_told_to_the_model_and_ends_nothing(action: Any) -> None:
+def test_an_invalid_action_translates_to_code_that_raises_an_error(action: Any) -> None:
     with pytest.raises(ValueError, match="not an action of the computer tool"):
         exec(code_of([action], SCREEN))

@@ -1,4 +1,4 @@
-"""When the window fills: what is left out, what stays, and what the model and the user are told."""
+"""Compaction when the context window fills: what is dropped, what stays, and what the model and the user see."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def history(turns: int) -> list[Message]:
     return messages
 
 
-def told(interpreter: OpenInterpreter, words: str) -> list[dict[str, Any]]:
-    """What the user is told of compactions."""
+def compactions(interpreter: OpenInterpreter, words: str) -> list[dict[str, Any]]:
+    """The compactions that the user sees in this turn."""
     chunks: list[Chunk] = list(interpreter.chat(words, display=False, stream=True))
     return [chunk["content"] for chunk in chunks if chunk.get("format") == "compacted"]
 
@@ -96,45 +96,45 @@ def assert_calls_are_answered(messages: list[dict[str, Any]]) -> None:
     assert not waiting
 
 
-# -- before the request leaves ---------------------------------------------------------------------------------
+# -- before the request is sent --------------------------------------------------------------------------------
 
 
-def test_a_full_window_is_compacted_once_and_the_user_is_told(talk: Any) -> None:
+def test_a_full_window_is_compacted_once_and_reported(talk: Any) -> None:
     interpreter, server = talk(text("Yes."), text("Sure."), window=8000)
     interpreter.messages = history(16)
     before = copy.deepcopy(interpreter.messages)
-    [news] = told(interpreter, "And now?")
-    assert told(interpreter, "Sure?") == []
+    [event] = compactions(interpreter, "And now?")
+    assert compactions(interpreter, "Sure?") == []
     assert interpreter.messages[: len(before)] == before
-    assert news["tokens_after"] < 4000 < 6000 < news["tokens_before"]
-    assert (news["window"], news["images"], news["estimated"]) == (8000, 0, True)
+    assert event["tokens_after"] < 4000 < 6000 < event["tokens_before"]
+    assert (event["window"], event["images"], event["estimated"]) == (8000, 0, True)
     first, second = posted(server)
     assert json.dumps(second).startswith(json.dumps(first)[:-1])
 
 
-def test_what_is_kept_and_what_the_note_says(talk: Any) -> None:
+def test_compaction_keeps_the_first_and_last_requests_and_adds_a_note(talk: Any) -> None:
     interpreter, server = talk(text("Yes."), window=8000)
     interpreter.messages = history(16)
-    [news] = told(interpreter, "And now?")
+    [event] = compactions(interpreter, "And now?")
     [messages] = posted(server)
     assert [m["content"] for m in messages[:2]] == ["Be brief.", "Request 0"]
     assert messages[2]["content"] == note_in(messages)
     assert messages[-1]["content"] == "And now?"
     assert [m["content"] for m in messages if m["role"] == "user"][-2] == "Request 15"
     note = note_in(messages)
-    assert note.startswith(f"[{news['messages']} messages between the first request and this note were left out")
+    assert note.startswith(f"[{event['messages']} messages between the first request and this note were left out")
     assert "The user: Request 5 / You: Did 5." in note
     assert_calls_are_answered(messages)
 
 
-def test_a_window_with_room_changes_nothing(talk: Any) -> None:
+def test_a_window_with_room_is_not_compacted(talk: Any) -> None:
     interpreter, server = talk(text("Yes."), window=80_000)
     interpreter.messages = history(16)
-    assert told(interpreter, "And now?") == []
+    assert compactions(interpreter, "And now?") == []
     assert "Did 3." in str(posted(server)[0])
 
 
-def test_one_long_turn_is_cut_between_its_blocks_and_keeps_its_request(talk: Any) -> None:
+def test_a_long_turn_is_cut_between_blocks_and_keeps_its_request(talk: Any) -> None:
     interpreter, server = talk(text("Yes."), window=8000)
     request = say("user", "Do it all")
     interpreter.messages = [say("user", "Hi"), say("assistant", "Hello"), request]
@@ -148,16 +148,16 @@ def test_one_long_turn_is_cut_between_its_blocks_and_keeps_its_request(talk: Any
     assert_calls_are_answered(messages)
 
 
-def test_a_conversation_that_is_changed_is_looked_at_anew(talk: Any) -> None:
+def test_replacing_the_conversation_discards_its_compaction(talk: Any) -> None:
     interpreter, server = talk(text("Yes."), text("Fine."), window=8000)
     interpreter.messages = history(16)
-    assert told(interpreter, "And now?")
+    assert compactions(interpreter, "And now?")
     interpreter.messages = history(2)
-    assert told(interpreter, "And here?") == []
+    assert compactions(interpreter, "And here?") == []
     assert "left out" not in str(posted(server)[1])
 
 
-def test_the_window_may_be_what_a_server_on_this_machine_tells(talk: Any) -> None:
+def test_a_local_server_reports_its_window_size(talk: Any) -> None:
     row = {"id": "local-model", "max_model_len": 8000}
     routes = {"GET /v1/models": as_json({"data": [row]})}
     asked: list[Any] = []
@@ -169,11 +169,11 @@ def test_the_window_may_be_what_a_server_on_this_machine_tells(talk: Any) -> Non
     assert server.paths() == ["GET /v1/models"]
 
 
-# -- facts ---------------------------------------------------------------------------------------------------
+# -- the note ------------------------------------------------------------------------------------------------
 
 
 class Sessions:
-    """Those of some languages are alive; without any, all are."""
+    """Sessions of the given languages are alive; without any, all are."""
 
     registry = BUILT_IN
 
@@ -191,7 +191,7 @@ def note_for(messages: list[Message], *alive: str) -> str:
     return cut.note
 
 
-def test_the_note_has_files_sessions_and_refusals() -> None:
+def test_the_note_lists_files_sessions_and_refusals() -> None:
     code = "import pandas as pd\ndf = pd.read_csv('data/sales.csv')\ndef total(x):\n    y = 1\ndf.to_json('out.json')"
     note = note_for(
         [
@@ -212,7 +212,7 @@ def test_the_note_has_files_sessions_and_refusals() -> None:
     assert "The user: Never delete anything, ask about report.pdf / You: As you wish." in note
 
 
-def test_what_died_with_its_session_is_not_called_alive() -> None:
+def test_variables_of_a_dead_session_are_not_listed_as_alive() -> None:
     died: Message = {"role": "computer", "type": "console", "format": "output", "content": "", "ended": "died"}
     note = note_for([*block("old = 1", "python")[:1], died, *block("new = 1", "python")])
     assert "with new." in note
@@ -226,75 +226,75 @@ def test_a_note_stays_short_however_much_is_left_out() -> None:
     assert len(note_for(messages)) < 4000
 
 
-# -- when the server finds it too long -------------------------------------------------------------------------
+# -- when the server refuses it as too long ---------------------------------------------------------------------
 
 
-def test_too_long_leads_to_a_compaction_and_an_answer(talk: Any) -> None:
+def test_a_too_long_error_triggers_compaction_and_a_retry(talk: Any) -> None:
     interpreter, server = talk(TOO_LONG, text("Yes."), model="local-model")
     interpreter.messages = history(8)
-    [news] = told(interpreter, "And now?")
-    assert news["messages"] > 0
+    [event] = compactions(interpreter, "And now?")
+    assert event["messages"] > 0
     assert interpreter.messages[-1]["content"] == "Yes."
     first, second = posted(server)
     assert len(json.dumps(second)) < len(json.dumps(first)) * 0.6
 
 
-def test_a_second_refusal_leaves_only_the_newest(talk: Any) -> None:
+def test_a_second_too_long_error_keeps_only_the_first_and_last_request(talk: Any) -> None:
     interpreter, server = talk(TOO_LONG, TOO_LONG, text("Yes."))
     interpreter.messages = history(8)
-    assert len(told(interpreter, "And now?")) == 2
+    assert len(compactions(interpreter, "And now?")) == 2
     last = posted(server)[-1]
     assert [m["content"] for m in last if m["role"] == "user"][::2] == ["Request 0", "And now?"]
 
 
-def test_a_server_that_refuses_everything_gets_its_error_through(talk: Any) -> None:
+def test_a_too_long_error_is_raised_after_two_compactions(talk: Any) -> None:
     interpreter, server = talk(*[TOO_LONG] * 9, model="local-model")
     interpreter.messages = history(8)
     with pytest.raises(ContextTooLongError):
-        told(interpreter, "And now?")
+        compactions(interpreter, "And now?")
     assert len(posted(server)) == 3
 
 
-def test_what_was_refused_is_not_tried_again(talk: Any) -> None:
+def test_a_size_the_server_refused_is_compacted_before_sending(talk: Any) -> None:
     interpreter, server = talk(TOO_LONG, text("Yes."), text("Well."), model="local-model")
     interpreter.messages = history(8)
-    told(interpreter, "And now?")
+    compactions(interpreter, "And now?")
     interpreter.messages = history(20)
-    assert told(interpreter, "And then?")
+    assert compactions(interpreter, "And then?")
     assert len(posted(server)) == 3
 
 
-def test_one_message_that_is_too_long_is_an_error(talk: Any) -> None:
+def test_a_single_message_that_is_too_long_raises_an_error(talk: Any) -> None:
     interpreter, server = talk(TOO_LONG, model="local-model")
     with pytest.raises(ContextTooLongError):
-        told(interpreter, LONG * 10)
+        compactions(interpreter, LONG * 10)
     assert len(posted(server)) == 1
 
 
-def test_a_refusal_without_a_reason_near_the_window_is_taken_for_too_long(talk: Any) -> None:
+def test_an_unexplained_refusal_near_the_window_limit_counts_as_too_long(talk: Any) -> None:
     refused = error(400, {"error": {"message": "prompt is too long: 7 > 5", "type": "invalid_request_error"}})
     interpreter, server = talk(refused, refused, text("Yes."), window=7000, model="local-model")
     interpreter.messages = history(8)
-    assert told(interpreter, "And now?")
+    assert compactions(interpreter, "And now?")
     assert interpreter.messages[-1]["content"] == "Yes."
-    assert "stream_options" in server.requests[-1].body  # which was not to blame
+    assert "stream_options" in server.requests[-1].body  # not the cause, so it stays
 
 
-def test_a_refusal_far_from_the_window_is_what_it_is(talk: Any) -> None:
+def test_a_refusal_far_below_the_window_limit_is_raised(talk: Any) -> None:
     refused = error(400, {"error": {"message": "bad", "type": "invalid_request_error"}})
     interpreter, _ = talk(refused, refused, window=70_000, model="local-model")
     interpreter.messages = history(8)
     with pytest.raises(RequestRefusedError):
-        told(interpreter, "And now?")
+        compactions(interpreter, "And now?")
 
 
-def test_llama_cpp_tells_its_window_with_the_refusal(talk: Any) -> None:
+def test_a_llama_cpp_refusal_reports_the_window_size(talk: Any) -> None:
     words = {"message": "too long", "type": "exceed_context_size_error", "code": 400}
     refused = error(400, {"error": words | {"n_prompt_tokens": 5000, "n_ctx": 4096}})
     interpreter, _ = talk(refused, text("Yes."), model="local-model")
     interpreter.messages = history(16)
-    [news] = told(interpreter, "And now?")
-    assert news["tokens_after"] < 4096 * 0.75 / 2 + 200
+    [event] = compactions(interpreter, "And now?")
+    assert event["tokens_after"] < 4096 * 0.75 / 2 + 200
 
 
 # -- images ----------------------------------------------------------------------------------------------------
@@ -304,24 +304,24 @@ def image(number: int) -> Message:
     return {"role": "user", "type": "image", "format": "base64.png", "content": f"{PIXEL}{number}"}
 
 
-def test_old_images_go_first(talk: Any) -> None:
+def test_old_images_are_dropped_first(talk: Any) -> None:
     interpreter, server = talk(text("Yes."), window=2000)
     for number in range(18):
         interpreter.messages += [image(number), say("user", f"Look {number}"), say("assistant", f"Saw {number}")]
-    [news] = told(interpreter, "And now?")
-    assert (news["messages"], news["images"]) == (0, 15)
+    [event] = compactions(interpreter, "And now?")
+    assert (event["messages"], event["images"]) == (0, 15)
     sent = str(posted(server)[0])
     assert [n for n in range(18) if f"{PIXEL}{n}'" in sent] == [0, 16, 17]
     assert "Saw 4" in sent
 
 
-def test_a_request_with_too_many_bytes_loses_its_old_images(talk: Any) -> None:
+def test_old_images_are_dropped_when_a_request_is_too_large(talk: Any) -> None:
     large = error(413, {"error": {"type": "request_too_large", "message": "too large"}})
     interpreter, server = talk(large, text("Yes."))
     for number in range(6):
         interpreter.messages += [image(number), say("user", f"Look {number}"), say("assistant", f"Saw {number}")]
-    [news] = told(interpreter, "And now?")
-    assert (news["messages"], news["images"]) == (0, 3)
+    [event] = compactions(interpreter, "And now?")
+    assert (event["messages"], event["images"]) == (0, 3)
     assert "Saw 2" in str(posted(server)[1])
 
 
@@ -332,7 +332,7 @@ def params(*messages: dict[str, Any]) -> dict[str, Any]:
     return {"model": "m", "messages": list(messages)}
 
 
-def test_a_servers_count_stands_for_all_it_has_read() -> None:
+def test_the_servers_token_count_calibrates_the_estimate() -> None:
     context = Context()
     old = {"role": "user", "content": "x" * 4000}
     new = {"role": "assistant", "content": "y" * 4000}
@@ -342,25 +342,25 @@ def test_a_servers_count_stands_for_all_it_has_read() -> None:
     assert context.size(params(old, new)) == 4016
 
 
-def test_another_beginning_or_model_is_estimated() -> None:
+def test_another_prefix_or_model_is_estimated() -> None:
     context = Context()
     context.learn(params({"role": "user", "content": "x" * 4000}), {"input_tokens": 2008})
     assert context.size(params({"role": "user", "content": "z" * 2000})) == 1008
     assert context.size({**params({"role": "user", "content": "x" * 4000}), "model": "n"}) == 1004
 
 
-def test_a_count_that_cannot_be_of_this_request_is_not_believed() -> None:
+def test_an_implausible_token_count_is_ignored() -> None:
     context = Context()
     context.learn(params({"role": "user", "content": "x" * 4000}), {"input_tokens": 3})
     assert context.size(params({"role": "user", "content": "x" * 4000})) == 1004
 
 
-def test_a_model_whose_tokens_are_short_is_compacted_in_time(talk: Any) -> None:
+def test_a_model_with_short_tokens_is_compacted_in_time(talk: Any) -> None:
     dense = text("Yes.").then(usage(9000, 10))
     interpreter, _ = talk(dense, text("Sure."), window=12_000)
     interpreter.messages = history(8)  # 4,500 tokens by our estimate
-    assert told(interpreter, "And now?") == []
-    assert told(interpreter, LONG)
+    assert compactions(interpreter, "And now?") == []
+    assert compactions(interpreter, LONG)
 
 
 # -- any conversation ------------------------------------------------------------------------------------------
@@ -378,7 +378,9 @@ MADE: dict[str, Message] = {
 
 @given(st.lists(KINDS, max_size=40), st.integers(0, 400), st.booleans())
 @settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=150)
-def test_no_cut_breaks_a_pair_or_loses_the_requests(kinds: list[str], room: int, vision: bool) -> None:
+def test_compaction_never_splits_a_call_from_its_result_or_loses_requests(
+    kinds: list[str], room: int, vision: bool
+) -> None:
     messages = [say("system", "Be brief."), say("user", "The first"), *(copy.copy(MADE[kind]) for kind in kinds)]
     messages.append(say("user", "The last"))
     cut = compact(messages, room, Sessions(), vision=vision)

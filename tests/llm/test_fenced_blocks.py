@@ -20,7 +20,7 @@ def parse(pieces: list[str]) -> list[Any]:
 
 
 def reference(text: str) -> list[Any]:
-    """The same, said for a whole text: line by line, with no state but the open fence."""
+    """A reference implementation for a whole text: line by line, with no state but the open fence."""
     lines = text.replace("\r\n", "\n").split("\n")
     out: list[Any] = []
     prose = ""
@@ -67,18 +67,18 @@ REPLIES = {
     "unclosed": "```python\nprint(1)\n",
     "unclosed without newline": "```python\nprint(1)",
     "crlf": "Hi\r\n```python\r\na\r\nb\r\n```\r\nbye\r\n",
-    "fence behind words": "Run this: ```python\nprint(1)\n```",
+    "fence after text": "Run this: ```python\nprint(1)\n```",
     "language word in code": "```r\nprint('r r r')\n```\n```python\nprint('python rocks')\n```",
     "wrong closer": "```python\n~~~\n``\n    ```\n```\n",
     "empty block": "```python\n```\nthen",
     "blank lines": "```python\n\na\n\n\nb\n\n```",
     "only the fence": "```python",
-    "info": '```python title="x" {1,3}\n1\n```\n``` {.r}\n2\n```\n```Python3\n3\n```',
+    "info string": '```python title="x" {1,3}\n1\n```\n``` {.r}\n2\n```\n```Python3\n3\n```',
 }
 
 
 @pytest.mark.parametrize("text", REPLIES.values(), ids=REPLIES.keys())
-def test_every_cut_in_two_and_every_character_alone_give_the_same(text: str) -> None:
+def test_splitting_a_reply_anywhere_gives_the_same_blocks(text: str) -> None:
     whole = reference(text)
     assert parse([text]) == whole
     assert parse(list(text)) == whole
@@ -97,19 +97,19 @@ def test_every_cut_in_two_and_every_character_alone_give_the_same(text: str) -> 
     ).map("".join),
     st.data(),
 )
-def test_any_split_of_any_text_gives_what_the_whole_text_means(text: str, data: Any) -> None:
+def test_any_split_of_any_text_parses_like_the_whole_text(text: str, data: Any) -> None:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=8)))
     pieces = [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
     assert parse(pieces) == parse([text]) == parse(list(text)) == reference(text)
 
 
-def test_a_line_too_long_for_a_fence_is_not_one() -> None:
+def test_an_overlong_line_is_not_a_fence() -> None:
     opening = ("```" + "x" * 300 + "\nprose\n", " " * 300 + "```python\n1\n```", "`" * 400 + "py\n1\n")
     for text in (*opening, "```\n" + "`" * 300):
         assert parse([text]) == parse(list(text)) == reference(text)
 
 
-def test_code_is_seen_while_it_arrives() -> None:
+def test_code_streams_while_it_arrives() -> None:
     parser = TextParser()
     assert parser.feed("Hi\n```pyth") == [{"type": "message", "content": "Hi\n"}]
     assert parser.feed("on\nprint(1") == [{"type": "code", "format": "python", "content": "print(1"}]
@@ -117,19 +117,19 @@ def test_code_is_seen_while_it_arrives() -> None:
     assert parser.feed("`\n") == [{"type": "code", "format": "python", "end": True}]
 
 
-def test_what_blocks_and_prose_become() -> None:
+def test_replies_are_parsed_into_text_and_blocks() -> None:
     two = ["a\n", ("python", "x = 1"), "b\n\n", ("shell", "ls"), "c"]
     assert parse([REPLIES["two blocks and prose"]]) == two
     assert parse([REPLIES["indented"]]) == ["1. First:\n", ("python", "if x:\n    y"), "2. done"]
     assert parse([REPLIES["longer fence"]]) == [("markdown", "```python\n1\n```"), "after"]
-    assert parse([REPLIES["fence behind words"]]) == ["Run this: ", ("python", "print(1)")]
-    assert parse([REPLIES["info"]]) == [("python", "1"), ("r", "2"), ("Python", "3")]
+    assert parse([REPLIES["fence after text"]]) == ["Run this: ", ("python", "print(1)")]
+    assert parse([REPLIES["info string"]]) == [("python", "1"), ("r", "2"), ("Python", "3")]
     assert parse([REPLIES["crlf"]]) == ["Hi\n", ("python", "a\nb"), "bye\n"]
     assert parse([REPLIES["wrong closer"]]) == [("python", "~~~\n``\n    ```")]
 
 
-def test_the_work_grows_with_the_length_of_the_reply_not_with_its_square() -> None:
-    """Counted in characters that the parser holds: never more than a line that may be a fence."""
+def test_the_parser_never_buffers_more_than_one_possible_fence_line() -> None:
+    """Otherwise parsing a long reply would take quadratic time."""
     parser = TextParser()
     held = 0
     for piece in list("```python\n" + "x = '`' * 3  # `\n" * 300 + "a" * 5000):

@@ -1,4 +1,4 @@
-"""Keys: whose they are by their look, which ones are found, and the file that keeps some."""
+"""API keys: telling the provider by the key's prefix, finding keys in the environment, and the key file."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from interpreter.llm.providers import (
 )
 from interpreter.llm.usage import known_models, look_up
 
-LOOKS = {
+PROVIDER_BY_KEY = {
     "sk-ant-api03-x": "anthropic",
     "sk-or-v1-x": "openrouter",
     "sk-proj-x": "openai",
@@ -28,29 +28,29 @@ LOOKS = {
     "AIzaSyX": "gemini",
     "gsk_x": "groq",
     "xai-x": "xai",
-    "sk-0123456789abcdef": None,  # several make such keys
+    "sk-0123456789abcdef": None,  # several providers issue such keys
     "anything": None,
     "": None,
 }
 
 
-@pytest.mark.parametrize(("key", "prefix"), LOOKS.items())
-def test_whose_key_it_is(key: str, prefix: str | None) -> None:
+@pytest.mark.parametrize(("key", "prefix"), PROVIDER_BY_KEY.items())
+def test_the_provider_is_recognised_by_its_key(key: str, prefix: str | None) -> None:
     row = provider_of(key)
     assert (row.prefix if row else None) == prefix
 
 
 @pytest.mark.parametrize("prefix", STARTING_MODELS)
-def test_each_model_to_begin_with_is_one_that_its_provider_has(prefix: str) -> None:
+def test_each_starting_model_is_offered_by_its_provider(prefix: str) -> None:
     row = ROWS[prefix]
     assert row.base_url
     assert row.key_variables
     known = list(known_models(prefix))
-    if known and prefix not in ("openrouter", "minimax"):  # it chooses itself; it writes its name in capitals
+    if known and prefix not in ("openrouter", "minimax"):  # openrouter routes by itself; minimax capitalises its names
         assert look_up(starting_model(row)).price is not None
 
 
-def test_a_key_that_says_which_model_is_found_before_one_that_does_not() -> None:
+def test_keys_that_select_a_provider_come_first() -> None:
     found = list(
         keys_in_environment({"HF_TOKEN": "a", "XAI_API_KEY": "b", "LM_STUDIO_API_KEY": "c", "AI21_API_KEY": " "})
     )
@@ -58,12 +58,12 @@ def test_a_key_that_says_which_model_is_found_before_one_that_does_not() -> None
     assert [selects_provider(*pair) for pair in found] == [True, False]
 
 
-def test_openai_goes_first_where_there_are_several() -> None:
+def test_openai_comes_first_when_several_keys_are_set() -> None:
     every = {row.key_variables[0]: "x" for row in PROVIDERS if row.key_variables}
     assert next(keys_in_environment(every))[0].prefix == "openai"
 
 
-def test_the_file_keeps_several_and_is_read_as_people_write_it() -> None:
+def test_the_key_file_keeps_several_keys_and_accepts_shell_syntax() -> None:
     assert saved_keys() == {}
     save_key("A_KEY", "one")
     save_key("B_KEY", "two")

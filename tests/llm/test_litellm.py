@@ -1,4 +1,4 @@
-"""Models that no row claims go through LiteLLM, where it is installed; the same things work through it."""
+"""Models of providers without a row of their own go through LiteLLM, if it is installed, with the same features."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ from interpreter.frontends.terminal.chat import explained
 from interpreter.llm.providers import LITELLM, calls_tools, resolve
 from model_server import RawReply, error, stall, text, tool_call, usage
 
-HERE = find_spec("litellm") is not None
-needs_litellm = pytest.mark.skipif(not HERE, reason="litellm is not installed: pip install litellm")
+INSTALLED = find_spec("litellm") is not None
+needs_litellm = pytest.mark.skipif(not INSTALLED, reason="litellm is not installed: pip install litellm")
 MODEL = "litellm/openai/gpt-4o"
-pytestmark = pytest.mark.filterwarnings("ignore")  # those of LiteLLM are its own
+pytestmark = pytest.mark.filterwarnings("ignore")  # LiteLLM's own warnings
 
 
-@pytest.mark.skipif(HERE, reason="litellm is installed")
+@pytest.mark.skipif(INSTALLED, reason="litellm is installed")
 @pytest.mark.parametrize("model", ["bedrock/x", "vertex_ai/gemini", "watsonx/y", MODEL])
-def test_without_it_one_sentence_says_what_to_install(model: str) -> None:
+def test_without_litellm_the_error_says_what_to_install(model: str) -> None:
     with pytest.raises(ProviderNotFoundError, match=r"pip install 'open-interpreter\[litellm\]'") as caught:
         resolve(model, {})
     assert "\n" not in explained(caught.value)
@@ -41,7 +41,7 @@ def test_without_it_one_sentence_says_what_to_install(model: str) -> None:
 
 
 @needs_litellm
-def test_what_no_row_claims_is_its_business() -> None:
+def test_models_of_unlisted_providers_go_through_litellm() -> None:
     assert resolve("bedrock/anthropic.claude", {}).wire == LITELLM
     assert resolve("bedrock/anthropic.claude", {}).model == "bedrock/anthropic.claude"
     assert resolve(MODEL, {}).model == "openai/gpt-4o"
@@ -50,7 +50,7 @@ def test_what_no_row_claims_is_its_business() -> None:
 
 
 @needs_litellm
-def test_it_is_loaded_when_it_is_needed_and_keeps_off_the_net() -> None:
+def test_litellm_is_loaded_on_first_use_without_network_access() -> None:
     code = """
 import socket, sys
 import interpreter.llm.llm
@@ -69,7 +69,7 @@ assert litellm.telemetry is False
 
 @needs_litellm
 @pytest.mark.parametrize("split", [None, 1, 7])
-def test_words_and_blocks(asking: Start, split: Any) -> None:
+def test_text_and_blocks_stream_through_litellm(asking: Start, split: Any) -> None:
     replies = text("Hello there.", split), tool_call("python", "print(6 * 7)\n", split)
     model = asking(*replies, model=MODEL, supports_functions=True)
     assert folded(model.chunks()) == ["Hello there."]
@@ -100,7 +100,7 @@ def test_usage_and_cost(asking: Start) -> None:
         (error(400), RequestRefusedError),
     ],
 )
-def test_errors_are_ours(asking: Start, reply: Any, kind: type[ModelError]) -> None:
+def test_litellm_errors_map_to_our_errors(asking: Start, reply: Any, kind: type[ModelError]) -> None:
     model = asking(reply, model=MODEL, max_retries=0)
     _, caught = model.until_error(kind)
     assert type(caught) is kind
@@ -109,7 +109,7 @@ def test_errors_are_ours(asking: Start, reply: Any, kind: type[ModelError]) -> N
 
 
 @needs_litellm
-def test_a_conversation_that_is_too_long(asking: Start) -> None:
+def test_a_conversation_that_is_too_long_raises_an_error(asking: Start) -> None:
     body = (
         '{"error": {"message": "This model\'s maximum context length is 8 tokens.", '
         '"type": "invalid_request_error", "code": "context_length_exceeded"}}'
@@ -119,7 +119,7 @@ def test_a_conversation_that_is_too_long(asking: Start) -> None:
 
 
 @needs_litellm
-def test_a_failure_that_may_pass_is_asked_again(asking: Start) -> None:
+def test_a_transient_failure_is_retried(asking: Start) -> None:
     model = asking(error(429, headers={"retry-after": "0"}), text("Hi"), model=MODEL)
     assert folded(model.chunks()) == ["Hi"]
 
@@ -134,7 +134,7 @@ def test_cancel_takes_effect_at_once(asking: Start) -> None:
 
 
 @needs_litellm
-def test_cancel_before_the_first_word(asking: Start) -> None:
+def test_cancel_works_before_the_first_chunk(asking: Start) -> None:
     model = asking(stall(), model=MODEL)
     model.llm.load()
     threading.Timer(0.3, model.llm.cancel).start()

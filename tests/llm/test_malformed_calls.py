@@ -1,4 +1,4 @@
-"""Calls that a model writes out as text are mended, so that what is streamed is what is stored."""
+"""Calls that a model writes out as text are repaired, so that the streamed code is the stored code."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from interpreter.llm.reply_parser import CallRepair, unwrapped
 from interpreter.messages import Chunk
 
 CALL = '{"language": "shell", "code": "ls"}'
-MENDED_CODE = {
+REPAIRED_CODE = {
     "`\nprint(1)": ("python", "print(1)"),
     "print(1)executeexecute": ("python", "print(1)"),
     "executeexecute": ("python", ""),
@@ -35,9 +35,9 @@ MENDED_CODE = {
 }
 
 
-def mend(chunks: list[Chunk]) -> list[Any]:
+def repair_all(chunks: list[Chunk]) -> list[Any]:
     repair = CallRepair()
-    out = [mended for chunk in chunks for mended in repair.feed([chunk])]
+    out = [repaired for chunk in chunks for repaired in repair.feed([chunk])]
     return folded(out + repair.finish())
 
 
@@ -50,19 +50,19 @@ def words(pieces: list[str]) -> list[Chunk]:
     return [{"type": "message", "content": piece} for piece in pieces]
 
 
-@pytest.mark.parametrize(("written", "block"), MENDED_CODE.items())
-def test_code_is_mended_however_it_is_cut(written: str, block: tuple[str, str]) -> None:
-    assert mend(code([written])) == mend(code(list(written))) == [block]
+@pytest.mark.parametrize(("written", "block"), REPAIRED_CODE.items())
+def test_code_is_repaired_however_it_is_split(written: str, block: tuple[str, str]) -> None:
+    assert repair_all(code([written])) == repair_all(code(list(written))) == [block]
     for at in range(len(written)):
-        assert mend(code([written[:at], written[at:]])) == [block]
+        assert repair_all(code([written[:at], written[at:]])) == [block]
 
 
 @pytest.mark.parametrize("written", [CALL, f"functions.execute({CALL})", f"\n\n{CALL}\n"])
-def test_a_reply_that_is_a_call_written_out_is_a_block(written: str) -> None:
-    assert mend(words([written])) == mend(words(list(written))) == [("shell", "ls")]
+def test_a_call_written_out_as_text_becomes_a_block(written: str) -> None:
+    assert repair_all(words([written])) == repair_all(words(list(written))) == [("shell", "ls")]
 
 
-def test_a_reply_that_only_begins_like_a_call_is_words() -> None:
+def test_a_reply_that_only_starts_like_a_call_stays_text() -> None:
     for said in (
         '{"language": "r"} is JSON',
         "{x} is a set",
@@ -70,29 +70,29 @@ def test_a_reply_that_only_begins_like_a_call_is_words() -> None:
         "f",
         "functions.execute(x)",
     ):
-        assert mend(words([said])) == mend(words(list(said))) == [said]
+        assert repair_all(words([said])) == repair_all(words(list(said))) == [said]
 
 
-def test_words_are_passed_on_at_once_when_nothing_is_suspicious() -> None:
+def test_ordinary_text_is_passed_on_at_once() -> None:
     repair = CallRepair()
     assert repair.feed(words(["Hel"])) == words(["Hel"])
     assert repair.feed(words(["{"])) == words(["{"])
 
 
-def test_blank_messages_are_dropped_and_blank_lines_before_words() -> None:
-    assert mend(words(["\n", " \n"])) == []
+def test_blank_messages_and_leading_blank_lines_are_dropped() -> None:
+    assert repair_all(words(["\n", " \n"])) == []
     two = [("python", "1"), ("python", "2")]
-    assert mend([*words(["\n\n"]), *code(["1"]), *words(["\n"]), *code(["2"])]) == two
-    assert mend(words(["\n", "\n  a\n"])) == ["  a\n"]
+    assert repair_all([*words(["\n\n"]), *code(["1"]), *words(["\n"]), *code(["2"])]) == two
+    assert repair_all(words(["\n", "\n  a\n"])) == ["  a\n"]
 
 
 @given(st.text(alphabet="`\nexcut{}\"':, abcdlangu", max_size=40), st.data())
-def test_any_code_and_any_words_are_mended_the_same_however_they_are_cut(text: str, data: Any) -> None:
+def test_splitting_does_not_change_the_repair(text: str, data: Any) -> None:
     at = data.draw(st.integers(0, len(text)))
-    assert mend(code([text])) == mend(code(list(text))) == mend(code([text[:at], text[at:]]))
-    assert mend(words([text])) == mend(words(list(text))) == mend(words([text[:at], text[at:]]))
+    assert repair_all(code([text])) == repair_all(code(list(text))) == repair_all(code([text[:at], text[at:]]))
+    assert repair_all(words([text])) == repair_all(words(list(text))) == repair_all(words([text[:at], text[at:]]))
 
 
 @given(st.text(max_size=40), st.text(alphabet="abcR+#", min_size=1, max_size=8))
-def test_a_call_written_out_gives_back_its_code(code: str, language: str) -> None:
+def test_the_code_of_a_written_out_call_is_recovered(code: str, language: str) -> None:
     assert unwrapped(json.dumps({"language": language, "code": code})) == (language, code)

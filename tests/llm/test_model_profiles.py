@@ -1,4 +1,4 @@
-"""How a model is asked by its name, its size and where it runs, and what the user's own words change of it."""
+"""The model profile depends on a model's name, size and location, and the user's settings override it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ LOOPBACK = "http://localhost:8080/v1"
         ("web3bot", None),
     ],
 )
-def test_the_size_in_a_name(name: str, size: float | None) -> None:
+def test_the_size_is_read_from_the_model_name(name: str, size: float | None) -> None:
     assert size_of(name) == size
 
 
@@ -46,20 +46,20 @@ def test_the_size_in_a_name(name: str, size: float | None) -> None:
         ("ollama/llama3.2", None, "minimal"),
         ("ollama/llama3.1:70b", None, "full"),
         ("ollama/qwen2.5-coder:1.5b", None, "minimal"),
-        ("ollama/somebodys-own", None, "short"),
-        ("openai/somebodys-own", LOOPBACK, "full"),  # until its server or its replies tell otherwise
-        ("lm_studio/somebodys-own", None, "full"),
-        ("openai/somebodys-own", "https://models.example.com/v1", "full"),
+        ("ollama/custom-model", None, "short"),
+        ("openai/custom-model", LOOPBACK, "full"),  # until its server or its replies show otherwise
+        ("lm_studio/custom-model", None, "full"),
+        ("openai/custom-model", "https://models.example.com/v1", "full"),
         ("builtin/qwen2.5-coder-1.5b", None, "minimal"),
         ("builtin/qwen2.5-coder-0.5b", None, "tiny"),
         ("builtin//models/SmolLM2-135M-Instruct.Q4_1.gguf", None, "tiny"),
     ],
 )
-def test_the_profile_of_a_model(model: str, api_base: str | None, profile: str) -> None:
+def test_a_model_gets_the_profile_for_its_size(model: str, api_base: str | None, profile: str) -> None:
     assert profile_for(model, api_base).name == profile
 
 
-def test_a_large_model_reads_its_instructions_in_the_system_message(chatting: Chatting) -> None:
+def test_large_models_get_instructions_in_the_system_message(chatting: Chatting) -> None:
     interpreter, server = chatting(text("Hi."))
     interpreter.llm.supports_functions = False
     interpreter.chat("Hello", display=False)
@@ -69,7 +69,7 @@ def test_a_large_model_reads_its_instructions_in_the_system_message(chatting: Ch
     assert "max_tokens" not in server.requests[0].body
 
 
-def test_a_small_model_reads_them_beside_the_request(chatting: Chatting) -> None:
+def test_small_models_get_instructions_with_the_request(chatting: Chatting) -> None:
     interpreter, server = chatting(text("Hi."))
     interpreter.llm.model = "openai/tiny-coder-1.5b"
     interpreter.chat("Hello", display=False)
@@ -83,7 +83,7 @@ def test_a_small_model_reads_them_beside_the_request(chatting: Chatting) -> None
     assert "<|im_end|>" in request["stop"]
 
 
-def test_the_form_of_a_request_stays_when_the_next_one_comes(chatting: Chatting) -> None:
+def test_an_earlier_request_keeps_its_form(chatting: Chatting) -> None:
     interpreter, server = chatting(text("Hi."), text("Again."))
     interpreter.llm.model = "openai/tiny-coder-1.5b"
     interpreter.chat("Hello", display=False)
@@ -92,7 +92,7 @@ def test_the_form_of_a_request_stays_when_the_next_one_comes(chatting: Chatting)
     assert second[: len(first)] == first
 
 
-def test_good_and_bad_output_are_told_differently(chatting: Chatting) -> None:
+def test_successful_failed_and_empty_output_use_different_templates(chatting: Chatting) -> None:
     bad = "```python\nimport json\njson.loads('{')\n```"
     good = "```python\nprint(6 * 7)\n```"
     silent = "```python\nx = 1\n```"
@@ -103,31 +103,31 @@ def test_good_and_bad_output_are_told_differently(chatting: Chatting) -> None:
     assert failed.startswith("The code failed:\n")
     assert "json.loads('{')" in failed
     assert "JSONDecodeError: Expecting property name" in failed
-    assert "decoder.py" not in failed  # what happens inside libraries leads a small model astray
+    assert "decoder.py" not in failed  # library frames confuse a small model
     assert "corrected" in failed
     assert went_well.startswith("Output:\n42\n\nIf the task is done, answer now")
     assert nothing.startswith("The code ran without an error and printed nothing.")
 
 
-def test_the_smallest_answer_after_the_first_good_output(chatting: Chatting) -> None:
+def test_the_smallest_models_must_answer_after_the_first_successful_output(chatting: Chatting) -> None:
     interpreter, server = chatting(text("```python\nprint(6 * 7)\n```"), text("42."), auto_run=True)
     interpreter.llm.model = "openai/tiny-0.5b"
     interpreter.chat("What is it?", display=False)
     assert server.requests[1].body["messages"][-1]["content"].endswith("Answer now in one sentence without code.")
 
 
-def test_what_a_small_model_makes_up_behind_its_block_is_not_read(chatting: Chatting) -> None:
+def test_text_after_a_small_models_block_is_ignored(chatting: Chatting) -> None:
     reply = "```python\nprint(6 * 7)\n```\nOutput:\n```python\nprint('made up')\n```\nIt is 99."
     interpreter, server = chatting(text(reply, split=4), text("It is 42."), auto_run=True)
     interpreter.llm.model = "openai/tiny-coder-1.5b"
     interpreter.chat("What is it?", display=False)
-    told = [m["content"].strip() for m in interpreter.messages[1:]]
-    assert told == ["print(6 * 7)", "42", "It is 42."]
+    sent = [m["content"].strip() for m in interpreter.messages[1:]]
+    assert sent == ["print(6 * 7)", "42", "It is 42."]
     assert interpreter.messages[2]["note"] == ONLY_FIRST
     assert "made up" not in str(server.requests[1])
 
 
-def test_what_the_user_has_set_goes_before_the_profile(chatting: Chatting) -> None:
+def test_user_settings_override_the_profile(chatting: Chatting) -> None:
     interpreter, server = chatting(text("```python\nprint(1)\n```"), text("1."), auto_run=True)
     interpreter.llm.model = "openai/tiny-coder-1.5b"
     interpreter.llm.max_tokens = 77
@@ -143,7 +143,7 @@ def test_what_the_user_has_set_goes_before_the_profile(chatting: Chatting) -> No
     assert server.requests[0].body["max_tokens"] == 77
 
 
-def test_a_profile_can_be_named(chatting: Chatting) -> None:
+def test_a_profile_can_be_set_by_name(chatting: Chatting) -> None:
     interpreter, server = chatting(text("Hi."))
     interpreter.llm.model_profile = "minimal"
     interpreter.chat("Hello", display=False)
@@ -151,14 +151,14 @@ def test_a_profile_can_be_named(chatting: Chatting) -> None:
     assert "Write one Python" in server.requests[0].body["messages"][-1]["content"]
 
 
-def test_a_small_model_reads_only_the_ends_of_a_long_output(chatting: Chatting) -> None:
+def test_small_models_get_only_the_start_and_end_of_long_output(chatting: Chatting) -> None:
     code = "```python\nfor n in range(400): print('row', n)\n```"
     interpreter, server = chatting(text(code), text("Many rows."), auto_run=True, max_output=10_000)
     interpreter.llm.model = "openai/tiny-coder-1.5b"
     interpreter.chat("Go", display=False)
-    told = server.requests[1].body["messages"][-1]["content"]
-    assert "row 0\n" in told
-    assert "row 399" in told
-    assert "characters left out" in told
-    assert len(told) < 2400
-    assert "row 200\n" in interpreter.messages[2]["content"]  # the record has all of it
+    sent = server.requests[1].body["messages"][-1]["content"]
+    assert "row 0\n" in sent
+    assert "row 399" in sent
+    assert "characters left out" in sent
+    assert len(sent) < 2400
+    assert "row 200\n" in interpreter.messages[2]["content"]  # the conversation keeps all of it

@@ -1,4 +1,4 @@
-"""Which server a model string stands for, with which key."""
+"""Which server and key a model string stands for."""
 
 from __future__ import annotations
 
@@ -33,7 +33,9 @@ KEY = {"OPENAI_API_KEY": "sk-1"}
         ("ollama/tiny", "http://h:11434/v1", "http://h:11434/v1", "tiny"),
     ],
 )
-def test_addresses(model: str, api_base: str | None, base_url: str, name: str) -> None:
+def test_model_strings_resolve_to_a_base_url_and_a_name(
+    model: str, api_base: str | None, base_url: str, name: str
+) -> None:
     endpoint = resolve(model, KEY, api_base)
     assert (endpoint.base_url, endpoint.model) == (base_url, name)
 
@@ -57,7 +59,7 @@ def test_ollama_host_is_read_as_ollama_reads_it(host: str, base_url: str) -> Non
 
 
 @pytest.mark.parametrize(
-    ("address", "near"),
+    ("address", "expected"),
     [
         ("http://localhost:8000/v1", True),
         ("http://LOCALHOST/v1", True),
@@ -72,11 +74,11 @@ def test_ollama_host_is_read_as_ollama_reads_it(host: str, base_url: str) -> Non
         ("", False),
     ],
 )
-def test_what_is_on_this_machine(address: str, near: bool) -> None:
-    assert is_loopback(address) is near
+def test_loopback_addresses_are_recognised(address: str, expected: bool) -> None:
+    assert is_loopback(address) is expected
 
 
-def test_where_the_address_and_the_key_come_from() -> None:
+def test_settings_override_the_environment_for_url_and_key() -> None:
     for variable in ("OPENAI_BASE_URL", "OPENAI_API_BASE"):
         assert resolve("gpt-4o", {variable: "http://h:1/v1"}).base_url == "http://h:1/v1"
         assert resolve("gpt-4o", {variable: "http://h:1/v1"}, "http://own/v1").base_url == "http://own/v1"
@@ -93,7 +95,7 @@ def test_the_key_for_one_provider_is_not_sent_to_another() -> None:
             resolve(model, KEY)
 
 
-def test_what_is_missing_is_said() -> None:
+def test_errors_name_the_missing_key_or_provider() -> None:
     with pytest.raises(MissingKeyError, match="GROQ_API_KEY"):
         resolve("groq/x", {})
     with pytest.raises(ProviderNotFoundError, match="api_base"):
@@ -102,7 +104,7 @@ def test_what_is_missing_is_said() -> None:
         resolve("bedrock/x", KEY)
 
 
-def test_what_models_can_do_by_their_names() -> None:
+def test_capabilities_are_recognised_by_model_name() -> None:
     assert all(map(calls_tools, ["gpt-4o", "gpt-6-unheard-of", "groq/llama-3.3-70b-versatile", "o3", "azure/x"]))
     assert not any(map(calls_tools, ["ollama/llama3.1", "gpt-4-vision-preview", "jan/tiny", "lm_studio/x"]))
     assert not calls_tools("openai/local", "http://localhost:8080/v1")

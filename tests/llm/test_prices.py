@@ -1,4 +1,4 @@
-"""What models cost and how much they read, from the list that comes with the package."""
+"""Prices and context windows of models, from the list in the package."""
 
 from __future__ import annotations
 
@@ -44,25 +44,25 @@ def test_well_known_models_have_a_price(model: str) -> None:
     assert 0 < price.read < price.written * 1.01 < 200
 
 
-def test_windows() -> None:
+def test_known_models_have_a_context_window() -> None:
     assert look_up("gpt-4o").window == 128_000
     assert look_up("claude-sonnet-4-5").window == 200_000
     assert (look_up("gemini/gemini-2.5-pro").window or 0) >= 1_000_000
-    assert look_up("openai/nobody-knows-this").window is look_up("poe/x").window is None
+    assert look_up("openai/unknown-model").window is look_up("poe/x").window is None
 
 
-def test_a_local_model_costs_nothing_and_an_unknown_one_nobody_knows_what() -> None:
+def test_local_models_are_free_and_unknown_models_have_no_price() -> None:
     for model in ("ollama/llama3.1", "lm_studio/x", "builtin/x", "jan/x"):
         assert look_up(model).price == Price(0, 0)
     assert look_up("qwen2.5-coder", "http://localhost:8080/v1").price is None
 
 
-def test_a_price_somewhere_else_is_not_certain() -> None:
-    at_home, elsewhere = look_up("gpt-4o").price, look_up("gpt-4o", "http://proxy/v1").price
+def test_a_price_at_another_server_is_not_certain() -> None:
+    direct, elsewhere = look_up("gpt-4o").price, look_up("gpt-4o", "http://proxy/v1").price
     through_a_proxy = look_up("anthropic/claude-sonnet-4-5", "http://proxy/v1").price
-    assert at_home and elsewhere and through_a_proxy
-    assert at_home.is_certain and not elsewhere.is_certain and not through_a_proxy.is_certain
-    assert at_home.read == elsewhere.read
+    assert direct and elsewhere and through_a_proxy
+    assert direct.is_certain and not elsewhere.is_certain and not through_a_proxy.is_certain
+    assert direct.read == elsewhere.read
 
 
 def test_caches_and_long_requests_have_their_own_price() -> None:
@@ -74,7 +74,7 @@ def test_caches_and_long_requests_have_their_own_price() -> None:
     assert price.cost(200_001, 10, cached=100_000) == pytest.approx((200_001 * 4 + 10 * 20) / 1e6)
 
 
-def test_the_list_is_about_providers_that_can_be_named() -> None:
+def test_the_list_covers_only_known_providers() -> None:
     assert set(_tables()) - set(ROWS) <= {"bedrock"}
     for provider in _tables():
         found = known_models(provider)
@@ -84,12 +84,12 @@ def test_the_list_is_about_providers_that_can_be_named() -> None:
 
 
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "gemini", "openrouter", "groq"])
-def test_what_is_listed_is_found_again_by_its_name(provider: str) -> None:
+def test_every_listed_model_can_be_looked_up(provider: str) -> None:
     missing = [known.name for known in known_models(provider) if look_up(f"{provider}/{known.name}").price is None]
     assert missing == []
 
 
-def test_the_list_is_read_when_a_price_is_wanted() -> None:
+def test_the_list_is_loaded_on_first_use() -> None:
     code = """
 import sys, builtins
 from interpreter.llm import usage

@@ -1,4 +1,4 @@
-"""What a server has cached of a conversation holds: each request begins with the bytes of the one before."""
+"""Each request starts with the bytes of the one before, so the server's prompt cache keeps working."""
 
 from __future__ import annotations
 
@@ -49,25 +49,25 @@ def bodies(server: ModelServer) -> list[dict[str, Any]]:
 
 
 def sent(server: ModelServer) -> list[str]:
-    """The messages of each request as they were written, up to where the next request goes on."""
+    """The messages of each request as JSON, up to where the next request continues."""
     lists = [body.get("messages") or body["input"] for body in bodies(server)]
-    return [json.dumps(unmarked(each), ensure_ascii=False)[:-1] for each in lists]
+    return [json.dumps(without_cache_markers(each), ensure_ascii=False)[:-1] for each in lists]
 
 
-def unmarked(value: Any) -> Any:
-    """Without the marks of where the cached part ends: they move, and are no part of what is cached."""
+def without_cache_markers(value: Any) -> Any:
+    """Without the cache markers: they move, and aren't part of what is cached."""
     if isinstance(value, dict):
-        return {key: unmarked(each) for key, each in value.items() if key != "cache_control"}
-    return [unmarked(each) for each in value] if isinstance(value, list) else value
+        return {key: without_cache_markers(each) for key, each in value.items() if key != "cache_control"}
+    return [without_cache_markers(each) for each in value] if isinstance(value, list) else value
 
 
 def heads(server: ModelServer) -> set[str]:
-    """All that stands before the messages."""
+    """Everything before the messages."""
     fixed = ("model", "system", "instructions", "tools")
-    return {json.dumps(unmarked([body.get(name) for name in fixed])) for body in bodies(server)}
+    return {json.dumps(without_cache_markers([body.get(name) for name in fixed])) for body in bodies(server)}
 
 
-def assert_only_grew(server: ModelServer, *breaks: int) -> None:
+def assert_prefix_only_grows(server: ModelServer, *breaks: int) -> None:
     requests = sent(server)
     assert len(requests) > 2
     for number, (before, after) in enumerate(pairwise(requests), 1):
@@ -80,18 +80,18 @@ def code(words: str) -> Reply:
     return text("Look: ").then(tool_call("echo", words))
 
 
-def test_with_tools(talk: Start) -> None:
+def test_the_prefix_only_grows_with_tools(talk: Start) -> None:
     interpreter, server = talk("gpt-4o", code("one"), code("hush"), text("So."), code("two"), text("Done."))
     interpreter.chat("Go", display=False)
     interpreter.chat("Go on", display=False)
-    assert_only_grew(server)
+    assert_prefix_only_grows(server)
 
 
 TEXT = [text(f"Look:\n```echo\n{words}\n```\n") for words in ("one", "hush", "raise three")]
 
 
 @pytest.mark.parametrize("always", [False, True])
-def test_without_tools_and_with_templates(talk: Start, always: bool) -> None:
+def test_the_prefix_only_grows_with_templates_and_no_tools(talk: Start, always: bool) -> None:
     interpreter, server = talk(
         "local-model-7b", *TEXT[:2], text("So."), TEXT[2], text("Done."),
         user_message_template="Request: {content}\nAnswer with code.",
@@ -101,38 +101,38 @@ def test_without_tools_and_with_templates(talk: Start, always: bool) -> None:
     )  # fmt: skip
     interpreter.chat("Go", display=False)
     interpreter.chat("Go on", display=False)
-    assert_only_grew(server)
+    assert_prefix_only_grows(server)
     assert "Request: Go\\nAnswer with code." in sent(server)[-1]
 
 
-def test_with_code_in_the_system_message(talk: Start) -> None:
+def test_the_prefix_only_grows_with_code_in_the_system_message(talk: Start) -> None:
     now = "Started at {{ import time; print(time.time_ns()) }}."
     interpreter, server = talk("gpt-4o", code("one"), text("So."), text("Done."), system_message=now)
     interpreter.chat("Go", display=False)
     interpreter.chat("Go on", display=False)
-    assert_only_grew(server)
+    assert_prefix_only_grows(server)
 
 
-def test_with_images(talk: Start) -> None:
+def test_the_prefix_only_grows_with_images(talk: Start) -> None:
     interpreter, server = talk("gpt-4o", text("A dot."), code("one"), text("So."), text("Two."))
     for words in ("What is it?", "And?", "How many?"):
         if words != "And?":
             interpreter.messages.append(dict(IMAGE))
         interpreter.chat(words, display=False)
-    assert_only_grew(server)
+    assert_prefix_only_grows(server)
 
 
-def test_with_reasoning_that_goes_back(talk: Start) -> None:
+def test_the_prefix_only_grows_with_reasoning(talk: Start) -> None:
     replies = [reasoning("Hm").then(code("one")), reasoning("So").then(text("So.")), code("two"), text("Done.")]
     interpreter, server = talk("deepseek/deepseek-reasoner", *replies)
     interpreter.llm.supports_functions = True
     interpreter.chat("Go", display=False)
     interpreter.chat("Go on", display=False)
-    assert_only_grew(server)
+    assert_prefix_only_grows(server)
     assert '"reasoning_content": "Hm"' in sent(server)[-1]
 
 
-def test_with_signed_thinking(talk: Start) -> None:
+def test_the_prefix_only_grows_with_signed_thinking(talk: Start) -> None:
     said, thought, use = anthropic.say, anthropic.thinking, anthropic.use
     replies = [
         anthropic.message(thought("Hm.", "c2lnMQ=="), use("echo", "one")),
@@ -143,11 +143,11 @@ def test_with_signed_thinking(talk: Start) -> None:
     interpreter, server = talk("anthropic/claude-opus-5", *replies, kind=anthropic.AnthropicServer)
     interpreter.chat("Go", display=False)
     interpreter.chat("Go on", display=False)
-    assert_only_grew(server)
+    assert_prefix_only_grows(server)
     assert all(signature in sent(server)[-1] for signature in ("c2lnMQ==", "c2lnMg==", "c2lnMw=="))
 
 
-def test_with_encrypted_reasoning(talk: Start) -> None:
+def test_the_prefix_only_grows_with_encrypted_reasoning(talk: Start) -> None:
     respond, call = responses.response, responses.call
     replies = [
         respond(responses.reasoning("Hm."), call("echo", "one")),
@@ -158,7 +158,7 @@ def test_with_encrypted_reasoning(talk: Start) -> None:
     interpreter, server = talk("openai/responses/gpt-5", *replies, kind=responses.ResponsesServer)
     interpreter.chat("Go", display=False)
     interpreter.chat("Go on", display=False)
-    assert_only_grew(server)
+    assert_prefix_only_grows(server)
     assert "Z2FpYQ==" in sent(server)[-1]
 
 
@@ -169,7 +169,7 @@ def test_a_compaction_changes_the_prefix_once(talk: Start) -> None:
     interpreter, server = talk("gpt-4o", *[text(LONG)] * 4, TOO_LONG, *[text("Short.")] * 3)
     for turn in range(7):
         interpreter.chat(f"Question {turn}", display=False)
-    assert_only_grew(server, 5)
+    assert_prefix_only_grows(server, 5)
 
 
 def test_a_compaction_changes_the_prefix_once_with_thinking(talk: Start) -> None:
@@ -183,7 +183,7 @@ def test_a_compaction_changes_the_prefix_once_with_thinking(talk: Start) -> None
     interpreter.llm.max_tokens = 100
     for turn in range(7):
         interpreter.chat(f"Question {turn}", display=False)
-    assert_only_grew(server, 5)
+    assert_prefix_only_grows(server, 5)
     assert [f"sig{number}" in sent(server)[-1] for number in range(6)] == [*[False] * 4, True, True]
 
 

@@ -1,4 +1,4 @@
-"""What the model is told before anyone has said a word stays short."""
+"""The default prompt stays short."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def test_the_default_prompt_and_the_tool_take_at_most_450_tokens() -> None:
     interpreter.computer.languages = [Python, Shell]
     seen: dict[str, Any] = {}
 
-    def look(**params: Any) -> Iterator[dict[str, Any]]:
+    def record(**params: Any) -> Iterator[dict[str, Any]]:
         seen.update(params)
         yield {"choices": [{"delta": {"content": "Hi"}}]}
 
-    interpreter.llm.completions = look
+    interpreter.llm.completions = record
     interpreter.chat("hi", display=False)
     [system, _] = seen["messages"]
     tool = json.dumps(execute_tool(lambda: ["python", "shell", "javascript"], lambda *block: []).as_function())

@@ -1,4 +1,4 @@
-"""Reasoning goes back over Chat Completions only where the provider wants it: with a call."""
+"""Over Chat Completions, reasoning is sent back only to providers that want it, and only with a call."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ SCRIPT = (
 )
 
 
-def test_most_servers_never_get_any_back(talk: Any) -> None:
+def test_most_providers_get_no_reasoning_back(talk: Any) -> None:
     interpreter, server = talk("gpt-4o", *SCRIPT)
     for words in ("Go", "Sure?"):
         interpreter.chat(words, display=False)
     assert "reasoning" not in str(server.requests[-1].body)
 
 
-def test_deepseek_gets_it_back_with_a_call_and_with_nothing_else(talk: Any) -> None:
+def test_deepseek_gets_reasoning_back_only_with_a_call(talk: Any) -> None:
     interpreter, server = talk("deepseek/deepseek-reasoner", *SCRIPT)
     for words in ("Go", "Sure?"):
         interpreter.chat(words, display=False)
@@ -62,7 +62,7 @@ def test_deepseek_gets_it_back_with_a_call_and_with_nothing_else(talk: Any) -> N
     assert "reasoning_content" not in answered
 
 
-def test_deepseek_gets_the_field_even_where_the_reasoning_is_lost(talk: Any) -> None:
+def test_deepseek_gets_an_empty_field_when_the_reasoning_is_lost(talk: Any) -> None:
     interpreter, server = talk("deepseek/deepseek-reasoner", *SCRIPT)
     interpreter.chat("Go", display=False)
     interpreter.messages[0]["content"] = "Went"
@@ -76,7 +76,7 @@ def signed(signature: str, reply: Reply) -> Reply:
     return Reply((delta,))
 
 
-def test_gemini_gets_its_signatures_back_on_the_calls_that_had_them(talk: Any) -> None:
+def test_gemini_gets_signatures_back_on_their_calls(talk: Any) -> None:
     calls = signed("c2ln", tool_call("echo", "one", id="a")).then(tool_call("echo", "two", id="b"))
     interpreter, server = talk("gemini/gemini-3-pro", calls, text("Done."))
     interpreter.chat("Go", display=False)
@@ -90,7 +90,7 @@ def test_gemini_gets_its_signatures_back_on_the_calls_that_had_them(talk: Any) -
     assert [(m["tool_call_id"], m["content"]) for m in results] == [(ids[0], "one"), (ids[1], "two")]
 
 
-def test_gemini_is_told_of_calls_that_it_never_signed(talk: Any) -> None:
+def test_gemini_gets_a_marker_for_unsigned_calls(talk: Any) -> None:
     interpreter, server = talk("gemini/gemini-3-pro", text("Hi"))
     interpreter.messages = [
         {"role": "user", "type": "message", "content": "Go"},

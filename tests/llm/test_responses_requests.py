@@ -1,4 +1,4 @@
-"""What a server that speaks Responses is sent, and reasoning that goes back as it came."""
+"""Requests in OpenAI's Responses format, with reasoning sent back unchanged."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def talk() -> Iterator[Any]:
         server.close()
 
 
-def asked(talk: Talk) -> dict[str, Any]:
+def last_body(talk: Talk) -> dict[str, Any]:
     body: dict[str, Any] = talk[1].requests[-1].body
     return body
 
@@ -49,7 +49,7 @@ def user(words: str) -> dict[str, Any]:
     return {"type": "message", "role": "user", "content": [{"type": "input_text", "text": words}]}
 
 
-def test_which_models_are_asked_this_way() -> None:
+def test_which_models_use_the_responses_api() -> None:
     key = {"OPENAI_API_KEY": "sk-1"}
     for model in (
         "openai/responses/gpt-4o",
@@ -62,15 +62,15 @@ def test_which_models_are_asked_this_way() -> None:
     assert resolve("openai/responses/gpt-4o", key).model == "gpt-4o"
     for model in ("gpt-4o", "openai/gpt-5", "o3", "groq/gpt-oss"):
         assert resolve(model, key | {"GROQ_API_KEY": "g"}).wire == "chat"
-    assert resolve("gpt-5-codex", key, "http://h:1/v1").wire == "chat"  # who serves it there is not known
+    assert resolve("gpt-5-codex", key, "http://h:1/v1").wire == "chat"  # an unknown server
     assert resolve("openai/responses/x", key, "http://h:1/v1/responses").base_url == "http://h:1/v1"
 
 
-def test_the_first_request(talk: Any) -> None:
-    told = talk(response(say("Hi")))
-    told[0].llm.max_tokens = 77
-    told[0].chat("Hello", display=False)
-    body = asked(told)
+def test_the_body_of_the_first_request(talk: Any) -> None:
+    session = talk(response(say("Hi")))
+    session[0].llm.max_tokens = 77
+    session[0].chat("Hello", display=False)
+    body = last_body(session)
     [tool] = body.pop("tools")
     assert tool.pop("parameters")["properties"]["language"]["enum"] == ["echo"]
     assert (tool["type"], tool["name"], tool["strict"]) == ("function", "execute", False)
@@ -87,26 +87,26 @@ def test_the_first_request(talk: Any) -> None:
     }
 
 
-def test_a_model_that_does_not_reason_is_not_asked_to(talk: Any) -> None:
-    told = talk(response(say("Hi")), model="gpt-4.1")
-    told[0].chat("Hello", display=False)
-    assert not {"include", "reasoning"} & asked(told).keys()
+def test_models_without_reasoning_get_no_reasoning_fields(talk: Any) -> None:
+    session = talk(response(say("Hi")), model="gpt-4.1")
+    session[0].chat("Hello", display=False)
+    assert not {"include", "reasoning"} & last_body(session).keys()
 
 
 @pytest.mark.parametrize(
     ("param", "field"),
     [("temperature", "temperature"), ("reasoning.summary", "reasoning"), ("include[0]", "include")],
 )
-def test_a_server_that_objects_to_a_field_is_asked_without_it(talk: Any, param: str, field: str) -> None:
+def test_a_rejected_field_is_not_sent_again(talk: Any, param: str, field: str) -> None:
     objection = failure(400, "invalid_request_error", "unsupported_parameter", param)
-    told = talk(objection, response(say("Hi")), response(say("Hi")))
-    told[0].chat("Hello", display=False)
-    told[0].chat("Again", display=False)
-    assert [field in request.body for request in told[1].requests] == [True, False, False]
+    session = talk(objection, response(say("Hi")), response(say("Hi")))
+    session[0].chat("Hello", display=False)
+    session[0].chat("Again", display=False)
+    assert [field in request.body for request in session[1].requests] == [True, False, False]
 
 
-def test_calls_outputs_and_images(talk: Any) -> None:
-    told = talk(response(say("I see.")))
+def test_calls_outputs_and_images_are_converted(talk: Any) -> None:
+    session = talk(response(say("I see.")))
     history: list[Message] = [
         {"role": "user", "type": "message", "content": "Plot"},
         {"role": "assistant", "type": "message", "content": "Look:"},
@@ -114,10 +114,10 @@ def test_calls_outputs_and_images(talk: Any) -> None:
         {"role": "computer", "type": "console", "format": "output", "content": "ok"},
         {"role": "computer", "type": "image", "format": "base64.png", "content": PIXEL},
     ]
-    told[0].messages = history
-    told[0].llm.supports_vision = True
-    told[0].chat("And?", display=False)
-    [plot, look, used, output, picture, question] = asked(told)["input"]
+    session[0].messages = history
+    session[0].llm.supports_vision = True
+    session[0].chat("And?", display=False)
+    [plot, look, used, output, picture, question] = last_body(session)["input"]
     assert (plot, question) == (user("Plot"), user("And?"))
     assert look["content"] == [{"type": "output_text", "text": "Look:"}]
     assert json.loads(used["arguments"]) == {"language": "echo", "code": "plot"}
@@ -126,33 +126,33 @@ def test_calls_outputs_and_images(talk: Any) -> None:
     assert picture["content"][-1] == {"type": "input_image", "image_url": url, "detail": "low"}
 
 
-def test_reasoning_goes_back_as_it_came_with_the_call_it_belongs_to(talk: Any) -> None:
-    told = talk(
+def test_reasoning_is_sent_back_unchanged_with_its_call(talk: Any) -> None:
+    session = talk(
         response(reasoning("Hm.", encrypted="cjE="), say("Look:"), call("echo", "one", 5)),
         response(reasoning(encrypted="cjI="), say("Done.")),
         response(say("Yes.")),
     )
-    told[0].chat("Go", display=False)
+    session[0].chat("Go", display=False)
     kept = {"type": "reasoning", "encrypted_content": "cjE="}
     kept_and_shown = kept | {"summary": [{"type": "summary_text", "text": "Hm."}]}
-    items = asked(told)["input"]
+    items = last_body(session)["input"]
     assert items[1] == kept_and_shown
     assert [item["type"] for item in items[2:]] == ["message", "function_call", "function_call_output"]
-    told[0].chat("Sure?", display=False)
-    items = asked(told)["input"]
+    session[0].chat("Sure?", display=False)
+    items = last_body(session)["input"]
     assert items[1] == kept_and_shown
     assert items[5] == {"type": "reasoning", "encrypted_content": "cjI=", "summary": []}
-    for earlier, later in pairwise(request.body["input"] for request in told[1].requests):
+    for earlier, later in pairwise(request.body["input"] for request in session[1].requests):
         assert later[: len(earlier)] == earlier
 
 
-def test_a_reply_with_two_calls_goes_back_as_one(talk: Any) -> None:
-    told = talk(
+def test_a_reply_with_two_calls_is_sent_back_in_order(talk: Any) -> None:
+    session = talk(
         response(reasoning(encrypted="a"), call("echo", "one"), reasoning(encrypted="b"), call("echo", "two")),
         response(say("Done.")),
     )
-    told[0].chat("Go", display=False)
-    items = asked(told)["input"][1:]
+    session[0].chat("Go", display=False)
+    items = last_body(session)["input"][1:]
     assert [item["type"] for item in items[:4]] == ["reasoning", "function_call"] * 2
     assert [(item["call_id"], item["output"]) for item in items[4:]] == [
         (items[1]["call_id"], "one"),
@@ -160,15 +160,15 @@ def test_a_reply_with_two_calls_goes_back_as_one(talk: Any) -> None:
     ]
 
 
-def test_reasoning_stays_away_where_what_was_before_it_has_changed(talk: Any) -> None:
-    told = talk(response(reasoning("Hm."), say("One.")), response(say("Two.")))
-    told[0].chat("Go", display=False)
-    told[0].messages[0]["content"] = "Went"
-    told[0].chat("And?", display=False)
-    assert [item["type"] for item in asked(told)["input"]] == ["message"] * 3
+def test_reasoning_is_dropped_when_earlier_messages_changed(talk: Any) -> None:
+    session = talk(response(reasoning("Hm."), say("One.")), response(say("Two.")))
+    session[0].chat("Go", display=False)
+    session[0].messages[0]["content"] = "Went"
+    session[0].chat("And?", display=False)
+    assert [item["type"] for item in last_body(session)["input"]] == ["message"] * 3
 
 
-def test_reasoning_that_only_the_server_could_look_up_is_not_sent_back(talk: Any) -> None:
-    told = talk(response(reasoning("Hm.", encrypted=None), call("echo", "one")), response(say("Done.")))
-    told[0].chat("Go", display=False)
-    assert "reasoning" not in [item["type"] for item in asked(told)["input"]]
+def test_reasoning_without_encrypted_content_is_not_sent_back(talk: Any) -> None:
+    session = talk(response(reasoning("Hm.", encrypted=None), call("echo", "one")), response(say("Done.")))
+    session[0].chat("Go", display=False)
+    assert "reasoning" not in [item["type"] for item in last_body(session)["input"]]

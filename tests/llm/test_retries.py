@@ -1,4 +1,4 @@
-"""A failure that may pass is met by asking again, after a wait that is told, and never after a word."""
+"""Transient failures are retried after an announced wait, but never once text has arrived."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from interpreter.llm.failures import retry_after, wait_before_retry
 from model_server import broken, error, text
 
 
-def test_a_rate_limit_waits_as_long_as_it_is_told_to(asking: Start) -> None:
+def test_a_rate_limit_waits_as_long_as_the_server_asks(asking: Start) -> None:
     limited = error(429, "slow down", {"retry-after-ms": "20"})
     chunks = asking(limited, limited, text("Hi")).chunks()
     assert [chunk["content"] for chunk in chunks[:2]] == [
@@ -25,25 +25,25 @@ def test_a_rate_limit_waits_as_long_as_it_is_told_to(asking: Start) -> None:
 
 
 @pytest.mark.parametrize("status", [500, 502, 503, 529, 408])
-def test_trouble_at_the_server_is_asked_again(asking: Start, status: int) -> None:
+def test_server_errors_are_retried(asking: Start, status: int) -> None:
     chunks = asking(error(status, headers={"Retry-After": "0"}), text("Hi")).chunks()
     assert [chunk["type"] for chunk in chunks] == ["status", "message"]
 
 
-def test_it_gives_up_after_as_many_times_as_are_set(asking: Start) -> None:
+def test_retrying_stops_after_max_retries(asking: Start) -> None:
     model = asking(*[error(503, headers={"Retry-After": "0"})] * 3, max_retries=2)
     chunks, _ = model.until_error(ModelOverloadedError)
     assert [chunk["content"]["attempt"] for chunk in chunks] == [1, 2]
     assert len(model.server.requests) == 3
 
 
-def test_a_wait_longer_than_allowed_is_an_error_at_once(asking: Start) -> None:
+def test_a_wait_longer_than_allowed_raises_an_error_at_once(asking: Start) -> None:
     chunks, caught = asking(error(429, headers={"Retry-After": "3600"})).until_error(RateLimitedError)
     assert chunks == []
     assert caught.retry_after == 3600
 
 
-def test_what_will_not_pass_is_not_asked_again(asking: Start) -> None:
+def test_permanent_failures_are_not_retried(asking: Start) -> None:
     model = asking(error(401), text("no"))
     model.until_error(WrongKeyError)
     model.server.add()
@@ -52,7 +52,7 @@ def test_what_will_not_pass_is_not_asked_again(asking: Start) -> None:
     assert len(model.server.requests) == len(refused.server.requests) == 1
 
 
-def test_no_text_comes_twice(asking: Start) -> None:
+def test_a_reply_that_breaks_after_text_is_not_retried(asking: Start) -> None:
     model = asking(text("Hel").then(broken()), text("Hello"))
     with pytest.raises(Exception, match="was lost"):
         model.chunks()
@@ -67,7 +67,7 @@ def test_cancel_ends_the_wait(asking: Start) -> None:
     assert list(chunks) == []
 
 
-def test_the_wait_that_a_server_asks_for() -> None:
+def test_retry_after_headers_are_parsed() -> None:
     soon = format_datetime(datetime.now(UTC) + timedelta(seconds=50), usegmt=True)
     long_ago = "Wed, 21 Oct 2015 07:28:00 GMT"
     assert retry_after({}) is None
@@ -78,7 +78,7 @@ def test_the_wait_that_a_server_asks_for() -> None:
     assert retry_after({"retry-after": "soon"}) is retry_after({"retry-after": "nan"}) is None
 
 
-def test_waits_grow_when_the_server_says_nothing() -> None:
-    trouble = ModelOverloadedError("x")
-    waits = [wait_before_retry(trouble, attempt, 120) or 0 for attempt in (1, 2, 3, 4, 20)]
+def test_waits_grow_without_a_retry_after_header() -> None:
+    overloaded = ModelOverloadedError("x")
+    waits = [wait_before_retry(overloaded, attempt, 120) or 0 for attempt in (1, 2, 3, 4, 20)]
     assert 0.3 < waits[0] < waits[1] < waits[2] < waits[3] < waits[4] == 120

@@ -1,4 +1,4 @@
-"""What real servers do to their streams, in every wire format: the same chunks come out."""
+"""Streams of real servers are odd in many ways; in every wire format they give the same chunks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ Events = list[dict[str, Any]]
 
 @dataclass(frozen=True)
 class Format:
-    """One wire format: its server, its client, and the same replies in its words."""
+    """One wire format: its server, its client, and the same replies in its encoding."""
 
     model: str
     server: type[ModelServer]
@@ -110,18 +110,18 @@ CALLED = ["Look:", ("python", 'print("é")'), ("shell", "ls")]
 
 
 @pytest.fixture(params=FORMATS.values(), ids=FORMATS.keys())
-def spoken(request: pytest.FixtureRequest) -> Format:
+def wire_format(request: pytest.FixtureRequest) -> Format:
     chosen: Format = request.param
     return chosen
 
 
-def ask(asking: Start, spoken: Format, reply: RawReply, **settings: Any) -> Asking:
-    return asking(reply, kind=spoken.server, model=spoken.model, max_retries=0, **settings)
+def ask(asking: Start, wire_format: Format, reply: RawReply, **settings: Any) -> Asking:
+    return asking(reply, kind=wire_format.server, model=wire_format.model, max_retries=0, **settings)
 
 
-def heard(asking: Start, spoken: Format, *steps: bytes, content_type: str = "text/event-stream") -> list[Any]:
-    """The reply that these bytes make, behind the reasoning and before the usage that they tell of."""
-    chunks = [*ask(asking, spoken, raw(*steps, content_type=content_type)).stream()]
+def read_reply(asking: Start, wire_format: Format, *steps: bytes, content_type: str = "text/event-stream") -> list[Any]:
+    """The reply in these bytes, between its reasoning and its usage."""
+    chunks = [*ask(asking, wire_format, raw(*steps, content_type=content_type)).stream()]
     assert "".join(chunk["content"] for chunk in chunks if chunk["type"] == "reasoning") == "Hm"
     assert chunks[-1]["format"] == "usage"
     return folded(chunks)
@@ -129,59 +129,59 @@ def heard(asking: Start, spoken: Format, *steps: bytes, content_type: str = "tex
 
 Change = Callable[[bytes], bytes]
 CHANGES: dict[str, Change] = {
-    "as it is": lambda stream: stream,
+    "unchanged": lambda stream: stream,
     "CRLF": lambda stream: stream.replace(b"\n", b"\r\n"),
-    "a mark before it": lambda stream: b"\xef\xbb\xbf" + stream,
-    "comments to keep it alive": lambda stream: b": hello\n\n" + stream.replace(b"\n\n", b"\n\n:\n\n: x\n\n"),
-    "no space behind the colon": lambda stream: stream.replace(b"data: ", b"data:"),
-    "no names of events": lambda stream: b"".join(
+    "byte order mark": lambda stream: b"\xef\xbb\xbf" + stream,
+    "keep-alive comments": lambda stream: b": hello\n\n" + stream.replace(b"\n\n", b"\n\n:\n\n: x\n\n"),
+    "no space after the colon": lambda stream: stream.replace(b"data: ", b"data:"),
+    "no event names": lambda stream: b"".join(
         line for line in stream.splitlines(keepends=True) if not line.startswith(b"event:")
     ),
     "no empty line at the end": lambda stream: stream.rstrip(b"\n"),
     "no empty lines at all": lambda stream: stream.replace(b"\n\n", b"\n"),
-    "empty lines before it": lambda stream: b"\n\n\n" + stream,
-    "events of kinds not known": lambda stream: b'event: new\ndata: {"type": "new"}\n\n' + stream,
-    "an end mark": lambda stream: stream.removesuffix(b"data: [DONE]\n\n") + b"data: [DONE]\n\n",
+    "leading empty lines": lambda stream: b"\n\n\n" + stream,
+    "unknown events": lambda stream: b'event: new\ndata: {"type": "new"}\n\n' + stream,
+    "done event": lambda stream: stream.removesuffix(b"data: [DONE]\n\n") + b"data: [DONE]\n\n",
 }
 
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES.keys())
-def test_odd_but_readable(asking: Start, spoken: Format, change: Change) -> None:
-    assert heard(asking, spoken, change(spoken.stream(spoken.words))) == ["Hi you"]
-    assert heard(asking, spoken, change(spoken.stream(spoken.call))) == CALLED
+def test_odd_but_readable_streams_are_accepted(asking: Start, wire_format: Format, change: Change) -> None:
+    assert read_reply(asking, wire_format, change(wire_format.stream(wire_format.words))) == ["Hi you"]
+    assert read_reply(asking, wire_format, change(wire_format.stream(wire_format.call))) == CALLED
 
 
-def test_byte_by_byte_and_with_another_type(asking: Start, spoken: Format) -> None:
-    stream = spoken.stream(spoken.call)
-    assert heard(asking, spoken, *(bytes([byte]) for byte in stream), content_type="text/plain") == CALLED
+def test_single_bytes_and_a_wrong_content_type_are_accepted(asking: Start, wire_format: Format) -> None:
+    stream = wire_format.stream(wire_format.call)
+    assert read_reply(asking, wire_format, *(bytes([byte]) for byte in stream), content_type="text/plain") == CALLED
 
 
-def test_characters_as_escapes_and_in_utf_8(asking: Start, spoken: Format) -> None:
-    reply = json.loads(json.dumps(spoken.words).replace("you", "é😀"))
+def test_characters_may_be_escaped_or_utf_8(asking: Start, wire_format: Format) -> None:
+    reply = json.loads(json.dumps(wire_format.words).replace("you", "é😀"))
     for plain in (True, False):
-        stream = b"".join(_encoded(spoken, event, plain) for event in reply)
-        assert heard(asking, spoken, stream) == ["Hi é😀"]
+        stream = b"".join(_encoded(wire_format, event, plain) for event in reply)
+        assert read_reply(asking, wire_format, stream) == ["Hi é😀"]
 
 
-def _encoded(spoken: Format, event: dict[str, Any], plain: bool) -> bytes:
+def _encoded(wire_format: Format, event: dict[str, Any], plain: bool) -> bytes:
     if not event:
         return b"data: [DONE]\n\n"
     name = f"event: {event['type']}\n" if "type" in event else ""
     return f"{name}data: {json.dumps(event, ensure_ascii=plain)}\n\n".encode()
 
 
-def test_without_usage_it_is_estimated(asking: Start, spoken: Format) -> None:
-    told = json.dumps(spoken.words)
+def test_missing_usage_is_estimated(asking: Start, wire_format: Format) -> None:
+    altered = json.dumps(wire_format.words)
     for name in ("usage", "prompt_tokens", "input_tokens"):
-        told = told.replace(f'"{name}"', '"nothing"')
-    [*_, last] = ask(asking, spoken, raw(spoken.stream(json.loads(told)))).stream()
+        altered = altered.replace(f'"{name}"', '"nothing"')
+    [*_, last] = ask(asking, wire_format, raw(wire_format.stream(json.loads(altered)))).stream()
     assert last["content"]["estimated"] is True
 
 
-def test_usage_in_the_last_chunk(asking: Start, spoken: Format) -> None:
-    [*_, last] = ask(asking, spoken, raw(spoken.stream(spoken.words))).stream()
-    told = {"input_tokens": 25, "output_tokens": 15, "estimated": False}
-    assert last["content"].items() >= told.items()
+def test_usage_is_the_last_chunk(asking: Start, wire_format: Format) -> None:
+    [*_, last] = ask(asking, wire_format, raw(wire_format.stream(wire_format.words))).stream()
+    expected = {"input_tokens": 25, "output_tokens": 15, "estimated": False}
+    assert last["content"].items() >= expected.items()
 
 
 EMPTY: dict[str, list[dict[str, Any]]] = {
@@ -213,20 +213,20 @@ EMPTY: dict[str, list[dict[str, Any]]] = {
 
 @pytest.mark.parametrize("name", FORMATS)
 def test_empty_deltas_change_nothing(asking: Start, name: str) -> None:
-    spoken = FORMATS[name]
+    wire_format = FORMATS[name]
     empty = b"".join(f"data: {json.dumps(event)}\n\n".encode() for event in EMPTY[name])
-    steps = [spoken.encode(event) for event in spoken.words]
-    assert heard(asking, spoken, steps[0], *(step + empty for step in steps[1:-1]), steps[-1]) == ["Hi you"]
+    steps = [wire_format.encode(event) for event in wire_format.words]
+    assert read_reply(asking, wire_format, steps[0], *(step + empty for step in steps[1:-1]), steps[-1]) == ["Hi you"]
 
 
 ONE_PIECE: dict[str, Events] = {
     # The whole call in one delta, as an object; no index.
     "chat": chat_events(tool_call(arguments={"language": "shell", "code": "ls"}, index=None, id=None)),
-    # In the block's beginning, without deltas.
+    # In the block's start event, without deltas.
     "anthropic": list(
         A.events_of([{"type": "tool_use", "name": "execute", "input": {"language": "shell", "code": "ls"}}])
     ),
-    # With the finished item alone.
+    # In the finished item alone.
     "responses": [
         event
         for event in R.events_of(R.call("shell", "ls"))
@@ -236,25 +236,25 @@ ONE_PIECE: dict[str, Events] = {
 
 
 @pytest.mark.parametrize("name", FORMATS)
-def test_a_call_in_one_piece_without_an_id(asking: Start, name: str) -> None:
-    told = json.loads(json.dumps(ONE_PIECE[name]).replace('"call_id"', '"nothing"').replace('"id"', '"none"'))
-    model = ask(asking, FORMATS[name], raw(FORMATS[name].stream(told)))
+def test_a_call_in_one_piece_without_an_id_is_read(asking: Start, name: str) -> None:
+    altered = json.loads(json.dumps(ONE_PIECE[name]).replace('"call_id"', '"nothing"').replace('"id"', '"none"'))
+    model = ask(asking, FORMATS[name], raw(FORMATS[name].stream(altered)))
     assert folded(model.chunks()) == [("shell", "ls")]
 
 
-def test_text_in_one_piece_of_a_responses_server(asking: Start) -> None:
-    spoken = FORMATS["responses"]
-    done = [event for event in spoken.words if event["type"].endswith(("item.done", "completed"))]
-    assert heard(asking, spoken, spoken.stream(done)) == ["Hi you"]
+def test_text_in_one_responses_item_is_read(asking: Start) -> None:
+    wire_format = FORMATS["responses"]
+    done = [event for event in wire_format.words if event["type"].endswith(("item.done", "completed"))]
+    assert read_reply(asking, wire_format, wire_format.stream(done)) == ["Hi you"]
 
 
-def test_blocks_of_anthropics_that_never_begin_or_end(asking: Start) -> None:
-    spoken = FORMATS["anthropic"]
-    deltas = [event for event in spoken.words if "block_st" not in event["type"]]
-    assert heard(asking, spoken, spoken.stream(deltas)) == ["Hi you"]
+def test_anthropic_blocks_without_start_and_stop_events_are_read(asking: Start) -> None:
+    wire_format = FORMATS["anthropic"]
+    deltas = [event for event in wire_format.words if "block_st" not in event["type"]]
+    assert read_reply(asking, wire_format, wire_format.stream(deltas)) == ["Hi you"]
 
 
-def test_reasoning_under_the_names_that_it_has(asking: Start) -> None:
+def test_reasoning_is_read_under_all_its_field_names(asking: Start) -> None:
     parts = [{"type": "thinking", "thinking": [{"type": "text", "text": "Hm"}]}, {"type": "text", "text": ""}]
     for delta in (
         {"reasoning": "Hm"},
@@ -272,57 +272,57 @@ def test_reasoning_under_the_names_that_it_has(asking: Start) -> None:
     ):
         chunk = {"choices": [{"delta": delta}]}
         stream = FORMATS["chat"].stream([chunk, *chat_events(text("Hi you"))])
-        assert heard(asking, FORMATS["chat"], stream) == ["Hi you"]
+        assert read_reply(asking, FORMATS["chat"], stream) == ["Hi you"]
 
 
-def test_marks_of_thinking_in_the_text_of_any_format(asking: Start, spoken: Format) -> None:
-    told = json.loads(json.dumps(spoken.words).replace('"Hm"', '""').replace('"Hi ', '"<think>Hm</think>Hi '))
-    assert heard(asking, spoken, spoken.stream(told)) == ["Hi you"]
+def test_think_tags_in_the_text_become_reasoning(asking: Start, wire_format: Format) -> None:
+    altered = json.loads(json.dumps(wire_format.words).replace('"Hm"', '""').replace('"Hi ', '"<think>Hm</think>Hi '))
+    assert read_reply(asking, wire_format, wire_format.stream(altered)) == ["Hi you"]
 
 
 @pytest.mark.parametrize("garbage", [b"data: {broken\n\n", b"data: \xff\xfe\n\n", b"data: oops\n\n"])
-def test_a_broken_chunk_keeps_what_came(asking: Start, spoken: Format, garbage: bytes) -> None:
-    stream = spoken.stream(spoken.words)
+def test_a_broken_chunk_keeps_the_text_before_it(asking: Start, wire_format: Format, garbage: bytes) -> None:
+    stream = wire_format.stream(wire_format.words)
     at = stream.index(b"you")
     cut = stream.rindex(b"\n\n", 0, at) + 2
-    chunks, _ = ask(asking, spoken, raw(stream[:cut], garbage)).until_error(BrokenStreamError)
+    chunks, _ = ask(asking, wire_format, raw(stream[:cut], garbage)).until_error(BrokenStreamError)
     assert folded(chunks) == ["Hi "]
 
 
-def test_a_stream_that_is_cut_anywhere_gives_what_came_and_an_error(asking: Start, spoken: Format) -> None:
-    stream = spoken.stream(spoken.words)
+def test_a_cut_stream_keeps_its_text_and_raises_an_error(asking: Start, wire_format: Format) -> None:
+    stream = wire_format.stream(wire_format.words)
     cut = stream.index(b"you")
     broken = RawReply((stream[:cut],), breaks_off=True)
-    chunks, _ = ask(asking, spoken, broken).until_error(BrokenStreamError)
+    chunks, _ = ask(asking, wire_format, broken).until_error(BrokenStreamError)
     assert folded(chunks) == ["Hi "]
 
 
-def test_a_reply_that_a_filter_ends_says_so(asking: Start) -> None:
+def test_a_filtered_reply_raises_an_error(asking: Start) -> None:
     filtered = Reply(text("Ha").deltas, finish_reason="content_filter")
     chunks, _ = asking(filtered).until_error(ReplyDeclinedError)
     assert folded(chunks) == ["Ha"]
 
 
-def test_pages_of_html(asking: Start, spoken: Format) -> None:
+def test_html_pages_raise_an_error(asking: Start, wire_format: Format) -> None:
     page = b"<!DOCTYPE html><html><h1>Bad gateway</h1></html>"
-    _, error = ask(asking, spoken, raw(page, content_type="text/html")).until_error(NotAStreamError)
+    _, error = ask(asking, wire_format, raw(page, content_type="text/html")).until_error(NotAStreamError)
     assert "text/html" in str(error)
     failing = raw(page, content_type="text/html", status=502)
-    _, error = ask(asking, spoken, failing).until_error(ModelOverloadedError)
+    _, error = ask(asking, wire_format, failing).until_error(ModelOverloadedError)
     assert "<h1>" not in str(error)
     missing = raw(page, content_type="text/html", status=404)
-    ask(asking, spoken, missing).until_error(NotAStreamError)
+    ask(asking, wire_format, missing).until_error(NotAStreamError)
 
 
-def test_an_empty_answer_and_json_of_something_else(asking: Start, spoken: Format) -> None:
-    ask(asking, spoken, raw(b"")).until_error(BrokenStreamError)
-    ask(asking, spoken, raw(b'{"hello": "world"}')).until_error(NotAStreamError)
+def test_empty_replies_and_unrelated_json_raise_an_error(asking: Start, wire_format: Format) -> None:
+    ask(asking, wire_format, raw(b"")).until_error(BrokenStreamError)
+    ask(asking, wire_format, raw(b'{"hello": "world"}')).until_error(NotAStreamError)
 
 
-def chunks_of(spoken: Format, pieces: list[bytes]) -> list[Any]:
-    """What the pieces come to, without a network between."""
-    endpoint = resolve(spoken.model, {}, "http://localhost:1/v1")
-    exchange = spoken.exchange(endpoint, {"messages": []}, {})
+def chunks_of(wire_format: Format, pieces: list[bytes]) -> list[Any]:
+    """The chunks in these bytes, read without a network."""
+    endpoint = resolve(wire_format.model, {}, "http://localhost:1/v1")
+    exchange = wire_format.exchange(endpoint, {"messages": []}, {})
     exchange.is_framed = True
     parser = ReplyParser(fences=False)
     out = [chunk for each in read_events(event_data(pieces), exchange) for chunk in parser.feed(each)]
@@ -330,9 +330,9 @@ def chunks_of(spoken: Format, pieces: list[bytes]) -> list[Any]:
 
 
 @given(st.sampled_from(list(FORMATS)), st.sampled_from([b"\n", b"\r\n", b"\r"]), st.booleans(), st.data())
-def test_any_cut_of_the_bytes_gives_the_same_chunks(name: str, ending: bytes, words: bool, data: Any) -> None:
-    spoken = FORMATS[name]
-    stream = spoken.stream(spoken.words if words else spoken.call).replace(b"\n", ending)
+def test_any_split_of_the_bytes_gives_the_same_chunks(name: str, ending: bytes, words: bool, data: Any) -> None:
+    wire_format = FORMATS[name]
+    stream = wire_format.stream(wire_format.words if words else wire_format.call).replace(b"\n", ending)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(stream)), max_size=8)))
     pieces = [stream[a:b] for a, b in zip([0, *cuts], [*cuts, len(stream)], strict=True)]
-    assert chunks_of(spoken, pieces) == chunks_of(spoken, [stream])
+    assert chunks_of(wire_format, pieces) == chunks_of(wire_format, [stream])

@@ -1,4 +1,4 @@
-"""Tool mode: calls become code while their JSON arrives, whatever the server does to them on the way."""
+"""Tool mode: calls become code while their JSON arrives, even if a server mangles it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ ARGUMENTS: dict[str, tuple[str, list[Any]]] = {
     "keys not quoted": ('{language: "python", code: "a = 1"}', [("python", "a = 1")]),
     "single quotes": ("{'language': 'python', 'code': 'a = \"x\"'}", [("python", 'a = "x"')]),
     "unknown escape": (r'{"language": "r", "code": "match(\'\d\')"}', [("r", r"match('\d')")]),
-    "half pairs": (r'{"language": "r", "code": "\ud83d\ude00 \ud83d x \ude00"}', [("r", "😀 � x �")]),
+    "lone surrogates": (r'{"language": "r", "code": "\ud83d\ude00 \ud83d x \ude00"}', [("r", "😀 � x �")]),
     "list of lines": ('{"language": "python", "code": ["a", "b"]}', [("python", "a\nb")]),
     "null": ('{"language": "python", "code": null}', [("python", "")]),
     "other keys": ('{"why": {"x": [1, "}"]}, "language": "r", "code": "1", "n": 3}', [("r", "1")]),
@@ -52,18 +52,18 @@ ARGUMENTS: dict[str, tuple[str, list[Any]]] = {
     "no value": ('{"language": "python", "code": }', [("python", "")]),
     "extra braces": ('{"language": "python", "code": "1"}}}', [("python", "1")]),
     "two objects": (call("python", "1") + call("shell", "2"), [("python", "1"), ("shell", "2")]),
-    "in a string": (json.dumps(call("python", "a = '\\n'")), [("python", "a = '\\n'")]),
+    "JSON inside a string": (json.dumps(call("python", "a = '\\n'")), [("python", "a = '\\n'")]),
     "ends in an escape": ('{"language": "python", "code": "ab\\', [("python", "ab")]),
     "ends in the code": ('{"language": "python", "code": "ab', [("python", "ab")]),
     "ends in the language": ('{"language": "pyth', [("pyth", "")]),
-    "nothing": ("", [("python", "")]),
+    "empty": ("", [("python", "")]),
     "empty object": ("{}", [("python", "")]),
     "not JSON": ("print(1)", [("python", "print(1)")]),
 }
 
 
 @pytest.mark.parametrize(("arguments", "blocks"), ARGUMENTS.values(), ids=ARGUMENTS.keys())
-def test_arguments_cut_anywhere_give_the_same_blocks(arguments: str, blocks: list[Any]) -> None:
+def test_splitting_arguments_anywhere_gives_the_same_blocks(arguments: str, blocks: list[Any]) -> None:
     assert parse([arguments]) == blocks
     assert parse(list(arguments)) == blocks
     for at in range(len(arguments)):
@@ -71,7 +71,7 @@ def test_arguments_cut_anywhere_give_the_same_blocks(arguments: str, blocks: lis
 
 
 @given(st.text(max_size=60), st.sampled_from(["python", "c++", "R"]), st.booleans(), st.booleans(), st.data())
-def test_any_code_survives_any_cut(code: str, language: str, plain: bool, code_first: bool, data: Any) -> None:
+def test_any_code_survives_any_split(code: str, language: str, plain: bool, code_first: bool, data: Any) -> None:
     fields = {"code": code, "language": language} if code_first else {"language": language, "code": code}
     arguments = json.dumps(fields, ensure_ascii=plain)
     cuts = sorted(data.draw(st.lists(st.integers(0, len(arguments)), max_size=8)))
@@ -80,20 +80,20 @@ def test_any_code_survives_any_cut(code: str, language: str, plain: bool, code_f
 
 
 @given(st.text(alphabet="{}[]\",:\\'u0d83 \nabclanguagecode", max_size=60), st.data())
-def test_any_garbage_gives_the_same_however_it_is_cut(arguments: str, data: Any) -> None:
+def test_any_split_of_garbage_gives_the_same_blocks(arguments: str, data: Any) -> None:
     at = data.draw(st.integers(0, len(arguments)))
     assert parse([arguments]) == parse(list(arguments)) == parse([arguments[:at], arguments[at:]])
 
 
 @pytest.mark.parametrize("name", ["python", "functions"])
-def test_a_tool_of_another_name_may_have_bare_code_as_its_arguments(name: str) -> None:
+def test_other_tool_names_may_have_bare_code_as_arguments(name: str) -> None:
     for code in ("print(1)", "{1: 2}", "{'a': 1}", "{", '{"x": 1}'):
         assert parse([code], name) == parse(list(code), name) == [("python", code)]
     for arguments in (call("shell", "ls"), '{"code": "ls", "language": "shell"}'):
         assert parse([arguments], name) == parse(list(arguments), name) == [("shell", "ls")]
 
 
-def test_code_is_seen_while_it_arrives() -> None:
+def test_code_streams_while_it_arrives() -> None:
     call = CallArguments()
     assert call.feed('{"language": "pyth') == []
     assert call.feed('on", "code": "pri') == [{"type": "code", "format": "python", "content": "pri"}]
@@ -119,19 +119,19 @@ TWO = [("python", "1"), ("shell", "ls")]
         ({"id": None, "index": 0}, {"id": None, "index": 0}),
     ],
 )
-def test_two_calls_are_two_blocks_whatever_their_ids_and_indexes(split: Any, first: Any, second: Any) -> None:
+def test_two_calls_become_two_blocks_with_any_ids_and_indexes(split: Any, first: Any, second: Any) -> None:
     reply = tool_call("python", "1", split, **first).then(tool_call("shell", "ls", split, **second))
     assert parse_reply(reply) == TWO
 
 
-def test_calls_that_arrive_interleaved_come_out_one_after_the_other() -> None:
+def test_interleaved_calls_become_consecutive_blocks() -> None:
     one, two = tool_call("python", "1", 5, index=0, id="a"), tool_call("shell", "ls", 5, index=1, id="b")
     deltas = [delta for pair in zip(one.deltas, two.deltas, strict=False) for delta in pair]
     rest = one.deltas[len(two.deltas) :] + two.deltas[len(one.deltas) :]
     assert parse_reply(Reply((*deltas, *rest))) == TWO
 
 
-def test_arguments_may_be_an_object_and_the_whole_call_in_one_delta() -> None:
+def test_a_whole_call_may_arrive_in_one_delta() -> None:
     assert parse_reply(tool_call(arguments={"language": "shell", "code": "ls"})) == [("shell", "ls")]
     old = {"function_call": {"name": "execute", "arguments": call("r", "1")}}
     assert parse_reply(Reply((old,))) == [("r", "1")]
@@ -144,33 +144,33 @@ def test_a_name_or_id_repeated_in_every_delta_is_still_one_call() -> None:
     assert parse_reply(Reply(deltas)) == [("python", "print(1)")]
 
 
-def test_words_before_between_and_behind_calls_stay_in_their_places() -> None:
+def test_text_around_calls_keeps_its_place() -> None:
     first, second = tool_call("python", "1"), tool_call("shell", "ls", 4, id="b")
     reply = text("Now:", 2).then(first).then(text("\n")).then(second).then(text("Done.", 2))
     assert parse_reply(reply) == ["Now:", *TWO, "Done."]
 
 
-def test_words_in_the_middle_of_a_call_wait_for_its_end() -> None:
+def test_text_in_the_middle_of_a_call_comes_after_it() -> None:
     cut = tool_call("python", "print(1)", 10).deltas
     assert parse_reply(Reply((*cut[:2], {"content": "hm"}, *cut[2:]))) == [("python", "print(1)"), "hm"]
 
 
-def test_half_characters_in_neighbouring_deltas_are_joined() -> None:
+def test_surrogate_pairs_split_across_deltas_are_joined() -> None:
     words = ({"content": "a\ud83d"}, {"content": "\ude00b"}, {"content": "\ud83dc"})
     assert parse_reply(Reply(words)) == ["a😀b�c"]
     begun = tool_call(arguments='{"language": "r", "code": "\ud83d', index=0)
     assert parse_reply(begun.then(tool_call(arguments='\ude00"}', name=None, id=None, index=0))) == [("r", "😀")]
 
 
-def test_reasoning_is_passed_on_apart() -> None:
+def test_reasoning_is_passed_on_separately() -> None:
     parser = ReplyParser(fences=False)
     for key in ("reasoning_content", "reasoning"):
         delta = reasoning("hm", key=key).deltas[0]
         assert parser.feed({"choices": [{"delta": delta}]}) == [{"type": "reasoning", "content": "hm"}]
 
 
-def test_long_code_in_small_pieces_is_held_back_a_few_characters_at_most() -> None:
-    """So the work for each piece does not grow with what came before."""
+def test_only_a_few_characters_of_code_are_held_back() -> None:
+    """So that the work per piece does not grow with what came before."""
     parser = CallArguments()
     held = 0
     for piece in call("python", "x = \"é\\n\" + '😀'  # comment\n" * 400):

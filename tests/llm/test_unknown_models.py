@@ -1,4 +1,4 @@
-"""A model on this machine whose name tells nothing: judged by what its server reports and how it replies."""
+"""Local models with uninformative names are assessed by what their server reports and how they reply."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from interpreter.llm.model_profile import Assessment
 from model_server import ModelServer, error, text, tool_call
 from routed_server import RoutedServer, as_json, as_lines
 
-OWN = "openai/somebodys-own"
+MODEL = "openai/custom-model"
 FENCED = text("Look:\n```echo\none\n```\n")
 
 
@@ -24,9 +24,9 @@ def talk() -> Iterator[Any]:
     opened: list[tuple[OpenInterpreter, ModelServer]] = []
 
     def start(*replies: Any, row: dict[str, Any] | None = None, **settings: Any) -> Any:
-        server = ModelServer(replies, models=[{"id": "somebodys-own", **(row or {})}]).start()
+        server = ModelServer(replies, models=[{"id": "custom-model", **(row or {})}]).start()
         interpreter = OpenInterpreter(auto_run=True, stream_all=True)
-        given = {"model": OWN, "api_base": server.base_url, "api_key": "key", "max_retries": 2, **settings}
+        given = {"model": MODEL, "api_base": server.base_url, "api_key": "key", "max_retries": 2, **settings}
         for name, value in given.items():
             setattr(interpreter.llm, name, value)
         interpreter.computer.languages = [Echo]
@@ -48,7 +48,7 @@ def notices(interpreter: OpenInterpreter, words: str) -> list[str]:
     return [chunk["content"]["text"] for chunk in chunks if chunk.get("format") == "notice"]
 
 
-def test_it_gets_the_full_prompt_and_tools(talk: Any) -> None:
+def test_an_unknown_model_starts_with_the_full_prompt_and_tools(talk: Any) -> None:
     interpreter, server = talk(tool_call("echo", "one"), text("As in:\n```echo\ntwo\n```\n"))
     assert notices(interpreter, "Go") == []
     assert [message["type"] for message in interpreter.messages[1:]] == ["code", "console", "message"]
@@ -58,11 +58,11 @@ def test_it_gets_the_full_prompt_and_tools(talk: Any) -> None:
     assert interpreter.llm.profile.name == "full"
 
 
-def test_code_in_its_words_runs_and_it_steps_down(talk: Any) -> None:
+def test_code_written_as_text_runs_and_the_profile_steps_down(talk: Any) -> None:
     interpreter, server = talk(FENCED, text("One."), text("Two."))
-    [told] = notices(interpreter, "Go")
-    assert told.startswith(
-        f"{OWN} wrote code as text instead of calling the tool, so from now on it gets shorter instructions"
+    [notice] = notices(interpreter, "Go")
+    assert notice.startswith(
+        f"{MODEL} wrote code as text instead of calling the tool, so from now on it gets shorter instructions"
     )
     assert notices(interpreter, "And?") == []
     assert [m["content"].strip() for m in interpreter.messages] == ["Go", "Look:", "one", "one", "One.", "And?", "Two."]
@@ -80,12 +80,12 @@ def test_code_in_its_words_runs_and_it_steps_down(talk: Any) -> None:
         (text('{"language": "echo", "code": "one"}'), "wrote code as text"),
         (text("so on and " * 200, 10), "repeated itself"),
     ],
-    ids=["malformed", "written out", "repeated"],
+    ids=["malformed call", "call written as text", "repetition"],
 )
-def test_what_else_makes_it_step_down(talk: Any, reply: Any, reason: str) -> None:
+def test_bad_replies_step_the_profile_down(talk: Any, reply: Any, reason: str) -> None:
     interpreter, server = talk(reply, text("One."), text("One."))
-    [told] = notices(interpreter, "Go")
-    assert f"{OWN} {reason}" in told
+    [notice] = notices(interpreter, "Go")
+    assert f"{MODEL} {reason}" in notice
     assert "tools" not in posted(server)[1]
     assert interpreter.llm.profile.name == "short"
 
@@ -93,22 +93,22 @@ def test_what_else_makes_it_step_down(talk: Any, reply: Any, reason: str) -> Non
 @pytest.mark.parametrize(
     "refusal",
     [
-        error(400, "somebodys-own does not support tools"),
+        error(400, "custom-model does not support tools"),
         error(500, "tools param requires --jinja flag"),
         error(422, {"error": {"message": "Extra inputs", "param": "tools"}}),
     ],
-    ids=["Ollama", "llama.cpp", "a field"],
+    ids=["Ollama", "llama.cpp", "rejected field"],
 )
-def test_a_server_that_refuses_tools_is_asked_at_once_without(talk: Any, refusal: Any) -> None:
+def test_a_server_that_refuses_tools_is_asked_without_them(talk: Any, refusal: Any) -> None:
     def answer(body: dict[str, Any]) -> Any:
         if "tools" in body:
             return refusal
         return text("One.") if body["messages"][-1]["role"] == "user" and len(body["messages"]) > 2 else FENCED
 
     interpreter, server = talk(*[answer] * 4)
-    [told] = notices(interpreter, "Go")
-    assert f"{OWN} can't use tools on this server" in told
-    # Where the refusal names no field, it is tried once without the newest one first.
+    [notice] = notices(interpreter, "Go")
+    assert f"{MODEL} can't use tools on this server" in notice
+    # If the refusal names no field, the newest field is dropped first.
     assert ["tools" in body for body in posted(server)][-3:] == [True, False, False]
     assert interpreter.messages[-1]["content"] == "One."
 
@@ -122,7 +122,7 @@ def test_a_server_that_refuses_tools_is_asked_at_once_without(talk: Any, refusal
         ({"owned_by": "proxy"}, "full"),
     ],
 )
-def test_what_the_server_reports_counts_from_the_first_request_on(talk: Any, row: Any, profile: str) -> None:
+def test_the_size_the_server_reports_sets_the_profile(talk: Any, row: Any, profile: str) -> None:
     interpreter, server = talk(text("Hi."), text("Hi."), row=row)
     interpreter.chat("Hello", display=False)
     interpreter.chat("Hello again", display=False)
@@ -131,13 +131,13 @@ def test_what_the_server_reports_counts_from_the_first_request_on(talk: Any, row
     assert [request.method for request in server.requests] == ["GET", "POST", "POST"]  # it is asked once
 
 
-def test_ollama_reports_sizes_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_size_ollama_reports_sets_the_profile(monkeypatch: pytest.MonkeyPatch) -> None:
     shown = as_json({"details": {"parameter_size": "1.5B"}, "model_info": {}})
     said = as_lines({"message": {"content": "Hi."}}, {"message": {"content": ""}, "done": True})
     with RoutedServer({"POST /api/show": shown, "POST /api/chat": said}) as server:
         monkeypatch.setenv("OLLAMA_HOST", server.address)
         interpreter = OpenInterpreter()
-        interpreter.llm.model = "ollama/somebodys-own"
+        interpreter.llm.model = "ollama/custom-model"
         assert interpreter.llm.profile.name == "short"
         interpreter.chat("Hello", display=False)
         assert interpreter.llm.profile.name == "minimal"
@@ -148,20 +148,23 @@ def test_ollama_reports_sizes_too(monkeypatch: pytest.MonkeyPatch) -> None:
     ("settings", "tools"),
     [({"model_profile": "short"}, False), ({"supports_functions": False}, False), ({"model": "openai/own-8b"}, False)],
 )
-def test_what_is_known_or_set_is_not_tried_out(talk: Any, settings: dict[str, Any], tools: bool) -> None:
+def test_known_and_configured_models_are_not_assessed(talk: Any, settings: dict[str, Any], tools: bool) -> None:
     interpreter, server = talk(FENCED, text("One."), **settings)
     assert notices(interpreter, "Go") == []
     assert ["tools" in body for body in posted(server)] == [tools] * 2
 
 
-def test_tools_that_the_user_wants_stay(talk: Any) -> None:
+def test_tools_enabled_by_the_user_stay(talk: Any) -> None:
     interpreter, server = talk(FENCED, supports_functions=True)
     assert notices(interpreter, "Go") == []
-    assert [message["type"] for message in interpreter.messages] == ["message", "message"]  # words, as with any model
+    assert [message["type"] for message in interpreter.messages] == [
+        "message",
+        "message",
+    ]  # plain text, as with any model
     assert "tools" in posted(server)[0]
 
 
-def test_a_step_down_changes_what_was_sent_once(talk: Any) -> None:
+def test_a_step_down_changes_the_prefix_once(talk: Any) -> None:
     replies = [tool_call("echo", "one"), text("One."), tool_call(arguments="{"), text("Two."), FENCED, text("Three.")]
     interpreter, server = talk(*replies)
     for words in ("Go", "Go on", "And?"):
@@ -170,7 +173,7 @@ def test_a_step_down_changes_what_was_sent_once(talk: Any) -> None:
     assert [after.startswith(before) for before, after in pairwise(sent)] == [True, True, False, True, True]
 
 
-def test_a_resumed_conversation_goes_on_as_it_was(talk: Any) -> None:
+def test_a_resumed_conversation_keeps_its_profile(talk: Any) -> None:
     first, server = talk(FENCED, text("One."))
     first.chat("Go", display=False)
     name = first.journal.id
@@ -182,9 +185,9 @@ def test_a_resumed_conversation_goes_on_as_it_was(talk: Any) -> None:
     assert second.llm.profile.name == "short"
 
 
-def test_a_report_never_makes_a_model_step_up() -> None:
+def test_a_reported_size_never_steps_the_profile_up() -> None:
     assessment = Assessment()
-    where = (OWN, "http://localhost:1/v1")
+    where = (MODEL, "http://localhost:1/v1")
     assessment.failed(*where, "repeated itself")
     assert where not in assessment.sizes
     assessment.sizes[where] = 70.0

@@ -1,4 +1,4 @@
-"""The built-in model: which file it is, what is said when it cannot run."""
+"""The built-in model: which file it uses, and the errors when it can't run."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ def test_a_model_that_was_not_downloaded_says_how_to_get_it() -> None:
         list(interpreter.llm.reply([SYSTEM, HELLO]))
 
 
-def test_a_name_that_is_no_model_says_which_there_are() -> None:
+def test_an_unknown_name_lists_the_available_models() -> None:
     with pytest.raises(WeightsMissingError, match=r"qwen2\.5-coder-1\.5b.*GGUF"):
         file_of("nonsense")
 
 
-def test_a_file_of_ones_own_is_named_by_its_path_or_in_the_models_folder(home: Path) -> None:
+def test_custom_files_are_found_by_path_or_in_the_models_folder(home: Path) -> None:
     mine = make(home / "my.gguf")
     assert file_of(str(mine)) == mine
     assert file_of("~/my.gguf") == mine
@@ -47,7 +47,7 @@ def test_a_file_of_ones_own_is_named_by_its_path_or_in_the_models_folder(home: P
     assert model_string(mine) == f"builtin/{mine}"
 
 
-def test_half_a_download_does_not_count() -> None:
+def test_a_partial_download_does_not_count() -> None:
     row = WEIGHTS[0]
     make(models_folder() / row.file)
     assert not is_here(row)
@@ -56,7 +56,7 @@ def test_half_a_download_does_not_count() -> None:
     assert list(own_files()) == []
 
 
-def test_without_the_engine_the_exact_command_is_said(home: Path) -> None:
+def test_without_the_engine_the_error_gives_the_install_command(home: Path) -> None:
     code = (
         "import sys; sys.modules['xllamacpp'] = None\n"
         "from pathlib import Path; from interpreter.llm.local import engine\n"
@@ -70,7 +70,7 @@ def test_without_the_engine_the_exact_command_is_said(home: Path) -> None:
 
 @needs_engine
 @pytest.mark.usefixtures("no_strays")
-def test_files_that_the_engine_cannot_load(home: Path) -> None:
+def test_files_the_engine_cannot_load_raise_an_error(home: Path) -> None:
     with pytest.raises(EngineError, match="No such file"):
         engine.start(home / "none.gguf")
     with pytest.raises(EngineError, match="not a GGUF file"):
@@ -79,6 +79,6 @@ def test_files_that_the_engine_cannot_load(home: Path) -> None:
         engine.start(make(home / "broken.gguf", b"GGUF\x03\0\0\0 and then nonsense" * 50))
 
 
-def test_small_models_are_not_asked_to_call_tools() -> None:
+def test_builtin_models_get_no_tools() -> None:
     assert not calls_tools("builtin/qwen2.5-coder-1.5b")
     assert not calls_tools("builtin/~/llama-3.1-8b.gguf")

@@ -1,4 +1,4 @@
-"""Programs that we start end with us; servers that are installed are started and waited for."""
+"""Child programs end with us, and installed servers are started and awaited."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from waiting import until_ended
 
 pytestmark = pytest.mark.usefixtures("no_strays")
 
-# Listens some while after it has started, as a server does that first looks at its graphics cards.
+# Starts listening after a while, like a server that first checks its graphics cards.
 SERVER = """\
 import http.server, json, os, sys
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -51,7 +51,7 @@ def ollama_at(port: int) -> ServerKind:
 
 
 def make_program(path: Path, port: str) -> str:
-    """A shell script, as a llamafile is one to the system, that becomes the server above."""
+    """A shell script, which is what a llamafile is to the system, that becomes the server above."""
     path.parent.mkdir(parents=True, exist_ok=True)
     code = path.with_suffix(".py")
     code.write_text(SERVER.replace("PORT", port))
@@ -60,14 +60,14 @@ def make_program(path: Path, port: str) -> str:
     return str(path)
 
 
-def test_what_the_program_says_and_hears() -> None:
+def test_the_data_socket_works_in_both_directions() -> None:
     child = Child([sys.executable, "-c", "import socket; s = socket.socket(fileno={data}); s.sendall(s.recv(9))"])
     child.data.sendall(b"hello")
     assert child.data.makefile("rb").read() == b"hello"
     child.close()
 
 
-def test_the_last_words_of_a_program_that_failed() -> None:
+def test_last_words_are_the_errors_of_a_failed_program() -> None:
     child = Child(["/bin/sh", "-c", "echo out of memory >&2; exit 3"])
     assert child.data.recv(1) == b"", "it is gone"
     assert child.last_words() == "out of memory"
@@ -75,24 +75,24 @@ def test_the_last_words_of_a_program_that_failed() -> None:
     assert child.last_words() == ""
 
 
-def test_a_program_that_does_not_exist() -> None:
+def test_a_missing_program_reports_an_error() -> None:
     child = Child(["/no/such/program"])
     assert child.data.recv(1) == b""
     assert "No such file" in child.last_words()
     child.close()
 
 
-def test_closing_ends_the_program_and_what_it_started() -> None:
+def test_closing_ends_the_program_and_its_children() -> None:
     child = Child(["/bin/sh", "-c", "sleep 1000 & sleep 1000 & echo >&{data}; wait"])
     child.data.recv(1)
-    family = psutil.Process(child.pid).children(recursive=True)
-    assert len(family) == 3
+    processes = psutil.Process(child.pid).children(recursive=True)
+    assert len(processes) == 3
     child.close()
-    until_ended(family)
+    until_ended(processes)
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
-def test_the_program_ends_however_we_end(how: int) -> None:
+@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV])
+def test_the_program_ends_when_we_are_killed(signal_number: int) -> None:
     code = (
         "import threading; from interpreter.llm.local.engine import Child;"
         "child = Child(['/bin/sh', '-c', 'sleep 1000 & sleep 1000']);"
@@ -101,8 +101,8 @@ def test_the_program_ends_however_we_end(how: int) -> None:
     with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True) as host:
         assert host.stdout is not None
         supervisor = psutil.Process(int(host.stdout.readline()))
-        os.kill(host.pid, how)
-    until_ended([supervisor])  # and what it had started is for no_strays to find
+        os.kill(host.pid, signal_number)
+    until_ended([supervisor])  # no_strays checks that its children ended too
 
 
 def test_ollama_is_started_and_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -129,7 +129,7 @@ def test_a_server_that_cannot_start_says_why(tmp_path: Path) -> None:
         start_ollama(ollama_at(free_ports(1)[0]), str(program))
 
 
-def test_a_llamafile_of_the_models_folder_is_started() -> None:
+def test_a_llamafile_in_the_models_folder_is_started() -> None:
     assert llamafiles() == []
     port = free_ports(1)[0]
     make_program(models_folder() / "tiny.llamafile", str(port))

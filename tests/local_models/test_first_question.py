@@ -1,4 +1,4 @@
-"""From nothing to code that runs: one command, one choice, one question, and a real model that answers."""
+"""From nothing to running code: one command, one choice, one question, and a real model."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ DOWN = "\x1b[B"
 TITLE = MODELS["qwen2.5-coder-0.5b"].title
 
 
-def test_one_command_one_choice_one_question(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_user_gets_code_running_with_a_real_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = weights("qwen2.5-coder-0.5b")
     models_folder().mkdir(parents=True)
     (models_folder() / file.name).symlink_to(file)  # as if it had been downloaded
     monkeypatch.chdir(tmp_path)
-    with someone("-y", "--max_blocks", "3", patience=300) as person:
+    with someone("-y", "--max_blocks", "3", timeout=300) as person:
         person.sees("Your own GGUF file")
         rows = person.emulator.visible
         marked = next(at for at, row in enumerate(rows) if row.startswith("> "))
@@ -32,6 +32,6 @@ def test_one_command_one_choice_one_question(tmp_path: Path, monkeypatch: pytest
         assert os.listdir(tmp_path) == ["hello.txt"]
         assert "hello" in (tmp_path / "hello.txt").read_text().lower()
         assert person.leaves() == 0
-    with someone(patience=300) as person:
+    with someone(timeout=300) as person:
         person.sees("Using builtin/qwen2.5-coder-0.5b, your last choice.")
         assert person.leaves() == 0

@@ -1,4 +1,4 @@
-"""`interpreter.local_setup()`: a list of what can answer on this machine, driven as a person does."""
+"""`interpreter.local_setup()`: a list of local models, driven as a person would."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from sampling import some
 
 UP, DOWN, ENTER, ESCAPE, CTRL_C = "\x1b[A", "\x1b[B", "\r", "\x1b", "\x03"
 
-# Where the servers are is data, and so are the models to download: both come from the test.
+# The test supplies the servers' addresses and the models to download.
 PROGRAM = """\
 import json, os, sys
 from dataclasses import replace
@@ -71,21 +71,21 @@ def environment(at: Mapping[str, RoutedServer], weights: list[Any], settings: Ma
 
 
 @pytest.fixture(autouse=True)
-def _nobody_stays() -> Iterator[None]:
+def _close_terminals() -> Iterator[None]:
     yield
-    for person in Person.everyone:
+    for person in Person.started:
         person.screen.close(force=True)
-    Person.everyone.clear()
+    Person.started.clear()
 
 
 class Person:
-    """Sits at a terminal in which the set-up runs."""
+    """A user at a terminal in which the setup runs."""
 
-    everyone: ClassVar[list[Person]] = []
+    started: ClassVar[list[Person]] = []
 
     def __init__(self, weights: list[Any] | None = None, path: str | None = None, **at: Any) -> None:
         settings = at.pop("settings", {})
-        self.everyone.append(self)
+        self.started.append(self)
         env = environment(at, weights or [], settings) | ({"PATH": path} if path else {})
         self.screen = pexpect.spawn(
             sys.executable, ["-c", PROGRAM], env=env, encoding="utf-8", timeout=60, dimensions=(LINES, 100)
@@ -132,7 +132,7 @@ def test_a_model_is_chosen_with_the_arrow_keys() -> None:
 
 
 @pytest.mark.full
-def test_the_window_is_read_from_ollama_and_the_users_own_is_kept() -> None:
+def test_the_window_size_comes_from_ollama_unless_the_user_sets_it() -> None:
     with RoutedServer(OLLAMA) as ollama:
         person = Person(ollama=ollama)
         person.sees("llama3.1")
@@ -146,7 +146,7 @@ def test_the_window_is_read_from_ollama_and_the_users_own_is_kept() -> None:
         assert person.gets()["context_window"] == 4000
 
 
-def test_a_key_of_openai_is_not_sent_to_a_server_here() -> None:
+def test_an_openai_key_is_not_sent_to_a_local_server() -> None:
     with RoutedServer(VLLM) as vllm:
         person = Person(vllm=vllm)
         person.sees("vLLM  big")
@@ -156,7 +156,7 @@ def test_a_key_of_openai_is_not_sent_to_a_server_here() -> None:
 
 
 @pytest.mark.parametrize("key", some(1, [CTRL_C, ESCAPE]))
-def test_the_list_can_be_left(key: str) -> None:
+def test_ctrl_c_and_escape_leave_the_list(key: str) -> None:
     with RoutedServer(OLLAMA) as ollama:
         person = Person(ollama=ollama)
         person.sees("phi3")
@@ -164,7 +164,7 @@ def test_the_list_can_be_left(key: str) -> None:
         person.ends_with("LEFT")
 
 
-def test_ollama_fetches_a_model_with_a_bar() -> None:
+def test_ollama_downloads_a_model_with_a_progress_bar() -> None:
     pulled = as_lines(
         {"status": "pulling aa", "digest": "aa", "total": 2_000_000, "completed": 1_000_000},
         {"status": "pulling aa", "digest": "aa", "total": 2_000_000, "completed": 2_000_000},
@@ -182,7 +182,7 @@ def test_ollama_fetches_a_model_with_a_bar() -> None:
 
 
 @pytest.mark.full
-def test_a_model_that_ollama_cannot_fetch_leads_back_to_the_list() -> None:
+def test_a_failed_ollama_download_returns_to_the_list() -> None:
     failed = as_lines({"error": "pull model manifest: file does not exist"})
     with RoutedServer({**OLLAMA, "POST /api/pull": failed}) as ollama:
         person = Person(ollama=ollama)
@@ -198,8 +198,8 @@ def test_a_model_that_ollama_cannot_fetch_leads_back_to_the_list() -> None:
         assert person.gets()["model"] == "ollama/llama3.1"
 
 
-def test_ollama_that_is_installed_is_started(tmp_path: Path) -> None:
-    """Its program stands in for the real one: it serves what the scripted server above would."""
+def test_an_installed_ollama_is_started(tmp_path: Path) -> None:
+    """A stand-in for the real program serves what the scripted server above would."""
     program = tmp_path / "ollama"
     code = (
         "import http.server, json, os, sys\n"
@@ -207,8 +207,8 @@ def test_ollama_that_is_installed_is_started(tmp_path: Path) -> None:
         "    def log_message(self, *a): pass\n"
         "    def do_GET(self): self.say({'models': [{'name': 'tiny:latest'}]})\n"
         "    def do_POST(self): self.say({'model_info': {'x.context_length': 2048}})\n"
-        "    def say(self, told):\n"
-        "        body = json.dumps(told).encode()\n"
+        "    def say(self, reply):\n"
+        "        body = json.dumps(reply).encode()\n"
         "        self.send_response(200); self.send_header('Content-Length', str(len(body)))\n"
         "        self.end_headers(); self.wfile.write(body)\n"
         "host, _, port = os.environ['OLLAMA_HOST'].rpartition(':')\n"
@@ -227,7 +227,7 @@ def test_ollama_that_is_installed_is_started(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_server_that_wants_its_key_says_so_above_the_list() -> None:
+def test_a_locked_server_is_reported_above_the_list() -> None:
     with RoutedServer({"GET /v1/models": as_json({}, 401)}) as jan:
         person = Person(jan=jan)
         person.sees("JAN_API_KEY")
@@ -237,7 +237,7 @@ def test_a_server_that_wants_its_key_says_so_above_the_list() -> None:
 
 
 @pytest.mark.full
-def test_a_file_may_be_dropped_into_the_terminal(tmp_path: Path) -> None:
+def test_a_path_dropped_into_the_terminal_is_accepted(tmp_path: Path) -> None:
     file = tmp_path / "my model.gguf"
     file.write_bytes(b"GGUF")
     person = Person(settings={"offline": True, "hidden": "xllamacpp"})
@@ -258,7 +258,7 @@ def row(content: bytes, server: RoutedServer) -> list[Any]:
     return [[{**known, **sums}, f"{server.address}/m"]]
 
 
-def test_the_built_in_model_is_downloaded_and_what_it_cannot_do_is_said() -> None:
+def test_the_builtin_model_is_downloaded_and_load_errors_are_shown() -> None:
     content = b"GGUF" + b"x" * 300_000
     file = Answer(200, [content], {"Content-Length": str(len(content))})
     with RoutedServer({"GET /m": file}) as hub:
@@ -267,13 +267,13 @@ def test_the_built_in_model_is_downloaded_and_what_it_cannot_do_is_said() -> Non
         person.presses(ENTER)
         person.sees("tiny.gguf from the hub")
         person.sees("Loading tiny.gguf")
-        person.sees("could not load tiny.gguf")  # it is no model, only called one
-        person.sees("> built-in  Tiny (on this machine)")  # back at the list, to choose something else
+        person.sees("could not load tiny.gguf")  # it isn't really a model
+        person.sees("> built-in  Tiny (on this machine)")  # back at the list
     assert (models_folder() / "tiny.gguf").read_bytes() == content
 
 
 @pytest.mark.full
-def test_a_download_that_fails_leads_back_to_the_list() -> None:
+def test_a_failed_download_returns_to_the_list() -> None:
     with RoutedServer({}) as hub:
         person = Person(row(b"GGUF", hub))
         person.sees("> built-in  Tiny")
@@ -296,13 +296,13 @@ def test_nothing_is_downloaded_offline() -> None:
 
 
 @pytest.mark.full
-def test_keys_that_are_pressed_while_a_model_loads_are_for_the_list_that_comes_back() -> None:
+def test_keys_pressed_while_a_model_loads_go_to_the_next_list() -> None:
     content = b"GGUF" + b"x" * 300_000
-    came = threading.Event()
+    may_send = threading.Event()
 
     def slowly(asked: Any) -> Answer:
         def pieces() -> Iterator[bytes]:
-            came.wait(60)
+            may_send.wait(60)
             yield content
 
         return Answer(200, pieces(), {"Content-Length": str(len(content))})
@@ -312,13 +312,13 @@ def test_keys_that_are_pressed_while_a_model_loads_are_for_the_list_that_comes_b
         person.sees("> Jan  tiny")
         person.presses(DOWN, ENTER)
         person.sees("tiny.gguf from the hub")
-        person.presses(ENTER)  # it cannot load: this is for what comes then
-        came.set()
+        person.presses(ENTER)  # loading will fail: this key is for the list after that
+        may_send.set()
         person.sees("could not load tiny.gguf")
         assert person.gets()["model"] == "jan/tiny"
 
 
-def test_the_engine_is_installed_only_after_a_yes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_engine_is_installed_only_after_confirmation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PIP_NO_INDEX", "1")
     with RoutedServer({}) as hub:
         person = Person(row(b"GGUF", hub), settings={"hidden": "xllamacpp"})
@@ -332,14 +332,14 @@ def test_the_engine_is_installed_only_after_a_yes(monkeypatch: pytest.MonkeyPatc
         person.presses(ENTER)
         person.sees("Install it now?")
         person.presses("y", ENTER)
-        person.sees("> built-in  Tiny")  # pip has it already, and it is still hidden
+        person.sees("> built-in  Tiny")  # pip already has it, but it is still hidden
         person.presses(CTRL_C)
         person.ends_with("LEFT")
         assert hub.asked == []
 
 
 @pytest.mark.full
-def test_a_file_that_is_not_there() -> None:
+def test_a_missing_file_is_reported() -> None:
     person = Person()
     person.sees("> built-in  Your own GGUF file")
     person.presses(ENTER)
@@ -351,7 +351,7 @@ def test_a_file_that_is_not_there() -> None:
 
 
 @pytest.mark.full
-def test_a_list_longer_than_the_screen_is_scrolled() -> None:
+def test_a_list_longer_than_the_screen_scrolls() -> None:
     models = as_json({"data": [{"id": f"model-{number:03}"} for number in range(200)]})
     with RoutedServer({"GET /v1/models": models}) as jan:
         person = Person(jan=jan)
@@ -362,14 +362,14 @@ def test_a_list_longer_than_the_screen_is_scrolled() -> None:
         assert person.gets()["model"] == "jan/model-150"
 
 
-def test_without_a_terminal_the_only_model_is_taken() -> None:
+def test_without_a_terminal_the_only_model_is_used() -> None:
     with RoutedServer(JAN) as jan:
         said = without_a_terminal(jan=jan)
     assert "Using Jan  tiny" in said
     assert '"model": "jan/tiny"' in said
 
 
-def test_without_a_terminal_several_models_are_named() -> None:
+def test_without_a_terminal_several_models_are_listed_in_an_error() -> None:
     with RoutedServer(JAN) as jan, RoutedServer(VLLM) as vllm:
         said = without_a_terminal(jan=jan, vllm=vllm)
     assert "ERROR" in said
@@ -378,15 +378,15 @@ def test_without_a_terminal_several_models_are_named() -> None:
     assert "vLLM  big" in said
 
 
-def test_without_a_terminal_and_without_a_model_it_says_what_to_do() -> None:
+def test_without_a_terminal_or_a_model_the_error_says_what_to_do() -> None:
     with RoutedServer({}) as hub:
         said = without_a_terminal(row(b"GGUF", hub))
-        assert hub.asked == [], "nothing is downloaded that nobody asked for"
+        assert hub.asked == [], "nothing is downloaded without a choice"
     assert "interpreter --local" in said
     assert "built-in  Tiny" in said
 
 
-def test_the_command_line_takes_the_only_model_when_nobody_can_choose() -> None:
+def test_the_command_line_lists_several_models_without_a_terminal() -> None:
     with RoutedServer(OLLAMA | {"GET /v1/models": as_json({"data": []})}) as server:
         env = {**os.environ, "OLLAMA_HOST": server.address}
         program = "import sys; from interpreter.frontends.cli import main; sys.exit(main())"
@@ -398,4 +398,5 @@ def test_the_command_line_takes_the_only_model_when_nobody_can_choose() -> None:
             text=True,
         )
     assert "not available yet" not in done.stderr
-    assert "llama3.1" in done.stdout + done.stderr
+    assert done.returncode != 0
+    assert "--model" in done.stderr and "llama3.1" in done.stderr and "phi3" in done.stderr

@@ -1,4 +1,4 @@
-"""Ollama: its models, fetching one, and a conversation that it does not cut short."""
+"""Ollama: its models, downloading one, and conversations with a window that is large enough."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ NOT_FOUND = as_json({"error": "model 'tiny' not found"}, 404)
 PICTURE: Message = {"role": "user", "type": "image", "format": "base64.png", "content": "aWNvbg=="}
 
 
-def asked_for(server: RoutedServer, *messages: Message, **settings: Any) -> Iterator[Chunk]:
+def ask(server: RoutedServer, *messages: Message, **settings: Any) -> Iterator[Chunk]:
     """Ask the model `ollama/tiny` of this server."""
     llm = OpenInterpreter().llm
     for name, value in ({"model": "ollama/tiny", "api_base": server.address} | settings).items():
@@ -53,35 +53,35 @@ def chat_body(server: RoutedServer) -> Any:
     return next(asked.body for asked in server.asked if asked.path == "/api/chat")
 
 
-def test_what_ollama_says_of_a_model() -> None:
+def test_model_info_is_read_from_ollama() -> None:
     with RoutedServer({"POST /api/show": SHOWN}) as server:
         shown = ollama.show(server.address, "tiny")
         assert server.asked[0].body == {"model": "tiny"}
     assert shown == OllamaModel(131072, None, "8.0B")
 
 
-def test_the_window_that_is_asked_for() -> None:
+def test_the_requested_window_respects_the_models_and_the_users_limits() -> None:
     usual = window_for(OllamaModel(window=131072))
     assert usual in (ollama.WINDOW, ollama.WINDOW_WITH_LITTLE_MEMORY)
     assert window_for(OllamaModel(window=2048)) == 2048, "no more than the model can do"
     assert window_for(OllamaModel(window=131072), wanted=50000) == 50000
     assert window_for(OllamaModel(window=4096), wanted=50000) == 4096
-    assert window_for(OllamaModel(window=131072, set_window=30000)) == 30000, "what the model's maker set"
+    assert window_for(OllamaModel(window=131072, set_window=30000)) == 30000, "set by the model's author"
     assert window_for(OllamaModel(), wanted=5000) == 5000
     assert window_for(OllamaModel()) == usual
 
 
-def test_ollama_behind_openais_interface_is_known_by_its_port(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ollama_behind_the_openai_api_is_recognised_by_its_port(monkeypatch: pytest.MonkeyPatch) -> None:
     routes = {"POST /api/show": SHOWN, "POST /api/chat": SAID}
     with RoutedServer(routes) as server:
         monkeypatch.setenv("OLLAMA_HOST", server.address)
         place = server.address.replace("127.0.0.1", "localhost") + "/v1"
-        chunks = list(asked_for(server, model="tiny", api_base=place, api_key="key", context_window=5000))
+        chunks = list(ask(server, model="tiny", api_base=place, api_key="key", context_window=5000))
     assert chat_body(server)["options"]["num_ctx"] == 5000
     assert "".join(chunk["content"] for chunk in chunks if chunk["type"] == "message") == "Hello"
 
 
-def test_another_server_at_that_port_is_asked_as_openai_is(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_another_server_on_ollamas_port_is_asked_over_the_openai_api(monkeypatch: pytest.MonkeyPatch) -> None:
     with ModelServer([text("Hello"), text("Again")]) as server:
         monkeypatch.setenv("OLLAMA_HOST", server.address)
         llm = OpenInterpreter().llm
@@ -93,9 +93,9 @@ def test_another_server_at_that_port_is_asked_as_openai_is(monkeypatch: pytest.M
     assert [request.path for request in server.requests].count("/api/show") <= 1
 
 
-def test_every_request_says_how_long_the_conversation_may_be() -> None:
+def test_every_request_sets_the_window_size() -> None:
     with RoutedServer({"POST /api/show": SHOWN, "POST /api/chat": SAID}) as server:
-        chunks = list(asked_for(server, context_window=12345, max_tokens=50, temperature=0.0))
+        chunks = list(ask(server, context_window=12345, max_tokens=50, temperature=0.0))
     assert chat_body(server)["options"] == {"num_ctx": 12345, "num_predict": 50, "temperature": 0.0}
     assert [chunk["content"] for chunk in chunks if chunk["type"] == "message"] == ["Hel", "lo"]
     usage = next(chunk["content"] for chunk in chunks if chunk.get("format") == "usage")
@@ -108,9 +108,9 @@ def test_every_request_says_how_long_the_conversation_may_be() -> None:
     }
 
 
-def test_without_a_setting_the_window_is_larger_than_ollamas_own() -> None:
+def test_the_default_window_is_larger_than_ollamas() -> None:
     with RoutedServer({"POST /api/show": SHOWN, "POST /api/chat": SAID}) as server:
-        list(asked_for(server))
+        list(ask(server))
     assert chat_body(server)["options"]["num_ctx"] >= 8192
 
 
@@ -123,13 +123,13 @@ def test_the_model_is_looked_up_once_for_many_turns() -> None:
         assert server.paths() == ["POST /api/show", *["POST /api/chat"] * 3]
 
 
-def test_ollama_host_is_where_it_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ollama_host_sets_the_address(monkeypatch: pytest.MonkeyPatch) -> None:
     with RoutedServer({"POST /api/show": SHOWN, "POST /api/chat": SAID}) as server:
         monkeypatch.setenv("OLLAMA_HOST", server.address.removeprefix("http://"))
-        assert list(asked_for(server, api_base=None))
+        assert list(ask(server, api_base=None))
 
 
-def test_what_only_looks_like_ollama_is_asked_as_openai_is() -> None:
+def test_a_server_without_the_ollama_api_is_asked_over_the_openai_api() -> None:
     said = Answer(200, [b'{"choices": [{"message": {"content": "Hello"}}]}'])
     with RoutedServer({"POST /v1/chat/completions": said}) as server:
         llm = OpenInterpreter().llm
@@ -150,72 +150,74 @@ def test_the_window_is_known_before_the_model_is_asked() -> None:
     assert local.window(resolve("jan/x", {})) is None
 
 
-def test_a_model_that_ollama_does_not_have() -> None:
+def test_a_missing_model_suggests_pulling_it() -> None:
     routes = {"POST /api/show": NOT_FOUND, "POST /api/chat": NOT_FOUND}
     with RoutedServer(routes) as server, pytest.raises(UnknownModelError, match="ollama pull tiny"):
-        list(asked_for(server))
+        list(ask(server))
 
 
-def test_a_reply_that_breaks_off_keeps_what_has_come() -> None:
+def test_a_broken_reply_keeps_the_partial_text() -> None:
     half = as_lines({"message": {"content": "Hel"}, "done": False}, ends=False)
-    came: list[Chunk] = []
+    received: list[Chunk] = []
     routes = {"POST /api/show": SHOWN, "POST /api/chat": half}
     with RoutedServer(routes) as server, pytest.raises(BrokenStreamError):
-        came.extend(asked_for(server, max_retries=0))
-    assert came == [{"type": "message", "content": "Hel"}]
+        received.extend(ask(server, max_retries=0))
+    assert received == [{"type": "message", "content": "Hel"}]
 
 
-def test_a_stream_that_ends_too_early_is_broken() -> None:
+def test_a_stream_that_ends_too_early_raises_an_error() -> None:
     half = as_lines({"message": {"content": "Hel"}, "done": False})
     routes = {"POST /api/show": SHOWN, "POST /api/chat": half}
     with RoutedServer(routes) as server, pytest.raises(BrokenStreamError):
-        list(asked_for(server, max_retries=0))
+        list(ask(server, max_retries=0))
 
 
-@pytest.mark.parametrize("last", [[], [{"error": "prediction aborted, token repeat limit reached"}]])
-def test_a_reply_that_ollama_gave_up_since_it_repeats_itself(last: list[dict[str, Any]]) -> None:
-    """It ends without a last line, or newer versions with an error; neither is worth another try."""
+@pytest.mark.parametrize(
+    "last", [[], [{"error": "prediction aborted, token repeat limit reached"}]], ids=["no last line", "error"]
+)
+def test_a_repeating_reply_that_ollama_aborts_is_not_retried(last: list[dict[str, Any]]) -> None:
+    """Older versions end it without a last line, newer ones with an error."""
     same = as_lines(*[{"message": {"content": " G"}, "done": False}] * 31, *last)
     routes = {"POST /api/show": SHOWN, "POST /api/chat": same}
     with RoutedServer(routes) as server, pytest.raises(RepeatingReplyError, match="kept repeating"):
-        list(asked_for(server))
+        list(ask(server))
     assert server.paths().count("POST /api/chat") == 1
 
 
-def test_an_error_in_the_middle_of_a_stream() -> None:
+def test_an_error_in_a_stream_is_raised() -> None:
     failed = as_lines({"message": {"content": "x"}, "done": False}, {"error": "llama runner process died"})
     routes = {"POST /api/show": SHOWN, "POST /api/chat": failed}
     with RoutedServer(routes) as server, pytest.raises(ModelError, match="llama runner process died"):
-        list(asked_for(server, max_retries=0))
+        list(ask(server, max_retries=0))
 
 
-def test_lines_may_be_cut_anywhere() -> None:
+def test_lines_may_be_split_anywhere() -> None:
     whole = b"".join(SAID.pieces)
     for size in (1, 7, len(whole)):
         cut = [whole[i : i + size] for i in range(0, len(whole), size)]
         answer = Answer(200, cut, SAID.headers)
         with RoutedServer({"POST /api/show": SHOWN, "POST /api/chat": answer}) as server:
-            said = [chunk["content"] for chunk in asked_for(server) if chunk["type"] == "message"]
+            said = [chunk["content"] for chunk in ask(server) if chunk["type"] == "message"]
         assert "".join(said) == "Hello"
 
 
-def test_an_answer_in_one_piece() -> None:
+def test_a_reply_that_is_not_streamed() -> None:
     whole = as_json({"message": {"content": "Hello"}, "done": True, "done_reason": "stop"})
     with RoutedServer({"POST /api/show": SHOWN, "POST /api/chat": whole}) as server:
-        assert next(asked_for(server)) == {"type": "message", "content": "Hello"}
+        assert next(ask(server)) == {"type": "message", "content": "Hello"}
 
 
-def test_a_reply_that_reached_its_limit_and_one_with_thoughts() -> None:
+def test_thinking_becomes_reasoning_in_a_cut_reply() -> None:
     cut = as_lines(
         {"message": {"content": "", "thinking": "Hmm."}, "done": False},
         {"message": {"content": "A"}, "done": True, "done_reason": "length"},
     )
     with RoutedServer({"POST /api/show": SHOWN, "POST /api/chat": cut}) as server:
-        chunks = list(asked_for(server))
+        chunks = list(ask(server))
     assert {"type": "reasoning", "content": "Hmm."} in chunks
 
 
-def test_tools_there_and_back() -> None:
+def test_tool_calls_are_sent_and_received() -> None:
     call = {"function": {"name": "execute", "arguments": {"language": "python", "code": "1 + 1"}}}
     answer = as_lines({"message": {"tool_calls": [call, call]}, "done": False}, {"done": True})
     history: list[Message] = [
@@ -224,7 +226,7 @@ def test_tools_there_and_back() -> None:
         {"role": "computer", "type": "console", "format": "output", "content": "4"},
     ]
     with RoutedServer({"POST /api/show": SHOWN, "POST /api/chat": answer}) as server:
-        chunks = list(asked_for(server, *history, supports_functions=True))
+        chunks = list(ask(server, *history, supports_functions=True))
         body = chat_body(server)
     assert body["tools"][0]["function"]["name"] == "execute"
     called = next(message for message in body["messages"] if message.get("tool_calls"))
@@ -241,15 +243,15 @@ def test_tools_there_and_back() -> None:
     ]
 
 
-def test_images_go_beside_the_words() -> None:
+def test_images_are_sent_in_their_own_field() -> None:
     with RoutedServer({"POST /api/show": SHOWN, "POST /api/chat": SAID}) as server:
-        list(asked_for(server, HELLO, PICTURE, supports_vision=True))
+        list(ask(server, HELLO, PICTURE, supports_vision=True))
     with_image = [message for message in chat_body(server)["messages"] if message.get("images")]
     assert [message["images"] for message in with_image] == [["aWNvbg=="]]
     assert all(isinstance(message["content"], str) for message in chat_body(server)["messages"])
 
 
-def test_fetching_a_model_tells_how_far_it_is() -> None:
+def test_pulling_a_model_reports_progress() -> None:
     events = as_lines(
         {"status": "pulling manifest"},
         {"status": "pulling aa", "digest": "aa", "total": 100},
@@ -277,12 +279,12 @@ def test_fetching_a_model_tells_how_far_it_is() -> None:
         (Answer(200, [b"<html>"], {"Content-Type": "text/html"}), "not Ollama"),
     ],
 )
-def test_fetching_a_model_that_fails(answer: Answer, words: str) -> None:
+def test_a_failed_pull_says_why(answer: Answer, words: str) -> None:
     with RoutedServer({"POST /api/pull": answer}) as server, pytest.raises(LocalServerError, match=words):
         list(ollama.pull(server.address, "x"))
 
 
-def test_no_ollama_at_all() -> None:
+def test_an_unreachable_ollama_suggests_starting_it() -> None:
     with RoutedServer({}) as server:
         address = server.address
     with pytest.raises(LocalServerError, match="ollama serve"):

@@ -1,4 +1,4 @@
-"""The built-in engine with a real model: it serves us alone, ends with us, and comes back when it dies."""
+"""The built-in engine with a real model: it serves only us, ends with us, and restarts after it dies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SAY_HI: Message = {"role": "user", "type": "message", "content": "Say hello."}
 
 @pytest.fixture
 def small() -> Iterator[Path]:
-    """The smallest model: good for everything but sense."""
+    """The smallest model: its answers make no sense, which is enough here."""
     yield weights("smollm2-135m")
     engine.stop_all()
 
@@ -40,11 +40,11 @@ def asking(file: Path, window: int = 1024) -> OpenInterpreter:
     interpreter.llm.model = f"builtin/{file}"
     interpreter.llm.context_window = window
     interpreter.llm.max_tokens = 16
-    interpreter.llm.model_profile, interpreter.llm.execution_instructions = "full", ""  # nobody asks for code here
+    interpreter.llm.model_profile, interpreter.llm.execution_instructions = "full", ""  # no code is needed here
     return interpreter
 
 
-def test_it_answers_and_counts(small: Path) -> None:
+def test_the_engine_answers_and_reports_usage(small: Path) -> None:
     interpreter = asking(small)
     chunks = list(interpreter.llm.reply([SYSTEM, SAY_HI]))
     loading = [chunk["content"]["done"] for chunk in chunks if chunk.get("format") == "loading"]
@@ -57,7 +57,7 @@ def test_it_answers_and_counts(small: Path) -> None:
     assert not any(chunk.get("format") == "loading" for chunk in interpreter.llm.reply([SYSTEM, SAY_HI]))
 
 
-def test_one_engine_serves_all_who_ask_and_only_them(small: Path) -> None:
+def test_one_engine_is_shared_and_requires_its_key(small: Path) -> None:
     first = engine.running(small, 1024)
     assert engine.running(small, 1024) is first
     assert engine.loaded() is first
@@ -65,25 +65,25 @@ def test_one_engine_serves_all_who_ask_and_only_them(small: Path) -> None:
     assert httpx.get(f"{first.base_url}/models").status_code == 401
     listed = httpx.get(f"{first.base_url}/models", headers={"Authorization": f"Bearer {first.key}"}).json()
     assert listed["data"][0]["meta"]["n_ctx"] == 1024
-    everything = " ".join(word for p in psutil.Process(first.child.pid).children() for word in p.cmdline())
-    assert first.key not in everything, "a key on a command line is a key for everybody on this machine"
+    command_lines = " ".join(word for p in psutil.Process(first.child.pid).children() for word in p.cmdline())
+    assert first.key not in command_lines, "every user of this machine can read a command line"
     assert psutil.Process(first.child.pid).children()[0].environ()["OMP_WAIT_POLICY"] == "passive"
 
 
-def test_another_window_is_another_engine_and_the_old_one_goes(small: Path) -> None:
+def test_another_window_size_replaces_the_engine(small: Path) -> None:
     first = engine.running(small, 1024)
     second = engine.running(small, 2048)
     assert second is not first
     assert not first.child.alive
 
 
-def test_a_conversation_that_is_too_long_is_told_by_its_kind(small: Path) -> None:
+def test_a_conversation_that_is_too_long_raises_a_typed_error(small: Path) -> None:
     long: Message = {"role": "user", "type": "message", "content": "word " * 3000}
     with pytest.raises(ContextTooLongError):
         list(asking(small).llm.reply([SYSTEM, long]))
 
 
-def test_an_engine_that_died_comes_back_with_the_next_question(small: Path) -> None:
+def test_a_dead_engine_restarts_with_the_next_request(small: Path) -> None:
     interpreter = asking(small)
     list(interpreter.llm.reply([SYSTEM, SAY_HI]))
     served = engine.loaded()
@@ -96,18 +96,18 @@ def test_an_engine_that_died_comes_back_with_the_next_question(small: Path) -> N
 
 
 def test_cancelling_while_the_model_loads_takes_effect_at_once(small: Path) -> None:
-    told = threading.Event()
+    called = threading.Event()
 
     def cancel_at_once(waiting: object) -> None:
-        told.set()
+        called.set()
         waiting.shutdown(2)  # type: ignore[attr-defined]
 
     with pytest.raises(EngineError):
         engine.start(small, 1024, cancel_at_once)
-    assert told.is_set()
+    assert called.is_set()
 
 
-def test_a_cancelled_answer_leaves_the_engine_alone(small: Path) -> None:
+def test_a_cancelled_reply_leaves_the_engine_running(small: Path) -> None:
     interpreter = asking(small)
     interpreter.llm.max_tokens = 400
     for chunk in interpreter.llm.reply([SYSTEM, SAY_HI]):
@@ -120,8 +120,8 @@ def test_a_cancelled_answer_leaves_the_engine_alone(small: Path) -> None:
     assert engine.loaded() is served
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
-def test_no_engine_outlives_the_program(small: Path, how: int) -> None:
+@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM])
+def test_no_engine_outlives_the_program(small: Path, signal_number: int) -> None:
     code = (
         "import sys, threading; from pathlib import Path; from interpreter.llm.local import engine;"
         "served = engine.running(Path(sys.argv[1]), 512);"
@@ -131,15 +131,15 @@ def test_no_engine_outlives_the_program(small: Path, how: int) -> None:
     with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as host:
         assert host.stdout is not None
         supervisor = psutil.Process(int(host.stdout.readline()))
-        family = [supervisor, *supervisor.children(recursive=True)]
-        assert len(family) == 2
-        os.kill(host.pid, how)
-    _, alive = psutil.wait_procs(family, timeout=60)
+        processes = [supervisor, *supervisor.children(recursive=True)]
+        assert len(processes) == 2
+        os.kill(host.pid, signal_number)
+    _, alive = psutil.wait_procs(processes, timeout=60)
     assert not alive
 
 
 def test_a_question_in_english_becomes_code_that_runs(tmp_path: Path) -> None:
-    """The whole way: weights in the models folder, the model by its name, a block that runs, its output."""
+    """End to end: weights in the models folder, the model by its name, a block that runs, its output."""
     from interpreter.llm.local.weights import models_folder
 
     row = named("qwen2.5-coder-0.5b")
@@ -164,8 +164,8 @@ def test_a_question_in_english_becomes_code_that_runs(tmp_path: Path) -> None:
         engine.stop_all()
 
 
-def test_the_mirrors_in_the_list_are_the_file(tmp_path: Path) -> None:
-    """The cached file came out of the mirror's packages; its sum is the one that is pinned for the hub."""
+def test_the_mirror_has_the_same_file_as_the_hub(tmp_path: Path) -> None:
+    """The cached file came from the mirror's packages; its checksum is the one pinned for the hub."""
     import hashlib
 
     file = weights("qwen2.5-coder-0.5b")

@@ -1,4 +1,4 @@
-"""A real Ollama: found, listed, asked for windows and for a reply. Named by INTERPRETER_TEST_OLLAMA or on the PATH."""
+"""A real Ollama: discovery, listing, window sizes and replies. Set INTERPRETER_TEST_OLLAMA or put it on the PATH."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from interpreter.messages import Chunk, Message
 from real_models import weights
 from terminal.person import PROGRAM
 
-# Read now: tests get an environment of their own.
+# Read at import: each test gets its own environment.
 OLLAMA = os.environ.get("INTERPRETER_TEST_OLLAMA") or shutil.which("ollama")
 NEEDED = "no Ollama: put `ollama` on the PATH, or name it in INTERPRETER_TEST_OLLAMA"
 pytestmark = [
@@ -30,12 +30,12 @@ pytestmark = [
     pytest.mark.timeout(300),
     pytest.mark.skipif(not OLLAMA, reason=NEEDED),
 ]
-OWN_WINDOW = 512  # what this Ollama gives to everybody who does not ask for more; some builds give 2,048
+DEFAULT_WINDOW = 512  # this Ollama's default; some builds have 2,048
 
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """A server of our own with one model, made of a file on this machine."""
+    """Our own server with one model, created from a local file."""
     file = weights("smollm2-135m")
     assert OLLAMA
     home = tmp_path_factory.mktemp("ollama")
@@ -47,7 +47,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HOME", str(home))
         patch.setenv("OLLAMA_MODELS", str(home / "models"))
-        patch.setenv("OLLAMA_CONTEXT_LENGTH", str(OWN_WINDOW))
+        patch.setenv("OLLAMA_CONTEXT_LENGTH", str(DEFAULT_WINDOW))
         started = engine.start_ollama(kind, OLLAMA)
         try:
             assert servers.look(kind) == servers.LocalServer(kind, (), "Ollama is running but has no model yet.")
@@ -60,18 +60,18 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(autouse=True)
-def _where(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def _ollama_host(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OLLAMA_HOST", address)
 
 
-def asked(model: str, *messages: Message) -> list[Chunk]:
+def ask(model: str, *messages: Message) -> list[Chunk]:
     llm = OpenInterpreter(offline=True).llm
     llm.model, llm.max_tokens, llm.max_retries = f"ollama/{model}", 8, 0
     llm.model_profile, llm.execution_instructions = "full", ""
     return list(llm.reply([SYSTEM, *(messages or [HELLO])]))
 
 
-def test_it_is_found_with_its_models_and_their_windows(address: str) -> None:
+def test_ollama_is_found_with_its_models_and_window_sizes(address: str) -> None:
     [found] = [server for server in servers.find() if server.kind.name == "ollama"]
     assert found.kind.address == address
     smol = next(model for model in found.models if model.name == "smol")
@@ -87,7 +87,7 @@ def test_it_is_found_with_its_models_and_their_windows(address: str) -> None:
     assert (shown.parameters, shown.quantization) == ("134.52M", "Q4_1")
 
 
-def test_the_list_of_models() -> None:
+def test_the_models_option_lists_its_model() -> None:
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, "--models", "ollama/smol"], capture_output=True, text=True, timeout=60
     )
@@ -95,30 +95,30 @@ def test_the_list_of_models() -> None:
     assert ["ollama/smol", "8k", "free"] in rows
 
 
-def test_the_only_model_is_taken_where_nobody_can_be_asked(
+def test_without_a_terminal_the_only_model_is_used(
     address: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(servers, "KINDS", servers.KINDS[:1])  # whatever else runs on this machine
+    monkeypatch.setattr(servers, "KINDS", servers.KINDS[:1])  # ignore other servers on this machine
     interpreter = OpenInterpreter()
     interpreter.local_setup()
     assert (interpreter.llm.model, interpreter.llm.context_window) == ("ollama/smol", 8192)
     assert "Using smol at Ollama, window 8,192 tokens." in capsys.readouterr().out
 
 
-def test_a_model_that_it_does_not_have(address: str) -> None:
+def test_a_missing_model_raises_an_error(address: str) -> None:
     with pytest.raises(UnknownModelError, match="ollama pull nothing"):
-        asked("nothing")
+        ask("nothing")
     with pytest.raises(LocalServerError, match="'nothing' not found"):
         ollama.show(address, "nothing")
 
 
-def test_a_registry_that_cannot_be_reached(address: str) -> None:
+def test_an_unreachable_registry_raises_an_error(address: str) -> None:
     with pytest.raises(LocalServerError, match=r"could not get 127\.0\.0\.1:9/library/nothing.*the network") as caught:
         list(ollama.pull(address, "127.0.0.1:9/library/nothing"))
     assert "refused" in caught.value.detail
 
 
-def test_a_model_with_a_window_of_its_own(address: str) -> None:
+def test_a_models_own_window_setting_is_read(address: str) -> None:
     made = {"model": "smol-4k", "from": "smol", "parameters": {"num_ctx": 4096}, "stream": False}
     assert httpx.post(f"{address}/api/create", json=made, timeout=60).json()["status"] == "success"
     try:
@@ -127,11 +127,11 @@ def test_a_model_with_a_window_of_its_own(address: str) -> None:
         subprocess.run([str(OLLAMA), "rm", "smol-4k"], check=True, capture_output=True, timeout=60)
 
 
-def test_a_reply_to_more_than_its_own_window_holds() -> None:
-    """The window is asked for: this Ollama's own would drop the beginning without a word."""
+def test_a_request_larger_than_the_default_window_is_answered() -> None:
+    """We request a larger window: with its default, this Ollama would silently drop the beginning."""
     long: Message = {"role": "user", "type": "message", "content": "one two three " * 850}
     try:
-        chunks = asked("smol", long)
+        chunks = ask("smol", long)
     except ModelOverloadedError as error:
         pytest.skip(f"this Ollama cannot run a model here: {error.detail}")
     usage = chunks[-1]["content"]

@@ -1,4 +1,4 @@
-"""Servers of mail, calendars and contacts for tests, and a computer that is told where they are."""
+"""Servers for mail, calendars and contacts, and a computer to connect to them."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> Certificate:
 def dovecot(certificate: Certificate) -> Iterator[Dovecot]:
     if PROGRAM is None:
         pytest.skip("dovecot is not installed: apt-get install dovecot-imapd")
-    # Its own users have to get there, and pytest's folders are closed to them.
+    # Dovecot's users need access to its folder, and pytest's folders are closed to them.
     with tempfile.TemporaryDirectory(prefix="dovecot-") as name:
         Path(name).chmod(0o755)
         server = Dovecot(Path(name), certificate)
@@ -49,7 +49,7 @@ def password(monkeypatch: pytest.MonkeyPatch) -> str:
 
 @pytest.fixture
 def computer(password: str, tmp_path: Path) -> Iterator[Computer]:
-    """A computer without accounts, whose sessions are in a folder of its own."""
+    """A computer without accounts, with its own working folder."""
     made = Computer()
     made.context.cwd = str(tmp_path)
     yield made
@@ -65,7 +65,7 @@ def dav(tmp_path_factory: pytest.TempPathFactory, certificate: Certificate) -> I
 
 @pytest.fixture
 def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The clocks of this process are those of Berlin, where summer time ends on 25 October 2026."""
+    """Set the time zone to Berlin, where summer time ends on 25 October 2026."""
     monkeypatch.setenv("TZ", "Europe/Berlin")
     time.tzset()
     yield

@@ -33,7 +33,7 @@ class _Server(ThreadingMixIn, WSGIServer):
     daemon_threads = True
 
     def handle_error(self, *_: Any) -> None:
-        """A client that does not trust the certificate leaves in the middle."""
+        """Ignore clients that disconnect because they don't trust the certificate."""
 
 
 class _Handler(WSGIRequestHandler):
@@ -42,7 +42,7 @@ class _Handler(WSGIRequestHandler):
 
 
 class DavServer:
-    """Everybody has the same password, and what is theirs below their name."""
+    """A server where all users have the same password, and their data is below their name."""
 
     def __init__(self, folder: Path, certificate: Certificate) -> None:
         logging.getLogger("radicale").setLevel(logging.CRITICAL)
@@ -63,7 +63,7 @@ class DavServer:
         self._client = httpx.Client(verify=False, trust_env=False, timeout=60)
 
     def account(self, **more: Any) -> dict[str, Any]:
-        """A user whom nobody has been before."""
+        """An account of a new user."""
         self._users += 1
         given = {"url": self.url, "user": f"user{self._users}", "password_variable": "MAIL_PASSWORD"}
         return {**given, "certificate": str(self.certificate.cert), **more}

@@ -1,4 +1,4 @@
-"""Real mail servers on loopback, with a certificate of their own: Dovecot for IMAP, aiosmtpd for SMTP."""
+"""Real mail servers on loopback, with a self-signed certificate: Dovecot for IMAP, aiosmtpd for SMTP."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ service imap-login {{
 }}
 service anvil {{
   chroot =
-  # One wrong password would slow down everybody who comes from loopback.
+  # One wrong password would slow down all connections from loopback.
   unix_listener anvil-auth-penalty {{
     mode = 0
   }}
@@ -87,7 +87,7 @@ TOKEN = "ya29.a0-_~+/token=="
 
 
 class TokenServer(BaseHTTPRequestHandler):
-    """Tells Dovecot whether a token is valid, and whose it is."""
+    """Tells Dovecot whether a token is valid, and which user it belongs to."""
 
     def do_GET(self) -> None:
         is_known = self.headers.get("Authorization") == f"Bearer {TOKEN}"
@@ -122,7 +122,7 @@ def make_certificate(folder: Path) -> Certificate:
 
 
 class Dovecot:
-    """Everybody has a mailbox, and everybody the same password. Root's processes run as users of Dovecot's own."""
+    """A server where any user has a mailbox, with one password for all. As root, it runs as Dovecot's users."""
 
     def __init__(self, folder: Path, certificate: Certificate) -> None:
         self.folder = folder
@@ -137,8 +137,8 @@ class Dovecot:
         self._tokens = ThreadingHTTPServer(("127.0.0.1", 0), TokenServer)
         threading.Thread(target=self._tokens.serve_forever, args=(0.05,), daemon=True).start()
         (folder / "oauth.conf").write_text(OAUTH.format(tokens=self._tokens.server_port))
-        # It takes no port that is open already, and somebody else may have been faster with a free one.
-        assert any(self._starts(values) for _ in range(5)), "it ends at once, on whatever port"
+        # It needs a free port, and another process may have taken one first.
+        assert any(self._starts(values) for _ in range(5)), "it doesn't start on any port"
 
     def _starts(self, values: dict[str, Any]) -> bool:
         self.port, self.plain_port = free_ports(2)
@@ -148,7 +148,7 @@ class Dovecot:
         return listens(self.port, self._process)
 
     def deliver(self, user: str, mail: EmailMessage | bytes, seen: bool = False) -> None:
-        """Put a mail into somebody's inbox."""
+        """Put a mail into a user's inbox."""
         box = self.folder / "home" / user / "Maildir"
         for each in (box.parent, box, box / "new", box / "cur", box / "tmp"):
             self._own(each)
@@ -163,7 +163,7 @@ class Dovecot:
         os.chown(folder, self._owner.pw_uid, self._owner.pw_gid)
 
     def flags(self, user: str) -> list[str]:
-        """What the server has kept about the mails, as the ends of their names."""
+        """The flags of the mails, as the server keeps them in file names."""
         return [file.name.rpartition(",")[2] for file in (self.folder / "home" / user / "Maildir" / "cur").iterdir()]
 
     def close(self) -> None:
@@ -174,11 +174,11 @@ class Dovecot:
 
 
 class PostOffice:
-    """An SMTP server that keeps what it is given; `encrypted` from the first byte, else from STARTTLS on."""
+    """An SMTP server that keeps its mails; `encrypted` from the first byte, otherwise after STARTTLS."""
 
     def __init__(self, certificate: Certificate, encrypted: bool) -> None:
         self.mails: list[tuple[list[str], bytes]] = []
-        self.refused: dict[str, str] = {}  # recipient, and the answer that it gets
+        self.refused: dict[str, str] = {}  # the server's answer by recipient
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
@@ -201,7 +201,7 @@ class PostOffice:
         return AuthResult(success=right, handled=right)
 
     async def auth_XOAUTH2(self, server: SMTP, args: list[str]) -> AuthResult:
-        """As Google's servers do: the reason for a no is a question that has to be answered."""
+        """As on Google's servers, a refusal is a challenge that the client has to answer."""
         if base64.b64decode(args[1]).decode() == f"user=me@example.org\1auth=Bearer {TOKEN}\1\1":
             return AuthResult(success=True)
         await server.challenge_auth('{"status":"400"}')
@@ -234,7 +234,7 @@ class PostOffice:
 
 @contextlib.contextmanager
 def silent_server() -> Iterator[int]:
-    """Takes connections and never says a word."""
+    """A server that accepts connections and never sends anything."""
     with socket.create_server(("127.0.0.1", 0)) as listening:
         yield listening.getsockname()[1]
 
@@ -245,6 +245,6 @@ def listens(port: int, process: subprocess.Popen[bytes]) -> bool:
     while process.poll() is None:
         with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", port), 5):
             return process.poll() is None
-        assert time.monotonic() < end, f"nobody listens on {port}"
+        assert time.monotonic() < end, f"no server listens on {port}"
         time.sleep(0.02)
     return False

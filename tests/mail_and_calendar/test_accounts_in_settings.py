@@ -1,4 +1,4 @@
-"""Accounts are settings: from a profile, from Python, checked, and no place for a password."""
+"""Accounts as settings: from a profile or Python, validated, and without passwords."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from interpreter.errors import SettingTypeError
 VCARD = "BEGIN:VCARD\nFN:Ann\nTEL:1\nEND:VCARD\n"
 
 
-def test_a_profile_names_an_account(tmp_path: Path) -> None:
+def test_a_profile_can_set_an_account(tmp_path: Path) -> None:
     (tmp_path / "all.vcf").write_text(VCARD)
     interpreter = OpenInterpreter()
     apply(interpreter, {"computer": {"contacts_account": {"path": str(tmp_path / "all.vcf")}}})
@@ -23,12 +23,12 @@ def test_a_profile_names_an_account(tmp_path: Path) -> None:
     assert interpreter.computer.contacts_account is None
 
 
-def test_an_account_is_a_dict() -> None:
+def test_an_account_must_be_a_dict() -> None:
     with pytest.raises(SettingTypeError, match=r"computer\.mail_account takes dict or None, not 'imap"):
         OpenInterpreter().computer.mail_account = "imap.example.org"
 
 
-def test_a_password_in_it_is_refused() -> None:
+def test_an_account_with_a_password_is_refused() -> None:
     interpreter = OpenInterpreter()
     interpreter.computer.mail_account = {"imap": "localhost", "user": "me", "password": "s3cret"}
     with pytest.raises(AccountError, match="password_variable") as told:
@@ -36,7 +36,7 @@ def test_a_password_in_it_is_refused() -> None:
     assert "s3cret" not in str(told.value)
 
 
-def test_offline_holds_for_accounts_too() -> None:
+def test_offline_applies_to_accounts_too() -> None:
     interpreter = OpenInterpreter(offline=True)
     interpreter.computer.calendar_account = {"url": "https://dav.example.org"}
     with pytest.raises(ServerUnreachableError, match="`offline` is set"):

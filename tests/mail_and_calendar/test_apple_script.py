@@ -1,4 +1,4 @@
-"""On macOS: scripts as `osascript` gets them, in a real process that takes its place; no value becomes code."""
+"""AppleScript on macOS: the scripts passed to `osascript` (replaced by a fake program); no value becomes code."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ sys.stdout.buffer.write((answer["says"] + "\\n").encode("utf-8"))
 sys.stderr.write(answer["complains"])
 sys.exit(1 if answer["complains"] else 0)
 """
-# What would be code if it got out of its string.
+# Text that would be code if it escaped from its string.
 HOSTILE = 'x" & (do shell script "touch /tmp/owned") & "\\" \\\\" \r\n-- ¬ ✓ 漢 {0} %s $(id) `id` «class» "'
 
 
 class Mac:
-    """What the program that is called `osascript` here was given, and what it will answer."""
+    """The calls of the fake `osascript`, and its next answer."""
 
     def __init__(self, folder: Path) -> None:
         self._record, self._answer = folder / "record", folder / "answer"
@@ -66,7 +66,7 @@ def mac(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Mac:
 
 
 def literals(script: str) -> tuple[list[str], str]:
-    """The strings of a script as AppleScript reads them, and the code around them."""
+    """The strings in a script as AppleScript reads them, and the code around them."""
     strings, code, at = [], "", 0
     while at < len(script):
         if script[at] != '"':
@@ -92,20 +92,20 @@ texts = st.text(st.characters(blacklist_categories=["Cs", "Cc"]) | st.sampled_fr
 
 @settings(max_examples=100, deadline=None)
 @given(texts, texts)
-def test_no_value_leaves_its_string(one: str, other: str) -> None:
+def test_quoted_text_cannot_escape_from_its_string(one: str, other: str) -> None:
     strings, code = literals(f"set a to {quoted(one)} & {quoted(other)}\nbeep")
     assert strings == [one, other]
     assert code == "set a to “” & “”\nbeep"
 
 
 @pytest.mark.parametrize("value", ["\0", "a\x1eb", "\x1f", "\x7f", "\ud800"])
-def test_what_no_script_can_hold_is_refused(value: str) -> None:
+def test_text_that_a_script_cannot_contain_is_refused(value: str) -> None:
     with pytest.raises(ValueError, match="can't be passed on"):
         quoted(value)
 
 
-def everything(computer: Computer, text: str) -> dict[str, Callable[[], Any]]:
-    """Each call that takes a text of somebody's."""
+def all_calls(computer: Computer, text: str) -> dict[str, Callable[[], Any]]:
+    """Every call that takes text."""
     path = Path(computer.context.cwd, 'a "b" \\ & c.txt')
     path.write_text("x")
     return {
@@ -120,11 +120,11 @@ def everything(computer: Computer, text: str) -> dict[str, Callable[[], Any]]:
     }
 
 
-def test_the_code_of_a_script_is_the_same_whatever_the_values(mac: Mac, computer: Computer) -> None:
-    for name in everything(computer, "x"):
-        everything(computer, "x" if name != "contacts" else "x " * len(HOSTILE.split()))[name]()
+def test_values_do_not_change_the_code_of_a_script(mac: Mac, computer: Computer) -> None:
+    for name in all_calls(computer, "x"):
+        all_calls(computer, "x" if name != "contacts" else "x " * len(HOSTILE.split()))[name]()
         harmless = literals(mac.script)
-        everything(computer, HOSTILE)[name]()
+        all_calls(computer, HOSTILE)[name]()
         hostile = literals(mac.script)
         assert hostile[1] == harmless[1], name
         assert len(hostile[0]) == len(harmless[0]) and hostile[0] != harmless[0], name
@@ -132,8 +132,8 @@ def test_the_code_of_a_script_is_the_same_whatever_the_values(mac: Mac, computer
     assert {tuple(call["argv"]) for call in mac.calls} == {("-",)}
 
 
-def test_scripts_have_every_end_and_no_name_that_means_something(mac: Mac, computer: Computer) -> None:
-    for call in everything(computer, "x").values():
+def test_scripts_are_balanced_and_avoid_reserved_names(mac: Mac, computer: Computer) -> None:
+    for call in all_calls(computer, "x").values():
         call()
     computer.mail.get()
     mac.will_say("1")
@@ -157,7 +157,7 @@ def test_scripts_have_every_end_and_no_name_that_means_something(mac: Mac, compu
         assert all(re.match(r"the[A-Z]|our[A-Z]", name) for found in names for name in found if name)
 
 
-def test_mails_come_back_whole(mac: Mac, computer: Computer) -> None:
+def test_mails_are_parsed(mac: Mac, computer: Computer) -> None:
     fields = [
         "7",
         "Zoë <z@example.org>",
@@ -186,7 +186,7 @@ def test_mails_come_back_whole(mac: Mac, computer: Computer) -> None:
     assert computer.mail.unread_count() == 12
 
 
-def test_a_mail_is_sent_with_its_files(mac: Mac, computer: Computer, tmp_path: Path) -> None:
+def test_a_mail_is_sent_with_attachments(mac: Mac, computer: Computer, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x")
     assert computer.mail.send(["a@example.org", "b@example.org"], "Hi", "Hello", "a.txt").startswith(
         "The Mail app is sending it"
@@ -200,7 +200,7 @@ def test_a_mail_is_sent_with_its_files(mac: Mac, computer: Computer, tmp_path: P
 
 
 @pytest.mark.usefixtures("berlin")
-def test_events_come_back_with_the_dates_of_what_repeats(mac: Mac, computer: Computer) -> None:
+def test_events_are_parsed_and_recurring_ones_expanded(mac: Mac, computer: Computer) -> None:
     once = ["2026 10 27 50400", "2026 10 27 54000", "false", "Call", "", "", "Work", "u1", "", ""]
     daily = ["2026 10 20 32400", "2026 10 20 34200", "false", "Standup", "Room", "", "Work", "u2"]
     daily += ["FREQ=WEEKLY;INTERVAL=1", "2026 11 3 32400\n"]
@@ -217,14 +217,14 @@ def test_events_come_back_with_the_dates_of_what_repeats(mac: Mac, computer: Com
 
 
 @pytest.mark.usefixtures("berlin")
-def test_dates_go_in_as_numbers(mac: Mac, computer: Computer) -> None:
+def test_dates_are_passed_as_numbers(mac: Mac, computer: Computer) -> None:
     mac.will_say("Work")
     assert "'Work'" in computer.calendar.create_event("A", "2026-11-16 10:00", "2026-11-16T10:00:00Z")
     assert "my ourMoment(2026, 11, 16, 36000)" in mac.script and "my ourMoment(2026, 11, 16, 39600)" in mac.script
     assert moment(datetime(2026, 7, 1, 8).astimezone()) == "my ourMoment(2026, 7, 1, 28800)"
 
 
-def test_only_one_event_is_deleted(mac: Mac, computer: Computer) -> None:
+def test_only_a_single_matching_event_is_deleted(mac: Mac, computer: Computer) -> None:
     mac.will_say("deleted")
     computer.calendar.delete_event("A", "2026-11-16")
     for said, words in (("0", "There are 0 events"), ("2", "There are 2 events"), ("series", "That event repeats")):
@@ -233,7 +233,7 @@ def test_only_one_event_is_deleted(mac: Mac, computer: Computer) -> None:
             computer.calendar.delete_event("A", "2026-11-16")
 
 
-def test_people_come_back(mac: Mac, computer: Computer) -> None:
+def test_contacts_are_parsed(mac: Mac, computer: Computer) -> None:
     people = [["Zoë Müller", "+49 1\n+49 2\n", ""], ["Ann Smith", "", "ann@example.org\n"]]
     mac.will_say("".join("".join(field + FIELD for field in fields) + RECORD for fields in people))
     assert computer.contacts.get_phone_number("Zoë Müller") == "+49 1"
@@ -249,7 +249,7 @@ def test_people_come_back(mac: Mac, computer: Computer) -> None:
         ("execution error: Can’t get account. (-1728)", ComputerError, "Mail failed: .*-1728"),
     ],
 )
-def test_what_macos_refuses_is_told(
+def test_errors_of_macos_are_explained(
     mac: Mac, computer: Computer, complains: str, kind: type[Exception], words: str
 ) -> None:
     mac.will_say(complains=complains)
@@ -257,8 +257,8 @@ def test_what_macos_refuses_is_told(
         computer.mail.unread_count()
 
 
-def test_an_account_in_the_settings_comes_first(mac: Mac, computer: Computer, tmp_path: Path) -> None:
+def test_an_account_in_the_settings_takes_precedence(mac: Mac, computer: Computer, tmp_path: Path) -> None:
     (tmp_path / "a.vcf").write_text("BEGIN:VCARD\nFN:Ann\nTEL:1\nEND:VCARD\n")
     computer.contacts_account = {"path": str(tmp_path / "a.vcf")}
-    mac.will_say(complains="nobody asked")
+    mac.will_say(complains="not called")
     assert computer.contacts.get_phone_number("Ann") == "1"

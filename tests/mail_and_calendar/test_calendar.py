@@ -1,4 +1,4 @@
-"""Calendars on a real CalDAV server, and in files: the same for whoever asks."""
+"""Calendars on a real CalDAV server and in files behave the same."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ ALL = {"standup.ics": calendar(STANDUP, MOVED), "lunch.ics": calendar(LUNCH), "t
 ALL |= {"call.ics": calendar(NEW_YORK), "tea.ics": calendar(FLOATING)}
 
 
-class Place:
-    """Where calendars are kept: a computer that reads them, and another way to look."""
+class CalendarPlace:
+    """A place for calendars: the tool that reads them, and their raw texts."""
 
     def __init__(self, computer: Computer, texts: Callable[[], list[str]]) -> None:
         self.calendar: Calendar = computer.calendar
@@ -71,39 +71,41 @@ class Place:
         return [(each["title"], each["start"]) for each in self.calendar.get_events(*days, **more)]
 
 
-def on_a_server(computer: Computer, dav: DavServer, _: Path, files: dict[str, str]) -> Place:
+def on_a_server(computer: Computer, dav: DavServer, _: Path, files: dict[str, str]) -> CalendarPlace:
     account = dav.account()
     dav.make(account, "work", CALENDAR.format(name="Work"))
     dav.make(account, "tasks", TASKS.format(name="Tasks"))
     for name, text in files.items():
         dav.put(account, f"work/{name}", text)
     computer.calendar_account = account
-    return Place(computer, lambda: [dav.get(account, "work/").replace("\r\n ", "")])
+    return CalendarPlace(computer, lambda: [dav.get(account, "work/").replace("\r\n ", "")])
 
 
-def in_a_folder(computer: Computer, _: DavServer, folder: Path, files: dict[str, str]) -> Place:
+def in_a_folder(computer: Computer, _: DavServer, folder: Path, files: dict[str, str]) -> CalendarPlace:
     (folder / "Work").mkdir()
     for name, text in files.items():
         (folder / "Work" / name).write_text(text, "utf-8", newline="")
     computer.calendar_account = {"path": str(folder)}
-    return Place(computer, lambda: [file.read_text("utf-8") for file in (folder / "Work").glob("*.ics")])
+    return CalendarPlace(computer, lambda: [file.read_text("utf-8") for file in (folder / "Work").glob("*.ics")])
 
 
-def in_a_file(computer: Computer, _: DavServer, folder: Path, files: dict[str, str]) -> Place:
+def in_a_file(computer: Computer, _: DavServer, folder: Path, files: dict[str, str]) -> CalendarPlace:
     events = [part for text in files.values() for part in re.findall(r"BEGIN:VEVENT.*?END:VEVENT\r\n", text, re.DOTALL)]
     (folder / "Work.ics").write_text(HEAD + "".join(events) + "END:VCALENDAR\r\n", "utf-8", newline="")
     computer.calendar_account = {"path": str(folder / "Work.ics")}
-    return Place(computer, lambda: [(folder / "Work.ics").read_text("utf-8")])
+    return CalendarPlace(computer, lambda: [(folder / "Work.ics").read_text("utf-8")])
 
 
-@pytest.fixture(params=[on_a_server, in_a_folder, in_a_file])
-def make(request: pytest.FixtureRequest, computer: Computer, dav: DavServer, tmp_path: Path) -> Callable[..., Place]:
-    """Makes a place with these files in it."""
+@pytest.fixture(params=[on_a_server, in_a_folder, in_a_file], ids=["server", "folder", "file"])
+def make(
+    request: pytest.FixtureRequest, computer: Computer, dav: DavServer, tmp_path: Path
+) -> Callable[..., CalendarPlace]:
+    """`make(files)` creates a place with these files."""
     (tmp_path / "calendars").mkdir()
     return lambda files: request.param(computer, dav, tmp_path / "calendars", files)
 
 
-def test_the_events_of_a_day(make: Callable[..., Place]) -> None:
+def test_get_events_returns_the_events_of_a_day(make: Callable[..., CalendarPlace]) -> None:
     found = make(ALL).calendar.get_events("2026-11-16")
     assert [each["title"] for each in found] == ["Trip", "Lunch", "Tea"]
     trip, lunch, tea = found
@@ -121,19 +123,19 @@ def test_the_events_of_a_day(make: Callable[..., Place]) -> None:
     assert tea["start"] == "2026-11-16T16:00:00+01:00"
 
 
-def test_what_repeats_is_there_on_each_of_its_days(make: Callable[..., Place]) -> None:
+def test_recurring_events_are_expanded(make: Callable[..., CalendarPlace]) -> None:
     found = make(ALL).calendar.get_events("2026-10-01", "2026-12-01")
     standups = [(each["title"], each["start"]) for each in found if each["repeats"]]
     assert standups == [
         ("Standup", "2026-10-20T09:00:00+02:00"),
-        ("Standup", "2026-10-27T09:00:00+01:00"),  # summer time is over, and it is still at nine
+        ("Standup", "2026-10-27T09:00:00+01:00"),  # after summer time, still at nine
         ("Standup, later", "2026-11-03T11:00:00+01:00"),
         ("Standup", "2026-11-10T09:00:00+01:00"),
         ("Standup", "2026-11-17T09:00:00+01:00"),
     ]
 
 
-def test_zones_are_known_by_the_names_of_windows_and_evolution(make: Callable[..., Place]) -> None:
+def test_time_zone_names_of_windows_and_evolution_are_known(make: Callable[..., CalendarPlace]) -> None:
     zones = {
         "Tokyo Standard Time": "01:00:00+01:00",
         "W. Europe Standard Time": "09:00:00+01:00",
@@ -151,19 +153,19 @@ def test_zones_are_known_by_the_names_of_windows_and_evolution(make: Callable[..
     ("zone", "in_november"),
     [("America/New_York", "15:00"), ("Eastern Standard Time", "15:00"), ("Mars Standard Time", "14:00")],
 )
-def test_the_zone_of_a_whole_calendar_may_have_a_name_of_windows(
+def test_a_calendars_time_zone_can_have_a_windows_name(
     computer: Computer, tmp_path: Path, zone: str, in_november: str
 ) -> None:
     text = calendar(event("Call", ":20261020T130000Z", ":20261020T133000Z", "RRULE:FREQ=WEEKLY;COUNT=3"))
     (tmp_path / "a.ics").write_text(text.replace("BEGIN:VEVENT", f"X-WR-TIMEZONE:{zone}\r\nBEGIN:VEVENT"), newline="")
     computer.calendar_account = {"path": str(tmp_path / "a.ics")}
-    place = Place(computer, list)
+    place = CalendarPlace(computer, list)
     # Nine o'clock in New York, where summer time ends on 1 November.
     assert place.titles("2026-10-27") == [("Call", "2026-10-27T14:00:00+01:00")]
     assert place.titles("2026-11-03") == [("Call", f"2026-11-03T{in_november}:00+01:00")]
 
 
-def test_other_zones_are_told_in_our_own(make: Callable[..., Place]) -> None:
+def test_other_time_zones_are_converted_to_local_time(make: Callable[..., CalendarPlace]) -> None:
     # Summer time ends a week later in New York.
     assert make(ALL).titles("2026-10-27") == [
         ("Standup", "2026-10-27T09:00:00+01:00"),
@@ -171,14 +173,14 @@ def test_other_zones_are_told_in_our_own(make: Callable[..., Place]) -> None:
     ]
 
 
-def test_a_time_is_a_bound_too(make: Callable[..., Place]) -> None:
+def test_times_can_limit_the_range(make: Callable[..., CalendarPlace]) -> None:
     place = make({"lunch.ics": ALL["lunch.ics"], "tea.ics": ALL["tea.ics"]})
     assert [title for title, _ in place.titles("2026-11-16 14:00")] == ["Tea"]
     assert [title for title, _ in place.titles(datetime(2026, 11, 16, 11), "2026-11-16T12:30")] == ["Lunch"]
     assert [title for title, _ in place.titles(date(2026, 11, 16), date(2026, 11, 16))] == ["Lunch", "Tea"]
 
 
-def test_an_event_is_created_and_found_again(make: Callable[..., Place]) -> None:
+def test_a_created_event_is_found_again(make: Callable[..., CalendarPlace]) -> None:
     place = make(ALL)
     title = 'Grüße; "a, b"\\ ✓\nEND:VEVENT'
     told = place.calendar.create_event(title, "2026-12-24 18:00", "2026-12-24 19:30", "Zoë's, 3rd", "one\ntwo")
@@ -189,7 +191,7 @@ def test_an_event_is_created_and_found_again(make: Callable[..., Place]) -> None
     assert any("DTSTART:20261224T170000Z" in text for text in place.texts())
 
 
-def test_whole_days_include_the_last(make: Callable[..., Place]) -> None:
+def test_all_day_events_include_the_last_day(make: Callable[..., CalendarPlace]) -> None:
     place = make(ALL)
     place.calendar.create_event("Fair", "2026-12-01", "2026-12-03")
     (found,) = place.calendar.get_events("2026-12-03")
@@ -197,7 +199,7 @@ def test_whole_days_include_the_last(make: Callable[..., Place]) -> None:
     assert place.calendar.get_events("2026-12-04") == []
 
 
-def test_an_event_is_deleted_and_the_others_stay(make: Callable[..., Place]) -> None:
+def test_deleting_an_event_keeps_the_others(make: Callable[..., CalendarPlace]) -> None:
     place = make(ALL)
     place.calendar.delete_event("lunch", "2026-11-16")
     assert [title for title, _ in place.titles("2026-11-16")] == ["Trip", "Tea"]
@@ -207,7 +209,7 @@ def test_an_event_is_deleted_and_the_others_stay(make: Callable[..., Place]) -> 
 
 
 @pytest.mark.parametrize("day", ["2026-10-27", "2026-11-03", "2026-10-20"])
-def test_of_a_series_one_date_is_deleted(make: Callable[..., Place], day: str) -> None:
+def test_one_date_of_a_series_can_be_deleted(make: Callable[..., CalendarPlace], day: str) -> None:
     place = make({"standup.ics": ALL["standup.ics"]})
     before = place.titles("2026-10-01", "2026-12-01")
     title = next(title for title, start in before if start.startswith(day))
@@ -215,7 +217,7 @@ def test_of_a_series_one_date_is_deleted(make: Callable[..., Place], day: str) -
     assert place.titles("2026-10-01", "2026-12-01") == [each for each in before if not each[1].startswith(day)]
 
 
-def test_of_a_series_of_whole_days_one_is_deleted(make: Callable[..., Place]) -> None:
+def test_one_date_of_an_all_day_series_can_be_deleted(make: Callable[..., CalendarPlace]) -> None:
     shift = event("Shift", ";VALUE=DATE:20261102", ";VALUE=DATE:20261103", "RRULE:FREQ=WEEKLY;UNTIL=20261123")
     place = make({"shift.ics": calendar(shift)})
     place.calendar.delete_event("Shift", "2026-11-09")
@@ -226,7 +228,7 @@ def test_of_a_series_of_whole_days_one_is_deleted(make: Callable[..., Place]) ->
     ]
 
 
-def test_the_last_event_can_go_and_one_can_come_back(make: Callable[..., Place]) -> None:
+def test_an_emptied_calendar_accepts_new_events(make: Callable[..., CalendarPlace]) -> None:
     place = make({"lunch.ics": ALL["lunch.ics"]})
     place.calendar.delete_event("Lunch", "2026-11-16")
     assert place.titles("2026-11-16") == []
@@ -234,7 +236,7 @@ def test_the_last_event_can_go_and_one_can_come_back(make: Callable[..., Place])
     assert [title for title, _ in place.titles("2026-11-16")] == ["Dinner"]
 
 
-def test_what_is_not_there_is_not_deleted(make: Callable[..., Place]) -> None:
+def test_deleting_a_missing_or_ambiguous_event_is_an_error(make: Callable[..., CalendarPlace]) -> None:
     place = make(ALL)
     with pytest.raises(NotFoundError, match=r"no such event\. On that day: .*'Lunch' at 2026-11-16 12:00"):
         place.calendar.delete_event("Luncheon", "2026-11-16")
@@ -246,7 +248,7 @@ def test_what_is_not_there_is_not_deleted(make: Callable[..., Place]) -> None:
     assert [title for title, _ in place.titles("2026-11-16")].count("Lunch") == 2
 
 
-def test_a_calendar_has_a_name(make: Callable[..., Place]) -> None:
+def test_calendars_are_selected_by_name(make: Callable[..., CalendarPlace]) -> None:
     place = make(ALL)
     assert place.calendar.get_first_calendar() == "Work"
     assert len(place.titles("2026-11-16", calendar="work")) == 3
@@ -254,13 +256,13 @@ def test_a_calendar_has_a_name(make: Callable[..., Place]) -> None:
         place.calendar.get_events("2026-11-16", calendar="Home")
 
 
-def test_a_rule_without_end_ends(make: Callable[..., Place]) -> None:
+def test_an_excessive_recurrence_rule_is_limited(make: Callable[..., CalendarPlace]) -> None:
     bomb = event("Bomb", ":20260101T000000Z", ":20260101T000001Z", "RRULE:FREQ=SECONDLY")
     place = make({"bomb.ics": calendar(bomb), "lunch.ics": ALL["lunch.ics"]})
     assert [title for title, _ in place.titles("2026-01-01", "2027-12-31")] == ["Bomb", "Lunch"]
 
 
-def test_a_new_event_goes_into_the_calendar_that_is_named(computer: Computer, dav: DavServer) -> None:
+def test_a_new_event_goes_into_the_named_calendar(computer: Computer, dav: DavServer) -> None:
     account = dav.account(calendar="Second")
     for name in ("first", "second"):
         dav.make(account, name, CALENDAR.format(name=name.title()))
@@ -274,7 +276,7 @@ def test_a_new_event_goes_into_the_calendar_that_is_named(computer: Computer, da
     ]
 
 
-def test_the_address_of_one_calendar_is_enough(computer: Computer, dav: DavServer) -> None:
+def test_the_address_of_a_single_calendar_is_enough(computer: Computer, dav: DavServer) -> None:
     account = dav.account()
     dav.make(account, "one", CALENDAR.format(name="One"))
     dav.make(account, "two", CALENDAR.format(name="Two"))
@@ -282,15 +284,15 @@ def test_the_address_of_one_calendar_is_enough(computer: Computer, dav: DavServe
     assert computer.calendar.get_first_calendar() == "Two"
 
 
-# -- what can be wrong -----------------------------------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------------------------------------
 
 
-def test_changing_a_calendar_asks() -> None:
+def test_changing_a_calendar_needs_approval() -> None:
     assert Calendar.create_event.__sends__ and Calendar.delete_event.__sends__  # type: ignore[attr-defined]
     assert not hasattr(Calendar.get_events, "__sends__")
 
 
-def test_without_an_account_it_says_what_to_set(computer: Computer) -> None:
+def test_without_an_account_the_error_names_the_setting(computer: Computer) -> None:
     with pytest.raises(NotConfiguredError, match=r"interpreter\.computer\.calendar_account = "):
         computer.calendar.get_events()
 
@@ -306,14 +308,14 @@ def test_without_an_account_it_says_what_to_set(computer: Computer) -> None:
         ("2026-11-16 12:00", "2036-11-16 12:00"),
     ],
 )
-def test_dates_that_make_no_event_are_told(computer: Computer, tmp_path: Path, start: str, end: str) -> None:
+def test_invalid_dates_are_errors(computer: Computer, tmp_path: Path, start: str, end: str) -> None:
     computer.calendar_account = {"path": str(tmp_path)}
     with pytest.raises(ValueError, match=r"is not a date|must be after|both as days|longer than a year"):
         computer.calendar.create_event("A", start, end)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_files_that_cannot_be_read_are_named(computer: Computer, tmp_path: Path) -> None:
+def test_the_error_names_a_file_that_cannot_be_read(computer: Computer, tmp_path: Path) -> None:
     computer.calendar_account = {"path": str(tmp_path / "none")}
     with pytest.raises(ComputerError, match="which does not exist"):
         computer.calendar.get_events()
@@ -323,9 +325,7 @@ def test_files_that_cannot_be_read_are_named(computer: Computer, tmp_path: Path)
         computer.calendar.get_events()
 
 
-def test_the_extra_is_named_where_it_is_missing(
-    computer: Computer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_error_names_the_missing_extra(computer: Computer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import sys
 
     monkeypatch.setitem(sys.modules, "icalendar", None)

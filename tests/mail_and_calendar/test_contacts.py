@@ -19,7 +19,7 @@ def card(*lines: str, version: str = "3.0") -> str:
     return "".join(f"{line}\r\n" for line in ("BEGIN:VCARD", f"VERSION:{version}", *lines, "END:VCARD"))
 
 
-PEOPLE = {
+CARDS = {
     "zoe": card(
         *("UID:zoe", "FN:Zoë Müller", "N:Müller;Zoë;;;", "TEL;TYPE=HOME:030 1", "TEL;TYPE=CELL:+49 170 2"),
         *("EMAIL;TYPE=INTERNET:zoe@example.org", "EMAIL;TYPE=PREF:zoe@work.example"),
@@ -33,32 +33,32 @@ PEOPLE = {
 def on_a_server(computer: Computer, dav: DavServer, _: Path) -> Contacts:
     account = dav.account()
     dav.make(account, "people", BOOK.format(name="People"))
-    for name, text in PEOPLE.items():
+    for name, text in CARDS.items():
         dav.put(account, f"people/{name}.vcf", text)
     computer.contacts_account = account
     return computer.contacts
 
 
 def in_a_folder(computer: Computer, _: DavServer, folder: Path) -> Contacts:
-    for name, text in PEOPLE.items():
+    for name, text in CARDS.items():
         (folder / f"{name}.vcf").write_text(text, "utf-8", newline="")
     computer.contacts_account = {"path": str(folder)}
     return computer.contacts
 
 
 def in_a_file(computer: Computer, _: DavServer, folder: Path) -> Contacts:
-    (folder / "all.vcf").write_text("\ufeff" + "".join(PEOPLE.values()), "utf-8", newline="")
+    (folder / "all.vcf").write_text("\ufeff" + "".join(CARDS.values()), "utf-8", newline="")
     computer.contacts_account = {"path": str(folder / "all.vcf")}
     return computer.contacts
 
 
-@pytest.fixture(params=[on_a_server, in_a_folder, in_a_file])
+@pytest.fixture(params=[on_a_server, in_a_folder, in_a_file], ids=["server", "folder", "file"])
 def contacts(request: pytest.FixtureRequest, computer: Computer, dav: DavServer, tmp_path: Path) -> Contacts:
     where: Callable[[Computer, DavServer, Path], Contacts] = request.param
     return where(computer, dav, tmp_path)
 
 
-def test_people_are_looked_up(contacts: Contacts) -> None:
+def test_contacts_are_found_by_name(contacts: Contacts) -> None:
     assert contacts.get_phone_number("Zoë Müller") == "+49 170 2"
     assert contacts.get_phone_number(" ann  SMITH") == "555-0100"
     assert contacts.get_email_address("Zoë Müller") == "zoe@work.example"
@@ -67,7 +67,7 @@ def test_people_are_looked_up(contacts: Contacts) -> None:
     assert contacts.get_full_names_from_first_name("Jones") == []
     assert contacts.search("0100") == [{"name": "Ann Smith", "phones": ["555-0100"], "emails": []}]
 
-    assert contacts.get_email_address("Ann") == "ann@jones.example"  # the only Ann who has one
+    assert contacts.get_email_address("Ann") == "ann@jones.example"  # the only Ann with an address
     with pytest.raises(NotFoundError, match="Bob Stone is in the contacts but has no phone number"):
         contacts.get_phone_number("Bob Stone")
     with pytest.raises(NotFoundError, match=r"No contact is called 'Zoe Muller'\. Close: Zoë Müller"):
@@ -76,19 +76,19 @@ def test_people_are_looked_up(contacts: Contacts) -> None:
         contacts.get_phone_number("An Smiht")
 
 
-def test_several_people_are_named(computer: Computer, tmp_path: Path) -> None:
+def test_an_ambiguous_name_lists_the_matches(computer: Computer, tmp_path: Path) -> None:
     (tmp_path / "all.vcf").write_text(card("FN:Ann A", "TEL:1") + card("FN:Ann B", "TEL:2"))
     computer.contacts_account = {"path": str(tmp_path)}
     with pytest.raises(NotFoundError, match=r"Several people match 'Ann': Ann A, Ann B"):
         computer.contacts.get_phone_number("Ann")
 
 
-def test_without_an_account_it_says_what_to_set(computer: Computer) -> None:
+def test_without_an_account_the_error_names_the_setting(computer: Computer) -> None:
     with pytest.raises(NotConfiguredError, match=r"interpreter\.computer\.contacts_account = "):
         computer.contacts.get_phone_number("Ann")
 
 
-def test_every_version_of_the_format_is_read() -> None:
+def test_every_vcard_version_is_read() -> None:
     oldest = card(
         "N;CHARSET=UTF-8;ENCODING=QUOTED-PRINTABLE:M=C3=BCller;Zo=C3=AB",
         "TEL;WORK;FAX:1",
@@ -105,6 +105,6 @@ def test_every_version_of_the_format_is_read() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(st.text())
-def test_any_text_can_be_read(text: str) -> None:
+def test_any_text_can_be_parsed(text: str) -> None:
     for each in cards(text) + cards(card(text)):
         assert isinstance(each.name, str)

@@ -1,4 +1,4 @@
-"""Mail is read from a real IMAP server."""
+"""Reading mail from a real IMAP server."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def user() -> str:
 
 @pytest.fixture
 def reading(computer: Computer, dovecot: Dovecot, certificate: Certificate, user: str) -> Computer:
-    """A computer with a mailbox of its own."""
+    """A computer with its own mailbox."""
     computer.mail_account = account(dovecot.port, certificate, user)
     return computer
 
@@ -82,7 +82,7 @@ def test_an_empty_inbox_has_no_mails(reading: Computer) -> None:
     assert reading.mail.get() == [] and reading.mail.get(unread=True) == [] and reading.mail.unread_count() == 0
 
 
-def test_words_are_searched_in_any_alphabet(reading: Computer, dovecot: Dovecot, user: str) -> None:
+def test_search_works_in_any_alphabet(reading: Computer, dovecot: Dovecot, user: str) -> None:
     dovecot.deliver(user, mail("Rechnung für März", "42 €"))
     dovecot.deliver(user, mail("Lunch"))
     assert [each["subject"] for each in reading.mail.get(search="März")] == ["Rechnung für März"]
@@ -90,13 +90,13 @@ def test_words_are_searched_in_any_alphabet(reading: Computer, dovecot: Dovecot,
     assert [each["subject"] for each in reading.mail.get(search="lunch")] == ["Lunch"]
 
 
-def test_a_search_cannot_carry_a_command(reading: Computer, dovecot: Dovecot, user: str) -> None:
+def test_a_search_cannot_inject_a_command(reading: Computer, dovecot: Dovecot, user: str) -> None:
     dovecot.deliver(user, mail("Stays"))
     assert reading.mail.get(search='x"\r\nA1 DELETE INBOX\r\n') == []
     assert [each["subject"] for each in reading.mail.get()] == ["Stays"]
 
 
-def test_at_most_fifty_are_given(reading: Computer, dovecot: Dovecot, user: str) -> None:
+def test_at_most_fifty_mails_are_returned(reading: Computer, dovecot: Dovecot, user: str) -> None:
     for number in range(53):
         dovecot.deliver(user, mail(f"Number {number}"))
     assert len(reading.mail.get(1000)) == 50
@@ -104,7 +104,7 @@ def test_at_most_fifty_are_given(reading: Computer, dovecot: Dovecot, user: str)
         reading.mail.get(0)
 
 
-def test_other_alphabets_and_folded_headers_are_readable(reading: Computer, dovecot: Dovecot, user: str) -> None:
+def test_other_alphabets_and_folded_headers_are_decoded(reading: Computer, dovecot: Dovecot, user: str) -> None:
     subject = "Grüße aus 東京 ✓ " + "und noch viel mehr Wörter " * 6
     dovecot.deliver(user, mail(subject.strip(), "Zoë é ✓ 漢", "Zoë Müller <zoe@example.org>"))
     raw = b"From: a@b\nSubject: one\n two\n\tthree\nContent-Type: text/plain; charset=iso-8859-1\n\ncaf\xe9\n"
@@ -121,7 +121,7 @@ def test_other_alphabets_and_folded_headers_are_readable(reading: Computer, dove
         ("", "Café, 5 €: “naïve”".encode("cp1252"), "Café, 5 €: “naïve”"),
         ("", b"caf\xe9", "café"),
         ("", "Grüße ✓".encode(), "Grüße ✓"),
-        ("", "Grüße ✓".encode()[:-1], "Grüße \ufffd"),  # cut off
+        ("", "Grüße ✓".encode()[:-1], "Grüße \ufffd"),  # truncated
         ("text/plain; charset=us-ascii", b"caf\xe9 cr\xe8me", "café crème"),
         ("text/plain; charset=utf-8", b"caf\xe9 cr\xe8me", "café crème"),
         ("text/plain; charset=iso-8859-1", b"5 \x80", "5 €"),
@@ -138,7 +138,7 @@ def test_undeclared_character_sets_are_guessed(
     assert reading.mail.get()[0]["body"] == text
 
 
-def test_headers_may_be_in_latin_1_too(reading: Computer, dovecot: Dovecot, user: str) -> None:
+def test_latin_1_headers_are_decoded(reading: Computer, dovecot: Dovecot, user: str) -> None:
     raw = (
         b"From: Zo\xeb M\xfcller <zoe@example.org>\nSubject: Caf\xe9\n cr\xe8me =?utf-8?q?=E2=9C=93?=\n"
         b'Content-Type: application/pdf; name="r\xe9sum\xe9.pdf"\n'
@@ -152,7 +152,7 @@ def test_headers_may_be_in_latin_1_too(reading: Computer, dovecot: Dovecot, user
     assert latin["attachments"] == ["résumé.pdf"]
 
 
-def test_a_mail_with_only_html_is_text(reading: Computer, dovecot: Dovecot, user: str) -> None:
+def test_an_html_mail_is_converted_to_text(reading: Computer, dovecot: Dovecot, user: str) -> None:
     message = mail("News")
     html = (
         "<html><head><style>p {}</style></head><body><p>Hello&nbsp;<b>you</b>,</p><script>alert(1)</script>"
@@ -163,7 +163,7 @@ def test_a_mail_with_only_html_is_text(reading: Computer, dovecot: Dovecot, user
     assert reading.mail.get()[0]["body"].split() == "Hello you, one two here (https://example.org/x)".split()
 
 
-def test_attachments_are_named_and_are_not_the_body(reading: Computer, dovecot: Dovecot, user: str) -> None:
+def test_attachments_are_listed_and_not_part_of_the_body(reading: Computer, dovecot: Dovecot, user: str) -> None:
     message = mail("With files", "See the files.")
     message.add_attachment(b"a,b\n1,2\n", maintype="application", subtype="csv", filename="Übersicht.csv")
     message.add_attachment("not the body", filename="note.txt")
@@ -174,7 +174,7 @@ def test_attachments_are_named_and_are_not_the_body(reading: Computer, dovecot: 
     assert found["attachments"] == ["Übersicht.csv", "note.txt", "unnamed"]
 
 
-def test_a_huge_mail_is_cut_and_says_so(reading: Computer, dovecot: Dovecot, user: str) -> None:
+def test_a_huge_mail_is_marked_as_truncated(reading: Computer, dovecot: Dovecot, user: str) -> None:
     message = mail("Huge", "The text comes first.")
     message.add_attachment(bytes(6_000_000), maintype="application", subtype="zip", filename="huge.zip")
     dovecot.deliver(user, message)
@@ -195,13 +195,13 @@ def test_a_huge_mail_is_cut_and_says_so(reading: Computer, dovecot: Dovecot, use
         b"Subject: \xff\xfe raw bytes\n\nbody",
     ],
 )
-def test_what_breaks_every_rule_is_still_a_mail(reading: Computer, dovecot: Dovecot, user: str, raw: bytes) -> None:
+def test_malformed_mails_are_still_returned(reading: Computer, dovecot: Dovecot, user: str, raw: bytes) -> None:
     dovecot.deliver(user, raw)
     (found,) = reading.mail.get()
     assert all(isinstance(found[key], str) for key in ("from", "to", "subject", "body"))
 
 
-def test_starttls_is_used_where_the_connection_starts_plain(
+def test_plain_connections_use_starttls(
     computer: Computer, dovecot: Dovecot, certificate: Certificate, user: str
 ) -> None:
     dovecot.deliver(user, mail("Hello"))
@@ -216,8 +216,8 @@ def test_starttls_is_used_where_the_connection_starts_plain(
 
 
 @pytest.fixture
-def shelves(reading: Computer, dovecot: Dovecot, certificate: Certificate, password: str, user: str) -> list[str]:
-    """Folders with a mail in each, whose subject is its name."""
+def folders(reading: Computer, dovecot: Dovecot, certificate: Certificate, password: str, user: str) -> list[str]:
+    """Folders, each with a mail whose subject is the folder's name."""
     names = ["Archive", "Entwürfe & Ideen", "日本.語", 'a "quoted\\ name']
     wire = ["Archive", "Entw&APw-rfe &- Ideen", "&ZeVnLA-.&ip4-", 'a \\"quoted\\\\ name']
     context = ssl.create_default_context(cafile=str(certificate.cert))
@@ -229,10 +229,10 @@ def shelves(reading: Computer, dovecot: Dovecot, certificate: Certificate, passw
     return names
 
 
-def test_folders_are_listed_and_chosen(reading: Computer, shelves: list[str], user: str, dovecot: Dovecot) -> None:
+def test_folders_can_be_listed_and_selected(reading: Computer, folders: list[str], user: str, dovecot: Dovecot) -> None:
     dovecot.deliver(user, mail("In the inbox"))
-    assert sorted(reading.mail.folders()) == sorted(["INBOX", *shelves])
-    for folder in shelves:
+    assert sorted(reading.mail.folders()) == sorted(["INBOX", *folders])
+    for folder in folders:
         assert [each["subject"] for each in reading.mail.get(folder=folder)] == [folder]
         assert reading.mail.unread_count(folder=folder) == 1
     assert [each["subject"] for each in reading.mail.get(search="inbox", folder="Archive")] == []
@@ -240,14 +240,14 @@ def test_folders_are_listed_and_chosen(reading: Computer, shelves: list[str], us
 
 
 @pytest.mark.parametrize("folder", ["Nowhere", 'INBOX" "Archive', ""])
-def test_a_folder_that_is_not_there_names_those_that_are(reading: Computer, shelves: list[str], folder: str) -> None:
+def test_a_missing_folder_lists_the_existing_ones(reading: Computer, folders: list[str], folder: str) -> None:
     with pytest.raises(NotFoundError, match="'Archive'"):
         reading.mail.get(folder=folder)
     with pytest.raises(ServerRefusedError):
         reading.mail.unread_count(folder=folder)
 
 
-def test_the_name_of_a_folder_cannot_carry_a_command(reading: Computer, shelves: list[str]) -> None:
+def test_a_folder_name_cannot_inject_a_command(reading: Computer, folders: list[str]) -> None:
     with pytest.raises(ValueError, match="cannot be the name of a folder"):
         reading.mail.get(folder='INBOX"\r\nA1 DELETE "Archive')
     assert "Archive" in reading.mail.folders()
@@ -282,7 +282,7 @@ def test_attachments_are_saved(reading: Computer, dovecot: Dovecot, user: str, t
     assert reading.mail.unread_count() == 1
 
 
-def test_names_of_attachments_lead_nowhere(reading: Computer, dovecot: Dovecot, user: str, tmp_path: Path) -> None:
+def test_attachment_names_are_sanitized(reading: Computer, dovecot: Dovecot, user: str, tmp_path: Path) -> None:
     names = ["../../up.sh", "/etc/passwd", "..\\..\\w.exe", ".bashrc", "..", "a\u202efdp.exe", "x" * 400 + ".pdf"]
     names += ["-rf", "NUL.txt", 'a<b>:"c|d?e*.txt', "~", "link.txt", "same.txt", "same.txt"]
     dovecot.deliver(user, with_files(*names))
@@ -300,7 +300,7 @@ def test_names_of_attachments_lead_nowhere(reading: Computer, dovecot: Dovecot, 
 
 
 @pytest.mark.parametrize("kind", ["workspace", "read-only"])
-def test_with_a_sandbox_attachments_are_saved_inside_it(
+def test_with_a_sandbox_attachments_are_saved_inside(
     reading: Computer, dovecot: Dovecot, user: str, tmp_path: Path, home: Path, kind: str
 ) -> None:
     dovecot.deliver(user, with_files("a.pdf"))
@@ -313,7 +313,7 @@ def test_with_a_sandbox_attachments_are_saved_inside_it(
     except SandboxUnavailableError as error:
         pytest.skip(str(error))
     reading.context.cwd = str(work)
-    with suppress(OSError):  # in the sandbox the home folder is empty, and what is written to it is gone afterwards
+    with suppress(OSError):  # in the sandbox, the home folder is empty and temporary
         reading.mail.save_attachments(mail_id, "link")
     assert list(home.rglob("a.pdf")) == []
     if kind == "workspace":
@@ -336,22 +336,22 @@ def test_attachments_that_are_too_large_are_not_saved(
     assert list(tmp_path.glob("*.zip")) == []
 
 
-# -- what can be wrong -----------------------------------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------------------------------------
 
 
-def test_without_an_account_it_says_what_to_set(computer: Computer) -> None:
+def test_without_an_account_the_error_names_the_setting(computer: Computer) -> None:
     with pytest.raises(NotConfiguredError, match=r"interpreter\.computer\.mail_account = \{\"imap\""):
         computer.mail.get()
 
 
-def test_a_wrong_password_is_told(reading: Computer, monkeypatch: pytest.MonkeyPatch, user: str) -> None:
+def test_a_wrong_password_is_an_error(reading: Computer, monkeypatch: pytest.MonkeyPatch, user: str) -> None:
     monkeypatch.setenv("MAIL_PASSWORD", "wrong")
     with pytest.raises(LoginRefusedError, match=f"rejected the login of {user}") as told:
         reading.mail.get()
     assert "wrong" not in str(told.value)
 
 
-def test_a_certificate_of_nobody_is_not_trusted(computer: Computer, dovecot: Dovecot, certificate: Certificate) -> None:
+def test_an_untrusted_certificate_is_refused(computer: Computer, dovecot: Dovecot, certificate: Certificate) -> None:
     given = account(dovecot.port, certificate)
     del given["certificate"]
     computer.mail_account = given
@@ -370,7 +370,7 @@ def test_a_certificate_for_another_name_is_not_trusted(
         computer.mail.get()
 
 
-def test_a_server_that_is_down_is_told(computer: Computer, certificate: Certificate) -> None:
+def test_an_unreachable_server_is_an_error(computer: Computer, certificate: Certificate) -> None:
     with closed_port() as port:
         computer.mail_account = account(port, certificate)
         with pytest.raises(ServerUnreachableError, match=f"Can't reach .*localhost:{port}"):
@@ -378,7 +378,7 @@ def test_a_server_that_is_down_is_told(computer: Computer, certificate: Certific
 
 
 @pytest.mark.parametrize("scheme", ["imap", "imaps"])
-def test_a_server_that_hangs_is_given_up(computer: Computer, certificate: Certificate, scheme: str) -> None:
+def test_a_hanging_server_times_out(computer: Computer, certificate: Certificate, scheme: str) -> None:
     with silent_server() as port:
         computer.mail_account = {
             **account(port, certificate, timeout=0.3),
@@ -388,13 +388,13 @@ def test_a_server_that_hangs_is_given_up(computer: Computer, certificate: Certif
             computer.mail.get()
 
 
-def test_a_port_without_tls_is_told(computer: Computer, dovecot: Dovecot, certificate: Certificate) -> None:
+def test_a_port_without_tls_is_an_error(computer: Computer, dovecot: Dovecot, certificate: Certificate) -> None:
     computer.mail_account = account(dovecot.plain_port, certificate)
     with pytest.raises(ServerUnreachableError, match="Check the port"):
         computer.mail.get()
 
 
-def test_offline_asks_nobody_beyond_this_machine(reading: Computer, dovecot: Dovecot, certificate: Certificate) -> None:
+def test_offline_contacts_only_this_machine(reading: Computer, dovecot: Dovecot, certificate: Certificate) -> None:
     reading.offline = True
     assert reading.mail.get() == []
     reading.mail_account = {**account(0, certificate), "imap": "imap.example.org"}
@@ -417,7 +417,7 @@ def test_offline_asks_nobody_beyond_this_machine(reading: Computer, dovecot: Dov
         ({"certificate": "/no/such.pem"}, "cannot be used"),
     ],
 )
-def test_a_mistake_in_the_account_is_named(
+def test_errors_in_the_account_are_explained(
     computer: Computer, dovecot: Dovecot, certificate: Certificate, change: dict[str, Any], words: str
 ) -> None:
     computer.mail_account = {**account(dovecot.port, certificate), **change}
@@ -426,7 +426,7 @@ def test_a_mistake_in_the_account_is_named(
     assert "secret" not in str(told.value)
 
 
-def test_the_password_may_come_from_a_program(
+def test_the_password_can_come_from_a_program(
     computer: Computer, dovecot: Dovecot, certificate: Certificate, password: str, user: str
 ) -> None:
     given = account(dovecot.port, certificate, user)
@@ -435,7 +435,7 @@ def test_the_password_may_come_from_a_program(
     assert computer.mail.get() == []
 
 
-def test_a_token_of_oauth_logs_in(
+def test_an_oauth_token_logs_in(
     computer: Computer, dovecot: Dovecot, certificate: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     dovecot.deliver("oauth-user", mail("By token"))

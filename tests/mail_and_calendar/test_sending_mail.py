@@ -1,4 +1,4 @@
-"""Mail is sent through a real SMTP server."""
+"""Sending mail through a real SMTP server."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def sending(computer: Computer, post_office: PostOffice, certificate: Certificat
     return computer
 
 
-def taken(office: PostOffice) -> tuple[list[str], Any]:
+def received_mail(office: PostOffice) -> tuple[list[str], Any]:
     ((to, raw),) = office.mails
     return to, email.message_from_bytes(raw, policy=email.policy.default)
 
@@ -47,7 +47,7 @@ def test_a_mail_arrives_as_it_was_written(sending: Computer, post_office: PostOf
     body = "Liebe Zoë,\n\n✓ 漢\n.\n..\nFrom here on\n" + "x" * 3000
     subject = 'Grüße: «a"b\\c» ✓ ' + "lang " * 40
     told = sending.mail.send("Zoë Müller <zoe@example.org>", subject.strip(), body)
-    to, message = taken(post_office)
+    to, message = received_mail(post_office)
     assert told == "Sent to zoe@example.org." and to == ["zoe@example.org"]
     assert message["Subject"] == subject.strip() and message["From"] == "me@example.org"
     assert message["To"] == "Zoë Müller <zoe@example.org>"
@@ -55,19 +55,19 @@ def test_a_mail_arrives_as_it_was_written(sending: Computer, post_office: PostOf
     assert message["Date"] and message["Message-ID"].endswith("@example.org>")
 
 
-def test_several_people_get_it(sending: Computer, post_office: PostOffice) -> None:
+def test_a_mail_can_have_several_recipients(sending: Computer, post_office: PostOffice) -> None:
     sending.mail.send(["a@example.org", "b@example.org, c@bücher.example"], "Hi", "Hello")
-    assert taken(post_office)[0] == ["a@example.org", "b@example.org", "c@xn--bcher-kva.example"]
+    assert received_mail(post_office)[0] == ["a@example.org", "b@example.org", "c@xn--bcher-kva.example"]
 
 
-def test_the_sender_may_have_a_name(computer: Computer, post_office: PostOffice, certificate: Certificate) -> None:
+def test_the_sender_can_have_a_name(computer: Computer, post_office: PostOffice, certificate: Certificate) -> None:
     computer.mail_account = account(post_office.port, certificate, **{"from": "Zoë <zoe@example.org>"})
     computer.mail.send("a@example.org", "Hi", "Hello")
-    assert taken(post_office)[1]["From"] == "Zoë <zoe@example.org>"
+    assert received_mail(post_office)[1]["From"] == "Zoë <zoe@example.org>"
 
 
-@pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS")  # STARTTLS, that is
-def test_tls_from_the_first_byte(computer: Computer, certificate: Certificate) -> None:
+@pytest.mark.filterwarnings("ignore:Requiring AUTH while not requiring TLS")  # which here means STARTTLS
+def test_smtps_uses_tls_from_the_first_byte(computer: Computer, certificate: Certificate) -> None:
     office = PostOffice(certificate, encrypted=True)
     try:
         computer.mail_account = {**account(0, certificate), "smtp": f"smtps://localhost:{office.port}"}
@@ -77,7 +77,7 @@ def test_tls_from_the_first_byte(computer: Computer, certificate: Certificate) -
         office.close()
 
 
-def test_sending_is_marked_as_such() -> None:
+def test_send_is_marked_as_sending() -> None:
     assert Mail.send.__sends__ is True  # type: ignore[attr-defined]
     assert not hasattr(Mail.get, "__sends__")
 
@@ -85,17 +85,17 @@ def test_sending_is_marked_as_such() -> None:
 # -- attachments -------------------------------------------------------------------------------------------------------
 
 
-def test_files_go_along(sending: Computer, post_office: PostOffice, tmp_path: Path) -> None:
+def test_attachments_are_sent(sending: Computer, post_office: PostOffice, tmp_path: Path) -> None:
     (tmp_path / "Übersicht.pdf").write_bytes(bytes(range(256)) * 100)
     (tmp_path / "notes.txt").write_bytes(b"caf\xe9\n")
     sending.mail.send("a@example.org", "Files", "See.", ["Übersicht.pdf", str(tmp_path / "notes.txt")])
-    first, second = taken(post_office)[1].iter_attachments()
+    first, second = received_mail(post_office)[1].iter_attachments()
     assert first.get_filename() == "Übersicht.pdf" and first.get_content_type() == "application/pdf"
     assert first.get_content() == bytes(range(256)) * 100
     assert second.get_filename() == "notes.txt" and second.get_content() == b"caf\xe9\n"
 
 
-def test_what_cannot_be_read_is_not_sent(sending: Computer, post_office: PostOffice, tmp_path: Path) -> None:
+def test_unreadable_attachments_are_errors(sending: Computer, post_office: PostOffice, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     for path, words in (("none.txt", "There is no file"), (".", "is a folder"), ("fifo", "not a regular file")):
         with pytest.raises(ComputerError, match=words):
@@ -103,7 +103,7 @@ def test_what_cannot_be_read_is_not_sent(sending: Computer, post_office: PostOff
     assert post_office.mails == []
 
 
-def test_a_sandbox_lets_nothing_out_that_it_hides(
+def test_files_hidden_by_the_sandbox_cannot_be_attached(
     sending: Computer, post_office: PostOffice, tmp_path: Path, home: Path
 ) -> None:
     work = tmp_path / "work"
@@ -126,7 +126,7 @@ def test_a_sandbox_lets_nothing_out_that_it_hides(
     assert len(post_office.mails) == 1
 
 
-# -- what can be wrong -----------------------------------------------------------------------------------------------
+# -- errors ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -140,19 +140,19 @@ def test_a_sandbox_lets_nothing_out_that_it_hides(
         ("zoë@example.org", "only ASCII characters"),
     ],
 )
-def test_what_is_no_address_is_told(sending: Computer, post_office: PostOffice, to: Any, words: str) -> None:
+def test_an_invalid_address_is_an_error(sending: Computer, post_office: PostOffice, to: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         sending.mail.send(to, "Hi", "Hello")
     assert post_office.mails == []
 
 
-def test_a_subject_cannot_carry_a_header(sending: Computer, post_office: PostOffice) -> None:
+def test_a_subject_cannot_inject_a_header(sending: Computer, post_office: PostOffice) -> None:
     with pytest.raises(ValueError, match="a single line"):
         sending.mail.send("a@example.org", "Hi\nBcc: b@example.org", "Hello")
     assert post_office.mails == []
 
 
-def test_who_is_refused_is_told(sending: Computer, post_office: PostOffice) -> None:
+def test_refused_recipients_are_reported(sending: Computer, post_office: PostOffice) -> None:
     post_office.refused["gone@example.org"] = "550 no such user"
     told = sending.mail.send(["a@example.org", "gone@example.org"], "Hi", "Hello")
     assert told == "Sent to a@example.org. The server refused gone@example.org: 550 no such user."
@@ -160,14 +160,14 @@ def test_who_is_refused_is_told(sending: Computer, post_office: PostOffice) -> N
         sending.mail.send("gone@example.org", "Hi", "Hello")
 
 
-def test_a_wrong_password_is_told(sending: Computer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_wrong_password_is_an_error(sending: Computer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MAIL_PASSWORD", "mistaken")
     with pytest.raises(LoginRefusedError, match=r"rejected the login of me@example\.org") as told:
         sending.mail.send("a@example.org", "Hi", "Hello")
     assert "mistaken" not in str(told.value)
 
 
-def test_a_token_of_oauth_logs_in(
+def test_an_oauth_token_logs_in(
     computer: Computer, post_office: PostOffice, certificate: Certificate, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given = account(post_office.port, certificate, token_variable="MAIL_TOKEN")
@@ -186,7 +186,7 @@ def test_a_token_of_oauth_logs_in(
         computer.mail.check_sending()
 
 
-def test_a_certificate_of_nobody_is_not_trusted(
+def test_an_untrusted_certificate_is_refused(
     computer: Computer, post_office: PostOffice, certificate: Certificate
 ) -> None:
     given = account(post_office.port, certificate)
@@ -196,7 +196,7 @@ def test_a_certificate_of_nobody_is_not_trusted(
         computer.mail.send("a@example.org", "Hi", "Hello")
 
 
-def test_a_server_that_is_down_is_told(computer: Computer, certificate: Certificate) -> None:
+def test_an_unreachable_server_is_an_error(computer: Computer, certificate: Certificate) -> None:
     with closed_port() as port:
         computer.mail_account = account(port, certificate)
         with pytest.raises(ServerUnreachableError, match="Can't reach"):
@@ -204,14 +204,14 @@ def test_a_server_that_is_down_is_told(computer: Computer, certificate: Certific
 
 
 @pytest.mark.parametrize("scheme", ["smtp", "smtps"])
-def test_a_server_that_hangs_is_given_up(computer: Computer, certificate: Certificate, scheme: str) -> None:
+def test_a_hanging_server_times_out(computer: Computer, certificate: Certificate, scheme: str) -> None:
     with silent_server() as port:
         computer.mail_account = account(0, certificate, smtp=f"{scheme}://localhost:{port}", timeout=0.3)
         with pytest.raises(ServerTimeoutError, match="did not answer within"):
             computer.mail.send("a@example.org", "Hi", "Hello")
 
 
-def test_offline_sends_nothing_beyond_this_machine(sending: Computer, certificate: Certificate) -> None:
+def test_offline_sends_only_to_this_machine(sending: Computer, certificate: Certificate) -> None:
     sending.offline = True
     sending.mail.send("a@example.org", "Hi", "Hello")
     sending.mail_account = account(0, certificate, smtp="smtp.example.org")

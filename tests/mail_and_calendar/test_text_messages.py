@@ -1,4 +1,4 @@
-"""Text messages are read from a database as macOS keeps it, and from nothing else."""
+"""Text messages, read from a database in the format of macOS."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FIRST = int((datetime(2026, 11, 16, 8, tzinfo=UTC) - datetime(2001, 1, 1, tzinfo
 
 
 def archived(text: str) -> bytes:
-    """A text as an archived attributed string, in which newer versions keep it."""
+    """A text as an archived attributed string, the format of newer versions."""
     raw = text.encode()
     size = bytes([len(raw)]) if len(raw) < 0x80 else b"\x81" + len(raw).to_bytes(2, "little")
     head = b"\x04\x0bstreamtyped\x81\xe8\x03\x84\x01@\x84\x84\x84\x12NSAttributedString\x00\x84\x84\x08NSObject\x00"
@@ -67,8 +67,8 @@ def test_the_newest_messages_come_first(database: Path, computer: Computer) -> N
     assert database.read_bytes() == before and os.listdir(database.parent) == ["chat.db"]
 
 
-def test_one_person_or_some_words(database: Path, computer: Computer, tmp_path: Path) -> None:
-    assert [each["text"] for each in computer.sms.get("(555) 0100")] == []  # too few digits to be the same number
+def test_messages_are_filtered_by_person_or_text(database: Path, computer: Computer, tmp_path: Path) -> None:
+    assert [each["text"] for each in computer.sms.get("(555) 0100")] == []  # too few digits to match
     assert [each["text"] for each in computer.sms.get("+1 555 0100")] == ["At noon.", "Lunch?"]
     assert [each["text"] for each in computer.sms.get(substring="LUNCH")] == ["Lunch?"]
     assert [each["from"] for each in computer.sms.get("Zoe@Example.org")] == ["zoe@example.org"]
@@ -79,7 +79,7 @@ def test_one_person_or_some_words(database: Path, computer: Computer, tmp_path: 
         computer.sms.get("Bert")
 
 
-def test_elsewhere_there_are_none(computer: Computer, home: Path) -> None:
+def test_text_messages_need_macos(computer: Computer, home: Path) -> None:
     assert computer.sms.can_access_database() is False
     with pytest.raises(ComputerError, match="read from the Messages app on macOS"):
         computer.sms.get()
@@ -89,7 +89,7 @@ def test_elsewhere_there_are_none(computer: Computer, home: Path) -> None:
         computer.sms.prompt_full_disk_access()
 
 
-def test_a_database_that_may_not_be_read_is_told(computer: Computer, home: Path) -> None:
+def test_an_unreadable_database_is_an_error(computer: Computer, home: Path) -> None:
     path = home / "Library" / "Messages" / "chat.db"
     path.parent.mkdir(parents=True)
     path.write_bytes(b"not a database, or not to be read")
@@ -97,7 +97,7 @@ def test_a_database_that_may_not_be_read_is_told(computer: Computer, home: Path)
         computer.sms.get()
 
 
-def test_a_name_is_no_number_to_send_to(computer: Computer) -> None:
+def test_a_name_is_not_accepted_as_a_number(computer: Computer) -> None:
     for to in ("Ann", "", "  "):
         with pytest.raises(ValueError, match="get_phone_number"):
             computer.sms.send(to, "Hello")

@@ -1,4 +1,4 @@
-"""What settled output looks like, however the stream was cut."""
+"""The final text of console output, however the stream was split."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from interpreter.console_text import ConsoleText
 
 
-def settled(*pieces: str, limit: int = 10_000) -> str:
+def final_text(*pieces: str, limit: int = 10_000) -> str:
     console = ConsoleText(limit)
     for piece in pieces:
         console.write(piece)
@@ -31,8 +31,8 @@ def settled(*pieces: str, limit: int = 10_000) -> str:
         ("no newline", "no newline"),
     ],
 )
-def test_settles_as_a_terminal_would(raw: str, text: str) -> None:
-    assert settled(raw) == text
+def test_text_is_resolved_as_a_terminal_would(raw: str, text: str) -> None:
+    assert final_text(raw) == text
 
 
 @given(
@@ -41,17 +41,17 @@ def test_settles_as_a_terminal_would(raw: str, text: str) -> None:
     ),
     st.data(),
 )
-def test_any_split_settles_to_the_same_text(tokens: list[str], data: st.DataObject) -> None:
+def test_any_split_gives_the_same_text(tokens: list[str], data: st.DataObject) -> None:
     raw = "".join(tokens)
     cuts = sorted(data.draw(st.sets(st.integers(0, len(raw)))))
     pieces = [raw[start:end] for start, end in zip([0, *cuts], [*cuts, len(raw)], strict=True)]
-    assert settled(*pieces) == settled(raw)
+    assert final_text(*pieces) == final_text(raw)
 
 
 @given(st.lists(st.text(alphabet="ab\n", max_size=30)), st.integers(0, 60))
 def test_bounded_text_keeps_both_ends(pieces: list[str], limit: int) -> None:
     raw = "".join(pieces)
-    text = settled(*pieces, limit=limit)
+    text = final_text(*pieces, limit=limit)
     if len(raw) <= limit:
         assert text == raw
     else:

@@ -1,4 +1,4 @@
-"""`interpreter.chat()` in a Jupyter notebook: asked in its input box, shown inline, interrupted with the cell."""
+"""`interpreter.chat()` in a Jupyter notebook: approval in the input box, inline output, interrupts with the cell."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 
 @pytest.mark.parametrize("typed", some(1, ["y", "n", "Use Python instead."]))
-def test_it_asks_in_the_input_box(start: Start, typed: str) -> None:
+def test_approval_is_asked_in_the_input_box(start: Start, typed: str) -> None:
     made = start(tool_call("python", "print(6 * 7)"), text("The **answer**."), text("As you like."))
     asked: list[str] = []
 
@@ -74,7 +74,7 @@ def test_figures_tables_and_pages_appear_inline(start: Start) -> None:
     assert "a\n0  1" not in printed(outputs)
 
 
-def test_code_asks_for_input_in_the_box(start: Start) -> None:
+def test_input_in_code_is_asked_in_the_input_box(start: Start) -> None:
     made = start(tool_call("python", "print('Hello', input('Who? '))"), text("Done."), auto_run=True)
     outputs = made.run("messages = interpreter.chat('Greet')", lambda prompt: {"Who? ": "Ann"}[prompt])
     assert "Hello Ann" in printed(outputs)
@@ -97,14 +97,14 @@ def test_interrupting_the_question_runs_nothing(start: Start) -> None:
     assert printed(outputs).strip() == "False Next.", outputs
 
 
-def test_a_conversation_in_the_input_box(start: Start) -> None:
+def test_a_conversation_can_be_held_in_the_input_box(start: Start) -> None:
     made = start(text("One."), text("Two."))
     typed = iter(["First", "Second", ""])
     outputs = made.run("interpreter.chat(); None", lambda prompt: next(typed))
     assert shown(outputs, "text/markdown") == ["One.", "Two."]
 
 
-def test_a_notebook_is_run_whole(tmp_path: Path) -> None:
+def test_a_whole_notebook_runs(tmp_path: Path) -> None:
     import nbformat  # slow to import, and every worker collects every test
     from nbclient import NotebookClient
 
@@ -119,7 +119,7 @@ def test_a_notebook_is_run_whole(tmp_path: Path) -> None:
     chat = json.dumps(notebook.cells[1]["outputs"])
     assert "It is 42." in chat
     assert "42\\n" in chat
-    assert "execute_result" in chat  # the messages, as chat() gives them
+    assert "execute_result" in chat  # the messages that chat() returns
 
 
 @pytest.mark.parametrize(
@@ -137,5 +137,5 @@ def test_a_notebook_is_run_whole(tmp_path: Path) -> None:
         ("<table><![CDATA[<script>]]></table>", False),
     ],
 )
-def test_only_a_table_without_anything_active_is_shown_as_it_is(content: str, is_table: bool) -> None:
+def test_only_tables_without_active_content_are_shown_directly(content: str, is_table: bool) -> None:
     assert _is_table(content) is is_table

@@ -1,4 +1,4 @@
-"""A task for the library, offline: prints what each language printed, and the answer."""
+"""An offline task with the library: prints the output of each language, and the answer."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tests of OS mode run on a desktop like those of the screen; each test worker has one."""
+"""OS mode tests use the desktop of tests/screen; each test worker has its own."""
 
 from screen.conftest import _desktop, desktop, two_monitors
 

@@ -1,4 +1,4 @@
-"""All tasks."""
+"""All OS mode tasks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tasks in an editor and a terminal: writing, saving, menus, marking, copying."""
+"""Tasks in an editor and a terminal: writing, saving, menus, selecting, copying."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def letter(content: str = "") -> object:
 
 
 def line_of(seen: Seen, code: str) -> str:
-    """Code that is told where the first line of the editor's text is: {x}, {y}."""
+    """Code that knows the position of the editor's first line as `x`, `y`."""
     x, y = seen.place("text", "focused")
     box = f"element = next(e for e in computer.display.elements() if e['x'] == {x} and e['y'] == {y})\n"
     return box + "left, top, width, height = element['box']\nx, y = left + 20, top + 8\n" + code
@@ -36,7 +36,7 @@ TASKS = [
         needs=EDITOR,
     ),
     Task(
-        "type what no keyboard has",
+        "type characters without a key",
         "Write the greeting.",
         [f'computer.keyboard.write("Zoë é ✓ 漢")\n{SAVE}'],
         lambda world: world.has("letter.txt", "Zoë é ✓ 漢"),
@@ -82,7 +82,7 @@ TASKS = [
         needs=EDITOR,
     ),
     Task(
-        "double click marks a word",
+        "double click selects a word",
         "Replace the word under the beginning of the text by 'Only'.",
         [lambda seen: line_of(seen, f'computer.mouse.double_click(x=x, y=y)\ncomputer.keyboard.write("Only")\n{SAVE}')],
         lambda world: world.has("letter.txt", "Only words here\n"),
@@ -90,7 +90,7 @@ TASKS = [
         needs=EDITOR,
     ),
     Task(
-        "triple click marks a line",
+        "triple click selects a line",
         "Empty the first line.",
         [
             lambda seen: line_of(
@@ -122,7 +122,7 @@ TASKS = [
         [
             lambda seen: line_of(
                 seen,
-                # A text that has just been loaded grows while it is laid out: a second time for what came late.
+                # A freshly loaded text grows while it is laid out, so scroll a second time.
                 "computer.mouse.move(x=x, y=y + 100)\ncomputer.mouse.scroll(-400)\ncomputer.display.wait_until_still()\n"
                 "computer.mouse.scroll(-400)\ncomputer.display.wait_until_still()\n"
                 f'computer.mouse.click(x=x, y=y + 100)\ncomputer.keyboard.write("HERE")\n{SAVE}',

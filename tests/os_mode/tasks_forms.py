@@ -1,4 +1,4 @@
-"""Tasks in windows of Qt and Tk: forms, equal buttons, small print, late questions, a second monitor."""
+"""Tasks in Qt and Tk windows: forms, equal buttons, small print, late questions, a second monitor."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def clicks(seen: Seen, *targets: tuple[str, ...]) -> str:
 
 
 def second_of(seen: Seen) -> str:
-    """The second of the places that the error has listed."""
+    """Click the second of the positions listed in the error."""
     found = re.search(r"^2\. x=(\d+), y=(\d+)", seen.all, re.MULTILINE)
     assert found, f"no list of places in {seen.all}"
     return f'computer.mouse.click(x={found[1]}, y={found[2]})\ncomputer.keyboard.press("ctrl+s")'
@@ -76,7 +76,7 @@ TASKS = [
         lambda world: world.order(),
     ),
     Task(
-        "walk through a form with the tabulator",
+        "move through a form with the tab key",
         "Order a medium one for Dora.",
         [
             'computer.keyboard.write("Dora")\ncomputer.keyboard.press("shift+tab", presses=4)\n'

@@ -1,4 +1,4 @@
-"""Tasks by models that have a computer tool of their own, at Anthropic and at OpenAI."""
+"""Tasks for models with a native computer tool, from Anthropic and OpenAI."""
 
 from __future__ import annotations
 

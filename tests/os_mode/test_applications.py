@@ -1,6 +1,6 @@
-"""Forty tasks on ten applications, at three scales, on one and two monitors, by name and by picture.
+"""Forty tasks on ten applications, at three scales, on one and two monitors, by name and by image.
 
-The whole of it is for `make test-full`, which prints how many succeeded of each class, and why the others did not.
+`make test-full` runs all of them and prints the success rate of each class and the reasons of failures.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from typing import Any
 
 import pytest
 
-from os_mode.world import Task, World, at_work, run_all
+from os_mode.world import Task, World, run_all, set_up
 from screen.desktop import Application, Desktop, missing
 
 pytestmark = pytest.mark.timeout(3000)
-LEAST = 0.9
+MINIMUM = 0.9
 SIZE = (1920, 1200)
 LONG_NAME = "a long name of a report.txt"
-# GTK has whole scales on X11, and larger letters between them.
+# GTK supports only integer scales on X11; in between, it scales fonts.
 SCALES = {
     "1": {},
     "1.5": {"QT_SCALE_FACTOR": "1.5", "GDK_DPI_SCALE": "1.5"},
     "2": {"QT_SCALE_FACTOR": "2", "GDK_SCALE": "2"},
 }
-# Finds words in a picture of the active window and its menus, as a model does that goes by what it sees.
+# Finds words in a screenshot of the active window and its menus, as a model with vision does.
 BY_PICTURE = """
 def at(words):
     picture = computer.display.view(show=False)
@@ -41,7 +41,7 @@ SETTLE = "computer.display.wait_until_still()"
 
 @dataclass(frozen=True)
 class Case:
-    """One task on one application; the code is what the model does, block by block."""
+    """One task on one application; `code` has the model's blocks."""
 
     application: str
     name: str
@@ -53,16 +53,16 @@ class Case:
         return f"{self.application} {self.name}"
 
 
-def soon(world: World, condition: Callable[[], Any], what: str) -> None:
+def until_soon(world: World, condition: Callable[[], Any], what: str) -> None:
     world.desktop.until(condition, what, 20)
 
 
 def editor(application: str, menu_item: str = "Select All") -> Iterator[Case]:
-    """An editor with a letter in it, of which all is deleted, and what is saved is another text."""
+    """Tasks in an editor: delete all of a letter, and save another text."""
     save = 'computer.keyboard.press("delete")\ncomputer.keyboard.write("new")\ncomputer.keyboard.press("ctrl+s")'
     text = 'next(e for e in computer.display.elements() if e["role"] == "text" and e.get("value"))'
-    letter = lambda world: world.file("letter.txt").read_text().strip()  # noqa: E731 - some editors end it with a line break
-    saved = lambda world: soon(world, lambda: letter(world) == "new", "the letter to be saved")  # noqa: E731
+    letter = lambda world: world.file("letter.txt").read_text().strip()  # noqa: E731 - some editors add a final newline
+    saved = lambda world: until_soon(world, lambda: letter(world) == "new", "the letter to be saved")  # noqa: E731
     menu = ('computer.mouse.click("Edit")', f'computer.mouse.click("{menu_item}")\n{save}')
     seen = (f'{BY_PICTURE}computer.mouse.click(at("Edit"))', f'computer.mouse.click(at("{menu_item}"))\n{save}')
     context = (f"computer.mouse.right_click({text})", f'computer.mouse.click("{menu_item}")\n{save}')
@@ -73,7 +73,7 @@ def editor(application: str, menu_item: str = "Select All") -> Iterator[Case]:
     yield Case(application, "click and keys", "name", (keys,), saved)
 
 
-def told(words: str) -> Callable[[World], Any]:
+def prints(words: str) -> Callable[[World], Any]:
     def check(world: World) -> None:
         assert words in world.outputs, f"{words} is not in what was printed: {world.outputs[-300:]}"
 
@@ -83,24 +83,24 @@ def told(words: str) -> Callable[[World], Any]:
 def calculator() -> Iterator[Case]:
     value = "print('shows', [e.get('value') for e in computer.display.elements() if e['role'] == 'text'])"
     keys = "for key in '7*8=':\n    computer.mouse.click(key)\n"
-    yield Case("galculator", "multiply", "name", (keys + value,), told("shows ['56']"))
+    yield Case("galculator", "multiply", "name", (keys + value,), prints("shows ['56']"))
     clear = "computer.mouse.click('9')\ncomputer.mouse.click('AC')\ncomputer.mouse.click('5')\n"
-    yield Case("galculator", "clear", "name", (clear + value,), told("shows ['5']"))
+    yield Case("galculator", "clear", "name", (clear + value,), prints("shows ['5']"))
     icons = (
         "boxes = {e['name']: e['box'] for e in computer.display.elements() if 'button' in e['role']}\n"
         "pictures = [computer.display.view(show=False, region=boxes[key]) for key in '46']\n"
         "for picture in pictures:\n    computer.mouse.click(picture)\n    computer.mouse.move(x=5, y=600)\n"
     )
-    yield Case("galculator", "keys by their pictures", "picture", (icons + value,), told("shows ['46']"))
+    yield Case("galculator", "keys by their pictures", "picture", (icons + value,), prints("shows ['46']"))
     menu = ("computer.mouse.click('Edit')", "computer.mouse.click('Preferences...')")
     opened = f"{SETTLE}\nprint('windows', [w['title'] for w in computer.os.windows()])"
-    yield Case("galculator", "a dialog", "name", (*menu, opened), told("references"))
+    yield Case("galculator", "a dialog", "name", (*menu, opened), prints("references"))
 
 
 def file_manager(application: str, delete: str, create: tuple[str, ...]) -> Iterator[Case]:
-    renamed = lambda world: soon(world, (world.folder / "new.txt").exists, "the file to be renamed")  # noqa: E731
-    gone = lambda world: soon(world, lambda: not (world.folder / LONG_NAME).exists(), "the file to be gone")  # noqa: E731
-    made = lambda world: soon(world, (world.folder / "box").is_dir, "the folder to be made")  # noqa: E731
+    renamed = lambda world: until_soon(world, (world.folder / "new.txt").exists, "the file to be renamed")  # noqa: E731
+    gone = lambda world: until_soon(world, lambda: not (world.folder / LONG_NAME).exists(), "the file to be deleted")  # noqa: E731
+    made = lambda world: until_soon(world, (world.folder / "box").is_dir, "the folder to be created")  # noqa: E731
     rename = f'computer.keyboard.press("f2")\n{SETTLE}\ncomputer.keyboard.press("ctrl+a")\ncomputer.keyboard.write("new.txt\\n")'
     button = f'computer.keyboard.press("f2")\n{SETTLE}\ncomputer.keyboard.press("ctrl+a")\ncomputer.keyboard.write("new.txt")'
     ok = 'computer.mouse.click("Rename")' if application == "thunar" else 'computer.mouse.click("OK")'
@@ -115,7 +115,9 @@ def file_manager(application: str, delete: str, create: tuple[str, ...]) -> Iter
 def browser() -> Iterator[Case]:
     def titled(title: str) -> Callable[[World], Any]:
         windows = lambda world: world.desktop.windows().values()  # noqa: E731
-        return lambda world: soon(world, lambda: any(title in each for each in windows(world)), f"the page {title}")
+        return lambda world: until_soon(
+            world, lambda: any(title in each for each in windows(world)), f"the page {title}"
+        )
 
     link, back = 'computer.mouse.click("the other page")', 'computer.mouse.click("back arrow")'
     yield Case("dillo", "a link", "name", (link,), titled("Second"))
@@ -132,16 +134,16 @@ def browser() -> Iterator[Case]:
 
 
 def terminal(application: str) -> Iterator[Case]:
-    written = lambda world: soon(world, (world.folder / "out.txt").exists, "what the command writes")  # noqa: E731
+    written = lambda world: until_soon(world, (world.folder / "out.txt").exists, "what the command writes")  # noqa: E731
     command = "echo hello > {folder}/out.txt"
     typed = f'computer.keyboard.write("{command}\\n")'
     yield Case(application, "a command", "name", (typed,), written)
     pasted = f'computer.clipboard.copy("{command}\\n")\ncomputer.clipboard.paste()'
     yield Case(application, "a paste", "name", (pasted,), written)
     read = f'computer.keyboard.write("echo $((6*7))00 apples\\n")\n{SETTLE}\nprint("read", computer.display.summary())'
-    yield Case(application, "what it prints", "name", (read,), told("4200 apples"))
+    yield Case(application, "what it prints", "name", (read,), prints("4200 apples"))
     seen = f'computer.keyboard.write("echo; echo banana bread; echo\\n")\n{SETTLE}\n{BY_PICTURE}\nprint("seen at", at("bread"))'
-    yield Case(application, "what it prints, seen", "picture", (seen,), told("seen at {'x'"))
+    yield Case(application, "what it prints, seen", "picture", (seen,), prints("seen at {'x'"))
 
 
 THUNAR_MENU = (
@@ -171,7 +173,7 @@ CORE = ("featherpad menu",)
 
 @pytest.fixture(scope="module")
 def large(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desktop]:
-    """A desktop on which windows of twice the size have room."""
+    """A desktop large enough for windows at twice the size."""
     if packages := missing():
         pytest.skip(f"a desktop needs packages: apt-get install {' '.join(packages)}")
     made = Desktop(tmp_path_factory.mktemp("large"), *SIZE)
@@ -194,47 +196,51 @@ def test_there_are_forty_tasks_on_ten_applications() -> None:
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if str(case) in CORE], ids=str)
-def test_a_task_at_twice_the_size_on_the_second_monitor(case: Case, large_desktop: Desktop, tmp_path: Path) -> None:
+def test_a_task_succeeds_at_twice_the_size_on_the_second_monitor(
+    case: Case, large_desktop: Desktop, tmp_path: Path
+) -> None:
     if shutil.which(case.application) is None:
         pytest.skip(f"{case.application} is not installed: apt-get install {case.application}")
-    carry_out(case, large_desktop, tmp_path, "2", 2)
+    run_case(case, large_desktop, tmp_path, "2", 2)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("monitors", [1, 2])
 @pytest.mark.parametrize("scale", SCALES)
-def test_all_tasks(
+def test_most_tasks_succeed_at_each_scale(
     scale: str, monitors: int, large_desktop: Desktop, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     runs, done, failures = Counter[str](), Counter[str](), []
-    there = [case for case in CASES if shutil.which(case.application)]
-    for number, case in enumerate(there):
+    installed = [case for case in CASES if shutil.which(case.application)]
+    for number, case in enumerate(installed):
         folder = tmp_path / str(number)
         folder.mkdir()
         classes = (case.application, f"by {case.how}")
         runs.update(classes)
         try:
-            carry_out(case, large_desktop, folder, scale, monitors)
+            run_case(case, large_desktop, folder, scale, monitors)
             done.update(classes)
         except Exception as error:
             why = "".join(traceback.format_exception_only(error)).strip().splitlines()[0][:200]
             failures.append(f"{case.application}, {case.name}: {why}")
             large_desktop.picture(tmp_path / f"{number}.png")
-    absent = sorted({case.application for case in CASES} - {case.application for case in there})
+    absent = sorted({case.application for case in CASES} - {case.application for case in installed})
     with capsys.disabled():
-        print(f"\nscale {scale}, {monitors} monitor(s): {len(there) - len(failures)} of {len(there)} tasks succeeded")
+        print(
+            f"\nscale {scale}, {monitors} monitor(s): {len(installed) - len(failures)} of {len(installed)} tasks succeeded"
+        )
         print("; ".join(f"{name} {done[name]}/{count}" for name, count in runs.items()))
         print(*failures, *(f"not installed: {name}" for name in absent), sep="\n")
-    assert len(there) - len(failures) >= LEAST * len(there), "\n".join(failures)
+    assert len(installed) - len(failures) >= MINIMUM * len(installed), "\n".join(failures)
 
 
-def carry_out(case: Case, desktop: Desktop, folder: Path, scale: str, monitors: int) -> None:
-    """Do a task from beginning to end with a scripted model, and check what came of it."""
+def run_case(case: Case, desktop: Desktop, folder: Path, scale: str, monitors: int) -> None:
+    """Run a task with a scripted model, and check the result."""
     codes = [code.replace("{folder}", str(folder)) for code in case.code]
     turns = [lambda seen, code=code: code for code in codes]
     task = Task(case.name, "Go", turns, case.check, lambda world: start(case, world, scale), monitors=monitors)
-    with at_work(task, desktop, folder) as world:
-        # Where the tree has the names, the model sees; in file managers and browsers by name it works by the list alone.
+    with set_up(task, desktop, folder) as world:
+        # In file managers and browsers, tasks by name use the list of elements only; otherwise the model has vision.
         by_list = case.application in ("thunar", "pcmanfm", "dillo") and case.how == "name"
         world.interpreter.llm.supports_vision = not by_list
         run_all(world)
@@ -242,9 +248,9 @@ def carry_out(case: Case, desktop: Desktop, folder: Path, scale: str, monitors: 
 
 
 def start(case: Case, world: World, scale: str) -> None:
-    """The application with its file or folder, on the second monitor if there are two."""
+    """Start the application with its file or folder, on the second monitor if there are two."""
     folder = world.folder
-    # Pluma finds its other windows through a socket in the temporary folder, also those of another desktop.
+    # Pluma finds its other windows through a socket in the temporary folder, even those of another desktop.
     env = SCALES[scale] | {"TMPDIR": str(world.desktop.folder)}
     match case.application:
         case "featherpad" | "mousepad" | "pluma" | "l3afpad":

@@ -1,4 +1,4 @@
-"""What the model may touch in a turn: applications by their names, so many actions, and never the user's terminal."""
+"""Limits of a turn: allowed applications, a maximum number of actions, and never the user's terminal."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from os_mode.world import at_work, run, run_all, task
+from os_mode.world import run, run_all, set_up, task
 from screen.desktop import Desktop
 
 pytestmark = [pytest.mark.needs("mousepad"), pytest.mark.timeout(600)]
 
 
 @pytest.mark.full
-def test_only_the_applications_of_the_list_are_used(desktop: Desktop, tmp_path: Path) -> None:
+def test_only_listed_applications_can_be_used(desktop: Desktop, tmp_path: Path) -> None:
     codes = [
         "computer.keyboard.write('x')",
         "try:\n    computer.mouse.drag(start=(1260, 780), end=(1275, 795))\n"
@@ -22,9 +22,9 @@ def test_only_the_applications_of_the_list_are_used(desktop: Desktop, tmp_path: 
         "computer.os.launch('xterm')",
         "computer.os.focus('letter.txt')\ncomputer.keyboard.write('y')\ncomputer.mouse.click('File')\nprint('all well')",
     ]
-    with at_work(task(*codes, settings={"os_apps": ["mouse*"]}), desktop, tmp_path) as world:
+    with set_up(task(*codes, settings={"os_apps": ["mouse*"]}), desktop, tmp_path) as world:
         terminal = desktop.terminal("cat")
-        world.interpreter.computer.os.move_window(terminal.window, x=700, y=100)  # nothing is in the lower right corner
+        world.interpreter.computer.os.move_window(terminal.window, x=700, y=100)  # leaves the lower right corner free
         run_all(world)
         refused = [(call["call"], call["outcome"]) for call in world.calls()]
     assert [outcome for _, outcome in refused] == ["refused"] * 4 + ["ok"] * 3
@@ -35,20 +35,20 @@ def test_only_the_applications_of_the_list_are_used(desktop: Desktop, tmp_path: 
 
 
 @pytest.mark.full
-def test_a_program_in_the_workspace_is_not_the_one_it_is_called_like(desktop: Desktop, tmp_path: Path) -> None:
+def test_a_workspace_program_with_an_allowed_name_is_refused(desktop: Desktop, tmp_path: Path) -> None:
     fake = tmp_path / "mousepad"
     fake.write_text("#!/bin/sh\nexec xterm\n")
     fake.chmod(0o755)
     (tmp_path / "link").symlink_to(fake)
     codes = [f"computer.os.launch({str(fake)!r})", f"computer.os.launch({str(tmp_path / 'link')!r})"]
     limits = {"os_apps": ["mouse*", "*pad", str(tmp_path / "other" / "*")]}
-    with at_work(task(*codes, settings=limits), desktop, tmp_path) as world:
+    with set_up(task(*codes, settings=limits), desktop, tmp_path) as world:
         run_all(world)
         assert [call["outcome"] for call in world.calls()] == ["refused", "refused"]
     assert world.outputs.count(f"PermissionError: {fake} is not one of the applications") == 2
 
 
-def test_an_application_goes_by_its_name_and_by_where_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_names_of_an_application_depend_on_its_location(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from interpreter.computer_api.desktop import DesktopApplication, names_of
 
     there, work = tmp_path / "bin", tmp_path / "work"
@@ -66,20 +66,20 @@ def test_an_application_goes_by_its_name_and_by_where_it_is(tmp_path: Path, monk
     assert names_of(DesktopApplication("Paint", ("paint",)), "paint", str(work)) == (copy,)
 
 
-def terminal_of_ours(desktop: Desktop, monkeypatch: pytest.MonkeyPatch) -> int:
-    """A terminal, as the one that this conversation is held in."""
+def conversation_terminal(desktop: Desktop, monkeypatch: pytest.MonkeyPatch) -> int:
+    """A terminal that counts as the one of this conversation."""
     window = desktop.terminal("cat").window
     monkeypatch.setenv("WINDOWID", str(window))
     return window
 
 
-def test_who_approves_in_the_terminal_takes_the_keyboard_from_nobody(
+def test_approving_in_the_terminal_does_not_take_the_focus_from_the_application(
     desktop: Desktop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     codes = ["computer.os.focus('letter.txt')", "computer.keyboard.write('x')", "computer.keyboard.press('ctrl+s')"]
-    with at_work(task(*codes), desktop, tmp_path) as world:
+    with set_up(task(*codes), desktop, tmp_path) as world:
         world.interpreter.auto_run = False
-        terminal = terminal_of_ours(desktop, monkeypatch)
+        terminal = conversation_terminal(desktop, monkeypatch)
         for chunk in run(world):
             if chunk["type"] == "confirmation":
                 world.interpreter.computer.os.focus(terminal)
@@ -87,20 +87,20 @@ def test_who_approves_in_the_terminal_takes_the_keyboard_from_nobody(
         world.has("letter.txt", "x")
 
 
-def test_nothing_is_typed_into_the_terminal_of_the_conversation(
+def test_nothing_is_typed_into_the_conversations_terminal(
     desktop: Desktop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     codes = ["computer.keyboard.write('y\\n')", "computer.clipboard.paste()", "computer.clipboard.copy('a text')"]
-    with at_work(task(*codes), desktop, tmp_path) as world:
-        terminal_of_ours(desktop, monkeypatch)
+    with set_up(task(*codes), desktop, tmp_path) as world:
+        conversation_terminal(desktop, monkeypatch)
         run_all(world)
         assert [call["outcome"] for call in world.calls()] == ["refused", "refused", "ok"]
     assert world.outputs.count("The window in front is the terminal that this conversation is held in") == 2
 
 
-def test_a_turn_has_so_many_actions(desktop: Desktop, tmp_path: Path) -> None:
+def test_the_number_of_actions_per_turn_is_limited(desktop: Desktop, tmp_path: Path) -> None:
     code = "for letter in 'abcd':\n    computer.keyboard.write(letter)"
-    with at_work(task(code, settings={"os_max_steps": 2}), desktop, tmp_path) as world:
+    with set_up(task(code, settings={"os_max_steps": 2}), desktop, tmp_path) as world:
         run_all(world)
         assert "The limit of 2 actions per turn (`os_max_steps`) is reached" in world.outputs
         assert "= 'ab'" in world.requests[1].all

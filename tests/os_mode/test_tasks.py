@@ -1,4 +1,4 @@
-"""Tasks on real applications, from the user's words to the effect, with a scripted model."""
+"""Tasks on real applications, from the user's message to the effect, with a scripted model."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from os_mode.tasks import TASKS
-from os_mode.world import Task, carry_out
+from os_mode.world import Task, run_task
 from screen.desktop import Desktop
 
 pytestmark = pytest.mark.timeout(600)  # an interrupted wait would leave the shared desktop unusable
 REPEATS = int(os.environ.get("OS_TASK_REPEATS", "10"))
-LEAST = 0.98  # 245 of 250
+MINIMUM = 0.98  # 245 of 250
 # One of each kind; `make test-full` runs all of them, and each ten times.
 CORE = {
     "write and save a file in an editor",
@@ -42,14 +42,14 @@ def test_there_are_enough_tasks() -> None:
 
 
 @pytest.mark.parametrize("task", [marked(task) for task in TASKS])
-def test_task(task: Task, desktop: Desktop, tmp_path: Path) -> None:
-    carry_out(task, desktop, tmp_path)
+def test_the_task_succeeds(task: Task, desktop: Desktop, tmp_path: Path) -> None:
+    run_task(task, desktop, tmp_path)
 
 
 @pytest.mark.full
 @pytest.mark.timeout(7200)
-def test_each_task_ten_times(desktop: Desktop, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Nearly all runs succeed; which did not, and why, is printed."""
+def test_nearly_all_repeated_runs_succeed(desktop: Desktop, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """At least 98 % of the runs succeed; failures are printed with their reasons."""
     tasks = [task for task in TASKS if all(shutil.which(program) for program in task.needs)]
     failures: list[str] = []
     for number in range(REPEATS):
@@ -57,17 +57,17 @@ def test_each_task_ten_times(desktop: Desktop, tmp_path: Path, capsys: pytest.Ca
             folder = tmp_path / f"{task.name.replace(' ', '-')}-{number}"
             folder.mkdir()
             try:
-                carry_out(task, desktop, folder)
+                run_task(task, desktop, folder)
             except Exception as error:
                 why = "".join(traceback.format_exception_only(error)).strip()
                 failures.append(f"{task.name}, run {number + 1}: {why}")
-                _keep(desktop, folder)
+                _save_screenshot(desktop, folder)
     runs = REPEATS * len(tasks)
     with capsys.disabled():
         print(f"\n{runs - len(failures)} of {runs} runs succeeded", *failures, sep="\n")
-    assert runs - len(failures) >= LEAST * runs, "\n".join(failures)
+    assert runs - len(failures) >= MINIMUM * runs, "\n".join(failures)
 
 
-def _keep(desktop: Desktop, folder: Path) -> None:
-    """A picture of the desktop as a failure left it."""
+def _save_screenshot(desktop: Desktop, folder: Path) -> None:
+    """Save a screenshot of the desktop after a failure."""
     desktop.picture(folder / "desktop.png")

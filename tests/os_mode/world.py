@@ -1,4 +1,4 @@
-"""A task in OS mode: what stands on the desktop, what the user says, what the scripted model does, what must be so then."""
+"""Tasks in OS mode: the desktop, the user's message, the scripted model's actions, and the check of the result."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ NUMBERS = re.compile(r"at (-?\d+),(-?\d+)$")
 
 @dataclass
 class Seen:
-    """What the model was told last, before it answers."""
+    """The request that the model answers."""
 
     body: dict[str, Any]
 
@@ -51,7 +51,7 @@ class Seen:
         return str(self.body).count("data:image/png;base64,") + str(self.body).count("'type': 'base64'")
 
     def place(self, *words: str) -> tuple[int, int]:
-        """Where the newest list that has it has the element with these words in its line."""
+        """The position of the element with these words, from the newest list that has it."""
         lists = self.all.split("On it (")[1:]
         for line in (line for listed in reversed(lists) for line in listed.splitlines()):
             where = NUMBERS.search(line)
@@ -65,7 +65,7 @@ Turn = str | AnyReply | Callable[[Seen], "str | AnyReply"]
 
 @dataclass
 class World:
-    """Where a task takes place."""
+    """The environment of a task."""
 
     desktop: Desktop
     folder: Path
@@ -82,29 +82,29 @@ class World:
         return file
 
     def editor(self, name: str = "letter.txt", content: str = "") -> Application:
-        editor = self.told_of("File", self.desktop.editor(self.file(name, content)))
+        editor = self.wait_for_element("File", self.desktop.editor(self.file(name, content)))
         display = self.interpreter.computer.display
         self.until(lambda: any("focused" in e.get("states", ()) for e in display.elements()), "the text to be focused")
         return editor
 
     def order(self) -> Application:
-        return self.told_of("Save order", self.desktop.qt_dialog(self.file()))
+        return self.wait_for_element("Save order", self.desktop.qt_dialog(self.file()))
 
-    def told_of(self, element: str, application: Application) -> Application:
-        """Programs tell of their elements a moment after their window is there."""
+    def wait_for_element(self, element: str, application: Application) -> Application:
+        """Wait for an element: programs publish their elements a moment after the window opens."""
         display = self.interpreter.computer.display
         self.until(lambda: any(e["name"] == element for e in display.elements()), f"the element {element}")
         return application
 
     def program(self, name: str, *args: str, title: str) -> Application:
-        """One of the small programs that stand beside the tests."""
+        """Start one of the small programs in `programs/`."""
         return self.desktop.start(SYSTEM_PYTHON, str(PROGRAMS / f"{name}.py"), *args, title=title)
 
     def until(self, condition: Callable[[], Any], what: str) -> None:
         self.desktop.until(condition, what)
 
     def written(self, name: str = "result.json") -> str:
-        """The content of a file, as soon as it is there and not empty."""
+        """The content of a file, as soon as it exists and is not empty."""
         file = self.folder / name
         self.until(lambda: file.exists() and file.stat().st_size, f"the file {name}")
         return file.read_text("utf-8")
@@ -117,7 +117,7 @@ class World:
 
     @property
     def outputs(self) -> str:
-        """What the blocks wrote, with what the model was told of the screen."""
+        """The output of the blocks, and the descriptions of the screen."""
         return "".join(str(m["content"]) for m in self.messages if m["type"] == "console")
 
     @property
@@ -130,7 +130,7 @@ class World:
 
 @dataclass(frozen=True)
 class Task:
-    """One task; `turns` is what the model does in each of its turns: code, an answer, or a function that makes one."""
+    """One task; `turns` are the model's replies: code, an answer, or a function that returns one."""
 
     name: str
     says: str
@@ -146,8 +146,8 @@ class Task:
 
 
 @contextmanager
-def at_work(task: Task, desktop: Desktop, folder: Path) -> Iterator[World]:
-    """The world of a task, with its applications on the desktop and a model that knows what to do."""
+def set_up(task: Task, desktop: Desktop, folder: Path) -> Iterator[World]:
+    """Set up a task's world, with its applications on the desktop and a scripted model."""
     with ExitStack() as stack:
         web = stack.enter_context(serving())
         world = World(desktop, folder, web)
@@ -169,17 +169,17 @@ def at_work(task: Task, desktop: Desktop, folder: Path) -> Iterator[World]:
 
 
 def tidy(desktop: Desktop) -> None:
-    """End the applications, also those that a task has started."""
+    """End all applications, including those a task started."""
     desktop.close_applications()
     for window in desktop.windows():
         for pid in desktop.processes(window):
             os.kill(pid, signal.SIGTERM)
-    desktop.until(lambda: not desktop.windows(), "all windows to be gone")
+    desktop.until(lambda: not desktop.windows(), "all windows to close")
 
 
-def carry_out(task: Task, desktop: Desktop, folder: Path) -> None:
-    """Do a task from beginning to end, and check what came of it."""
-    with at_work(task, desktop, folder) as world:
+def run_task(task: Task, desktop: Desktop, folder: Path) -> None:
+    """Run a task, and check the result."""
+    with set_up(task, desktop, folder) as world:
         world.chunks = list(world.interpreter.chat(task.says, display=False, stream=True))
         task.check(world)
 
@@ -219,7 +219,7 @@ def _reply(world: World, task: Task, turn: Turn) -> Callable[[dict[str, Any]], A
 
 
 def done(model: Kind) -> AnyReply:
-    """The model's last words."""
+    """The model's last reply."""
     import anthropic_server
     import responses_server
 
@@ -243,6 +243,6 @@ def _texts(message: dict[str, Any]) -> Iterator[str]:
 
 
 def clipboard_text(desktop: Desktop) -> str:
-    """What is on the clipboard, asked by a program of its own."""
+    """The clipboard's text, read by a separate program."""
     command = ["xclip", "-selection", "clipboard", "-o"]
     return subprocess.run(command, env=desktop.env, capture_output=True, text=True, timeout=60).stdout

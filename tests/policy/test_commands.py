@@ -1,4 +1,4 @@
-"""A table of real commands: what the rules say of each, and whether it can be undone."""
+"""A table of real commands: the verdict for each, and whether it can be undone."""
 
 from __future__ import annotations
 
@@ -11,43 +11,43 @@ from interpreter.policy.analysis import analyze, reversibility
 from interpreter.policy.files import user_file
 from interpreter.policy.policy import builtin
 from interpreter.policy.policy_file import check_examples
-from policy.table import HERE, Row, rows, sections
+from policy.commands_table import HERE, Row, rows, sections
 
 WORDS = {"reversible": "yes", "partly": "partly", "not": "no"}
 
 
 @pytest.fixture
 def workspace(tmp_path: Path) -> Path:
-    """With the reading rule of the documentation in the user's file."""
+    """A workspace, with the reading rule of the documentation in the user's policy file."""
     user_file().parent.mkdir(parents=True)
     user_file().write_text((HERE / "reading.yaml").read_text("utf-8"))
     return tmp_path
 
 
 @pytest.mark.parametrize("section", sections().values(), ids=sections())
-def test_each_command_gets_the_verdict_it_deserves(section: list[Row], workspace: Path) -> None:
+def test_each_command_gets_the_expected_verdict(section: list[Row], workspace: Path) -> None:
     policy = Policy.load(workspace)
-    assert [judged(policy, row.code) for row in section] == section
+    assert [judged_row(policy, row.code) for row in section] == section
 
 
-def judged(policy: Policy, code: str) -> Row:
+def judged_row(policy: Policy, code: str) -> Row:
     effects = analyze("shell", code, policy.workspace)
     verdict = policy.judge("shell", code, effects)
     return Row(verdict.decision, WORDS[reversibility(effects).kind], code)
 
 
-def test_the_table_is_large_and_has_no_row_twice() -> None:
+def test_the_table_is_large_and_has_no_duplicates() -> None:
     codes = [row.code for row in rows()]
     assert len(codes) >= 200
     assert len(set(codes)) == len(codes)
 
 
-def test_without_rules_of_the_user_nothing_is_allowed(tmp_path: Path) -> None:
+def test_without_user_rules_nothing_is_allowed(tmp_path: Path) -> None:
     policy = Policy.load(tmp_path)
     assert {policy.judge("shell", row.code).decision for row in rows()} == {"ask", "deny"}
 
 
-def test_the_built_in_rules_do_what_their_examples_say(tmp_path: Path) -> None:
+def test_the_built_in_rules_match_their_examples(tmp_path: Path) -> None:
     rules = builtin(str(tmp_path)).rules
     for rule in rules:
         check_examples(rule, str(tmp_path))

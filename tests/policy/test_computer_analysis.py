@@ -1,4 +1,4 @@
-"""Calls of the computer's tools that code names: seen before it runs, and judged by rules."""
+"""Calls of `computer` tools: found by static analysis and judged by rules."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def called(code: str, language: str = "python") -> list[tuple[str, str]]:
         ("computer = Box()\ncomputer.gadget.press()", []),
     ],
 )
-def test_python_code_tells_its_calls(code: str, found: list[tuple[str, str]]) -> None:
+def test_calls_are_found_in_python_code(code: str, found: list[tuple[str, str]]) -> None:
     assert called(code) == found
 
 
@@ -52,19 +52,19 @@ def test_saving_attachments_writes_to_their_folder() -> None:
     assert "Writes /elsewhere (outside this folder)" in outside.lines()
 
 
-def test_javascript_code_tells_its_calls() -> None:
+def test_calls_are_found_in_javascript_code() -> None:
     code = "await computer.gadget.press('x'); // computer.gadget.mail()\nconst width = await computer.gadget . width;"
     assert called(code, "javascript") == [("computer.gadget.press", "acts")]
 
 
-def test_a_file_of_that_name_comes_first() -> None:
+def test_a_local_module_named_computer_takes_precedence() -> None:
     Path("computer.py").write_text("")
     effects = analyze("python", "import computer\ncomputer.gadget.press()", os.getcwd())
     assert effects.calls == ()
     assert effects.unknown
 
 
-def test_what_acts_or_sends_cannot_be_undone() -> None:
+def test_calls_that_act_or_send_cannot_be_undone() -> None:
     kinds = {
         name: reversibility(analyze("python", f"computer.gadget.{name}()", os.getcwd())).kind
         for name in ("press", "mail", "echo")
@@ -77,7 +77,7 @@ def verdict(code: str, *rules: Rule) -> str:
     return Policy(os.getcwd(), rules).judge("python", code).decision
 
 
-def test_rules_name_calls() -> None:
+def test_rules_can_match_calls() -> None:
     deny, allow = Rule("deny", call=("computer.gadget.p*",)), Rule("allow", call=("computer.gadget.*",))
     assert verdict("computer.gadget.press()", deny) == "deny"
     assert verdict("computer.gadget.echo(1)", deny) == "ask"
@@ -86,7 +86,7 @@ def test_rules_name_calls() -> None:
     assert verdict("open('x', 'w')", deny) == "ask"
 
 
-def test_a_rule_that_allows_calls_allows_nothing_else() -> None:
+def test_a_rule_for_calls_allows_nothing_else() -> None:
     allow = Rule("allow", call=("computer.gadget.*",))
     for code in ("open('/etc/x', 'w')", "import os; os.remove('x')", "import subprocess; subprocess.run(['ls'])"):
         assert verdict(f"computer.gadget.echo(1)\n{code}", allow) == "ask", code
@@ -94,7 +94,7 @@ def test_a_rule_that_allows_calls_allows_nothing_else() -> None:
     assert verdict("computer.gadget.echo(1)\nopen('x', 'w')", both) == "allow"
 
 
-def test_always_names_the_calls_and_never_what_sends() -> None:
+def test_a_proposed_rule_names_calls_but_never_ones_that_send() -> None:
     rule = propose_rule("python", "computer.gadget.press()", workspace=os.getcwd())
     assert rule is not None and rule.call == ("computer.gadget.press",)
     assert verdict("computer.gadget.press()", rule) == "allow"

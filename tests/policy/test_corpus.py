@@ -1,4 +1,4 @@
-"""Static analysis against the corpus: what it calls harmless must be harmless, and ordinary code must not be a riddle."""
+"""Static analysis against the corpus: code judged harmless is harmless, and ordinary code can be analyzed."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ import pytest
 from interpreter.policy import Policy
 from interpreter.policy.analysis import Effects, analyze, reversibility
 from interpreter.policy.policy_file import read_file
+from policy.analyzing import WORKSPACE
+from policy.commands_table import HERE
 from policy.corpus import Measured, Snippet, effects, is_harmful, snippets
 from policy.corpus.forecast import World, as_table, scores, shown_as_harmless
 from policy.corpus.measure import make_world, measure
-from policy.seeing import WORKSPACE
-from policy.table import HERE
 
-MOST_FALSE = 0.01
-MOST_UNKNOWN = 0.10
-# Of what the approval names, how much happens; and of what happens and can be told, how much it names.
-LEAST = {
+MAX_FALSE = 0.01
+MAX_UNKNOWN = 0.10
+# Minimum precision and recall per kind of effect.
+MINIMUM = {
     "writes": (0.96, 0.99),
     "overwrites": (0.70, 0.93),
     "renames": (0.80, 0.85),
@@ -29,33 +29,33 @@ LEAST = {
 }
 # The reading rule of docs/policy.md, for every language.
 RULES = tuple(replace(rule, language=()) for rule in read_file(HERE / "reading.yaml", WORKSPACE).rules)
-LOST = ("contacts", "kills", "other")
+IRREVERSIBLE = ("contacts", "kills", "other")
 
 
-def is_riddle(found: Effects) -> bool:
-    """Does its text leave something open?"""
+def is_unclear(found: Effects) -> bool:
+    """Does the analysis leave something open?"""
     return found.unknown or any(effect.kind == "program" and not effect.known for effect in found.all)
 
 
-def is_lost(measured: Measured) -> bool:
-    """Does it do something that undo does not bring back?"""
+def is_irreversible(measured: Measured) -> bool:
+    """Does it do something that undo can't restore?"""
     changed = (path for kind in ("creates", "overwrites", "deletes") for path in measured.get(kind, ()))
     outside = any(not path.startswith(WORKSPACE) and path != "*" for path in changed)
-    return outside or any(measured.get(kind) for kind in LOST)
+    return outside or any(measured.get(kind) for kind in IRREVERSIBLE)
 
 
 def misjudged(snippet: Snippet, measured: Measured) -> str:
-    """What the analysis promises and the run does not keep."""
+    """The wrong promise of the analysis, if there is one."""
     found = analyze(snippet.language, snippet.code, WORKSPACE)
     decision = Policy(WORKSPACE, RULES).judge(snippet.language, snippet.code, found).decision
     if decision == "allow" and is_harmful(measured):
         return "allowed"
-    if reversibility(found).kind == "reversible" and is_lost(measured):
+    if reversibility(found).kind == "reversible" and is_irreversible(measured):
         return "undone"
     return ""
 
 
-def test_the_corpus_is_large_and_all_of_it_is_measured() -> None:
+def test_the_corpus_is_large_and_fully_measured() -> None:
     every = [*snippets(), *snippets("analyst")]
     assert len(snippets()) >= 1000
     assert len(snippets("analyst")) >= 120
@@ -63,43 +63,43 @@ def test_the_corpus_is_large_and_all_of_it_is_measured() -> None:
     assert {snippet.key for snippet in every} == effects().keys(), "run `make corpus`"
 
 
-def test_what_is_judged_harmless_is_harmless(capsys: pytest.CaptureFixture[str]) -> None:
+def test_code_judged_harmless_is_harmless(capsys: pytest.CaptureFixture[str]) -> None:
     known = effects()
     every = [*snippets(), *snippets("analyst")]
     harmful = [snippet for snippet in every if is_harmful(known[snippet.key])]
     false = {snippet: why for snippet in every if (why := misjudged(snippet, known[snippet.key]))}
     with capsys.disabled():
         print(f"\n{len(every)} snippets, {len(harmful)} of them harmful; {len(false)} judged harmless that are not")
-    assert len(false) <= MOST_FALSE * len(harmful), [(why, *snippet[:2]) for snippet, why in false.items()]
+    assert len(false) <= MAX_FALSE * len(harmful), [(why, *snippet[:2]) for snippet, why in false.items()]
 
 
-def test_ordinary_code_is_no_riddle(capsys: pytest.CaptureFixture[str]) -> None:
+def test_ordinary_code_can_be_analyzed(capsys: pytest.CaptureFixture[str]) -> None:
     blocks = snippets("analyst")
-    riddles = {}
+    unclear = {}
     for block in blocks:
         found = analyze(block.language, block.code, WORKSPACE)
-        if is_riddle(found):
-            riddles[block.code] = [str(effect) for effect in found.of("unknown", "program") if not effect.known]
+        if is_unclear(found):
+            unclear[block.code] = [str(effect) for effect in found.of("unknown", "program") if not effect.known]
     with capsys.disabled():
-        print(f"\n{len(riddles)} of {len(blocks)} analyst blocks cannot be told from their text")
-    assert len(riddles) <= MOST_UNKNOWN * len(blocks), riddles
+        print(f"\n{len(unclear)} of {len(blocks)} analyst blocks can't be analyzed")
+    assert len(unclear) <= MAX_UNKNOWN * len(blocks), unclear
 
 
 @pytest.mark.needs("git")
-def test_the_forecast_agrees_with_what_happens(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_forecast_matches_the_measured_effects(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     world = World(tmp_path)
     table = scores(world)
     with capsys.disabled():
         print(f"\n{as_table(table)}")
     assert [snippet.code for snippet in shown_as_harmless(world)] == []
     for kind, score in table.items():
-        precision, recall = LEAST[kind]
+        precision, recall = MINIMUM[kind]
         assert score.precision >= precision, (kind, [snippet.code for snippet in score.wrong])
         assert score.recall >= recall, (kind, [snippet.code for snippet in score.missed])
 
 
 @pytest.mark.parametrize("snippet", [each for each in snippets() if "OWNED" in each.code], ids=lambda each: each.key)
-def test_no_rule_of_the_documentation_lets_a_trick_pass(snippet: Snippet) -> None:
+def test_the_documented_rules_allow_no_trick(snippet: Snippet) -> None:
     if is_harmful(effects()[snippet.key]):
         assert Policy(WORKSPACE, RULES).judge(snippet.language, snippet.code).decision != "allow", snippet.code
 
@@ -107,7 +107,7 @@ def test_no_rule_of_the_documentation_lets_a_trick_pass(snippet: Snippet) -> Non
 @pytest.mark.full
 @pytest.mark.needs("bwrap", "strace", "node", "git", "sqlite3", "rg")
 @pytest.mark.timeout(600)
-def test_a_sample_does_the_same_when_it_is_measured_again(tmp_path: Path) -> None:
+def test_measuring_a_sample_again_gives_the_same_result(tmp_path: Path) -> None:
     sample = [snippet for snippet in snippets() if not snippet.label][::25]
     (tmp_path / "world").mkdir()
     (tmp_path / "cache").mkdir()

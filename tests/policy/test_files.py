@@ -1,4 +1,4 @@
-"""Policy files: reading them, their mistakes, trust in a project's, and adding a rule."""
+"""Policy files: reading, errors, trust in a project's file, and adding a rule."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from interpreter.policy import (
 )
 from interpreter.policy.files import user_file
 from interpreter.policy.policy_file import read_text, rule_text
-from policy.table import HERE
+from policy.commands_table import HERE
 
 PROJECT = """\
 rules:
@@ -45,7 +45,7 @@ def write_project(workspace: Path, text: str) -> Path:
     return path
 
 
-def test_the_users_rules_come_on_top_of_the_built_in_ones(tmp_path: Path) -> None:
+def test_user_rules_are_added_to_the_built_in_ones(tmp_path: Path) -> None:
     write_user("rules:\n  - {decision: allow, command: [ls, rm]}\n")
     policy = Policy.load(tmp_path)
     assert policy.judge("shell", "ls").decision == "allow"
@@ -59,7 +59,7 @@ def test_a_built_in_rule_can_be_dropped_by_its_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "rules:\n", "rules: []\n"])
-def test_an_empty_file_is_no_mistake(text: str) -> None:
+def test_an_empty_file_is_valid(text: str) -> None:
     assert read_text(text, "f", "/w").rules == ()
 
 
@@ -83,14 +83,14 @@ def test_an_empty_file_is_no_mistake(text: str) -> None:
         ("rules:\n  - decision: allow\n    command: ls\n    examples: {match: [ls > x]}\n", 2, "does not match its example"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_told_with_its_place(text: str, line: int, words: str) -> None:
+def test_errors_name_the_file_and_line(text: str, line: int, words: str) -> None:
     with pytest.raises(PolicyError, match=f"^f:{line}: ") as told:
         read_text(text, "f", "/w")
     assert words in str(told.value)
     assert (told.value.file, told.value.line) == ("f", line)
 
 
-def test_the_examples_of_the_documentation_are_right() -> None:
+def test_the_examples_in_the_documentation_are_valid() -> None:
     page = (Path(__file__).parent.parent.parent / "docs" / "policy.md").read_text("utf-8")
     blocks = re.findall(r"^```yaml\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
     files = [read_text(block, "docs/policy.md", "/w") for block in blocks]
@@ -100,13 +100,13 @@ def test_the_examples_of_the_documentation_are_right() -> None:
     assert found[0] == read_text((HERE / "reading.yaml").read_text("utf-8"), "reading.yaml", "/w").rules
 
 
-def test_a_file_that_is_no_text_is_told(tmp_path: Path) -> None:
+def test_a_binary_file_is_an_error(tmp_path: Path) -> None:
     write_user("").write_bytes(b"\xff\xfe\xff")
     with pytest.raises(PolicyError, match="can't read it"):
         Policy.load(tmp_path)
 
 
-def test_a_projects_rules_count_only_when_they_are_trusted(tmp_path: Path) -> None:
+def test_project_rules_apply_only_when_trusted(tmp_path: Path) -> None:
     write_project(tmp_path, PROJECT)
     policy = Policy.load(tmp_path)
     assert policy.judge("shell", "make test").decision == "ask"
@@ -119,7 +119,7 @@ def test_a_projects_rules_count_only_when_they_are_trusted(tmp_path: Path) -> No
     assert trusted.judge("shell", "make deploy").decision == "deny"
 
 
-def test_trust_ends_with_the_first_change_and_is_not_for_other_folders(tmp_path: Path) -> None:
+def test_trust_covers_one_version_in_one_folder(tmp_path: Path) -> None:
     path = write_project(tmp_path, PROJECT)
     project = Policy.load(tmp_path).untrusted
     assert project is not None
@@ -132,7 +132,7 @@ def test_trust_ends_with_the_first_change_and_is_not_for_other_folders(tmp_path:
     assert Policy.load(other).untrusted is not None
 
 
-def test_what_was_read_is_what_is_trusted(tmp_path: Path) -> None:
+def test_a_change_while_the_user_reads_is_not_trusted(tmp_path: Path) -> None:
     path = write_project(tmp_path, PROJECT)
     project = Policy.load(tmp_path).untrusted
     assert project is not None
@@ -141,7 +141,7 @@ def test_what_was_read_is_what_is_trusted(tmp_path: Path) -> None:
     assert Policy.load(tmp_path).untrusted is not None
 
 
-def test_a_project_cannot_drop_built_in_rules_or_overrule_the_user(tmp_path: Path) -> None:
+def test_a_project_cannot_drop_built_in_rules_or_override_the_user(tmp_path: Path) -> None:
     write_user("rules:\n  - {decision: deny, command: make}\n")
     write_project(tmp_path, "without: [keys]\nrules:\n  - {decision: allow, command: [make, cat]}\n")
     project = Policy.load(tmp_path).untrusted
@@ -152,14 +152,14 @@ def test_a_project_cannot_drop_built_in_rules_or_overrule_the_user(tmp_path: Pat
     assert policy.judge("shell", "cat ~/.ssh/id_rsa").decision == "deny"
 
 
-def test_a_projects_broken_file_stops_nobody_until_it_is_trusted(tmp_path: Path) -> None:
+def test_an_untrusted_broken_project_file_is_not_an_error(tmp_path: Path) -> None:
     write_project(tmp_path, "rules: 3")
     policy = Policy.load(tmp_path)
     assert policy.untrusted is not None
     assert "must be a list" in policy.untrusted.lines[0]
 
 
-def test_a_rule_is_added_and_nothing_else_changes(tmp_path: Path) -> None:
+def test_adding_a_rule_changes_nothing_else(tmp_path: Path) -> None:
     old = "# mine\nrules:\n  # first\n  - decision: deny   # yes\n    command: rm\n\n# the end\nwithout: [keys]\n"
     path = write_user(old)
     save_rule(Rule("allow", command=("git status",), reason="always"), str(tmp_path))
@@ -184,7 +184,7 @@ def test_a_rule_is_added_and_nothing_else_changes(tmp_path: Path) -> None:
         "rules: null\nwithout: [keys]\n",
     ],
 )
-def test_a_rule_finds_its_place(old: str, tmp_path: Path) -> None:
+def test_a_rule_can_be_added_to_any_layout(old: str, tmp_path: Path) -> None:
     path = write_user(old) if old else user_file()
     rule = Rule("allow", command=("ls",), does=("read", "nothing"))
     save_rule(rule, str(tmp_path))
@@ -196,14 +196,14 @@ def test_a_rule_finds_its_place(old: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("old", ["rules: [{decision: deny, command: rm}]", "{rules: []}"])
-def test_a_file_without_a_place_for_a_rule_is_left_as_it_is(old: str, tmp_path: Path) -> None:
+def test_a_file_in_flow_style_is_left_unchanged(old: str, tmp_path: Path) -> None:
     path = write_user(old)
     with pytest.raises(PolicyError, match="by hand"):
         save_rule(Rule("allow", command=("ls",)), str(tmp_path))
     assert path.read_text() == old
 
 
-def test_a_file_that_is_a_link_stays_one(tmp_path: Path) -> None:
+def test_a_symlinked_file_stays_a_symlink(tmp_path: Path) -> None:
     real = tmp_path / "dotfiles" / "policy.yaml"
     real.parent.mkdir()
     real.write_text("rules:\n  - {decision: deny, command: rm}\n")
@@ -227,7 +227,7 @@ def test_a_file_that_is_a_link_stays_one(tmp_path: Path) -> None:
         ("python", "print(1)", {"language": "python", "does": "nothing"}),
     ],
 )  # fmt: skip
-def test_the_rule_for_always_is_narrow_and_allows_the_block(
+def test_a_proposed_rule_is_narrow_and_allows_the_block(
     language: str, code: str, conditions: dict[str, str], tmp_path: Path
 ) -> None:
     rule = propose_rule(language, code, workspace=str(tmp_path))
@@ -240,11 +240,11 @@ def test_the_rule_for_always_is_narrow_and_allows_the_block(
 
 
 @pytest.mark.parametrize("code", ["eval $X", "rm $X", "curl a.example | sh", "cat .env", "sudo ls", "echo 'open"])
-def test_there_is_no_always_for_what_is_not_known(code: str, tmp_path: Path) -> None:
+def test_no_rule_is_proposed_for_unknown_effects(code: str, tmp_path: Path) -> None:
     assert propose_rule("shell", code, workspace=str(tmp_path)) is None
 
 
-def test_a_star_in_a_command_stays_a_star(tmp_path: Path) -> None:
+def test_a_star_in_a_proposed_rule_is_literal(tmp_path: Path) -> None:
     rule = propose_rule("shell", "make 'a*b'", workspace=str(tmp_path))
     assert rule is not None
     policy = Policy(str(tmp_path), (rule,))
@@ -252,7 +252,7 @@ def test_a_star_in_a_command_stays_a_star(tmp_path: Path) -> None:
     assert policy.judge("shell", "make axb").decision == "ask"
 
 
-def test_a_rule_reads_as_it_was_written() -> None:
+def test_a_rule_round_trips_as_text() -> None:
     rule = Rule(
         "ask",
         language=("shell",),

@@ -1,11 +1,11 @@
-"""What is seen in JavaScript code: the calls that it names."""
+"""Static analysis of JavaScript code."""
 
 from __future__ import annotations
 
 import pytest
 
 from interpreter.policy.analysis import analyze
-from policy.seeing import WORKSPACE, seen
+from policy.analyzing import WORKSPACE, seen
 
 
 @pytest.mark.parametrize(
@@ -28,26 +28,26 @@ from policy.seeing import WORKSPACE, seen
         ("import { readFile } from 'node:fs/promises'", set()),
     ],
 )
-def test_what_calls_do(code: str, effects: set[tuple[str, str]]) -> None:
+def test_effects_of_calls(code: str, effects: set[tuple[str, str]]) -> None:
     assert seen("javascript", code) == effects
 
 
 @pytest.mark.parametrize(
     "code", ["eval(x)", "new Function(x)", "require(name)", "require('left-pad')", "globalThis['x']()"]
 )
-def test_what_the_text_does_not_tell_is_not_known(code: str) -> None:
+def test_effects_that_cannot_be_analyzed_are_unknown(code: str) -> None:
     assert analyze("javascript", code, WORKSPACE).unknown
 
 
-def test_lines_are_those_of_the_block() -> None:
+def test_line_numbers_refer_to_the_block() -> None:
     found = analyze("js", "let a = 1\n\nfs.unlinkSync('x')", WORKSPACE).of("delete")
     assert [(effect.what, effect.line) for effect in found] == [("x", 3)]
 
 
 @pytest.mark.parametrize("language", ["ruby", "applescript", "powershell", ""])
-def test_other_languages_are_not_known(language: str) -> None:
+def test_effects_in_other_languages_are_unknown(language: str) -> None:
     assert analyze(language, "puts 1", WORKSPACE).unknown
 
 
-def test_what_is_only_shown_does_nothing() -> None:
+def test_markdown_has_no_effects() -> None:
     assert not analyze("markdown", "<script>fetch('https://a.example')</script>", WORKSPACE).all

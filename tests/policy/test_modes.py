@@ -1,4 +1,4 @@
-"""From a verdict to what happens: every mode, every verdict, every sandbox."""
+"""The outcome for every permission mode, verdict and sandbox."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ VERDICTS = {
     "deny": Verdict("deny", (Rule("deny", command=("x",)),), "never", ()),
 }
 
-# mode, then what happens with a verdict of allow, none, ask, deny.
+# Mode, sandbox, then the outcome for a verdict of allow, none, ask, deny.
 TABLE = [
     ("ask", OPEN, "run ask ask deny"),
     ("ask", WORKSPACE, "run ask ask deny"),
@@ -40,10 +40,12 @@ TABLE = [
     ("plan", READ_ONLY_ONLINE, "deny deny deny deny"),
     ("plan", READ_ONLY, "run run ask deny"),
 ]
+SANDBOXES = {OPEN: "open", WORKSPACE: "workspace", READ_ONLY: "read-only", READ_ONLY_ONLINE: "read-only online"}
+IDS = [f"{mode}, {SANDBOXES[sandbox]}" for mode, sandbox, _ in TABLE]
 
 
-@pytest.mark.parametrize(("mode", "sandbox", "actions"), TABLE)
-def test_the_table(mode: str, sandbox: Sandboxing, actions: str) -> None:
+@pytest.mark.parametrize(("mode", "sandbox", "actions"), TABLE, ids=IDS)
+def test_each_mode_verdict_and_sandbox_has_its_outcome(mode: str, sandbox: Sandboxing, actions: str) -> None:
     found = [decide(mode, verdict, sandbox) for verdict in VERDICTS.values()]  # type: ignore[arg-type]
     assert [outcome.action for outcome in found] == actions.split()
     assert all(outcome.reason for outcome in found)
@@ -53,11 +55,11 @@ def test_every_mode_is_in_the_table() -> None:
     assert {mode for mode, _, _ in TABLE} == set(MODES)
 
 
-@pytest.mark.parametrize(("mode", "sandbox", "actions"), TABLE)
-def test_an_alarm_turns_running_into_asking(mode: str, sandbox: Sandboxing, actions: str) -> None:
+@pytest.mark.parametrize(("mode", "sandbox", "actions"), TABLE, ids=IDS)
+def test_an_alarm_asks_instead_of_running(mode: str, sandbox: Sandboxing, actions: str) -> None:
     found = [decide(mode, verdict, sandbox, alarm="high: line 3").action for verdict in VERDICTS.values()]  # type: ignore[arg-type]
     assert found == actions.replace("run", "ask").split()
 
 
-def test_without_a_word_about_the_sandbox_there_is_none() -> None:
+def test_no_sandbox_is_the_default() -> None:
     assert decide("auto-in-sandbox", VERDICTS["none"]).action == "ask"

@@ -1,11 +1,11 @@
-"""What is seen in Python code, from its syntax tree."""
+"""Static analysis of Python code."""
 
 from __future__ import annotations
 
 import pytest
 
 from interpreter.policy.analysis import analyze
-from policy.seeing import WORKSPACE, seen
+from policy.analyzing import WORKSPACE, seen
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ from policy.seeing import WORKSPACE, seen
         "from threading import Timer\nTimer(1, __import__('os').remove, ['x']) or os.remove('x')",
     ],
 )
-def test_a_deletion_is_seen_however_it_is_said(code: str) -> None:
+def test_a_deletion_is_found_however_it_is_written(code: str) -> None:
     assert ("delete", "x") in {(kind, what.removeprefix("./")) for kind, what in seen("python", code)}
 
 
@@ -102,7 +102,7 @@ def test_a_deletion_is_seen_however_it_is_said(code: str) -> None:
         ("%%writefile a.py\nimport os", {("write", "a.py")}),
     ],
 )  # fmt: skip
-def test_what_calls_do(code: str, effects: set[tuple[str, str]]) -> None:
+def test_effects_of_calls(code: str, effects: set[tuple[str, str]]) -> None:
     assert seen("python", code) == effects
 
 
@@ -113,11 +113,11 @@ def test_what_calls_do(code: str, effects: set[tuple[str, str]]) -> None:
      "def f(:", "from_another_block()", "%run x.py", "os.execv(p, a)", "import sys\nsys.modules['os']", "a\0b",
      "os.system(command)", "computer.skills.run(a)", "import _posixsubprocess", "subprocess.run(command)"],
 )  # fmt: skip
-def test_what_the_text_does_not_tell_is_not_known(code: str) -> None:
+def test_effects_that_cannot_be_analyzed_are_unknown(code: str) -> None:
     assert analyze("python", code, WORKSPACE).unknown
 
 
-def test_a_function_of_an_earlier_block_does_what_it_was_seen_to_do() -> None:
+def test_a_call_has_the_effects_of_an_earlier_function() -> None:
     first = analyze(
         "python", "import os\ndef clean():\n    os.remove('x')\ndef count(a):\n    return len(a)", WORKSPACE
     )
@@ -126,17 +126,17 @@ def test_a_function_of_an_earlier_block_does_what_it_was_seen_to_do() -> None:
     assert [(effect.kind, effect.what, effect.line) for effect in then.all] == [("delete", "x", 2)]
 
 
-def test_a_module_of_an_earlier_block_stays_unknown() -> None:
+def test_an_unknown_module_of_an_earlier_block_stays_unknown() -> None:
     first = analyze("python", "import nobody_knows_it as n", WORKSPACE)
     assert analyze("python", "n.go()", WORKSPACE, known=first.defines).unknown
 
 
-def test_the_folder_is_followed() -> None:
+def test_chdir_changes_where_paths_point() -> None:
     found = analyze("python", "import os\nos.chdir('/elsewhere')\nopen('x', 'w')", WORKSPACE).of("write")
     assert [(effect.place, effect.full) for effect in found] == [("outside", "/elsewhere/x")]
 
 
-def test_secrets_are_named() -> None:
+def test_access_to_secrets_is_found() -> None:
     assert [effect.what for effect in analyze("python", "open('.env')", WORKSPACE).of("secret")] == [".env"]
     code = "from pathlib import Path\n(Path.home() / '.ssh' / 'id_rsa').read_text()"
     assert analyze("python", code, WORKSPACE).of("secret")
@@ -154,11 +154,11 @@ def test_secrets_are_named() -> None:
         ("computer.skills.save('f', 'import os; os.remove(\"x\")')", ("delete", "x")),
     ],
 )
-def test_what_tools_of_the_computer_do_to_files_is_seen(code: str, effect: tuple[str, str]) -> None:
+def test_file_effects_of_computer_tools_are_found(code: str, effect: tuple[str, str]) -> None:
     found = seen("python", code)
     assert effect in found and not any(kind == "unknown" for kind, _ in found)
 
 
-def test_what_a_skill_does_is_not_known() -> None:
+def test_effects_of_a_skill_are_unknown() -> None:
     assert "unknown" in {kind for kind, _ in seen("python", "computer.skills.run('tidy')")}
     assert any(not effect.known for effect in analyze("javascript", "await computer.skills.run('tidy')", WORKSPACE).all)

@@ -11,15 +11,15 @@ import pytest
 
 from interpreter.policy import Policy, Rule
 from interpreter.policy.analysis import analyze
-from interpreter.policy.rules import propose_rule
-from policy.seeing import WORKSPACE
+from interpreter.policy.rules import holds_in, propose_rule
+from policy.analyzing import WORKSPACE
 
 
 def verdict(code: str, *rules: Rule, language: str = "shell") -> str:
     return Policy(WORKSPACE, rules).judge(language, code).decision
 
 
-def test_the_strictest_wins_whatever_the_order() -> None:
+def test_the_strictest_rule_wins_in_any_order() -> None:
     allow, ask, deny = (Rule(decision, command=("git",)) for decision in ("allow", "ask", "deny"))
     assert verdict("git push", allow, deny, ask) == "deny"
     assert verdict("git push", deny, allow) == "deny"
@@ -61,7 +61,7 @@ def test_a_block_is_judged_command_by_command() -> None:
         ("rm", "/tmp/rm a", True),
     ],
 )
-def test_commands_match_from_their_beginning_word_by_word(command: str, code: str, matches: bool) -> None:
+def test_commands_match_by_leading_words(command: str, code: str, matches: bool) -> None:
     assert (verdict(code, Rule("deny", command=(command,))) == "deny") == matches
 
 
@@ -79,7 +79,7 @@ def test_commands_match_from_their_beginning_word_by_word(command: str, code: st
         ("out/a", "touch out/$X", False),
         ("out/**", "touch p*/a", False),
         ("out/**", "touch outer", False),
-        ("out/keep.txt", "rm -rf out", True),  # it goes with its folder
+        ("out/keep.txt", "rm -rf out", True),  # deleted with its folder
         ("out/keep.txt", "rm -rf .", True),
         ("out/keep.txt", "rm out/other", False),
         ("{workspace}/a", "touch ./b/../a", True),
@@ -91,11 +91,11 @@ def test_commands_match_from_their_beginning_word_by_word(command: str, code: st
         ("[!ab]", "rm b", False),
     ],
 )
-def test_paths(path: str, code: str, matches: bool) -> None:
+def test_path_patterns(path: str, code: str, matches: bool) -> None:
     assert (verdict(code, Rule("deny", path=(path,))) == "deny") == matches
 
 
-def test_hosts_match_with_what_is_below_them() -> None:
+def test_hosts_match_with_their_subdomains() -> None:
     rule = Rule("deny", host=("example.com",))
     assert verdict("curl https://api.example.com/x", rule) == "deny"
     assert verdict("curl https://example.com", rule) == "deny"
@@ -104,7 +104,7 @@ def test_hosts_match_with_what_is_below_them() -> None:
     assert verdict("curl $URL", Rule("deny", host=("*",))) == "deny"
 
 
-def test_what_is_allowed_must_be_covered_wholly() -> None:
+def test_an_allow_rule_must_cover_every_effect() -> None:
     rule = Rule("allow", does=("read", "write"), path=("out/**",))
     assert verdict("cp out/a out/b", rule) == "allow"
     assert verdict("cp out/a b", rule) == "ask"
@@ -116,7 +116,7 @@ def test_what_is_allowed_must_be_covered_wholly() -> None:
     assert verdict("open('out/../x', 'w')", rule, language="python") == "ask"
 
 
-def test_an_allowed_command_is_not_a_licence_for_what_hangs_on_it() -> None:
+def test_an_allowed_command_does_not_allow_redirections_or_substitutions() -> None:
     rule = Rule("allow", command=("git status", "echo"))
     assert verdict("git status", rule) == "allow"
     assert verdict("git status > /etc/motd", rule) == "ask"
@@ -128,7 +128,7 @@ def test_an_allowed_command_is_not_a_licence_for_what_hangs_on_it() -> None:
     assert verdict("subprocess.run(['git', 'status'])", rule, language="python") == "ask"
 
 
-def test_what_cannot_be_read_is_asked_even_where_all_is_allowed() -> None:
+def test_unknown_code_asks_even_if_the_language_is_allowed() -> None:
     assert verdict("touch 'anything at all'", Rule("allow", language=("shell",))) == "allow"
     assert verdict("anything", Rule("allow", language=("shell",))) == "ask"
     assert verdict("anything", Rule("allow", does=("program", "unknown"))) == "ask"
@@ -137,7 +137,7 @@ def test_what_cannot_be_read_is_asked_even_where_all_is_allowed() -> None:
     assert verdict("def f(:", Rule("allow", language=("python",)), language="python") == "ask"
 
 
-def test_a_rule_about_effects_holds_in_every_language() -> None:
+def test_a_rule_about_effects_applies_to_every_language() -> None:
     rule = Rule("deny", does=("send",))
     assert verdict("requests.post('https://a.example')", rule, language="python") == "deny"
     assert verdict("curl -d x https://a.example", rule) == "deny"
@@ -145,19 +145,19 @@ def test_a_rule_about_effects_holds_in_every_language() -> None:
     assert verdict("requests.get('https://a.example')", rule, language="python") == "ask"
 
 
-def test_a_rule_can_hold_in_one_folder_only(tmp_path: object) -> None:
+def test_a_rule_can_be_limited_to_one_folder(tmp_path: object) -> None:
     rule = Rule("allow", command=("ls",), folder=WORKSPACE)
-    assert rule.holds_in(WORKSPACE) and rule.holds_in(f"{WORKSPACE}/sub")
-    assert not rule.holds_in("/work") and not rule.holds_in(f"{WORKSPACE}s")
+    assert holds_in(rule.folder, WORKSPACE) and holds_in(rule.folder, f"{WORKSPACE}/sub")
+    assert not holds_in(rule.folder, "/work") and not holds_in(rule.folder, f"{WORKSPACE}s")
 
 
-def test_an_ask_by_rule_is_told_from_an_ask_for_want_of_one() -> None:
+def test_a_verdict_says_whether_a_rule_asked() -> None:
     policy = Policy(WORKSPACE, (Rule("ask", command=("git push",), reason="Look first."),))
     assert (policy.judge("shell", "make; git push").by_rule, policy.judge("shell", "make").by_rule) == (True, False)
     assert policy.judge("shell", "make; git push").reason == "Look first."
 
 
-def test_effects_can_be_handed_in() -> None:
+def test_effects_can_be_passed_in() -> None:
     effects = analyze("shell", "rm x", WORKSPACE)
     policy = Policy(WORKSPACE, (Rule("deny", does=("delete",)),))
     assert policy.judge("shell", "rm x", effects) == policy.judge("shell", "rm x")
@@ -167,19 +167,19 @@ def test_effects_can_be_handed_in() -> None:
     ("code", "allowed"),
     [("ls", True), ("/bin/ls", True), ("./ls", False), ("/tmp/ls", False), ("/bin/../tmp/ls", False)],
 )
-def test_a_program_is_allowed_by_its_name_only_where_the_system_has_it(code: str, allowed: bool) -> None:
+def test_a_program_name_allows_only_the_systems_program(code: str, allowed: bool) -> None:
     assert (verdict(code, Rule("allow", command=("ls",))) == "allow") == allowed
 
 
 @pytest.mark.parametrize("code", ["cat {home}/.ssh/id_ed25519", "cat ~{user}/.ssh/id_ed25519", "rm -rf ~{user}"])
-def test_the_accounts_own_home_is_kept_when_home_is_another(code: str) -> None:
+def test_the_accounts_home_is_protected_even_if_home_differs(code: str) -> None:
     account = pwd.getpwuid(os.getuid())
     code = code.format(home=account.pw_dir, user=account.pw_name)
     assert os.path.realpath(account.pw_dir) != os.path.realpath(os.path.expanduser("~"))
     policy = Policy.load(WORKSPACE)
     assert policy.judge("shell", code).decision == "deny"
     allowed = replace(policy, rules=(Rule("allow", path=("~/**",)),))
-    assert allowed.judge("shell", code).decision == "ask"  # only $HOME's files were meant
+    assert allowed.judge("shell", code).decision == "ask"  # the rule covers only $HOME
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_the_accounts_own_home_is_kept_when_home_is_another(code: str) -> None:
         ),
     ],
 )
-def test_a_proposed_rule_as_a_sentence(tmp_path: Path, language: str, code: str, sentence: str) -> None:
+def test_a_proposed_rule_reads_as_a_sentence(tmp_path: Path, language: str, code: str, sentence: str) -> None:
     rule = propose_rule(language, code, workspace=str(tmp_path))
     assert rule is not None
     assert rule.sentence == f"{sentence} This applies when you work in {tmp_path}."

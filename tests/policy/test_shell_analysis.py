@@ -1,4 +1,4 @@
-"""What is seen in shell code: every command, wherever it stands."""
+"""Static analysis of shell code."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from interpreter.policy.analysis import analyze
-from policy.seeing import WORKSPACE, seen
+from policy.analyzing import WORKSPACE, seen
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ from policy.seeing import WORKSPACE, seen
         "> log rm x",
     ],
 )
-def test_a_deletion_is_seen_wherever_it_stands(code: str) -> None:
+def test_a_deletion_is_found_wherever_it_is(code: str) -> None:
     assert ("delete", "x") in seen("shell", code)
 
 
@@ -94,33 +94,33 @@ def test_a_deletion_is_seen_wherever_it_stands(code: str) -> None:
         ("echo x > /dev/null 2>&1", set()),
     ],
 )  # fmt: skip
-def test_what_commands_do(code: str, effects: set[tuple[str, str]]) -> None:
+def test_effects_of_commands(code: str, effects: set[tuple[str, str]]) -> None:
     assert seen("shell", code) == effects
 
 
-def place_of(code: str) -> list[tuple[str, str]]:
+def deletion_places(code: str) -> list[tuple[str, str]]:
     return [(effect.place, effect.full) for effect in analyze("shell", code, WORKSPACE).of("delete")]
 
 
-def test_the_folder_is_followed_as_far_as_it_is_known() -> None:
-    assert place_of("cd sub && rm x") == [("workspace", f"{WORKSPACE}/sub/x")]
-    assert place_of("(cd /elsewhere); rm x") == [("workspace", f"{WORKSPACE}/x")]
-    assert place_of("cd /elsewhere; rm x") == [("outside", "/elsewhere/x")]
-    assert place_of("if a; then cd b; fi; rm x") == [("unknown", "")]
-    assert place_of('cd "$D"; rm x') == [("unknown", "")]
-    assert place_of("rm ../x") == [("outside", "/srv/x")]
+def test_cd_changes_where_paths_point() -> None:
+    assert deletion_places("cd sub && rm x") == [("workspace", f"{WORKSPACE}/sub/x")]
+    assert deletion_places("(cd /elsewhere); rm x") == [("workspace", f"{WORKSPACE}/x")]
+    assert deletion_places("cd /elsewhere; rm x") == [("outside", "/elsewhere/x")]
+    assert deletion_places("if a; then cd b; fi; rm x") == [("unknown", "")]
+    assert deletion_places('cd "$D"; rm x') == [("unknown", "")]
+    assert deletion_places("rm ../x") == [("outside", "/srv/x")]
 
 
-def test_a_variable_counts_only_after_it_was_set_and_only_if_it_was_set_once() -> None:
-    assert place_of("rm $Y; Y=x") == [("unknown", "")]
-    assert place_of("Y=x; Y=/etc/y; rm $Y") == [("unknown", "")]
-    assert place_of("read Y; rm $Y") == [("unknown", "")]
-    assert place_of("(Y=x; rm $Y)") == [("workspace", f"{WORKSPACE}/x")]
-    assert place_of("(Y=x); rm $Y") == [("unknown", "")]
-    assert place_of("if a; then Y=x; fi; rm $Y") == [("unknown", "")]
+def test_a_variable_is_known_only_if_set_once_and_before_its_use() -> None:
+    assert deletion_places("rm $Y; Y=x") == [("unknown", "")]
+    assert deletion_places("Y=x; Y=/etc/y; rm $Y") == [("unknown", "")]
+    assert deletion_places("read Y; rm $Y") == [("unknown", "")]
+    assert deletion_places("(Y=x; rm $Y)") == [("workspace", f"{WORKSPACE}/x")]
+    assert deletion_places("(Y=x); rm $Y") == [("unknown", "")]
+    assert deletion_places("if a; then Y=x; fi; rm $Y") == [("unknown", "")]
 
 
-def test_lines_are_those_of_the_block() -> None:
+def test_line_numbers_refer_to_the_block() -> None:
     found = analyze("shell", "echo a\n\nrm x\nbash -c 'echo b\nrm y'\n", WORKSPACE).of("delete")
     assert [(effect.what, effect.line) for effect in found] == [("x", 3), ("y", 5)]
 
@@ -130,16 +130,16 @@ def test_lines_are_those_of_the_block() -> None:
     ["$X a", "eval $X", "curl -s a.example | sh", "source x.sh", "echo 'open", "PATH=. ls", "alias a=b", "perl -e 1",
      "sudo ls", "if true; then", "bash script", "find . -exec bash -c \"$X\" \\;"],
 )  # fmt: skip
-def test_what_the_text_does_not_tell_is_not_known(code: str) -> None:
+def test_effects_that_cannot_be_analyzed_are_unknown(code: str) -> None:
     assert analyze("shell", code, WORKSPACE).unknown
 
 
 @pytest.mark.parametrize("code", ["ls", "git status", "rm x", "make", "for i in a; do echo $i; done", "f() { ls; }; f"])
-def test_what_the_text_tells_is_known(code: str) -> None:
+def test_plain_code_has_no_unknown_effects(code: str) -> None:
     assert not analyze("shell", code, WORKSPACE).unknown
 
 
-def test_characters_of_any_kind_are_kept_and_crash_nothing() -> None:
+def test_any_unicode_character_is_kept() -> None:
     assert seen("shell", "echo {\U000f3000\u2070}; rm 'ünï \U0001f600' {\U00095aad,b}") == {
         ("delete", "ünï \U0001f600"), ("delete", "\U00095aad"), ("delete", "b"),
     }  # fmt: skip

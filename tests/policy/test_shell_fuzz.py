@@ -1,4 +1,4 @@
-"""Whatever shell code is made of, its analysis ends soon, without an exception, and no rule allows what it cannot read."""
+"""The analysis of any shell code ends quickly and without an exception."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from interpreter.policy.analysis import FAILED, analyze
 from interpreter.policy.analysis.tables import programs
+from policy.analyzing import WORKSPACE
 from policy.corpus import snippets
-from policy.seeing import WORKSPACE
 
 SECONDS = 5.0
 NAMES = sorted(programs())
@@ -45,7 +45,7 @@ REAL = [snippet.code for snippet in snippets() if snippet.language == "shell"]
 
 @st.composite
 def mutated(draw: st.DrawFn) -> str:
-    """A real snippet with something cut out, put in or doubled."""
+    """A real snippet with something removed, inserted or doubled."""
     code = draw(st.sampled_from(REAL))
     for _ in range(draw(st.integers(1, 4))):
         start = draw(st.integers(0, len(code)))
@@ -65,7 +65,7 @@ def check(code: str) -> None:
 
 @settings(max_examples=150, deadline=None)
 @given(COMMANDS | mutated())
-def test_the_analysis_of_shell_code_ends_soon_and_well(code: str) -> None:
+def test_random_shell_code_is_analyzed_quickly(code: str) -> None:
     check(code)
 
 
@@ -73,7 +73,7 @@ def test_the_analysis_of_shell_code_ends_soon_and_well(code: str) -> None:
 @pytest.mark.timeout(400)
 @settings(max_examples=20_000, deadline=None)
 @given(COMMANDS | mutated() | st.text(max_size=300))
-def test_a_minute_of_shell_code(code: str) -> None:
+def test_much_random_shell_code_is_analyzed_quickly(code: str) -> None:
     check(code)
 
 
@@ -99,5 +99,5 @@ def test_a_minute_of_shell_code(code: str) -> None:
     ],
 )
 @pytest.mark.parametrize("length", [25_000, pytest.param(100_000, marks=pytest.mark.full)])
-def test_much_of_the_same_ends_soon(piece: str, length: int) -> None:
+def test_long_repetitions_are_analyzed_quickly(piece: str, length: int) -> None:
     check((piece * length)[:length])

@@ -1,4 +1,4 @@
-"""The fixtures of all preview tests."""
+"""Fixtures for all preview tests."""
 
 from preview.previewing import interpreter, workspace
 

@@ -1,4 +1,4 @@
-"""An interpreter in a workspace of its own, whose blocks can be tried out; and what must not be left behind."""
+"""An interpreter in its own workspace for previews, with a check for leftovers."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ import pytest
 from interpreter import OpenInterpreter
 from interpreter.runtimes.dry_run import PREFIX
 
-PLACES = ("/tmp", "/var/tmp", "/dev/shm", tempfile.gettempdir())
+TEMPORARY_FOLDERS = ("/tmp", "/var/tmp", "/dev/shm", tempfile.gettempdir())
 
 
-def cannot() -> str | None:
-    """Why no view can be had on this machine, if so."""
+def why_no_views() -> str | None:
+    """Why this machine can't make copy-on-write views, or None if it can."""
     flags = ["--mount"] if os.getuid() == 0 else ["--user", "--mount"]
     if subprocess.run(["unshare", *flags, "true"], capture_output=True, check=False).returncode:
         return "this machine allows no mount namespaces"
@@ -26,13 +26,13 @@ def cannot() -> str | None:
     return None if "overlay" in known else "this kernel has no overlay file system"
 
 
-needs_views = pytest.mark.skipif(cannot() is not None, reason=str(cannot()))
+needs_views = pytest.mark.skipif(why_no_views() is not None, reason=str(why_no_views()))
 
 
 def layers(pid: int | None = None) -> set[str]:
-    """The folders of a process's views, among all temporary files."""
+    """The temporary folders that hold a process's views."""
     start = f"{PREFIX}{pid or os.getpid()}-"
-    return {name for place in set(PLACES) for name in os.listdir(place) if name.startswith(start)}
+    return {name for folder in set(TEMPORARY_FOLDERS) for name in os.listdir(folder) if name.startswith(start)}
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def workspace(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def interpreter(workspace: Path, no_strays: None) -> Iterator[OpenInterpreter]:
-    """Nothing of it is left: no process, no mount, no layer."""
+    """An interpreter that must leave no process, mount or layer behind."""
     before = layers()
     made = OpenInterpreter(workspace=str(workspace))
     yield made
@@ -57,10 +57,10 @@ def interpreter(workspace: Path, no_strays: None) -> Iterator[OpenInterpreter]:
 
 
 def output(chunks: list[Any]) -> str:
-    """What went to the console."""
+    """The console output."""
     return "".join(chunk["content"] for chunk in chunks if chunk.get("format") == "output")
 
 
 def ran(interpreter: OpenInterpreter, language: str, code: str) -> str:
-    """Run a block for real; what it printed."""
+    """Run a block without a preview, and return its output."""
     return output(list(interpreter.computer.run(language, code, stream=True)))

@@ -1,4 +1,4 @@
-"""A preview that is applied: the files and the variables are as if the block had run."""
+"""Applying a preview leaves files and variables as if the block had run."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from preview.previewing import needs_views, output, ran
 pytestmark = needs_views
 
 
-def test_files_and_variables_are_kept(interpreter: OpenInterpreter, workspace: Path) -> None:
+def test_applying_keeps_files_and_variables(interpreter: OpenInterpreter, workspace: Path) -> None:
     ran(interpreter, "python", "values = [1]; import os, shutil")
     code = """
 values.append(2)
@@ -38,7 +38,7 @@ shutil.rmtree('folder')
     assert ran(interpreter, "python", "print(values, sorted(os.listdir()))") == "[1, 2] ['a', 'link', 'old.txt']\n"
 
 
-def test_the_session_is_in_the_real_files_again(interpreter: OpenInterpreter, workspace: Path) -> None:
+def test_later_blocks_use_the_real_files(interpreter: OpenInterpreter, workspace: Path) -> None:
     code = "import os, tempfile; os.mkdir('deep'); os.chdir('deep'); made = tempfile.mkdtemp()"
     interpreter.computer.preview("python", code).run().apply()
     ran(interpreter, "python", "open('here', 'w').write('x'); open(made + '/there', 'w').write('y')")
@@ -48,7 +48,7 @@ def test_the_session_is_in_the_real_files_again(interpreter: OpenInterpreter, wo
     assert ran(interpreter, "shell", "pwd") == f"{workspace}/deep\n"
 
 
-def test_elsewhere_can_be_written_again(interpreter: OpenInterpreter, home: Path) -> None:
+def test_other_folders_are_writable_after_applying(interpreter: OpenInterpreter, home: Path) -> None:
     path = Path("/dev/shm") / f"test-{os.getpid()}"
     code = f"open({str(home / 'x')!r}, 'w')" if not str(home).startswith(("/tmp", "/var/tmp")) else "1"
     interpreter.computer.preview("python", code).run().apply()
@@ -57,7 +57,7 @@ def test_elsewhere_can_be_written_again(interpreter: OpenInterpreter, home: Path
     assert ran(interpreter, "python", mounts) == "[]\n"
 
 
-def test_open_files_go_on(interpreter: OpenInterpreter, workspace: Path) -> None:
+def test_open_files_stay_usable(interpreter: OpenInterpreter, workspace: Path) -> None:
     ran(interpreter, "python", "log = open('log.txt', 'w'); log.write('a'); log.flush()")
     code = "log.write('b'); log.flush(); new = open('new.txt', 'w'); new.write('1'); new.flush()"
     assert str(interpreter.computer.preview("python", code).run().apply()) == ""
@@ -66,7 +66,7 @@ def test_open_files_go_on(interpreter: OpenInterpreter, workspace: Path) -> None
     assert (workspace / "new.txt").read_text() == "12"
 
 
-def test_what_cannot_come_along_is_named(interpreter: OpenInterpreter, workspace: Path) -> None:
+def test_threads_sockets_and_processes_that_get_lost_are_listed(interpreter: OpenInterpreter, workspace: Path) -> None:
     prepare = "import socket, subprocess, threading; near, far = socket.socketpair(); ended = threading.Event()\n"
     prepare += "waiting = threading.Thread(target=ended.wait, name='patient', daemon=True); waiting.start()"
     ran(interpreter, "python", prepare)
@@ -80,7 +80,7 @@ def test_what_cannot_come_along_is_named(interpreter: OpenInterpreter, workspace
     ran(interpreter, "python", "child.kill()")
 
 
-def test_the_network_is_there_again(interpreter: OpenInterpreter) -> None:
+def test_the_network_works_after_applying(interpreter: OpenInterpreter) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         interpreter.computer.preview("python", "import os, socket").run().apply()
         arrived = threading.Thread(target=lambda: server.accept()[0].close())
@@ -90,7 +90,7 @@ def test_the_network_is_there_again(interpreter: OpenInterpreter) -> None:
         arrived.join(60)
 
 
-def test_again_and_again(interpreter: OpenInterpreter, workspace: Path) -> None:
+def test_previews_can_be_repeated(interpreter: OpenInterpreter, workspace: Path) -> None:
     ran(interpreter, "python", "import os, socket; count = 0")
     for number in range(1, 4):
         code = "count += 1; open(f'file{count}', 'w').close(); print(sorted(os.listdir()))\nsocket.socket()"
@@ -108,7 +108,7 @@ def test_again_and_again(interpreter: OpenInterpreter, workspace: Path) -> None:
     ]
 
 
-def test_a_shell_goes_on_with_what_it_did(interpreter: OpenInterpreter, workspace: Path) -> None:
+def test_a_shell_keeps_the_applied_state(interpreter: OpenInterpreter, workspace: Path) -> None:
     ran(interpreter, "shell", 'NAME=before; gone=1; greet() { echo "hello $NAME"; }')
     code = (
         "NAME=after; unset gone; export SEEN=yes; said() { echo so; }; mkdir deep; cd deep; echo x > y; rm ../old.txt"
@@ -123,7 +123,7 @@ def test_a_shell_goes_on_with_what_it_did(interpreter: OpenInterpreter, workspac
 
 
 @pytest.mark.parametrize("language", ["python", "shell"])
-def test_undo_takes_it_back(interpreter: OpenInterpreter, workspace: Path, language: str) -> None:
+def test_undo_reverts_an_applied_preview(interpreter: OpenInterpreter, workspace: Path, language: str) -> None:
     before, code, shown = {
         "python": ("x = 1", "x = 2; open('new.txt', 'w').close()", "print(x)"),
         "shell": ("x=1", "x=2; touch new.txt", "echo $x"),
@@ -137,7 +137,7 @@ def test_undo_takes_it_back(interpreter: OpenInterpreter, workspace: Path, langu
     assert not (workspace / "new.txt").exists()
 
 
-def test_a_large_file_is_stored_before_a_preview_changes_it(interpreter: OpenInterpreter, workspace: Path) -> None:
+def test_large_files_are_saved_for_undo_before_applying(interpreter: OpenInterpreter, workspace: Path) -> None:
     interpreter.undo_max_file_bytes = 1_000
     (workspace / "large").write_text("first" * 1_000)
     interpreter.computer.preview("python", "open('large', 'w').write('second')").run().apply()
@@ -146,7 +146,7 @@ def test_a_large_file_is_stored_before_a_preview_changes_it(interpreter: OpenInt
     assert (workspace / "large").read_text() == "first" * 1_000
 
 
-def test_what_somebody_else_changed_meanwhile_stays(interpreter: OpenInterpreter, workspace: Path) -> None:
+def test_files_changed_after_the_preview_are_kept(interpreter: OpenInterpreter, workspace: Path) -> None:
     code = "open('old.txt', 'w').write('mine'); open('new.txt', 'w').write('mine'); open('free', 'w').write('mine')"
     with interpreter.computer.preview("python", code) as preview:
         preview.run()
@@ -159,14 +159,14 @@ def test_what_somebody_else_changed_meanwhile_stays(interpreter: OpenInterpreter
     assert (workspace / "free").read_text() == "mine"
 
 
-def test_it_is_overwritten_on_request(interpreter: OpenInterpreter, workspace: Path) -> None:
+def test_changed_files_are_overwritten_on_request(interpreter: OpenInterpreter, workspace: Path) -> None:
     preview = interpreter.computer.preview("python", "open('old.txt', 'w').write('mine')").run()
     (workspace / "old.txt").write_text("theirs")
     assert preview.apply(overwrite=["old.txt"]).files.kept == ()
     assert (workspace / "old.txt").read_text() == "mine"
 
 
-def test_somebody_who_writes_while_the_block_runs(interpreter: OpenInterpreter, workspace: Path) -> None:
+def test_files_changed_during_the_preview_are_kept(interpreter: OpenInterpreter, workspace: Path) -> None:
     code = "open('old.txt', 'a').write('mine'); print('written'); input()"
 
     def answer(prompt: str, password: bool) -> str:
@@ -179,7 +179,7 @@ def test_somebody_who_writes_while_the_block_runs(interpreter: OpenInterpreter, 
     assert (workspace / "old.txt").read_text() == "theirs"
 
 
-def test_once_and_only_after_it_ran(interpreter: OpenInterpreter) -> None:
+def test_apply_works_once_and_only_after_running(interpreter: OpenInterpreter) -> None:
     preview = interpreter.computer.preview("python", "x = 1")
     with pytest.raises(UsageError):
         preview.apply()
@@ -190,7 +190,7 @@ def test_once_and_only_after_it_ran(interpreter: OpenInterpreter) -> None:
     assert ran(interpreter, "python", "print(x)") == "1\n"
 
 
-def test_a_block_that_failed_can_be_kept(interpreter: OpenInterpreter, workspace: Path) -> None:
+def test_a_failed_block_can_be_applied(interpreter: OpenInterpreter, workspace: Path) -> None:
     preview = interpreter.computer.preview("python", "x = 1; open('new.txt', 'w').close(); 1 / 0").run()
     assert preview.ended == "error"
     preview.apply()
@@ -198,15 +198,15 @@ def test_a_block_that_failed_can_be_kept(interpreter: OpenInterpreter, workspace
     assert ran(interpreter, "python", "print(x)") == "1\n"
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root has files of others to write")
-def test_owners_stay(interpreter: OpenInterpreter, workspace: Path) -> None:
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can change file owners")
+def test_file_owners_are_kept(interpreter: OpenInterpreter, workspace: Path) -> None:
     os.chown(workspace / "old.txt", 65534, 65534)
     code = "import os; open('old.txt', 'a').write('x'); open('new.txt', 'w').close(); os.chown('new.txt', 65534, 65534)"
     interpreter.computer.preview("python", code).run().apply()
     assert {(workspace / name).stat().st_uid for name in ("old.txt", "new.txt")} == {65534}
 
 
-def test_the_home_folder_too(interpreter: OpenInterpreter, home: Path) -> None:
+def test_changes_in_the_home_folder_are_applied(interpreter: OpenInterpreter, home: Path) -> None:
     preview = interpreter.computer.preview("python", "import pathlib; (pathlib.Path.home() / '.cache').mkdir()").run()
     assert [change.path for change in preview.changes] == [str(home / ".cache")]
     assert not (home / ".cache").exists()

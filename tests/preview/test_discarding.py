@@ -1,4 +1,4 @@
-"""A preview that is discarded: the files, the variables, and everything that runs are as they were."""
+"""Discarding a preview leaves files, variables and running processes unchanged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ print('changed')
 """
 
 
-def test_it_is_seen_and_leaves_no_trace(interpreter: OpenInterpreter, workspace: Path) -> None:
+def test_a_preview_shows_its_changes_and_leaves_no_trace(interpreter: OpenInterpreter, workspace: Path) -> None:
     ran(interpreter, "python", "values = [1, 2, 3]")
     before, folders = shape(workspace), layers()
     with interpreter.computer.preview("python", CHANGES) as preview:
@@ -49,7 +49,7 @@ def test_a_rename_is_listed_once(interpreter: OpenInterpreter, workspace: Path) 
         assert preview.diffs == preview.data_diffs == {}
 
 
-def test_a_session_that_was_not_started_yet(interpreter: OpenInterpreter, workspace: Path) -> None:
+def test_a_preview_can_be_the_first_block(interpreter: OpenInterpreter, workspace: Path) -> None:
     with interpreter.computer.preview("python", "x = 1; print(x)") as preview:
         assert output(list(preview)) == "1\n"
         assert preview.changes == []
@@ -83,7 +83,7 @@ waiting = threading.Thread(target=ended.wait, name='patient'); waiting.start()
         ran(interpreter, "python", "ended.set(); waiting.join(); line.close()")
 
 
-def test_an_open_file_of_the_session_is_not_written(interpreter: OpenInterpreter, workspace: Path) -> None:
+def test_writes_to_open_files_are_discarded(interpreter: OpenInterpreter, workspace: Path) -> None:
     ran(interpreter, "python", "log = open('log.txt', 'w'); log.write('a'); log.flush()")
     code = "log.write('b'); log.flush(); print(open('log.txt').read())"
     with interpreter.computer.preview("python", code) as preview:
@@ -92,7 +92,7 @@ def test_an_open_file_of_the_session_is_not_written(interpreter: OpenInterpreter
     assert (workspace / "log.txt").read_text() == "ac"
 
 
-def test_a_file_without_a_name_and_shared_memory_are_not_written(interpreter: OpenInterpreter, workspace: Path) -> None:
+def test_writes_to_unnamed_files_and_shared_memory_are_discarded(interpreter: OpenInterpreter, workspace: Path) -> None:
     prepare = """
 import mmap, os, tempfile
 nameless = tempfile.TemporaryFile(); nameless.write(b'abc'); nameless.flush()
@@ -112,7 +112,7 @@ nameless.seek(0); print(nameless.read(), shared[:3], mapped[:3])
     assert said == "b'abc' b'abc' b'one'\n"
 
 
-def test_what_it_started_is_ended(interpreter: OpenInterpreter) -> None:
+def test_processes_started_by_the_preview_are_killed(interpreter: OpenInterpreter) -> None:
     code = "import subprocess; child = subprocess.Popen(['sleep', '1000'], start_new_session=True); print(child.pid)"
     with interpreter.computer.preview("python", code) as preview:
         pid = int(output(list(preview)))
@@ -120,7 +120,7 @@ def test_what_it_started_is_ended(interpreter: OpenInterpreter) -> None:
     assert not Path(f"/proc/{pid}/exe").exists()
 
 
-def test_temporary_files_are_forgotten(interpreter: OpenInterpreter) -> None:
+def test_temporary_files_are_deleted(interpreter: OpenInterpreter) -> None:
     code = "import tempfile; folder = tempfile.mkdtemp(); open(folder + '/x', 'w').write('x'); print(folder)"
     with interpreter.computer.preview("python", code) as preview:
         folder = output(list(preview)).strip()
@@ -128,7 +128,7 @@ def test_temporary_files_are_forgotten(interpreter: OpenInterpreter) -> None:
     assert not Path(folder).exists()
 
 
-def test_the_directory_and_the_exports_of_others_stay(interpreter: OpenInterpreter, workspace: Path) -> None:
+def test_other_runtimes_keep_their_directory_and_exports(interpreter: OpenInterpreter, workspace: Path) -> None:
     ran(interpreter, "shell", "export KEPT=1")
     with interpreter.computer.preview("shell", "export KEPT=2; mkdir deep; cd deep; pwd") as preview:
         assert output(list(preview)) == f"{workspace}/deep\n"
@@ -152,7 +152,7 @@ def test_a_shell_keeps_its_state(interpreter: OpenInterpreter, workspace: Path) 
     assert ran(interpreter, "shell", "greet") == "hello before\n"
 
 
-def test_another_block_is_a_no(interpreter: OpenInterpreter, workspace: Path) -> None:
+def test_running_another_block_discards_the_preview(interpreter: OpenInterpreter, workspace: Path) -> None:
     ran(interpreter, "python", "x = 1")
     preview = interpreter.computer.preview("python", "x = 2; open('new.txt', 'w')").run()
     assert preview.can_apply
@@ -162,7 +162,7 @@ def test_another_block_is_a_no(interpreter: OpenInterpreter, workspace: Path) ->
     assert not (workspace / "new.txt").exists()
 
 
-def test_a_workspace_with_a_strange_name(tmp_path: Path, no_strays: None) -> None:
+def test_workspace_names_may_contain_special_characters(tmp_path: Path, no_strays: None) -> None:
     folder = tmp_path / "a,b:c d\\e=\nupperdir"
     folder.mkdir()
     interpreter = OpenInterpreter(workspace=str(folder))

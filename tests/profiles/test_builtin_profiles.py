@@ -1,4 +1,4 @@
-"""The profiles that come with the package: all there, all loadable, none that runs code unasked."""
+"""The built-in profiles: all exist, all load, none runs code without approval."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from interpreter.llm.usage import known_models
 from profiles.programs import config, interpreter
 from sampling import some
 
-THEIRS = """
+ORIGINAL_NAMES = """
 default.yaml fast.yaml vision.yaml local.py local-os.py llama3.py llama3-os.py llama3-vision.py codestral.py codestral-os.py
 codestral-vision.py codestral-few-shot.py gemma2.py qwen.py groq.py cerebras.py bedrock-anthropic.py aws-docs.py screenpipe.py
 obsidian.py llama31-database.py e2b.py snowpark.yml assistant.py local-assistant.py the01.py os.py template_profile.py
@@ -24,20 +24,22 @@ ASKS_FOR_A_MODEL = ("local", "local-os", "local-assistant")
 
 
 def test_every_profile_of_the_original_exists_under_its_old_name() -> None:
-    assert {Path(name).stem for name in THEIRS} == set(builtin_names())
-    for name in THEIRS:
+    assert {Path(name).stem for name in ORIGINAL_NAMES} == set(builtin_names())
+    for name in ORIGINAL_NAMES:
         assert find(name).is_builtin
         assert find(Path(name).stem).is_builtin
 
 
-@pytest.mark.parametrize("name", [Path(name).stem for name in THEIRS])
-def test_it_loads_and_code_is_asked_for(name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", [Path(name).stem for name in ORIGINAL_NAMES])
+def test_every_profile_loads_and_keeps_asking_before_code(
+    name: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv("OBSIDIAN_VAULT_PATH", str(tmp_path))
     monkeypatch.setenv("OLLAMA_HOST", "127.0.0.1:9")
     made = OpenInterpreter()
     try:
         if name in ASKS_FOR_A_MODEL:
-            # Nobody is there to choose one, and none runs: that it was asked for is all there is to see.
+            # No user can choose a model, and none is running: the error shows that it was asked for.
             with pytest.raises((LocalServerError, ProfileError), match="local model"):
                 made.load_profile(name)
         else:
@@ -47,7 +49,7 @@ def test_it_loads_and_code_is_asked_for(name: str, monkeypatch: pytest.MonkeyPat
         made.computer.terminate()
 
 
-def test_models_of_providers_are_in_the_list_of_prices(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_hosted_models_of_profiles_have_prices(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     for name in ("fast", "vision", "groq", "cerebras", "bedrock-anthropic", "assistant", "the01", "os"):
         made = OpenInterpreter()
         made.load_profile(name)
@@ -76,6 +78,7 @@ def test_models_of_providers_are_in_the_list_of_prices(monkeypatch: pytest.Monke
             (["--profile", "groq.py"], "groq"),
         ],
     ),
+    ids=lambda value: " ".join(value) if isinstance(value, list) else None,
 )
 def test_a_flag_loads_its_profile(flags: list[str], name: str) -> None:
     told = config(*flags)
@@ -86,7 +89,7 @@ def test_a_flag_loads_its_profile(flags: list[str], name: str) -> None:
     assert f"{name}.yaml, line" in origin
 
 
-def test_what_is_not_there_yet_is_said_in_a_line_and_not_twice() -> None:
+def test_missing_features_print_one_notice() -> None:
     told = interpreter("--os", "--speak_messages", "--debug-config").stderr
     assert told.splitlines() == ["--speak_messages does nothing: messages are not spoken yet."]
     told = interpreter("--assistant", "--debug-config").stderr
@@ -99,8 +102,8 @@ def test_two_profiles_at_once_are_refused() -> None:
     assert "--fast and --groq each name a profile" in done.stderr
 
 
-def test_python_at_e2b(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The sandbox's package is not here: a stand-in with its shape shows how its results are read."""
+def test_the_e2b_profile_runs_python_in_its_sandbox(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With a stand-in for the sandbox's package, which is not installed."""
     killed = []
 
     class Sandbox:

@@ -1,4 +1,4 @@
-"""The pages about profiles and headless use say what is true."""
+"""The examples in the docs about profiles and headless use are correct."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def blocks(page: str, language: str) -> list[str]:
     return re.findall(rf"^```{language}\n(.*?)^```", text, re.MULTILINE | re.DOTALL)
 
 
-def test_the_profile_in_yaml_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_documented_yaml_profile_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WORK_KEY", "k")
     [example] = blocks("profiles.md", "yaml")
     (tmp_path / "p.yaml").write_text(example)
@@ -31,7 +31,7 @@ def test_the_profile_in_yaml_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert [language.name for language in made.computer.languages] == ["Python", "Shell"]
 
 
-def test_the_profile_in_python_loads(tmp_path: Path) -> None:
+def test_the_documented_python_profile_loads(tmp_path: Path) -> None:
     [example] = blocks("profiles.md", "python")
     (tmp_path / "p.py").write_text(example)
     made = OpenInterpreter()
@@ -39,13 +39,13 @@ def test_the_profile_in_python_loads(tmp_path: Path) -> None:
     assert made.custom_instructions == "The user is called Ada."
 
 
-def test_every_built_in_profile_is_listed() -> None:
+def test_every_built_in_profile_is_documented() -> None:
     table = (DOCS / "profiles.md").read_text("utf-8").partition("## Built-in")[2]
     forms = {f"{name}-{form}" for name in ("llama3", "codestral") for form in ("vision", "os")}
     assert set(builtin_names()) - forms == {name for name in builtin_names() if f"`{name}`" in table} - forms
 
 
-def test_command_lines_are_understood() -> None:
+def test_documented_command_lines_are_valid() -> None:
     lines = "".join(blocks("profiles.md", "shell") + blocks("headless.md", "shell")).splitlines()
     calls = [line for line in lines if "interpreter " in line]
     assert len(calls) > 8
@@ -55,7 +55,7 @@ def test_command_lines_are_understood() -> None:
         parse(words[: words.index(">")] if ">" in words else words)
 
 
-def test_the_events_shown_are_events() -> None:
+def test_the_documented_events_are_valid() -> None:
     [example] = blocks("headless.md", "json")
     events = [json.loads(line) for line in example.splitlines()]
     assert [event["seq"] for event in events] == list(range(6))

@@ -1,4 +1,4 @@
-"""Profiles in Python: they get the interpreter that is being set up, and only that one."""
+"""Profiles in Python change only the interpreter that loads them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from interpreter.config.setting import origins, sources
 from interpreter.errors import ProfileError
 
 
-def loaded(tmp_path: Path, code: str, **settings: object) -> OpenInterpreter:
+def load(tmp_path: Path, code: str, **settings: object) -> OpenInterpreter:
     file = tmp_path / "p.py"
     file.write_text(code)
     made = OpenInterpreter(**settings)
@@ -31,9 +31,9 @@ def loaded(tmp_path: Path, code: str, **settings: object) -> OpenInterpreter:
         "from interpreter import BaseLanguage, computer, interpreter\ncomputer.shell_rc = True\ninterpreter.llm.model = 'x'\n",
     ],
 )
-def test_it_sets_the_one_that_is_set_up_and_no_other(tmp_path: Path, code: str) -> None:
+def test_a_profile_changes_only_the_loading_interpreter(tmp_path: Path, code: str) -> None:
     shared, other = package.interpreter, OpenInterpreter()
-    made = loaded(tmp_path, code)
+    made = load(tmp_path, code)
     assert made.llm.model == "x"
     assert sources(made.llm)["llm.model"] == "profile"
     assert origins(made.llm)["llm.model"] == f"profile {tmp_path / 'p.py'}"
@@ -41,14 +41,14 @@ def test_it_sets_the_one_that_is_set_up_and_no_other(tmp_path: Path, code: str) 
     assert package.interpreter is shared
 
 
-def test_settings_of_a_new_interpreter_are_taken_over(tmp_path: Path) -> None:
-    made = loaded(tmp_path, "from interpreter import OpenInterpreter\ninterpreter = OpenInterpreter(auto_run=True)\n")
+def test_settings_of_an_interpreter_created_in_a_profile_apply(tmp_path: Path) -> None:
+    made = load(tmp_path, "from interpreter import OpenInterpreter\ninterpreter = OpenInterpreter(auto_run=True)\n")
     assert made.auto_run is True
     assert sources(made)["auto_run"] == "profile"
 
 
-def test_what_code_said_before_stays(tmp_path: Path) -> None:
-    made = loaded(tmp_path, "interpreter.auto_run = True\ninterpreter.max_output = 5\n", auto_run=False)
+def test_values_set_by_code_before_stay(tmp_path: Path) -> None:
+    made = load(tmp_path, "interpreter.auto_run = True\ninterpreter.max_output = 5\n", auto_run=False)
     assert (made.auto_run, made.max_output) == (False, 5)
     made.max_output = 6
     assert made.max_output == 6
@@ -64,13 +64,13 @@ def test_what_code_said_before_stays(tmp_path: Path) -> None:
         ("interpreter.computer.mouses.click()\n", 1, "There is no computer.mouses. Did you mean computer.mouse?"),
     ],
 )
-def test_a_mistake_names_file_and_line(tmp_path: Path, code: str, line: int, words: str) -> None:
+def test_errors_name_file_and_line(tmp_path: Path, code: str, line: int, words: str) -> None:
     with pytest.raises(ProfileError) as refusal:
-        loaded(tmp_path, code)
+        load(tmp_path, code)
     assert str(refusal.value).startswith(f"{tmp_path / 'p.py'}, line {line}: {words}")
 
 
-def test_a_start_script_runs_before_the_settings_and_knows_its_lines(tmp_path: Path) -> None:
+def test_a_start_script_runs_before_the_settings(tmp_path: Path) -> None:
     file = tmp_path / "p.yaml"
     file.write_text(
         "max_output: 7\nstart_script: |\n  seen = interpreter.max_output\n  interpreter.loop_message = f'saw {seen}'\n"
@@ -83,18 +83,18 @@ def test_a_start_script_runs_before_the_settings_and_knows_its_lines(tmp_path: P
         made.load_profile(str(file))
 
 
-def test_a_language_of_ones_own(tmp_path: Path) -> None:
+def test_a_profile_can_add_a_custom_language(tmp_path: Path) -> None:
     code = (
         "from interpreter import BaseLanguage, interpreter\n"
         "class Echo(BaseLanguage):\n    name = 'echo'\n"
         "    def run(self, code):\n        yield {'type': 'console', 'format': 'output', 'content': code}\n"
         "interpreter.computer.languages.append(Echo)\n"
     )
-    made = loaded(tmp_path, code)
+    made = load(tmp_path, code)
     assert made.computer.run("echo", "hello")[0]["content"] == "hello"
 
 
-def test_assignments_after_the_profile_are_code_again(tmp_path: Path) -> None:
-    made = loaded(tmp_path, "interpreter.auto_run = True\n")
+def test_assignments_after_the_profile_have_the_source_code(tmp_path: Path) -> None:
+    made = load(tmp_path, "interpreter.auto_run = True\n")
     made.debug = True
     assert sources(made)["debug"] == "code"

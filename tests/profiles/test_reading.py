@@ -1,4 +1,4 @@
-"""What a profile may say, in YAML and in JSON, and how a mistake in it is named."""
+"""Reading profiles in YAML and JSON, and their error messages."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ def settings(text: str, kind: str = ".yaml", **environ: str) -> dict[str, Any]:
     return dict(read(ProfileLocation(f"p{kind}"), text, environ).settings)
 
 
-def mistake(text: str, kind: str = ".yaml", **environ: str) -> str:
+def profile_error(text: str, kind: str = ".yaml", **environ: str) -> str:
     with pytest.raises(ProfileError) as refusal:
         settings(text, kind, **environ)
     return str(refusal.value)
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "expected"),
     [
         (
             "llm:\n  model: x\n  temperature: 0.5\nauto_run: true\n",
@@ -54,11 +54,11 @@ def mistake(text: str, kind: str = ".yaml", **environ: str) -> str:
         ),
     ],
 )
-def test_yaml(text: str, said: dict[str, Any]) -> None:
-    assert settings(text) == said
+def test_yaml_profiles_are_read(text: str, expected: dict[str, Any]) -> None:
+    assert settings(text) == expected
 
 
-def test_json_says_the_same() -> None:
+def test_json_profiles_are_read() -> None:
     text = json.dumps(
         {"llm": {"model": "x", "max_tokens": None}, "auto_run": True, "computer.shell_rc": True}, indent="\t"
     )
@@ -86,11 +86,11 @@ def test_json_says_the_same() -> None:
         ("llm.custom_instructions", "custom_instructions", "Be brief."),
     ],
 )
-def test_names_of_older_versions_are_understood(old: str, new: str, value: object) -> None:
+def test_old_names_are_accepted(old: str, new: str, value: object) -> None:
     assert settings(json.dumps({old: value}), ".json") == {new: value}
 
 
-def test_a_name_that_has_lost_its_meaning_is_told_and_no_error() -> None:
+def test_an_obsolete_name_is_a_notice_not_an_error() -> None:
     [notice] = read(ProfileLocation("p.yaml"), "auto_run: true\nuse_containers: true\n").notices
     assert notice.startswith("p.yaml, line 2: use_containers does nothing")
 
@@ -116,30 +116,30 @@ def test_a_name_that_has_lost_its_meaning_is_told_and_no_error() -> None:
         ("[]", ".json", "p.json, line 1: a profile is an object"),
     ],
 )
-def test_a_mistake_names_file_line_and_key(text: str, kind: str, words: str) -> None:
-    assert mistake(text, kind).startswith(words)
+def test_errors_name_file_line_and_key(text: str, kind: str, words: str) -> None:
+    assert profile_error(text, kind).startswith(words)
 
 
-def test_an_account_in_json() -> None:
+def test_an_account_can_be_set_in_json() -> None:
     text = json.dumps({"computer": {"mail_account": {"imap": "imap.example.org"}}})
     assert settings(text, ".json") == {"computer.mail_account": {"imap": "imap.example.org"}}
 
 
-def test_all_mistakes_are_told_at_once() -> None:
-    told = mistake("autorun: true\nllm:\n  modle: x\n").splitlines()
+def test_all_errors_are_reported_at_once() -> None:
+    told = profile_error("autorun: true\nllm:\n  modle: x\n").splitlines()
     assert [line.split(":")[0] for line in told] == ["p.yaml, line 1", "p.yaml, line 3"]
 
 
-def test_a_setting_that_is_said_twice_is_told() -> None:
+def test_a_setting_given_twice_is_a_notice() -> None:
     profile = read(ProfileLocation("p.yaml"), "llm:\n  model: a\nmodel: b\n")
     assert profile.settings == {"llm.model": "b"}
-    assert profile.notices == ("p.yaml, line 3: llm.model is set twice; line 2 is ignored.",)
+    assert profile.notices == ["p.yaml, line 3: llm.model is set twice; line 2 is ignored."]
 
 
-def test_a_profile_that_grows_without_end_is_refused() -> None:
+def test_yaml_bombs_are_refused() -> None:
     bombs = "\n".join(f"  a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 12))
-    assert "more than" in mistake(f"wtf:\n  a0: &a0 [x]\n{bombs}\n")
-    assert "more than" in mistake("llm: &a\n  llm: *a\n")
+    assert "more than" in profile_error(f"wtf:\n  a0: &a0 [x]\n{bombs}\n")
+    assert "more than" in profile_error("llm: &a\n  llm: *a\n")
 
 
 # -- environment variables ---------------------------------------------------------------------------------------
@@ -164,26 +164,26 @@ def test_variables_are_filled_in(written: str, filled: str) -> None:
 
 def test_a_variable_can_hold_a_number_or_a_switch() -> None:
     text = "llm:\n  max_tokens: $N\nauto_run: $YES\nloop_breakers: [$WORD]\n"
-    said = settings(text, N="5", YES="true", WORD="Enough.")
-    assert said == {"llm.max_tokens": 5, "auto_run": True, "loop_breakers": ["Enough."]}
-    assert "line 2: llm.max_tokens takes int" in mistake(text, N="x", YES="true", WORD="y")
+    found = settings(text, N="5", YES="true", WORD="Enough.")
+    assert found == {"llm.max_tokens": 5, "auto_run": True, "loop_breakers": ["Enough."]}
+    assert "line 2: llm.max_tokens takes int" in profile_error(text, N="x", YES="true", WORD="y")
 
 
-def test_a_variable_that_is_not_set_is_a_mistake_with_its_line() -> None:
-    assert mistake("llm:\n  api_key: $NONE\n").startswith(
+def test_an_unset_variable_is_an_error_with_its_line() -> None:
+    assert profile_error("llm:\n  api_key: $NONE\n").startswith(
         "p.yaml, line 2: llm.api_key: the environment variable NONE is not set."
     )
 
 
-def test_words_for_the_model_may_speak_of_variables() -> None:
-    said = settings("custom_instructions: Look at $PATH and $HOME.\n", HOME="/h")
-    assert said == {"custom_instructions": "Look at $PATH and /h."}
+def test_unset_variables_in_instructions_are_left_alone() -> None:
+    found = settings("custom_instructions: Look at $PATH and $HOME.\n", HOME="/h")
+    assert found == {"custom_instructions": "Look at $PATH and /h."}
 
 
 # -- languages ---------------------------------------------------------------------------------------------------
 
 
-def test_languages_are_those_that_are_listed(tmp_path: Path) -> None:
+def test_a_profile_can_choose_the_languages(tmp_path: Path) -> None:
     file = tmp_path / "p.yaml"
     file.write_text("computer:\n  languages: [Python, bash, ruby, html]\n")
     interpreter = OpenInterpreter()

@@ -1,4 +1,4 @@
-"""The gauge of the evaluation: it passes everything on, counts as the server does, and notices who has gone."""
+"""The evaluation's gauge forwards requests, counts tokens like the server, and notices disconnected clients."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def gauge(server: RoutedServer, **options: Any) -> Gauge:
     return Gauge(f"{server.address}/v1", "secret", **options)
 
 
-def test_a_reply_is_passed_on_and_counted_once(server: RoutedServer) -> None:
+def test_a_reply_is_forwarded_and_counted_once(server: RoutedServer) -> None:
     with gauge(server) as between:
         reply = httpx.post(f"{between.base_url}/chat/completions", json=BODY)
         assert reply.content == event(1) + event(2) + b"data: [DONE]\n\n"
@@ -53,25 +53,25 @@ def test_a_reply_is_passed_on_and_counted_once(server: RoutedServer) -> None:
     assert asked.body == BODY | {"timings_per_token": True, "temperature": 0}
 
 
-def test_a_temperature_that_was_asked_for_stays(server: RoutedServer) -> None:
+def test_a_requested_temperature_is_kept(server: RoutedServer) -> None:
     with gauge(server) as between:
         httpx.post(f"{between.base_url}/chat/completions", json=BODY | {"temperature": 0.7})
     assert server.asked[-1].body["temperature"] == 0.7
 
 
-def test_fresh_means_without_the_servers_cache(server: RoutedServer) -> None:
+def test_fresh_disables_the_servers_cache(server: RoutedServer) -> None:
     with gauge(server, fresh=True) as between:
         httpx.post(f"{between.base_url}/chat/completions", json=BODY)
     assert server.asked[-1].body["cache_prompt"] is False
 
 
-def test_other_requests_and_errors_are_passed_on(server: RoutedServer) -> None:
+def test_other_requests_and_errors_are_forwarded(server: RoutedServer) -> None:
     with gauge(server) as between:
         assert httpx.get(f"{between.base_url}/models").json() == {"data": []}
         assert httpx.get(f"{between.base_url}/none").status_code == 404
 
 
-def test_it_waits_for_a_reply_that_nobody_reads_any_more(server: RoutedServer) -> None:
+def test_take_waits_for_a_reply_whose_client_disconnected(server: RoutedServer) -> None:
     go_on = threading.Event()
 
     def endless(asked: Asked) -> Answer:

@@ -1,4 +1,4 @@
-"""The checks of the evaluation's tasks: a right solution passes, an untouched folder and a near miss do not."""
+"""Checks of the evaluation tasks: a correct solution passes, an untouched folder and a near miss fail."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from eval.tasks import TASKS
 
 SHELL = "#!shell\n"
 
-# One block each, in Python or in a shell; what it prints is what the user sees.
+# One block each, in Python or shell; its output is what the user sees.
 SOLUTIONS = {
     "files/rename": """
 from pathlib import Path
@@ -225,7 +225,7 @@ print(sum(primes))
 """,
 }
 
-# What looks like it, and is not.
+# Almost correct solutions.
 NEAR_MISSES = {
     "files/rename": SHELL + "for name in *.txt; do cp $name ${name%.txt}.md; done",
     "files/largest": SHELL + "ls -l",
@@ -273,8 +273,8 @@ NEAR_MISSES = {
 }
 
 
-def did(code: str, folder: Path) -> Outcome:
-    """What came of running the code there, as the messages of a conversation."""
+def run_solution(code: str, folder: Path) -> Outcome:
+    """Run the code in the folder. Returns the outcome as the messages of a conversation."""
     command = ["bash", "-c", code] if code.startswith(SHELL) else [sys.executable, "-c", code]
     env = {"PATH": os.environ["PATH"], "HOME": os.environ["HOME"], "MPLBACKEND": "agg"}
     ran = subprocess.run(command, cwd=folder, capture_output=True, env=env, timeout=60)
@@ -292,13 +292,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 def in_order(tasks: list[Task]) -> list[object]:
-    """One of each kind; `make test-full` runs all of them."""
+    """Parameters with one task of each kind; `make test-full` runs all."""
     first = {task.kind: task.name for task in reversed(TASKS)}.values()
     marks = {task.name: [] if task.name in first else [pytest.mark.full] for task in tasks}
     return [pytest.param(task, id=task.name, marks=marks[task.name]) for task in tasks]
 
 
-def test_there_are_sixty_with_names_of_their_own() -> None:
+def test_there_are_sixty_tasks_with_unique_names() -> None:
     assert len(TASKS) == 60
     assert len({task.name for task in TASKS}) == 60
     assert len({task.kind for task in TASKS}) == 9
@@ -307,22 +307,22 @@ def test_there_are_sixty_with_names_of_their_own() -> None:
 
 
 @pytest.mark.parametrize("task", in_order(TASKS))
-def test_a_right_solution_passes(task: Task, folder: Path) -> None:
+def test_a_correct_solution_passes(task: Task, folder: Path) -> None:
     task.prepare(folder)
-    assert task.verdict(did(SOLUTIONS[task.name], folder)) == ""
+    assert task.verdict(run_solution(SOLUTIONS[task.name], folder)) == ""
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
-def test_nothing_done_does_not(task: Task, folder: Path) -> None:
+def test_an_untouched_folder_fails(task: Task, folder: Path) -> None:
     task.prepare(folder)
     assert task.verdict(Outcome(folder, []))
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("task", in_order([task for task in TASKS if task.name in NEAR_MISSES]))
-def test_a_near_miss_does_not(task: Task, folder: Path) -> None:
+def test_a_near_miss_fails(task: Task, folder: Path) -> None:
     task.prepare(folder)
-    assert task.verdict(did(NEAR_MISSES[task.name], folder))
+    assert task.verdict(run_solution(NEAR_MISSES[task.name], folder))
 
 
 def test_numbers_are_found_in_any_format() -> None:
@@ -331,7 +331,7 @@ def test_numbers_are_found_in_any_format() -> None:
     assert 1234.0 not in numbers("1 23 4")
 
 
-def test_a_pick_is_what_was_said_last(folder: Path) -> None:
+def test_the_last_message_decides_a_pick(folder: Path) -> None:
     listing = {"role": "computer", "type": "console", "content": "Anna 3\nBob 9"}
     answer = {"role": "assistant", "type": "message", "content": "It is Bob."}
     Outcome(folder, [listing, answer]).expect_pick("Bob", ["Anna", "Bob"])

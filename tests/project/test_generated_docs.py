@@ -1,4 +1,4 @@
-"""The generated pages are what the table says."""
+"""The generated pages match the settings table."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from make_docs import settings_page, stale  # noqa: E402  (a script, not a packa
 from interpreter.config.settings import SETTINGS  # noqa: E402
 
 
-def test_no_generated_page_is_stale() -> None:
+def test_generated_pages_are_up_to_date() -> None:
     assert stale() == [], "run `make docs`"
 
 

@@ -14,8 +14,8 @@ sys.path.insert(0, str(ROOT / "scripts"))
 from check_imports import problems  # noqa: E402  (a script, not a package)
 
 
-@pytest.mark.full  # `make check` asks the same
-def test_the_package_keeps_the_direction() -> None:
+@pytest.mark.full  # `make check` does the same
+def test_the_package_has_no_wrong_imports() -> None:
     assert problems() == []
 
 
@@ -46,7 +46,7 @@ def test_the_package_keeps_the_direction() -> None:
         ),
     ],
 )
-def test_a_breach_is_found(tmp_path: Path, file: str, code: str, breach: str) -> None:
+def test_a_wrong_import_or_call_is_found(tmp_path: Path, file: str, code: str, breach: str) -> None:
     (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / file).write_text(code)
     found = problems(tmp_path)
@@ -69,13 +69,13 @@ def test_a_breach_is_found(tmp_path: Path, file: str, code: str, breach: str) ->
         ("runtimes/supervisor.py", "import os\nos._exit(1)"),
     ],
 )
-def test_what_is_allowed_is_not_reported(tmp_path: Path, file: str, code: str) -> None:
+def test_allowed_imports_are_not_reported(tmp_path: Path, file: str, code: str) -> None:
     (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / file).write_text(code)
     assert problems(tmp_path) == []
 
 
-def test_importing_the_package_loads_nothing_heavy() -> None:
+def test_importing_the_package_loads_no_heavy_modules() -> None:
     heavy = ("httpx", "rich", "prompt_toolkit", "IPython", "yaml", "asyncio", "argparse")
     code = (
         "import sys; from interpreter import interpreter, OpenInterpreter, BaseLanguage; "

@@ -1,4 +1,4 @@
-"""`make run` installs what a chat needs; the recipes for development install their tools."""
+"""`make run` installs what a chat needs; development targets install the development tools."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ PROGRAM = '#!/bin/sh\necho "$(basename "$0") $@" >> log\n'
 
 @pytest.fixture
 def clone(tmp_path: Path) -> Path:
-    """A checkout whose virtual environment writes down what it is asked to do."""
+    """A checkout whose virtual environment logs its calls."""
     for name in ("Makefile", "pyproject.toml", "scripts/install.sh"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
@@ -26,8 +26,8 @@ def clone(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def made(clone: Path, *arguments: str) -> list[str]:
-    """The installations and the programs of one `make`."""
+def run_make(clone: Path, *arguments: str) -> list[str]:
+    """Run `make`. Returns the installations and programs it started."""
     (clone / "log").write_text("")
     subprocess.run(["make", *arguments], cwd=clone, check=True, capture_output=True)
     lines = (clone / "log").read_text().splitlines()
@@ -35,19 +35,19 @@ def made(clone: Path, *arguments: str) -> list[str]:
 
 
 @pytest.mark.needs("make")
-def test_run_installs_the_chat_and_no_development_tools(clone: Path) -> None:
-    assert made(clone, "run", "ARGS=--version") == [".[local]", "--version"]
-    assert made(clone, "run", "ARGS=--version") == ["--version"], "it is installed"
+def test_run_installs_no_development_tools(clone: Path) -> None:
+    assert run_make(clone, "run", "ARGS=--version") == [".[local]", "--version"]
+    assert run_make(clone, "run", "ARGS=--version") == ["--version"], "it is already installed"
 
 
 @pytest.mark.needs("make")
-def test_development_installs_its_tools_once_and_run_is_content_with_them(clone: Path) -> None:
-    assert made(clone, "check") == [".[dev]"]
-    assert made(clone, "check") == []
-    assert made(clone, "run", "ARGS=--version") == ["--version"]
+def test_development_tools_are_installed_once_and_suffice_for_run(clone: Path) -> None:
+    assert run_make(clone, "check") == [".[dev]"]
+    assert run_make(clone, "check") == []
+    assert run_make(clone, "run", "ARGS=--version") == ["--version"]
 
 
 @pytest.mark.needs("make")
-def test_the_development_tools_follow_after_a_run(clone: Path) -> None:
-    made(clone, "run", "ARGS=--version")
-    assert made(clone, "format") == [".[dev]"]
+def test_development_tools_are_installed_after_a_run(clone: Path) -> None:
+    run_make(clone, "run", "ARGS=--version")
+    assert run_make(clone, "format") == [".[dev]"]

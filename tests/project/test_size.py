@@ -1,4 +1,4 @@
-"""`make check` prints the size of the code and fails when it outgrows its budget."""
+"""`make check` prints the size of the code and fails when it exceeds the budget."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The program answers at once: --version and --help load nothing that they do not need."""
+"""The program starts fast: --version and --help load only what they need."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ HEAVY = {"httpx", "rich", "prompt_toolkit", "IPython", "yaml", "asyncio", "argpa
 
 
 @pytest.mark.parametrize(("flag", "output"), [("--version", version_line()), ("--help", help_text())])
-def test_a_flag_that_only_prints_loads_nothing_heavy(flag: str, output: str) -> None:
+def test_version_and_help_load_no_heavy_modules(flag: str, output: str) -> None:
     code = (
         "import sys; from interpreter.frontends.cli import main; code = main(sys.argv[1:]); "
         f"print(sorted({HEAVY!r} & set(sys.modules)), file=sys.stderr); sys.exit(code)"
@@ -26,14 +26,14 @@ def test_a_flag_that_only_prints_loads_nothing_heavy(flag: str, output: str) -> 
 @pytest.mark.parametrize(
     "code", ["import interpreter", "from interpreter.frontends.cli import main; main(['--version'])"]
 )
-def test_neither_the_import_nor_the_version_loads_the_settings(code: str) -> None:
+def test_import_and_version_do_not_load_the_settings(code: str) -> None:
     heavy = HEAVY | {"interpreter.config.settings"}
     code = f"import sys; {code}; print(sorted({heavy!r} & set(sys.modules)), file=sys.stderr)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stderr) == (0, "[]\n")
 
 
-def test_a_wrong_command_line_ends_with_2() -> None:
+def test_a_wrong_command_line_exits_with_2() -> None:
     code = "import sys; from interpreter.frontends.cli import main; sys.exit(main(['--moddel', 'x']))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
     assert done.returncode == 2

@@ -1,4 +1,4 @@
-"""On Windows the package imports and chats, and a block that cannot run there says so. Elsewhere Windows is pretended."""
+"""On Windows the package imports and chats, and unsupported blocks say so. On other systems Windows is simulated."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from model_server import ModelServer, text, tool_call
 TESTS = Path(__file__).parents[1]
 PYTHON = [sys.executable] if sys.platform == "win32" else [sys.executable, str(TESTS / "pretend_windows.py")]
 ENVIRONMENT = {"PYTHONIOENCODING": "cp1252", "USERNAME": "me"}
-if sys.platform != "win32":  # where UTF-8 is what a file is opened with, if we forget to say so
+if sys.platform != "win32":  # where files open as UTF-8 even if we forget the encoding
     ENVIRONMENT["PYTHONWARNDEFAULTENCODING"] = "1"
 
 
@@ -38,7 +38,7 @@ def chat(server: ModelServer, *arguments: str, stdin: str = "") -> subprocess.Co
     return run("-m", "interpreter", *model, *arguments, stdin=stdin)
 
 
-def test_a_program_chats_and_runs_what_can_run() -> None:
+def test_a_program_chats_and_runs_supported_blocks() -> None:
     block, here = tool_call("python", "print(6 * 7)"), tool_call("python", "n = 6 * 7\nprint(n)")
     with ModelServer([text("Hello."), block, text("It did not run."), here, text("It is 42 → done.")]) as server:
         done = run(str(TESTS / "project" / "windows_conversation.py"), server.base_url)
@@ -48,19 +48,19 @@ def test_a_program_chats_and_runs_what_can_run() -> None:
 
 
 @pytest.mark.parametrize(("flag", "output"), [("--version", version_line()), ("--help", help_text())])
-def test_a_flag_that_only_prints(flag: str, output: str) -> None:
+def test_version_and_help_are_printed(flag: str, output: str) -> None:
     done = run("-m", "interpreter", flag)
     assert (done.returncode, done.stdout, done.stderr) == (0, output + "\n", "")
 
 
 @pytest.mark.parametrize("flags", [["--stdin"], ["-y"]])
-def test_one_message_from_a_pipe(flags: list[str]) -> None:
+def test_a_message_from_a_pipe_is_answered(flags: list[str]) -> None:
     with ModelServer([text("Hello.")]) as server:
         done = chat(server, *flags, stdin="hi")
     assert (done.returncode, done.stdout, done.stderr) == (0, "Hello.\n", "")
 
 
-def test_events_of_one_message() -> None:
+def test_events_report_unsupported_blocks() -> None:
     with ModelServer([tool_call("shell", "ls"), text("Not here.")]) as server:
         done = chat(server, "--json", "-y", "list the files")
     events = [json.loads(line) for line in done.stdout.splitlines()]
@@ -69,7 +69,7 @@ def test_events_of_one_message() -> None:
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="drives a pseudo-terminal")
-def test_a_conversation_at_the_terminal_is_plain() -> None:
+def test_a_terminal_conversation_is_plain() -> None:
     from terminal.person import CTRL_C, Person
 
     replies = [text("Hello."), tool_call("python", "print(6 * 7)"), text("Then not.")]

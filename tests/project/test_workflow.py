@@ -1,4 +1,4 @@
-"""The workflow for GitHub: it covers the three systems, names files that exist, and needs no secrets."""
+"""The GitHub workflow covers three systems, names existing files, and needs no secrets."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ JOB = yaml.safe_load(TEXT)["jobs"]["test"]
 
 
 def commands(system: str) -> str:
-    """What runs on a system."""
+    """The commands that run on a system."""
     conditions = {"", f"runner.os == '{system}'", *({"runner.os != 'Windows'"} if system != "Windows" else ())}
     return "\n".join(step.get("run", "") for step in JOB["steps"] if step.get("if", "") in conditions)
 
 
-def test_every_system_and_the_oldest_python() -> None:
+def test_the_matrix_covers_every_system_and_the_oldest_python() -> None:
     assert JOB["strategy"]["matrix"] == {
         "os": ["ubuntu-latest", "macos-latest", "windows-latest"],
         "python": ["3.11", "3.13"],
@@ -26,7 +26,7 @@ def test_every_system_and_the_oldest_python() -> None:
     assert all({"uses", "run"} & step.keys() for step in JOB["steps"])
 
 
-def test_each_system_runs_what_it_can() -> None:
+def test_each_system_runs_the_tests_it_supports() -> None:
     assert "make check" in commands("Linux") and "make test" in commands("Linux")
     assert "make check" not in commands("macOS") and "make test" in commands("macOS")
     assert "make" not in commands("Windows") and "interpreter --version" in commands("Windows")
@@ -35,6 +35,6 @@ def test_each_system_runs_what_it_can() -> None:
     assert [path for path in named if not (ROOT / path).exists()] == []
 
 
-def test_no_secrets() -> None:
+def test_the_workflow_needs_no_secrets() -> None:
     assert "${{ secrets" not in TEXT
     assert yaml.safe_load(TEXT)["permissions"] == {"contents": "read"}

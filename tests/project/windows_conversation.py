@@ -1,4 +1,4 @@
-"""What a program on Windows does with the package: `test_windows.py` runs it, and there it is pretended elsewhere."""
+"""A program that uses the package on Windows; run by `test_windows.py`, which simulates Windows on other systems."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Shout:
 
 
 def import_all() -> None:
-    """Every module but the programs that only live runtimes start."""
+    """Import every module except the programs of live runtimes."""
     for found in pkgutil.walk_packages(interpreter.__path__, "interpreter."):
         if not re.search(r"\.(__main__|builtin|driver)\b", found.name):
             importlib.import_module(found.name)
@@ -41,7 +41,7 @@ def main(base_url: str) -> None:
         assert output["content"].endswith(" blocks need Linux or macOS. On Windows, run Open Interpreter inside WSL.\n")
 
     chatting.computer.python = "in-process"
-    chatting.chat("count here")  # shown, in plain text
+    chatting.chat("count here")  # displayed as plain text
     assert chatting.computer.run("python", "n + 1")[0]["content"] == "43\n"
     assert "from a command" in chatting.computer.run("python", "!echo from a command")[0]["content"]
     chatting.computer.languages = [*chatting.computer.languages, Shout]

@@ -1,3 +1,5 @@
+"""Machines and their languages for remote tests."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
@@ -9,31 +11,31 @@ import pytest
 from interpreter.remote.machine import Machine, RemoteLanguage
 from interpreter.runtimes import built_in_languages
 from interpreter.runtimes.launch import SessionContext
-from remote.keepers import Local, local_machine
+from remote.keepers import LocalTransport, local_machine
 
 
-class Place:
-    """What a language needs of a computer."""
+class FakeComputer:
+    """The part of a computer that a language needs."""
 
     def __init__(self) -> None:
         self.context = SessionContext(cwd="~", elsewhere=True)
 
 
-class Elsewhere:
-    """A machine and its languages, as a session has them."""
+class RemoteSession:
+    """A machine and its languages, as in a session."""
 
     def __init__(self, machine: Machine, transport: Any) -> None:
-        self.machine, self.transport, self.place = machine, transport, Place()
+        self.machine, self.transport, self.computer = machine, transport, FakeComputer()
         self.made: dict[str, Any] = {}
 
     @property
     def context(self) -> SessionContext:
-        return self.place.context
+        return self.computer.context
 
     def language(self, name: str = "Python") -> Any:
         if name not in self.made:
             found: Any = next(each for each in self.machine.languages(built_in_languages(), True) if each.name == name)
-            self.made[name] = found(self.place)
+            self.made[name] = found(self.computer)
         return self.made[name]
 
     def run(self, code: str, language: str = "Python") -> list[dict[str, Any]]:
@@ -44,26 +46,26 @@ class Elsewhere:
 
 
 def text(chunks: list[dict[str, Any]]) -> str:
-    """What the code printed, without what we said."""
+    """The output of the code, without our notices."""
     shown = (each for each in chunks if each.get("format") == "output" and not each.get("ours"))
     return "".join(each["content"] for each in shown)
 
 
-def told(chunks: list[dict[str, Any]]) -> str:
-    """What we said."""
-    notices = (each["content"]["text"] for each in chunks if each.get("format") == "notice")
-    return "".join([*notices, *(each["content"] for each in chunks if each.get("ours"))])
+def notices(chunks: list[dict[str, Any]]) -> str:
+    """Our own notices."""
+    statuses = (each["content"]["text"] for each in chunks if each.get("format") == "notice")
+    return "".join([*statuses, *(each["content"] for each in chunks if each.get("ours"))])
 
 
 @pytest.fixture
-def make_elsewhere(tmp_path: Path) -> Iterator[Callable[..., Elsewhere]]:
-    made: list[Elsewhere] = []
+def make_remote(tmp_path: Path) -> Iterator[Callable[..., RemoteSession]]:
+    made: list[RemoteSession] = []
 
-    def make(keep: float = 60) -> Elsewhere:
+    def make(keep: float = 60) -> RemoteSession:
         workspace = tmp_path / f"there{len(made)}"
         workspace.mkdir()
         machine, transport = local_machine(tmp_path / f"keepers{len(made)}", workspace, keep)
-        made.append(Elsewhere(machine, transport))
+        made.append(RemoteSession(machine, transport))
         return made[-1]
 
     yield make
@@ -73,8 +75,8 @@ def make_elsewhere(tmp_path: Path) -> Iterator[Callable[..., Elsewhere]]:
 
 
 @pytest.fixture
-def elsewhere(make_elsewhere: Callable[..., Elsewhere]) -> Elsewhere:
-    return make_elsewhere()
+def remote(make_remote: Callable[..., RemoteSession]) -> RemoteSession:
+    return make_remote()
 
 
-__all__ = ["Elsewhere", "Local", "RemoteLanguage", "text", "told"]
+__all__ = ["LocalTransport", "RemoteLanguage", "RemoteSession", "notices", "text"]

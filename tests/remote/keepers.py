@@ -1,4 +1,4 @@
-"""A keeper on this machine, reached without ssh: what a session on another machine does, and nothing else."""
+"""A keeper on this machine, reached without ssh."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from interpreter.remote.machine import Machine
 PROGRAM = "import sys; from interpreter.remote.keeper import main; sys.exit(main(*sys.argv[1:]))"
 
 
-class Local:
+class LocalTransport:
     """A transport to a keeper in another process; `cut` breaks the connection, as a network does."""
 
     def __init__(self, folder: Path, workspace: Path) -> None:
@@ -44,7 +44,7 @@ class Local:
         if not ours.recv(1, socket.MSG_PEEK):
             ours.close()
             if self.process.wait() != GONE:
-                raise RemoteError("It was cut before it was connected.")
+                raise RemoteError("The connection was cut before it was established.")
             return None
         return ours
 
@@ -61,7 +61,7 @@ class Local:
                 is_it = wanted in (place / "cmdline").read_bytes()
                 if is_it and "PPid:\t1\n" in (place / "status").read_text():
                     return int(place.name)
-        raise AssertionError("there is no keeper")
+        raise AssertionError("no keeper found")
 
     def kill_keeper(self) -> None:
         os.kill(self.keeper_pid(), signal.SIGKILL)
@@ -73,6 +73,6 @@ class Local:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def local_machine(folder: Path, workspace: Path, keep: float = 60) -> tuple[Machine, Local]:
-    transport = Local(folder, workspace)
+def local_machine(folder: Path, workspace: Path, keep: float = 60) -> tuple[Machine, LocalTransport]:
+    transport = LocalTransport(folder, workspace)
     return Machine("elsewhere", transport, str(workspace), keep), transport

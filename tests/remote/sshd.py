@@ -1,4 +1,4 @@
-"""A real sshd with its own keys and configuration, on a free port of this machine or behind a cable of its own."""
+"""A real sshd with its own keys and configuration, on a free port of this machine or behind a virtual cable."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ LogLevel ERROR
 
 
 class Sshd:
-    """A running server; `command` is the ssh that can log in there, and knows its key unless it is told to forget."""
+    """A running server; `command` is an ssh command that can log in and trusts the keys in `known_hosts`."""
 
     def __init__(self, folder: Path, address: str, port: int) -> None:
         self.folder, self.address, self.port = folder, address, port
@@ -54,7 +54,7 @@ class Sshd:
         return f"ssh://{user}@{self.address}:{self.port}{self.workspace}"
 
     def start(self, within: list[str]) -> subprocess.Popen[bytes]:
-        """Start it, again if it was killed; `within` is what its command begins with."""
+        """Start the server, or restart it after it was killed; `within` is a prefix for its command."""
         with (self.folder / "log").open("ab") as log:
             process = subprocess.Popen([*within, SSHD, "-D", "-e", "-f", str(self.folder / "config")], stderr=log)
         scan = ["ssh-keyscan", "-T", "1", "-p", str(self.port), self.address]
@@ -71,7 +71,7 @@ class Sshd:
 def sshd(
     folder: Path, passwords: bool = False, address: str = "127.0.0.1", within: list[str] | None = None
 ) -> Iterator[Sshd]:
-    """A server for as long as this is entered; `within` is what its command begins with."""
+    """A running server; `within` is a prefix for its command."""
     for name in ("host_key", "key"):
         subprocess.run(["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)], check=True)
     shutil.copyfile(folder / "key.pub", folder / "authorized_keys")
@@ -92,7 +92,7 @@ def sshd(
 
 @contextmanager
 def cable() -> Iterator[tuple[list[str], str, str]]:
-    """A network of its own behind a virtual cable: how to run something there, its address, our end of the cable."""
+    """A separate network behind a virtual cable: a command prefix to run there, its address, and our network interface."""
     tag, number = secrets.token_hex(3), secrets.randbelow(250) + 1
     space, ours, theirs = f"oi-{tag}", f"oi{tag}a", f"oi{tag}b"
     subnet = f"10.213.{number}"

@@ -1,4 +1,4 @@
-"""Kernels of a real Jupyter server with a token."""
+"""Kernels on a real Jupyter server with a token."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from interpreter.runtimes.conformance import CHECKS, conform
 from model_server import text as said
 from model_server import tool_call
 from ports import free_ports
-from remote.conftest import Elsewhere, text, told
+from remote.conftest import RemoteSession, notices, text
 from runtimes.language_samples import IPYKERNEL, STRIKE
 from waiting import until
 
@@ -48,7 +48,7 @@ class Server:
 
 @contextmanager
 def serving(folder: Path, certificate: Path | None = None) -> Iterator[Server]:
-    """A server, with https if there is a certificate; the key is beside it."""
+    """A running server, with https if there is a certificate; the key is next to it."""
     port, token = free_ports(1)[0], secrets.token_hex(8)
     secure = {"ServerApp.certfile": certificate, "ServerApp.keyfile": certificate and certificate.with_suffix(".key")}
     settings = {
@@ -87,8 +87,8 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 @pytest.fixture
-def there(server: Server) -> Iterator[Elsewhere]:
-    made = Elsewhere(JupyterServer(server.url), None)  # type: ignore[arg-type]
+def remote(server: Server) -> Iterator[RemoteSession]:
+    made = RemoteSession(JupyterServer(server.url), None)  # type: ignore[arg-type]
     made.language()
     yield made
     for language in made.made.values():
@@ -97,21 +97,18 @@ def there(server: Server) -> Iterator[Elsewhere]:
 
 @pytest.mark.full
 @pytest.mark.parametrize(
-    "checks", [("output", "exit_codes", "state", "answered_input", "figures", "interrupt_while_busy")]
+    "checks",
+    [("output", "exit_codes", "state", "answered_input", "figures", "interrupt_while_busy"), tuple(CHECKS)],
+    ids=["core checks", "all checks"],
 )
 def test_a_kernel_conforms(server: Server, checks: tuple[str, ...]) -> None:
     check(server, checks)
 
 
-@pytest.mark.full
-def test_a_kernel_conforms_in_everything_that_it_can_do(server: Server) -> None:
-    check(server, tuple(CHECKS))
-
-
 def check(server: Server, checks: tuple[str, ...]) -> None:
     machine = JupyterServer(server.url)
     language = next(each for each in machine.languages(built_in_languages(), True) if each.name == "Python")
-    # The folder and the variables of the session are not those of the server.
+    # The session's folder and variables don't apply to the server.
     results = conform(language, replace(IPYKERNEL, where=None, go=None, env=None), checks)
     assert {name: how for name, how in results.items() if how not in ("passed", "not claimed")} == {}
 
@@ -131,7 +128,7 @@ def test_a_kernel_of_an_enterprise_gateway_conforms(tmp_path: Path, monkeypatch:
         until(lambda: b"is available at" in (tmp_path / "log").read_bytes(), "the gateway")
         try:
             monkeypatch.setenv("KERNEL_USERNAME", "root")
-            made = Elsewhere(JupyterServer(running.url), None)  # type: ignore[arg-type]
+            made = RemoteSession(JupyterServer(running.url), None)  # type: ignore[arg-type]
             with pytest.raises(RemoteError, match="User 'root' is not authorized to start kernel"):
                 made.run("1")
             monkeypatch.setenv("KERNEL_USERNAME", "ada")
@@ -141,16 +138,16 @@ def test_a_kernel_of_an_enterprise_gateway_conforms(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.full
-def test_no_answer_is_an_empty_line_for_a_kernel_without_an_end_of_input(there: Elsewhere) -> None:
-    there.machine.connect()
-    if "r" not in there.machine.kernels:  # type: ignore[attr-defined]
+def test_unanswered_input_is_an_empty_line_in_r(remote: RemoteSession) -> None:
+    remote.language().version()  # which connects
+    if "r" not in remote.machine.kernels:  # type: ignore[attr-defined]
         pytest.skip("IRkernel is not installed")
-    assert "got 0" in there.output('cat("got", nchar(readline("? ")))', "R")
+    assert "got 0" in remote.output('cat("got", nchar(readline("? ")))', "R")
 
 
 @pytest.mark.full
 @pytest.mark.needs("openssl")
-def test_https_with_a_certificate_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_https_works_with_a_self_signed_certificate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     certificate = tmp_path / "server.pem"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=127.0.0.1"]
     command += ["-addext", "subjectAltName=IP:127.0.0.1", "-out", str(certificate)]
@@ -161,59 +158,59 @@ def test_https_with_a_certificate_of_ones_own(tmp_path: Path, monkeypatch: pytes
         with pytest.raises(RemoteError, match="certificate verify failed"):
             list(JupyterServer(running.url).connecting())
         monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
-        there = Elsewhere(JupyterServer(running.url), None)  # type: ignore[arg-type]
-        there.language()
-        assert text(there.run("print(6 * 7)")) == "42\n"
-        for language in there.made.values():
+        remote = RemoteSession(JupyterServer(running.url), None)  # type: ignore[arg-type]
+        remote.language()
+        assert text(remote.run("print(6 * 7)")) == "42\n"
+        for language in remote.made.values():
             language.terminate()
 
 
-def test_output_state_and_variables(there: Elsewhere) -> None:
-    chunks = there.run("x = 41\nprint('hello')")
+def test_a_kernel_returns_output_and_keeps_variables(remote: RemoteSession) -> None:
+    chunks = remote.run("x = 41\nprint('hello')")
     assert text(chunks) == "hello\n"
     assert chunks[-1]["ended"] == "done"
-    assert there.output("x + 1") == "42\n"
-    assert [(each.name, each.preview) for each in there.language().variables()] == [("x", "41")]
+    assert remote.output("x + 1") == "42\n"
+    assert [(each.name, each.preview) for each in remote.language().variables()] == [("x", "41")]
 
 
-def test_it_says_once_that_undo_does_not_cover_it(there: Elsewhere) -> None:
-    assert "are not covered by undo" in told(there.run("x = 1"))
-    assert "undo" not in told(there.run("x = 2"))
+def test_missing_undo_support_is_mentioned_once(remote: RemoteSession) -> None:
+    assert "are not covered by undo" in notices(remote.run("x = 1"))
+    assert "undo" not in notices(remote.run("x = 2"))
 
 
 @pytest.mark.full
-def test_a_connection_that_is_lost_comes_back(there: Elsewhere) -> None:
+def test_a_lost_connection_is_restored(remote: RemoteSession) -> None:
     chunks: list[dict[str, Any]] = []
     code = "import time\nfor i in range(30):\n    print(i, flush=True)\n    time.sleep(0.05)"
-    for chunk in there.language().run(code):
+    for chunk in remote.language().run(code):
         chunks.append(dict(chunk))
         if str(chunk.get("content")).startswith("5"):
-            there.language()._socket.socket.shutdown(2)
+            remote.language()._socket.socket.shutdown(2)
     assert text(chunks).split() == [str(i) for i in range(30)]
-    assert "Lost the connection" in told(chunks)
+    assert "Lost the connection" in notices(chunks)
     assert chunks[-1]["ended"] == "done"
 
 
 @pytest.mark.full
-def test_a_kernel_that_is_gone_is_told(there: Elsewhere, server: Server) -> None:
+def test_a_deleted_kernel_ends_the_block_and_is_replaced(remote: RemoteSession, server: Server) -> None:
     chunks: list[dict[str, Any]] = []
-    for chunk in there.language().run("print('ready', flush=True)\nimport time\ntime.sleep(1000)"):
+    for chunk in remote.language().run("print('ready', flush=True)\nimport time\ntime.sleep(1000)"):
         chunks.append(dict(chunk))
         if chunk.get("content") == "ready\n":
-            kernel = there.language()._id
+            kernel = remote.language()._id
             headers = {"Authorization": f"token {server.token}"}
             threading.Thread(
                 target=httpx.delete, args=(f"{server.address}/api/kernels/{kernel}",), kwargs={"headers": headers}
             ).start()
     assert chunks[-1]["ended"] == "died"
-    assert there.output("print('new')") == "new\n"
+    assert remote.output("print('new')") == "new\n"
 
 
-def test_terminating_deletes_the_kernel(there: Elsewhere, server: Server) -> None:
-    there.run("x = 1")
-    kernel = there.language()._id
+def test_terminating_deletes_the_kernel(remote: RemoteSession, server: Server) -> None:
+    remote.run("x = 1")
+    kernel = remote.language()._id
     assert kernel in [each["id"] for each in server.kernels()]
-    there.language().terminate()
+    remote.language().terminate()
     assert kernel not in [each["id"] for each in server.kernels()]
 
 
@@ -225,27 +222,27 @@ def test_terminating_deletes_the_kernel(there: Elsewhere, server: Server) -> Non
         ("jupyter+http://127.0.0.1:1/", "Can't reach 127.0.0.1:1"),
     ],
 )
-def test_what_is_wrong_is_told(server: Server, url: str, problem: str) -> None:
+def test_connection_errors_say_what_is_wrong(server: Server, url: str, problem: str) -> None:
     address = url.format(port=server.address.rpartition(":")[2], token=server.token)
     with pytest.raises(RemoteError, match=problem):
         list(JupyterServer(address).connecting())
 
 
 @pytest.mark.parametrize("url", ["jupyter+ftp://host", "jupyter+http://", "jupyter+http://host/?secret=1"])
-def test_a_wrong_address_is_told_without_its_token(url: str) -> None:
+def test_invalid_addresses_are_rejected_without_showing_the_token(url: str) -> None:
     with pytest.raises(SettingError, match="is not an address") as raised:
         JupyterServer(url)
     assert "secret" not in str(raised.value)
 
 
-def test_an_interrupt_that_costs_the_reply_ends_the_block(there: Elsewhere) -> None:
+def test_an_interrupt_that_loses_the_reply_ends_the_block(remote: RemoteSession) -> None:
     chunks: list[dict[str, Any]] = []
-    for chunk in there.language().run(STRIKE):
+    for chunk in remote.language().run(STRIKE):
         chunks.append(dict(chunk))
         if chunk.get("content") == "ready\n":
-            threading.Thread(target=there.language().stop).start()
+            threading.Thread(target=remote.language().stop).start()
     assert chunks[-1]["ended"] == "interrupted"
-    assert there.output("session.send is send") == "True\n"
+    assert remote.output("session.send is send") == "True\n"
 
 
 def test_values_are_shared_with_a_kernel(server: Server) -> None:
@@ -264,21 +261,21 @@ def test_values_are_shared_with_a_kernel(server: Server) -> None:
         made.timeline.reset()
 
 
-def test_a_session_on_a_server(chatting: Chatting, server: Server) -> None:
+def test_a_session_can_run_on_a_jupyter_server(chatting: Chatting, server: Server) -> None:
     code = tool_call("execute", {"language": "python", "code": "open('a.txt', 'w').write('1'); print(6 * 7)"})
     interpreter, _ = chatting(code, said("Done."))
     interpreter.computer.remote = server.url
     chunks = list(interpreter.chat("go", display=False, stream=True))
-    (card,) = [chunk for chunk in chunks if chunk["type"] == "confirmation"]
-    assert card["effects"][0] == f"Runs on {interpreter.computer.machine.name}"
-    assert card["undo"]["kind"] == "not"
+    (question,) = [chunk for chunk in chunks if chunk["type"] == "confirmation"]
+    assert question["effects"][0] == f"Runs on {interpreter.computer.machine.name}"
+    assert question["undo"]["kind"] == "not"
     assert any(chunk.get("content") == "42\n" for chunk in chunks)
     assert any("not covered by undo" in str(chunk.get("content")) for chunk in chunks)
     assert server.token not in str(chunks)
 
 
 @pytest.mark.full
-def test_a_kernel_has_its_name_in_a_session_that_works_here(server: Server) -> None:
+def test_a_local_session_can_use_a_named_kernel(server: Server) -> None:
     made = OpenInterpreter()
     made.computer.remotes = {"lab": server.url}
     try:

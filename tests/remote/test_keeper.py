@@ -1,4 +1,4 @@
-"""A keeper in another process: blocks, state, files, and what happens when the connection or the keeper goes."""
+"""A keeper in another process: blocks, state, files, lost connections and dead keepers."""
 
 from __future__ import annotations
 
@@ -12,80 +12,78 @@ import pytest
 
 from interpreter.errors import RemoteError, RemoteInUseError
 from interpreter.remote.machine import Machine
-from remote.conftest import Elsewhere, text, told
+from remote.conftest import RemoteSession, notices, text
 from waiting import until
 
 LIMITS = (10_000_000, 10_000_000, 1000)
 
 
-def test_blocks_run_there_and_keep_their_state(elsewhere: Elsewhere) -> None:
-    chunks = elsewhere.run("x = 41\nprint('hello')")
+def test_blocks_run_remotely_and_keep_their_state(remote: RemoteSession) -> None:
+    chunks = remote.run("x = 41\nprint('hello')")
     assert text(chunks) == "hello\n"
     assert (chunks[-1]["ended"], chunks[-1]["exit_code"]) == ("done", 0)
-    assert elsewhere.output("print(x + 1)") == "42\n"
+    assert remote.output("print(x + 1)") == "42\n"
 
 
-def test_a_folder_and_exported_variables_are_shared_between_its_languages(elsewhere: Elsewhere) -> None:
-    place = elsewhere.transport.workspace / "below"
-    elsewhere.run("mkdir below; cd below; export COLOR=blue", "Shell")
-    assert elsewhere.context.cwd == str(place)
-    assert elsewhere.output("import os; print(os.getcwd(), os.environ['COLOR'])") == f"{place} blue\n"
+def test_remote_languages_share_directory_and_exports(remote: RemoteSession) -> None:
+    place = remote.transport.workspace / "below"
+    remote.run("mkdir below; cd below; export COLOR=blue", "Shell")
+    assert remote.context.cwd == str(place)
+    assert remote.output("import os; print(os.getcwd(), os.environ['COLOR'])") == f"{place} blue\n"
 
 
-def test_a_figure_and_a_table_come_back(elsewhere: Elsewhere) -> None:
+def test_images_come_back(remote: RemoteSession) -> None:
     pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
     code = (
         f"class P:\n    def _repr_png_(self):\n        import base64\n        return base64.b64decode('{pixel}')\nP()"
     )
-    images = [chunk for chunk in elsewhere.run(code) if chunk["type"] == "image"]
+    images = [chunk for chunk in remote.run(code) if chunk["type"] == "image"]
     assert [(each["format"], each["content"][:8]) for each in images] == [("base64.png", "iVBORw0K")]
 
 
-def test_input_is_asked_here(elsewhere: Elsewhere) -> None:
-    elsewhere.context.on_input = lambda prompt, secret: f"answer to {prompt}{secret}"
-    assert elsewhere.output("print(input('name? '))").endswith("answer to name? False\n")
-    assert elsewhere.output("import getpass; print(getpass.getpass('key: '))").endswith("answer to key: True\n")
+def test_input_is_requested_locally(remote: RemoteSession) -> None:
+    remote.context.on_input = lambda prompt, secret: f"answer to {prompt}{secret}"
+    assert remote.output("print(input('name? '))").endswith("answer to name? False\n")
+    assert remote.output("import getpass; print(getpass.getpass('key: '))").endswith("answer to key: True\n")
 
 
-def test_a_block_is_interrupted_and_its_variables_stay(elsewhere: Elsewhere) -> None:
-    python = elsewhere.language()
-    elsewhere.run("x = 1")
+def test_an_interrupted_block_keeps_its_variables(remote: RemoteSession) -> None:
+    python = remote.language()
+    remote.run("x = 1")
     chunks = []
     for chunk in python.run("print('ready', flush=True)\nimport time\ntime.sleep(1000)"):
         chunks.append(dict(chunk))
         if "ready" in str(chunk.get("content")):
             threading.Thread(target=python.stop).start()
     assert chunks[-1]["ended"] == "interrupted"
-    assert elsewhere.output("print(x)") == "1\n"
+    assert remote.output("print(x)") == "1\n"
 
 
-def test_variables_values_and_completions(elsewhere: Elsewhere) -> None:
-    elsewhere.run("numbers = [1, 2, 3]")
-    python = elsewhere.language()
+def test_variables_values_and_completions(remote: RemoteSession) -> None:
+    remote.run("numbers = [1, 2, 3]")
+    python = remote.language()
     assert [(each.name, each.type) for each in python.variables()] == [("numbers", "list")]
     assert "[1, 2, 3]" in python.look("numbers").text
-    assert ("numbers", "instance") in [tuple(each) for each in python.complete("numb", 4).matches] or python.complete(
-        "numb", 4
-    ).matches
+    assert [text for text, _ in python.complete("numb", 4).matches] == ["numbers"]
 
 
-def test_variables_go_back_to_an_earlier_state(elsewhere: Elsewhere) -> None:
-    python = elsewhere.language()
-    elsewhere.run("x = 1")
+def test_variables_can_be_restored(remote: RemoteSession) -> None:
+    python = remote.language()
+    remote.run("x = 1")
     before = python.state
-    elsewhere.run("x = 2")
+    remote.run("x = 2")
     assert before in python.points()
     python.restore(before)
-    assert elsewhere.output("print(x)") == "1\n"
+    assert remote.output("print(x)") == "1\n"
 
 
-def test_files_are_undone_there(elsewhere: Elsewhere) -> None:
-    file = elsewhere.transport.workspace / "notes.txt"
+def test_file_changes_can_be_undone_and_redone(remote: RemoteSession) -> None:
+    file = remote.transport.workspace / "notes.txt"
     file.write_text("old\n")
-    elsewhere.run("pass")
-    record = elsewhere.machine.record(LIMITS)
+    remote.run("pass")
+    record = remote.machine.record(LIMITS)
     record.before(1)
-    elsewhere.run("open('notes.txt', 'w').write('new\\n'); open('more.txt', 'w').write('1')")
+    remote.run("open('notes.txt', 'w').write('new\\n'); open('more.txt', 'w').write('1')")
     changes = record.after(1)
     assert sorted((each.what, each.path) for each in changes.listed) == [
         ("changed", "notes.txt"),
@@ -102,21 +100,20 @@ def test_files_are_undone_there(elsewhere: Elsewhere) -> None:
     assert record.why("notes.txt") == "1"
 
 
-def test_a_large_output_arrives_whole(elsewhere: Elsewhere) -> None:
-    output = elsewhere.output("for i in range(200_000): print('line', i)")
+def test_large_output_arrives_complete(remote: RemoteSession) -> None:
+    output = remote.output("for i in range(200_000): print('line', i)")
     assert output.count("\n") == 200_000
     assert output.endswith("line 199999\n")
 
 
 @pytest.mark.full
-def test_a_slow_reader_holds_the_program_up(elsewhere: Elsewhere) -> None:
-    python = elsewhere.language()
+def test_a_slow_reader_slows_the_program_down(remote: RemoteSession) -> None:
+    python = remote.language()
     chunks = python.run("for i in range(300_000): print('x' * 100)\nprint('end')")
     first = next(chunk for chunk in chunks if chunk["type"] == "console" and chunk["content"])
     assert first
     threading.Event().wait(0.5)
-    with_credit = elsewhere.machine
-    waiting = sum(len(str(event)) for block, _ in with_credit._runs.values() for event, _ in block._events.copy())
+    waiting = sum(len(str(event)) for block, _ in remote.machine._runs.values() for event, _ in block._events.copy())
     assert waiting < 20_000_000
     assert text([dict(chunk) for chunk in chunks]).endswith("end\n")
 
@@ -124,92 +121,92 @@ def test_a_slow_reader_holds_the_program_up(elsewhere: Elsewhere) -> None:
 # -- the connection breaks -----------------------------------------------------------------------------------------
 
 
-def test_a_lost_connection_comes_back_and_nothing_is_lost_or_repeated(elsewhere: Elsewhere) -> None:
+def test_a_lost_connection_loses_and_repeats_no_output(remote: RemoteSession) -> None:
     code = "import time\nfor i in range(40):\n    print(i, flush=True)\n    time.sleep(0.02)"
     chunks: list[dict[str, Any]] = []
-    for chunk in elsewhere.language().run(code):
+    for chunk in remote.language().run(code):
         chunks.append(dict(chunk))
         if chunk.get("content") in ("5\n", "20\n"):
-            elsewhere.transport.cut()
+            remote.transport.cut()
     assert text(chunks).split() == [str(i) for i in range(40)]
     assert chunks[-1]["ended"] == "done"
-    assert "Lost the connection to elsewhere" in told(chunks)
+    assert "Lost the connection to elsewhere" in notices(chunks)
 
 
-def test_what_ran_while_there_was_no_connection_is_there_afterwards(elsewhere: Elsewhere) -> None:
-    elsewhere.run("x = 1")
-    elsewhere.transport.is_down = True
-    elsewhere.transport.cut()
-    until(lambda: not elsewhere.machine.connected, "the loss to be noticed")
-    elsewhere.transport.is_down = False
-    until(lambda: elsewhere.machine.connected, "the connection to come back")
-    assert elsewhere.output("print(x + 1)") == "2\n"
+def test_variables_survive_a_lost_connection(remote: RemoteSession) -> None:
+    remote.run("x = 1")
+    remote.transport.is_down = True
+    remote.transport.cut()
+    until(lambda: not remote.machine.connected, "the loss to be noticed")
+    remote.transport.is_down = False
+    until(lambda: remote.machine.connected, "the connection to come back")
+    assert remote.output("print(x + 1)") == "2\n"
 
 
-def test_a_keeper_that_is_killed_is_told_and_the_next_block_starts_a_new_one(elsewhere: Elsewhere) -> None:
-    elsewhere.run("x = 1")
+def test_a_killed_keeper_is_reported_and_replaced(remote: RemoteSession) -> None:
+    remote.run("x = 1")
     chunks: list[dict[str, Any]] = []
-    for chunk in elsewhere.language().run("print('ready', flush=True)\nimport time\ntime.sleep(1000)"):
+    for chunk in remote.language().run("print('ready', flush=True)\nimport time\ntime.sleep(1000)"):
         chunks.append(dict(chunk))
         if chunk.get("content") == "ready\n":
-            elsewhere.transport.kill_keeper()
+            remote.transport.kill_keeper()
     assert chunks[-1]["ended"] == "died"
-    assert "its variables are lost" in told(chunks)
-    assert "NameError" in elsewhere.output("print(x)")
+    assert "its variables are lost" in notices(chunks)
+    assert "NameError" in remote.output("print(x)")
 
 
-def test_a_keeper_ends_by_itself_when_nobody_comes_back(make_elsewhere: Callable[..., Elsewhere]) -> None:
-    there = make_elsewhere(keep=0.3)
-    there.run("x = 1")
-    folder = there.transport.folder / there.transport.names[-1]
+def test_a_keeper_without_a_client_exits(make_remote: Callable[..., RemoteSession]) -> None:
+    remote = make_remote(keep=0.3)
+    remote.run("x = 1")
+    folder = remote.transport.folder / remote.transport.names[-1]
     assert folder.is_dir()
-    there.transport.is_down = True
-    there.transport.cut()
+    remote.transport.is_down = True
+    remote.transport.cut()
     until(lambda: not folder.exists(), "the keeper to end")
 
 
-def test_closing_ends_the_keeper_and_what_it_keeps(elsewhere: Elsewhere) -> None:
-    pid = int(elsewhere.output("import os; print(os.getpid())"))
-    folder = elsewhere.transport.folder / elsewhere.transport.names[-1]
-    elsewhere.machine.close()
+def test_close_ends_the_keeper_and_its_runtimes(remote: RemoteSession) -> None:
+    pid = int(remote.output("import os; print(os.getpid())"))
+    folder = remote.transport.folder / remote.transport.names[-1]
+    remote.machine.close()
     until(lambda: not folder.exists(), "the keeper to end")
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)
-    assert elsewhere.output("print('new')") == "new\n"
+    assert remote.output("print('new')") == "new\n"
 
 
 # -- another client ------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.full
-def test_another_client_is_refused_while_one_is_connected_and_then_takes_over(elsewhere: Elsewhere) -> None:
-    elsewhere.run("x = 41")
-    first, transport = elsewhere.machine, elsewhere.transport
-    running = threading.Thread(target=elsewhere.run, args=("y = 1\nimport time\ntime.sleep(1000)",), daemon=True)
+def test_a_second_client_takes_over_only_after_the_first_is_gone(remote: RemoteSession) -> None:
+    remote.run("x = 41")
+    first, transport = remote.machine, remote.transport
+    running = threading.Thread(target=remote.run, args=("y = 1\nimport time\ntime.sleep(1000)",), daemon=True)
     running.start()
     until(lambda: bool(first._runs), "the block to begin")
-    second = Elsewhere(Machine("elsewhere", transport, "", 60), transport)
+    second = RemoteSession(Machine("elsewhere", transport, "", 60), transport)
     second.machine.take_over(first.keeper)
     with pytest.raises(RemoteInUseError, match="Another Open Interpreter is connected"):
         second.run("pass")
-    first._closed = True  # it was killed: it does not come back
+    first._closed = True  # as if it was killed and never reconnects
     transport.processes[0].kill()
     assert second.output("print(x + 1)") == "42\n"
     assert second.machine.is_taken_over
     first._closed = False
     with pytest.raises(RemoteInUseError):
-        list(first.connecting())  # it was only asleep
+        list(first.connecting())  # it was only suspended
     running.join(10)
     assert not running.is_alive()
     assert second.output("print(x + 1)") == "42\n"
     second.machine.close()
 
 
-# -- nothing that it says is trusted ---------------------------------------------------------------------------------
+# -- untrusted keepers -----------------------------------------------------------------------------------------------
 
 
 class Forger:
-    """A transport to something that says what it likes."""
+    """A transport to a keeper that sends forged messages."""
 
     def __init__(self, *lines: bytes) -> None:
         self.lines = lines
@@ -225,7 +222,7 @@ class Forger:
         return ours
 
     def speak(self, theirs: socket.socket) -> None:
-        """Once it is asked something."""
+        """Send the forged lines after the first request."""
         heard = b""
         while b'"op"' not in heard and (piece := theirs.recv(10_000)):
             heard += piece
@@ -249,7 +246,7 @@ class Forger:
         b'{"n": 1, "event": "reply", "call": 1, "cwd": "/", "exported": {}, "value": 3}\n',
     ],
 )
-def test_a_machine_that_sends_nonsense_is_not_used(line: bytes) -> None:
+def test_malformed_keeper_messages_are_rejected(line: bytes) -> None:
     transport = Forger(line)
     machine = Machine("liar", transport, "", 1)
     with pytest.raises((RemoteError, ValueError)):
@@ -257,14 +254,14 @@ def test_a_machine_that_sends_nonsense_is_not_used(line: bytes) -> None:
     machine.close()
 
 
-def test_a_folder_that_it_claims_must_be_a_path(elsewhere: Elsewhere) -> None:
-    elsewhere.run("pass")
-    before = elsewhere.machine.place
-    elsewhere.machine._received({"event": "ran", "run": 10_000, "cwd": "not\nabsolute", "exported": {}})
-    assert elsewhere.machine.place == before
+def test_a_reported_folder_must_be_an_absolute_path(remote: RemoteSession) -> None:
+    remote.run("pass")
+    before = remote.machine.place
+    remote.machine._received({"event": "ran", "run": 10_000, "cwd": "not\nabsolute", "exported": {}})
+    assert remote.machine.place == before
 
 
-def test_a_question_that_is_interrupted_is_not_asked_again(elsewhere: Elsewhere) -> None:
+def test_an_interrupted_question_is_not_repeated(remote: RemoteSession) -> None:
     asked = []
 
     def interrupt(prompt: str, password: bool) -> str | None:
@@ -273,9 +270,9 @@ def test_a_question_that_is_interrupted_is_not_asked_again(elsewhere: Elsewhere)
             raise KeyboardInterrupt
         return "late"
 
-    elsewhere.context.on_input = interrupt
+    remote.context.on_input = interrupt
     chunks: list[dict[str, Any]] = []
     with pytest.raises(KeyboardInterrupt):
-        chunks.extend(dict(chunk) for chunk in elsewhere.language().run("input('Who? ')"))
+        chunks.extend(dict(chunk) for chunk in remote.language().run("input('Who? ')"))
     assert asked == ["Who? "]
-    assert elsewhere.output("print(1)") == "1\n"
+    assert remote.output("print(1)") == "1\n"

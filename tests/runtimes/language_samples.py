@@ -141,7 +141,7 @@ SQL = Samples(
     table="SELECT * FROM (VALUES (1), (2), (3)) AS numbers",
 )
 ONE_SHOT = {"name": "Script", "command": [sys.executable, "-X", "utf8", "-u", "{file}"], "extension": "py"}
-# Each block is a new process: nothing stays, and the whole program is what is stopped.
+# Each block is a new process: it keeps no state, and stopping ends the whole program.
 PROGRAM = replace(
     PYTHON,
     keep=None,
@@ -168,9 +168,9 @@ ONE_SHOT_TYPESCRIPT = replace(
     take="console.log(Number(process.env.shared_taken) + 1)",
 )
 KERNEL = {"name": "Kernel", "kernel": "python3", "extension": "py"}
-# A kernel stays in the folder, and keeps the environment, that it started with.
+# A kernel keeps the folder and the environment that it started with.
 IPYKERNEL = replace(PYTHON, where=None, go=None, env=None, figure="%matplotlib inline\n" + (PYTHON.figure or ""))
-# An interrupt that hits ipykernel's own code, as a second one may, when it would send its reply.
+# An interrupt in ipykernel's own code, just before it sends its reply. A second interrupt may do that.
 STRIKE = """
 session = get_ipython().kernel.session
 send = session.send
@@ -185,7 +185,7 @@ while True:
     pass
 """
 IR = {"name": "IR", "kernel": "ir", "extension": "R"}
-# Each `cat` is a message of its own there: 50,000 of them take minutes.
+# Each `cat` is a separate message in IRkernel, and 50,000 of them take minutes.
 IRKERNEL = replace(R, where=None, go=None, env=None, flood="writeLines(paste('line', 1:50000))")
 HTML = Samples(
     say="<script>console.log('Grüße, 世界 🌍')</script>",

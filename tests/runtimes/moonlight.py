@@ -1,4 +1,4 @@
-"""A language that the package has never heard of, as somebody would add it: by a class of their own."""
+"""A language class that is not part of the package, as a user would add it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Moonlight(BaseLanguage):
 
 
 class Plain(BaseLanguage):
-    """As little as a language can say."""
+    """A language with only a name and `run`."""
 
     name = "Plainly"
 
@@ -44,7 +44,7 @@ class Plain(BaseLanguage):
 
 
 class Thorough(Moonlight):
-    """One that says more: what its code does, how it is scanned and how a notebook runs it."""
+    """A language with an analysis, scanners and a notebook magic."""
 
     definitions = r"^function (\w+)"
     analysis = "runtimes.moonlight:analyze"
@@ -53,7 +53,7 @@ class Thorough(Moonlight):
 
 
 class Failing(Moonlight):
-    """One whose analysis does not work."""
+    """A language whose analysis fails."""
 
     analysis = "runtimes.moonlight:fail"
 

@@ -1,4 +1,4 @@
-"""What could be typed next in a live session."""
+"""Completions in live sessions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from python_runtimes import PythonRuntime, session  # noqa: F401
 from sampling import some
 from shell_runtimes import ShellRuntime, bash  # noqa: F401
 
-THINGS = """
+SETUP = """
 import pandas as pd, os
 df = pd.DataFrame({"height": [1], "width": [2]})
 mapping = {"small": 1, "large": 2}
@@ -27,14 +27,14 @@ thing = Thing()
 
 
 @pytest.fixture(autouse=True)
-def _patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is offered, however long a busy machine takes to find it."""
-    monkeypatch.setattr(live, "COMPLETING", 60.0)
+def _no_time_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Completions arrive even on a busy machine."""
+    monkeypatch.setattr(live, "COMPLETE_TIMEOUT", 60.0)
 
 
 @pytest.fixture(autouse=True, scope="module")
-def _things(session: PythonRuntime) -> None:  # noqa: F811
-    assert session.do(THINGS).ended == "done"
+def _setup(session: PythonRuntime) -> None:  # noqa: F811
+    assert session.do(SETUP).ended == "done"
 
 
 @pytest.mark.parametrize(
@@ -56,7 +56,7 @@ def _things(session: PythonRuntime) -> None:  # noqa: F811
         ("", None),
     ],
 )
-def test_python(session: PythonRuntime, code: str, offered: list[str] | None) -> None:  # noqa: F811
+def test_python_completions(session: PythonRuntime, code: str, offered: list[str] | None) -> None:  # noqa: F811
     found = session.complete(code, len(code))
     texts = [text for text, _ in found.matches]
     if offered is None:
@@ -66,13 +66,13 @@ def test_python(session: PythonRuntime, code: str, offered: list[str] | None) ->
         assert not offered or code[found.start :] == offered[0][: len(code) - found.start]
 
 
-def test_no_property_is_read(session: PythonRuntime) -> None:  # noqa: F811
+def test_completing_reads_no_properties(session: PythonRuntime) -> None:  # noqa: F811
     session.complete("thing.risky.me", 14)
     session.complete("thing.", 6)
     assert session.do("touched").text == "[]\n"
 
 
-def test_in_the_middle_of_a_line(session: PythonRuntime) -> None:  # noqa: F811
+def test_completions_work_in_the_middle_of_a_line(session: PythonRuntime) -> None:  # noqa: F811
     found = session.complete("print(mapp, 1)", 10)
     assert (found.start, list(found.matches)) == (6, [("mapping", "dict")])
 
@@ -82,19 +82,19 @@ def test_in_the_middle_of_a_line(session: PythonRuntime) -> None:  # noqa: F811
     ("code", "offered"),
     some(2, [("lis", "list"), ("list.pu", "push"), ("Math.ab", "abs"), ("thing.al", "alpha"), ("requ", "require")]),
 )
-def test_javascript(javascript: JavaScriptRuntime, code: str, offered: str) -> None:  # noqa: F811
+def test_javascript_completions(javascript: JavaScriptRuntime, code: str, offered: str) -> None:  # noqa: F811
     javascript.do("const list = [1]; const thing = {alpha: 1}")
     assert offered in [text for text, _ in javascript.complete(code, len(code)).matches]
 
 
-def test_shell_variables(bash: ShellRuntime) -> None:  # noqa: F811
+def test_shell_variables_are_completed(bash: ShellRuntime) -> None:  # noqa: F811
     bash.do("place=here; plenty=1")
     found = bash.complete("echo ${pl", 9)
     assert (found.start, [text for text, _ in found.matches]) == (7, ["place", "plenty"])
     assert bash.complete("echo pl", 7).matches == ()
 
 
-def test_without_a_session_there_is_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_completing_does_not_start_a_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
     python = PythonRuntime()
     assert python.complete("im", 2).matches == ()
     assert python.runtime is None

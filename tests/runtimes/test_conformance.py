@@ -28,7 +28,7 @@ from interpreter.runtimes.typescript import TypeScript
 from runtimes import language_samples as samples
 from runtimes.language_samples import JAVASCRIPT, PYTHON, SHELL
 
-# In our own process: what kills it would end the tests, and the caller's variables and folder are its own.
+# In-process: a crash would end the tests, and the folder and the environment belong to the caller.
 IN_PROCESS = replace(PYTHON, die=None, env=None, go=None, where=None)
 LANGUAGES: dict[str, tuple[Any, Samples, list[str]]] = {
     "python": (Python, PYTHON, []),
@@ -54,8 +54,8 @@ LANGUAGES: dict[str, tuple[Any, Samples, list[str]]] = {
 }
 
 
-# Second ways to run a language: only `make test-full` runs all checks on them.
-SECOND = ("warm python", "in-process python", "zsh", "jupyter kernel", "java")
+# Other ways to run a language: only `make test-full` runs all checks on them.
+ALTERNATIVES = ("warm python", "in-process python", "zsh", "jupyter kernel", "java")
 # npm has to install something first; it starts slowly; each block starts a browser; seldom installed (`npm install -g deno bun`).
 ONLY_FULL = ("react", "IRkernel", "html", "deno", "bun")
 CORE = ("output", "exit_codes", "state", "interrupt_while_busy")
@@ -91,16 +91,16 @@ def failures(name: str, checks: Collection[str]) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", [name for name in LANGUAGES if name not in ONLY_FULL])
 def test_a_language_conforms(name: str) -> None:
-    assert failures(name, CORE if name in SECOND else CHECKS) == {}
+    assert failures(name, CORE if name in ALTERNATIVES else CHECKS) == {}
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("name", [*SECOND, *ONLY_FULL])
-def test_a_second_way_to_run_a_language_conforms(name: str) -> None:
+@pytest.mark.parametrize("name", [*ALTERNATIVES, *ONLY_FULL])
+def test_an_alternative_or_slow_language_conforms(name: str) -> None:
     assert failures(name, CHECKS) == {}
 
 
-# -- the checks find what is wrong ---------------------------------------------------------------------------------
+# -- the checks find problems --------------------------------------------------------------------------------------
 
 
 class Parrot(BaseLanguage):
@@ -111,7 +111,7 @@ class Parrot(BaseLanguage):
         yield {"type": "console", "format": "active_line", "content": None, "ended": "done", "exit_code": 0}
 
 
-def test_a_language_from_outside_can_be_checked() -> None:
+def test_the_checks_find_problems_of_an_added_language() -> None:
     results = conform(Parrot, Samples(say="Grüße, 世界 🌍", fail="no", keep="x", recall="42", figure="plot"))
     assert results["output"] == results["state"] == "passed"
     assert results["exit_codes"].startswith("It should end as an error, with exit code 1.")

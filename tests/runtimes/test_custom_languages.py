@@ -1,4 +1,4 @@
-"""Languages that a profile describes: a program, a driver of one's own, a Jupyter kernel."""
+"""Languages described in a profile: a program, a driver or a Jupyter kernel."""
 
 from __future__ import annotations
 
@@ -55,9 +55,7 @@ def test_a_profile_adds_languages(tmp_path: Path) -> None:
     computer.terminate()
 
 
-def test_a_program_that_a_block_installs_is_offered_from_then_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_language_is_offered_once_its_program_is_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     programs = tmp_path / "bin"
     programs.mkdir()
     monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
@@ -71,12 +69,12 @@ def test_a_program_that_a_block_installs_is_offered_from_then_on(
 @pytest.mark.parametrize(
     "entry", ["{name: X}", "{command: a}", "{name: X, command: a, kernel: b}", "{name: X, colour: red}"]
 )
-def test_what_is_wrong_is_said(tmp_path: Path, entry: str) -> None:
+def test_invalid_language_entries_are_rejected(tmp_path: Path, entry: str) -> None:
     with pytest.raises((ProfileError, SettingError), match="A language takes a name"):
         loaded(tmp_path, f"custom_languages:\n  - {entry}\n")
 
 
-def test_a_kernel_that_is_missing_is_not_offered() -> None:
+def test_a_missing_kernel_is_an_error() -> None:
     language = custom_language({"name": "Nope", "kernel": "no-such-kernel"})()
     assert language.version() is None
     with pytest.raises(SessionStartError, match="there is no Jupyter kernel no-such-kernel"):
@@ -89,12 +87,12 @@ def test_every_language_of_0_4_3_is_known() -> None:
 
 
 @pytest.mark.parametrize("name", ["r", "ruby", "java", "sql", "typescript", "fish", "powershell", "applescript"])
-def test_what_code_without_an_analysis_does_is_unknown(name: str) -> None:
+def test_effects_are_unknown_without_an_analysis(name: str) -> None:
     assert analyze(name, "x = 1", ".").unknown
 
 
 @pytest.mark.needs("ruby")
-def test_undo_brings_back_what_a_block_deleted(tmp_path: Path) -> None:
+def test_undo_restores_a_file_that_a_ruby_block_deleted(tmp_path: Path) -> None:
     (tmp_path / "kept.txt").write_text("precious")
     interpreter = OpenInterpreter(workspace=str(tmp_path), auto_run=True)
     interpreter.computer.run("ruby", "File.delete('kept.txt')")
@@ -108,7 +106,7 @@ def test_undo_brings_back_what_a_block_deleted(tmp_path: Path) -> None:
 def test_code_reaches_a_program_as_a_file(
     language: type[PowerShell], program: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """These programs are not here: a script with their name shows what they would get."""
+    """These programs are not installed here: a script with the same name shows what they get."""
     stand_in = tmp_path / program
     stand_in.write_text('#!/bin/sh\nfor word; do :; done\necho "$@" | sed "s|/.*/||"; cat "$word"; exit 3\n')
     stand_in.chmod(0o755)
@@ -122,8 +120,8 @@ def test_code_reaches_a_program_as_a_file(
     assert (chunks[-1]["ended"], chunks[-1]["exit_code"]) == ("error", 3)
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux says what a program waits for")
-def test_a_program_that_polls_its_input_is_answered() -> None:
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux shows what a program waits for")
+def test_a_program_that_polls_its_input_gets_an_answer() -> None:
     language = custom_language({"name": "Poll", "command": [sys.executable, "{file}"]})
     interpreter = OpenInterpreter()
     interpreter.computer.languages.append(language)
@@ -135,7 +133,7 @@ def test_a_program_that_polls_its_input_is_answered() -> None:
         interpreter.computer.terminate()
 
 
-def test_an_interrupt_that_costs_the_reply_of_a_kernel_ends_the_block() -> None:
+def test_an_interrupt_that_loses_the_kernels_reply_ends_the_block() -> None:
     language: Any = custom_language({"name": "Kernel", "kernel": "python3"})()
     if language.version() is None:
         pytest.skip("ipykernel is not installed")

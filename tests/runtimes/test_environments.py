@@ -1,4 +1,4 @@
-"""Which Python runs code, and that what code installs never goes into the environment that we run from."""
+"""Which Python runs code; packages that code installs never go into our own environment."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ def session() -> Iterator[Session]:
 
 
 def make_venv(folder: Path) -> Path:
-    """A virtual environment made by `venv`, with nothing in it."""
+    """An empty virtual environment, made by `venv`."""
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
     return folder
 
 
 def our_files() -> set[tuple[str, int]]:
-    """Every file of the environment that we run from, and when it changed; bytecode is not installed."""
+    """All files of our own environment with their modification times, without bytecode."""
     found = set()
     for folder, _, names in os.walk(sys.prefix):
         if not folder.endswith("__pycache__"):
@@ -63,38 +63,38 @@ def our_files() -> set[tuple[str, int]]:
     return found
 
 
-# -- which one ---------------------------------------------------------------------------------------------------------
+# -- selection ---------------------------------------------------------------------------------------------------------
 
 
-class TestTheOrder:
+class TestSelection:
     """The setting first, then the active environment, the project's if the user accepted it, then our own."""
 
     @pytest.fixture
     def venv(self, tmp_path: Path) -> Path:
         return make_venv(tmp_path / "venv")
 
-    def test_a_session_environment_by_default(self, tmp_path: Path) -> None:
+    def test_the_default_is_a_session_environment(self, tmp_path: Path) -> None:
         chosen = choose(None, {}, str(tmp_path))
         assert chosen.is_layer
         assert chosen.origin == "session"
         assert chosen.supervisor == sys.executable
         assert chosen.folder == str(home_of(str(tmp_path)) / "open")
 
-    def test_the_active_environment(self, venv: Path) -> None:
+    def test_the_active_environment_is_used(self, venv: Path) -> None:
         for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
             chosen = choose(None, {name: str(venv)}, "/")
             assert (chosen.python, chosen.folder, chosen.origin) == (str(venv / "bin/python"), str(venv), "active")
             assert not chosen.is_layer
         assert choose(None, {"VIRTUAL_ENV": str(venv / "gone")}, "/").is_layer
 
-    def test_the_setting(self, venv: Path) -> None:
+    def test_the_setting_comes_first(self, venv: Path) -> None:
         python = str(venv / "bin" / "python")
         assert choose(str(venv), {}, "/").python == python
         assert choose("venv", {}, str(venv.parent)).python == python
         assert choose(python, {"VIRTUAL_ENV": "/elsewhere"}, "/").python == python
         assert choose("python", {"PATH": str(venv / "bin")}, "/").python == python
 
-    def test_a_conda_environment_by_its_name(self, venv: Path, home: Path) -> None:
+    def test_conda_environments_are_found_by_name(self, venv: Path, home: Path) -> None:
         place = home / "miniforge3" / "envs" / "science"
         place.parent.mkdir(parents=True)
         place.symlink_to(venv)
@@ -103,23 +103,23 @@ class TestTheOrder:
             with pytest.raises(SessionStartError, match="no Python at 'conda:"):
                 choose(name, {}, "/")
 
-    def test_a_setting_that_names_nothing(self) -> None:
+    def test_a_setting_without_a_python_is_an_error(self) -> None:
         with pytest.raises(SessionStartError, match="no Python at 'nonsense'"):
             choose("nonsense", {"PATH": "/nowhere"}, "/")
 
-    def test_the_shell_runs_even_then(self, session: Session) -> None:
+    def test_the_shell_runs_without_a_valid_python(self, session: Session) -> None:
         session.computer.python = "nonsense"
         assert session.do("shell", "echo here").text == "here\n"
         assert "no Python at 'nonsense'" in session.do("python", "1").text
 
-    def test_our_own_python_gets_a_layer_however_it_is_chosen(self) -> None:
+    def test_our_own_python_always_gets_a_layer(self) -> None:
         assert choose(sys.executable, {}, "/").is_layer
         assert choose(sys.prefix, {}, "/").is_layer
         active = choose(None, {"VIRTUAL_ENV": sys.prefix}, "/")
         assert active.is_layer
         assert active.origin == "active"
 
-    def test_the_projects_if_the_user_accepted_it(self, tmp_path: Path) -> None:
+    def test_the_project_environment_is_used_if_the_user_accepted_it(self, tmp_path: Path) -> None:
         venv, workspace = make_venv(tmp_path / ".venv"), str(tmp_path)
         assert offered_project(workspace, None, {}) == str(venv)
         assert choose(None, {}, workspace).origin == "session"
@@ -130,7 +130,7 @@ class TestTheOrder:
         assert offered_project(workspace, None, {}) is None
         assert choose(None, {}, workspace).is_layer
 
-    def test_those_of_poetry_and_conda_are_projects_too(self, tmp_path: Path, home: Path) -> None:
+    def test_poetry_and_conda_environments_are_offered(self, tmp_path: Path, home: Path) -> None:
         workspace = tmp_path / "work"
         workspace.mkdir()
         (workspace / "pyproject.toml").write_text('[tool.poetry]\nname = "My Report"\n')
@@ -144,7 +144,7 @@ class TestTheOrder:
         conda = make_venv(home / "miniconda3" / "envs" / "science")
         assert offered_project(str(workspace), None, {}) == str(conda)
 
-    def test_per_workspace_or_shared(self) -> None:
+    def test_session_environments_are_per_workspace_or_shared(self) -> None:
         assert choose(None, {}, "/usr").folder != choose(None, {}, "/var").folder
         assert choose(None, {}, "/usr", shared=True).folder == choose(None, {}, "/var", shared=True).folder
         assert choose(None, {}, "/usr", sandboxed=True).folder != choose(None, {}, "/usr").folder
@@ -152,7 +152,7 @@ class TestTheOrder:
 
 # -- installing --------------------------------------------------------------------------------------------------------
 
-WAYS = {
+INSTALL_COMMANDS = {
     "%pip": ("python", "%pip install {options} {wheel}"),
     "!pip": ("python", "!pip install {options} {wheel}"),
     "!python -m pip": ("python", "!python -m pip install {options} {wheel}"),
@@ -174,21 +174,23 @@ WAYS = {
 }
 
 
-COMMON = ("%pip", "subprocess", "pip in the shell", "uv in the shell")
+COMMON_COMMANDS = ("%pip", "subprocess", "pip in the shell", "uv in the shell")
 
 
-@pytest.mark.parametrize("ways", [COMMON, pytest.param(tuple(WAYS), marks=pytest.mark.full)], ids=["common", "all"])
+@pytest.mark.parametrize(
+    "commands", [COMMON_COMMANDS, pytest.param(tuple(INSTALL_COMMANDS), marks=pytest.mark.full)], ids=["common", "all"]
+)
 def test_installs_go_to_the_session_environment_and_never_into_ours(
-    session: Session, tmp_path: Path, ways: tuple[str, ...]
+    session: Session, tmp_path: Path, commands: tuple[str, ...]
 ) -> None:
     session.do("python", "1")
     before = our_files()
-    names = [f"tiny_{number}" for number in range(len(ways))]
-    for name, way in zip(names, ways, strict=True):
-        language, code = WAYS[way]
+    names = [f"tiny_{number}" for number in range(len(commands))]
+    for name, command in zip(names, commands, strict=True):
+        language, code = INSTALL_COMMANDS[command]
         ran = session.do(language, code.format(options=OFFLINE, wheel=write_wheel(tmp_path, name), uv=UV))
         listed = [each for each, _ in session.environment.installed()]
-        assert name.replace("_", "-") in listed, (way, ran.text)
+        assert name.replace("_", "-") in listed, (command, ran.text)
     imports = f"import {', '.join(names)}; print({names[-1]}.answer)"
     assert session.do("python", imports).text == "42\n"
     assert session.do("shell", f"python -c '{imports}'").text == "42\n"
@@ -196,7 +198,7 @@ def test_installs_go_to_the_session_environment_and_never_into_ours(
 
 
 @pytest.mark.full
-def test_ours_can_be_imported_behind_it_and_is_not_uninstalled(session: Session, tmp_path: Path) -> None:
+def test_our_packages_can_be_imported_but_not_uninstalled(session: Session, tmp_path: Path) -> None:
     before = our_files()
     shown = "import psutil; print(psutil.__name__)"
     assert session.do("python", shown).text == "psutil\n"
@@ -206,8 +208,8 @@ def test_ours_can_be_imported_behind_it_and_is_not_uninstalled(session: Session,
     assert our_files() == before
 
 
-def test_a_broken_package_in_it_does_not_break_the_session(session: Session, tmp_path: Path) -> None:
-    """The driver and IPython come from our own environment, whatever code installs."""
+def test_a_broken_package_does_not_break_the_session(session: Session, tmp_path: Path) -> None:
+    """The driver and IPython come from our own environment, whatever packages code installs."""
     for name in ("traitlets", "IPython", "decorator"):
         write_wheel(tmp_path, name, "99.0", "raise SystemExit('broken')\n")
     session.do("shell", f"pip install {OFFLINE} --force-reinstall {tmp_path}/*.whl")
@@ -216,7 +218,7 @@ def test_a_broken_package_in_it_does_not_break_the_session(session: Session, tmp
     assert ran.text == "True 42\n"
 
 
-def test_what_code_did_to_it_is_repaired(session: Session, tmp_path: Path) -> None:
+def test_a_damaged_session_environment_is_repaired(session: Session, tmp_path: Path) -> None:
     session.do("shell", 'rm -r "$VIRTUAL_ENV"/bin/python "$VIRTUAL_ENV"/pyvenv.cfg; rm "$VIRTUAL_ENV"/bin/pip*')
     session.do("shell", f'ln -s {tmp_path} "$VIRTUAL_ENV"/bin/pip; mkdir "$VIRTUAL_ENV"/pyvenv.cfg')
     session.computer.terminate()
@@ -225,7 +227,9 @@ def test_what_code_did_to_it_is_repaired(session: Session, tmp_path: Path) -> No
 
 
 @pytest.mark.full
-def test_pip_from_pythons_own_archive_if_ours_has_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pip_comes_from_the_standard_library_if_ours_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("interpreter.runtimes.environments.packages_behind", list)
     make_layer(str(tmp_path / "layer"))
     wheel = write_wheel(tmp_path)
@@ -237,7 +241,7 @@ def test_pip_from_pythons_own_archive_if_ours_has_none(tmp_path: Path, monkeypat
     assert shown.stdout.decode() == f"{tmp_path}/layer\n"
 
 
-def test_an_active_environment_of_the_user_gets_the_packages(
+def test_packages_go_into_the_users_active_environment(
     session: Session, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     venv = make_venv(tmp_path / "theirs")
@@ -259,7 +263,7 @@ def test_an_undone_export_leaves_the_environment_active(session: Session) -> Non
     assert shared.environment()["PATH"].startswith(session.environment.folder)
 
 
-def test_making_one_takes_milliseconds_and_starts_no_program(tmp_path: Path) -> None:
+def test_creating_an_environment_takes_milliseconds_and_starts_no_program(tmp_path: Path) -> None:
     started = []
     sys.addaudithook(lambda event, args: started.append(event) if event in ("subprocess.Popen", "os.fork") else None)
     took = []
@@ -271,7 +275,7 @@ def test_making_one_takes_milliseconds_and_starts_no_program(tmp_path: Path) -> 
     assert min(took) < 0.1
 
 
-# -- what the user is asked --------------------------------------------------------------------------------------------
+# -- offers ------------------------------------------------------------------------------------------------------------
 
 
 class Person:
@@ -286,7 +290,7 @@ class Person:
         return Answer(self.answers.pop(0))
 
     def do(self, language: str, code: str) -> tuple[str, str]:
-        """How a block of the user's own ended, and what was shown."""
+        """Run a block of the user, and return how it ended and its output."""
         text = ""
         with self.session.interpreter.session.questions.answerable(("offer",), self.answer):
             events = run_own_block(self.session.interpreter, language, code)
@@ -313,8 +317,8 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-class TestAMissingPackage:
-    def test_a_yes_installs_it_and_runs_the_block_again(self, session: Session, index: Path) -> None:
+class TestMissingPackage:
+    def test_accepting_installs_it_and_reruns_the_block(self, session: Session, index: Path) -> None:
         write_wheel(index, "tiny_thing")
         person = Person(session, APPROVE)
         outcome, text = person.do("python", "import tiny_thing\nprint(tiny_thing.answer)")
@@ -324,25 +328,27 @@ class TestAMissingPackage:
         assert text.endswith("42\n")
         assert session.environment.installed() == [("tiny-thing", "1.0")]
 
-    def test_a_no_leaves_the_error(self, session: Session) -> None:
+    def test_declining_keeps_the_error(self, session: Session) -> None:
         person = Person(session, REFUSE)
         outcome, text = person.do("python", "import sklearnx")
         assert outcome == "error"
         assert "If it is a package, install it with: %pip install sklearnx" in text
 
-    def test_without_someone_to_ask_the_model_gets_the_command(self, session: Session) -> None:
+    def test_unattended_sessions_get_the_install_command(self, session: Session) -> None:
         text = session.do("python", "import bs4x\n").text
         assert text.endswith("install it with: %pip install bs4x\n")
         assert session.environment.install_command("sklearn") == "%pip install scikit-learn"
 
     @pytest.mark.full
-    def test_a_package_that_cannot_be_installed_is_not_tried_twice(self, session: Session, index: Path) -> None:
+    def test_a_failed_install_does_not_rerun_the_block(self, session: Session, index: Path) -> None:
         person = Person(session, APPROVE)
         outcome, text = person.do("python", "print('begun')\nimport tiny_thing")
         assert (outcome, text.count("begun\n")) == ("error", 1)
         assert text.endswith("tiny_thing was not installed.\n")
 
-    def test_offline_it_says_so_at_once(self, session: Session, index: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_a_missing_network_is_reported(
+        self, session: Session, index: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
         monkeypatch.delenv("PIP_NO_INDEX")
         monkeypatch.setenv("PIP_INDEX_URL", "http://127.0.0.1:9/simple")
         outcome, text = Person(session, APPROVE).do("python", "import tiny_thing")
@@ -354,18 +360,18 @@ class TestAMissingPackage:
         session.interpreter.offline = True
         assert "Offline mode is on" in Person(session).do("python", "import tiny_thing")[1]
 
-    def test_errors_that_no_package_would_fix_are_left_alone(self, session: Session) -> None:
+    def test_other_errors_offer_no_package(self, session: Session) -> None:
         person = Person(session)
         for code in ("import json.nothing", "from json import nothing", "1 / 0", "raise ImportError('no')"):
             assert "If it is a package" not in person.do("python", code)[1], code
 
-    def test_it_can_be_switched_off(self, session: Session) -> None:
+    def test_offers_can_be_turned_off(self, session: Session) -> None:
         session.computer.offer_packages = False
         assert Person(session).do("python", "import tiny_thing")[0] == "error"
 
 
-class TestTheProjectsEnvironment:
-    def test_it_is_offered_once_and_remembered(self, session: Session) -> None:
+class TestProjectEnvironment:
+    def test_accepting_is_remembered(self, session: Session) -> None:
         venv = make_venv(Path.cwd() / ".venv")
         person = Person(session, APPROVE)
         assert person.do("shell", "which python")[1] == f"{venv}/bin/python\n"
@@ -377,7 +383,7 @@ class TestTheProjectsEnvironment:
         assert Person(other).do("python", "import sys; print(sys.prefix)")[1] == f"{venv}\n"
         other.interpreter.reset()
 
-    def test_a_no_is_remembered_too(self, session: Session) -> None:
+    def test_declining_is_remembered(self, session: Session) -> None:
         make_venv(Path.cwd() / "venv")
         Person(session, REFUSE).do("python", "1")
         assert session.environment.is_layer
@@ -385,13 +391,13 @@ class TestTheProjectsEnvironment:
         assert Person(other).do("python", "1")[0] == "done"
         other.interpreter.reset()
 
-    def test_it_is_not_used_without_a_yes(self, session: Session) -> None:
+    def test_it_is_not_used_without_consent(self, session: Session) -> None:
         make_venv(Path.cwd() / ".venv")
         assert session.do("python", "import sys; print(sys.prefix)").text == f"{session.environment.folder}\n"
         assert Choice.of(os.getcwd()) is None
 
 
-def test_a_layer_above_the_users_active_environment_is_said_once(
+def test_a_layer_over_the_active_environment_is_mentioned_once(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("VIRTUAL_ENV", sys.prefix)

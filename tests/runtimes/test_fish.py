@@ -1,4 +1,4 @@
-"""fish blocks: each runs in a process of its own, and continues where the one before stopped."""
+"""Fish blocks: each runs in its own process and continues with the state of the previous one."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def session(no_strays: None) -> Iterator[Session]:
     made.fish.terminate()
 
 
-def test_what_a_block_leaves_is_there_in_the_next(session: Session, tmp_path: Path) -> None:
+def test_state_is_kept_between_blocks(session: Session, tmp_path: Path) -> None:
     Path("library.fish").write_text("function from_a_file; echo read; end\n")
     session.do(
         "set words one 'two words' \"it's\" \\n'line'; set -g empty; function greet; echo hi $argv; end\n"
@@ -45,7 +45,7 @@ def test_what_a_block_leaves_is_there_in_the_next(session: Session, tmp_path: Pa
     assert session.do("count $words; functions -q greet; or echo gone") == "0\ngone\n"
 
 
-def test_exports_go_to_other_languages_and_come_from_them(session: Session) -> None:
+def test_exports_are_shared_with_other_languages(session: Session) -> None:
     session.do("set -gx WORD one; set -gx LIST a b; set -gx LATER x; set hidden 1")
     assert session.context.exported == {"WORD": "one", "LIST": "a b", "LATER": "x"}
     assert session.do("count $LIST; set -e LATER; echo $WORD") == "2\none\n"
@@ -54,14 +54,14 @@ def test_exports_go_to_other_languages_and_come_from_them(session: Session) -> N
     assert session.do("echo $WORD; count $LIST; env | string match 'LATER=*'") == "two\n1\n"
 
 
-def test_what_runs_in_the_background_goes_on(session: Session, tmp_path: Path) -> None:
+def test_background_processes_keep_running(session: Session, tmp_path: Path) -> None:
     go = tmp_path / "go"
     session.do(f"sh -c 'while [ ! -e {go} ]; do sleep 0.05; done; echo done >{tmp_path}/over' &")
     go.touch()
     assert session.do(f"while not test -e {tmp_path}/over; sleep 0.05; end; echo over") == "over\n"
 
 
-def test_a_block_that_is_killed_costs_what_it_did(session: Session) -> None:
+def test_a_killed_block_loses_only_its_changes(session: Session) -> None:
     session.do("set x kept")
     session.do("set x lost; kill -9 $fish_pid")
     assert session.do("echo $x") == "kept\n"

@@ -1,4 +1,4 @@
-"""Code that finds the driver's connection and speaks for the driver: that ends its runtime and does no other harm."""
+"""Code that sends forged messages on the driver's connection ends its runtime and does no other harm."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ SEND = {
     "javascript": "for (const fd of lines) fs.writeSync(fd, {0} + '\\n')\n",
     "shell": "for fd in ${{lines[@]}}; do printf '%s\\n' {0} >&$fd; done\n",
 }
-REST = {"python": "import time; time.sleep(60)", "javascript": "while (true) {}", "shell": "sleep 60"}
+WAIT = {"python": "import time; time.sleep(60)", "javascript": "while (true) {}", "shell": "sleep 60"}
 HELLO = {"python": "print('hello')", "javascript": "console.log('hello')", "shell": "echo hello"}
 
 Session = PythonRuntime | JavaScriptRuntime | ShellRuntime
@@ -77,46 +77,49 @@ def check_ended(session: Session, ran: Ran, reason: str) -> None:
 
 
 FORGED = {
-    "no JSON": ("[[[", "a message that is not JSON"),
-    "no object": ("[1]", "a message of an unknown kind"),
-    "what only the host says": ('{"event":"exited","code":0}', "a message of an unknown kind"),
+    "not JSON": ("[[[", "a message that is not JSON"),
+    "not an object": ("[1]", "a message of an unknown kind"),
+    "a message of the host": ('{"event":"exited","code":0}', "a message of an unknown kind"),
     "a missing field": ('{"event":"done","block":1}', "`done` with a wrong or missing `status`"),
-    "a field of another type": ('{"event":"stream","block":1,"name":"stdout","text":7}', "`stream` with a wrong"),
+    "a field of the wrong type": ('{"event":"stream","block":1,"name":"stdout","text":7}', "`stream` with a wrong"),
     "an exported variable": (
         '{"event":"done","block":1,"status":"ok","env":{"LD_PRELOAD":"x"}}',
         "`done` with an unknown",
     ),
-    "an endless number": ('{"event":"active_line","block":1,"line":1e999}', "`active_line` with a wrong"),
-    "a number below zero": ('{"event":"active_line","block":-1,"line":1}', "`active_line` with a wrong"),
+    "an infinite number": ('{"event":"active_line","block":1,"line":1e999}', "`active_line` with a wrong"),
+    "a negative number": ('{"event":"active_line","block":-1,"line":1}', "`active_line` with a wrong"),
     "another block": (
         '{"event":"done","block":0,"status":"ok","cwd":"/etc"}',
         "`done` for a block that it is not running",
     ),
-    "a call of another block": ('{"event":"call","block":0,"call":1,"path":"x","how":"call"}', "`call` for a block"),
-    "a call of another kind": ('{"event":"call","block":0,"call":1,"path":"x","how":"run"}', "`call` with a wrong"),
-    "a question of another block": ('{"event":"input_request","block":0,"prompt":"?"}', "`input_request` for a block"),
+    "a call from another block": ('{"event":"call","block":0,"call":1,"path":"x","how":"call"}', "`call` for a block"),
+    "a call of an unknown kind": ('{"event":"call","block":0,"call":1,"path":"x","how":"run"}', "`call` with a wrong"),
+    "a question from another block": (
+        '{"event":"input_request","block":0,"prompt":"?"}',
+        "`input_request` for a block",
+    ),
     "a second start": ('{"event":"ready"}', "a second `ready`"),
-    "an answer of no query": ('{"event":"answer","lost":[1]}', "`answer` with a wrong"),
+    "an answer without a query": ('{"event":"answer","lost":[1]}', "`answer` with a wrong"),
     "a path that is a list": ('{"event":"done","block":0,"status":"ok","cwd":["/etc"]}', "`done` with a wrong"),
 }
 
 
 @pytest.mark.parametrize("what", FORGED)
-def test_a_frame_that_no_driver_sends_ends_the_runtime(session: Session, what: str) -> None:
+def test_an_invalid_frame_ends_the_runtime(session: Session, what: str) -> None:
     line, reason = FORGED[what]
     cwd, exported = session.context.cwd, dict(session.context.exported)
-    check_ended(session, session.do(sending(session, line) + REST[session.name.lower()]), reason)
+    check_ended(session, session.do(sending(session, line) + WAIT[session.name.lower()]), reason)
     assert session.context.cwd == cwd
     assert exported.items() <= session.context.exported.items() and "LD_PRELOAD" not in session.context.exported
 
 
-def test_nesting_is_bounded(session: Session) -> None:
+def test_a_deeply_nested_frame_ends_the_runtime(session: Session) -> None:
     nested = '{"event":"display","block":1,"data":{"a":' + "[" * 600 + "]" * 600 + "}}"
-    check_ended(session, session.do(sending(session, nested) + REST[session.name.lower()]), "`display` with a wrong")
+    check_ended(session, session.do(sending(session, nested) + WAIT[session.name.lower()]), "`display` with a wrong")
 
 
 @pytest.mark.parametrize("cwd", ["etc", "/tmp/\\u001b]0;title", "/tmp/\\nx", ""])
-def test_a_claimed_folder_is_a_path_that_can_be_shown(cwd: str) -> None:
+def test_an_invalid_working_directory_is_ignored(cwd: str) -> None:
     session = PythonRuntime("bare")
     try:
         before = session.context.cwd
@@ -130,7 +133,7 @@ def test_a_claimed_folder_is_a_path_that_can_be_shown(cwd: str) -> None:
 
 
 @pytest.mark.parametrize("language", ["bare", "shell"])
-def test_what_a_block_left_running_cannot_end_a_later_one(language: str, tmp_path: Path) -> None:
+def test_a_leftover_process_cannot_end_a_later_block(language: str, tmp_path: Path) -> None:
     session, go = make(language), tmp_path / "go"
     done = '{"event":"done","block":%d,"status":"ok","exit_code":0}'
     if language == "shell":
@@ -159,13 +162,14 @@ def test_what_a_block_left_running_cannot_end_a_later_one(language: str, tmp_pat
         '{"event":"sync"}',
         pytest.param('{"event":"call","block":%d,"call":1,"path":"x","how":"call"}', marks=pytest.mark.full),
     ],
+    ids=["sync", "call"],
 )
-def test_a_flood_that_reads_no_replies_ends(frame: str) -> None:
+def test_a_flood_that_reads_no_replies_ends_the_runtime(frame: str) -> None:
     session = PythonRuntime("bare")
     flood = f"({frame!r}.replace('%d', str(computer._ask.__self__.number)) + '\\n').encode() * 400_000"
     code = f"{FIND['python']}import socket\nfor fd in lines: socket.socket(fileno=os.dup(fd)).sendall({flood})\n"
     ran: list[Ran] = []
-    running = threading.Thread(target=lambda: ran.append(session.do(code + REST["python"])), daemon=True)
+    running = threading.Thread(target=lambda: ran.append(session.do(code + WAIT["python"])), daemon=True)
     running.start()
     running.join(LIMIT)
     assert ran and "ended (it sent more than it reads)" in ran[0].text
@@ -199,7 +203,7 @@ while True:
     session.terminate()
 
 
-def test_a_process_that_outlives_its_worker_cannot_speak_for_the_next(tmp_path: Path) -> None:
+def test_a_process_that_outlives_its_worker_cannot_impersonate_the_next(tmp_path: Path) -> None:
     session, line = PythonRuntime("bare"), b'{"event":"ready"}\n{"event":"done","block":0,"status":"ok"}\n'
     forge = "kept = [os.dup(fd) for fd in lines]\nif os.fork() == 0:\n    while True:\n"
     forge += f"        for fd in kept: os.write(fd, {line!r})\nimport time; time.sleep(0.2); os._exit(7)"
@@ -211,7 +215,7 @@ def test_a_process_that_outlives_its_worker_cannot_speak_for_the_next(tmp_path: 
         session.terminate()
 
 
-def test_what_code_answers_in_place_of_the_driver_is_not_shown() -> None:
+def test_forged_answers_are_not_shown() -> None:
     session = PythonRuntime("bare")
     answers = "".join(
         f'{{"event":"answer","query":{n},"variables":[{{"name":"forged","type":"int"}}]}}\n' for n in range(99)
@@ -226,8 +230,8 @@ def test_what_code_answers_in_place_of_the_driver_is_not_shown() -> None:
         session.terminate()
 
 
-def test_no_frame_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("interpreter.runtimes.protocol.LONGEST", 1 << 20)
+def test_an_oversized_frame_ends_the_runtime(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("interpreter.runtimes.protocol.MAX_FRAME_BYTES", 1 << 20)
     session = PythonRuntime("bare")
     code = (
         FIND["python"]
@@ -237,7 +241,7 @@ def test_no_frame_fills_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     session.terminate()
 
 
-def test_what_is_too_large_to_show_says_so() -> None:
+def test_values_too_large_to_show_are_an_error() -> None:
     session = PythonRuntime("bare")
     ran = session.do("class Large:\n    def _repr_html_(self): return 'x' * (1 << 27)\ndisplay(Large())")
     assert "too much to show" in ran.text and ran.ended == "error"
@@ -245,9 +249,11 @@ def test_what_is_too_large_to_show_says_so() -> None:
 
 
 @pytest.mark.parametrize(
-    "frame", [{"event": "active_line", "line": 1}, {"event": "display", "data": {"a": "x" * 9000}}]
+    "frame",
+    [{"event": "active_line", "line": 1}, {"event": "display", "data": {"a": "x" * 9000}}],
+    ids=["active_line", "display"],
 )
-def test_events_wait_for_a_consumer_that_is_far_behind(frame: dict[str, Any], tmp_path: Path) -> None:
+def test_events_wait_for_a_slow_consumer(frame: dict[str, Any], tmp_path: Path) -> None:
     block = RunningBlock(1, "", Spool(lambda: tmp_path))
     putting = threading.Thread(target=lambda: [block.put(dict(frame)) for _ in range(20_000)], daemon=True)
     putting.start()
@@ -259,7 +265,7 @@ def test_events_wait_for_a_consumer_that_is_far_behind(frame: dict[str, Any], tm
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         {"layers": {"/w": "/root/.ssh"}, "place": 1, "lost": []},
         {"layers": [], "place": 1},
@@ -268,11 +274,12 @@ def test_events_wait_for_a_consumer_that_is_far_behind(frame: dict[str, Any], tm
         {"failed": 7},
         "nothing",
     ],
+    ids=["unknown layer", "list of layers", "no place", "no layers", "wrong reason", "no event"],
 )
-def test_a_copy_names_no_layer_that_it_was_not_offered(said: Any, tmp_path: Path) -> None:
+def test_a_preview_with_forged_layers_is_refused(message: Any, tmp_path: Path) -> None:
     ours, theirs = socket.socketpair()
     with theirs:
-        theirs.sendall(encode({"event": "entered", **said}) if isinstance(said, dict) else b"{}\n")
+        theirs.sendall(encode({"event": "entered", **message}) if isinstance(message, dict) else b"{}\n")
         overlay = Overlay(str(tmp_path))
         with pytest.raises(NotPreviewableError):
             overlay.enter(ours, SyscallGate())
@@ -286,7 +293,7 @@ SCALARS = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_
 VALUES = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=5), inner, max_size=4)
 )
-RIGHT: dict[str, st.SearchStrategy[Any]] = {
+VALID: dict[str, st.SearchStrategy[Any]] = {
     "block": st.sampled_from([1, 2, 3]),
     "query": st.sampled_from([0, 7]),
     "status": st.sampled_from(["ok", "error", "interrupted"]),
@@ -315,14 +322,14 @@ def lines(draw: st.DrawFn) -> bytes:
     frame: dict[str, Any] = {"event": event}
     for name in FRAMES[event]:
         if draw(st.integers(0, 5)):
-            frame[name] = draw(RIGHT.get(name, st.none()) if draw(st.integers(0, 9)) else VALUES)
+            frame[name] = draw(VALID.get(name, st.none()) if draw(st.integers(0, 9)) else VALUES)
     if draw(st.integers(0, 19)) == 0:
         frame[draw(st.text(max_size=5))] = draw(VALUES)
     return encode(frame)
 
 
 def use(line: bytes) -> None:
-    """Take a line as a runtime does, and use what it says as the rest of the host does."""
+    """Handle a line like a runtime, and use its content like the rest of the host."""
     runtime = Runtime(Launch(["driver", "none"]), "Python")
     runtime._write = lambda *_: None  # type: ignore[method-assign]
     runtime._query = 7
@@ -348,14 +355,14 @@ def use(line: bytes) -> None:
 
 
 @pytest.mark.parametrize("text", ["a", "ä"])
-def test_a_file_that_is_no_base64_is_refused(text: str) -> None:
+def test_files_that_are_not_base64_are_rejected(text: str) -> None:
     with pytest.raises(UsageError, match="incomplete file"):
         value_from({"kind": "file", "text": text})
 
 
 @given(lines())
 @settings(max_examples=300, deadline=None)
-def test_any_line_is_a_frame_or_refused(line: bytes) -> None:
+def test_random_lines_are_frames_or_rejected(line: bytes) -> None:
     with suppress(BadFrame):
         use(line)
 
@@ -364,6 +371,6 @@ def test_any_line_is_a_frame_or_refused(line: bytes) -> None:
 @pytest.mark.timeout(900)
 @given(lines())
 @settings(max_examples=40_000, deadline=None)
-def test_any_line_is_a_frame_or_refused_many_times(line: bytes) -> None:
+def test_many_random_lines_are_frames_or_rejected(line: bytes) -> None:
     with suppress(BadFrame):
         use(line)

@@ -1,4 +1,4 @@
-"""JavaScript blocks: what stays, what comes back, and where modules are found."""
+"""JavaScript blocks: state, results and modules."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.needs("node")
 
 @pytest.fixture
 def folder(session: JavaScriptRuntime, tmp_path: Path) -> Path:
-    """An empty folder that the session is in."""
+    """An empty folder, which is the working directory of the session."""
     session.context.cwd = str(tmp_path)
     return tmp_path
 
@@ -67,12 +67,12 @@ def test_functions_with_blank_lines_and_comments(session: JavaScriptRuntime) -> 
         ("setTimeout(() => {}, 1)", ""),
     ],
 )
-def test_last_expression(session: JavaScriptRuntime, code: str, shown: str) -> None:
+def test_the_last_expression_is_shown(session: JavaScriptRuntime, code: str, shown: str) -> None:
     ran = session.do(code)
     assert (ran.text, ran.ended, ran.exit_code) == (shown, "done", 0)
 
 
-def test_require(session: JavaScriptRuntime, folder: Path) -> None:
+def test_require_finds_files_and_packages(session: JavaScriptRuntime, folder: Path) -> None:
     (folder / "mine.js").write_text("module.exports = {name: __filename}")
     package = folder / "node_modules" / "thing"
     package.mkdir(parents=True)
@@ -117,7 +117,7 @@ def test_import_statements(session: JavaScriptRuntime, folder: Path) -> None:
         "const o = { import(x) { return x } }; o.import(`import d from 'e'`) // import('c')",
     ],
 )
-def test_what_only_looks_like_an_import_stays(session: JavaScriptRuntime, code: str) -> None:
+def test_text_that_looks_like_an_import_is_unchanged(session: JavaScriptRuntime, code: str) -> None:
     ran = session.do(code)
     assert ran.ended == "done", ran.stderr
     assert "import" in ran.stdout
@@ -133,7 +133,7 @@ def test_the_working_directory_is_shared(session: JavaScriptRuntime, tmp_path: P
     assert session.do("require('./here')").stdout == "'found'\n"
 
 
-def test_a_working_directory_that_is_gone(session: JavaScriptRuntime, tmp_path: Path) -> None:
+def test_the_session_can_leave_a_deleted_working_directory(session: JavaScriptRuntime, tmp_path: Path) -> None:
     session.do(f"process.chdir('{tmp_path}'); fs.mkdirSync('gone'); process.chdir('gone'); fs.rmdirSync('../gone')")
     session.context.cwd = str(tmp_path)
     assert session.do("process.cwd()").stdout == f"'{tmp_path}'\n"
@@ -146,18 +146,18 @@ def test_exported_variables_are_seen(session: JavaScriptRuntime) -> None:
     assert session.do("process.env.COLOUR").stdout == ""
 
 
-def test_arguments_are_those_of_a_console(session: JavaScriptRuntime) -> None:
+def test_process_argv_is_that_of_a_console(session: JavaScriptRuntime) -> None:
     assert session.do("process.argv.length").stdout == "1\n"
 
 
-def test_the_version_is_known(session: JavaScriptRuntime) -> None:
+def test_the_driver_reports_its_version(session: JavaScriptRuntime) -> None:
     version = session.do("process.versions.node").stdout.strip().strip("'")
     assert session.runtime is not None
     assert session.runtime.ready is not None
     assert session.runtime.ready["version"] == version
 
 
-def test_the_first_line_is_told(session: JavaScriptRuntime) -> None:
+def test_the_active_line_is_reported(session: JavaScriptRuntime) -> None:
     assert session.do("1").lines == [1]
     session.context.active_lines = False
     try:
@@ -167,7 +167,7 @@ def test_the_first_line_is_told(session: JavaScriptRuntime) -> None:
 
 
 def test_many_blocks_leave_nothing_behind(session: JavaScriptRuntime) -> None:
-    """What each block needs is let go: descriptors here and there, files, memory."""
+    """Neither file descriptors, in the host or in Node, nor files or memory."""
     measure = "gc(); [fs.readdirSync('/proc/self/fd').length, process.memoryUsage().heapUsed]"
     session.do("require('v8').setFlagsFromString('--expose-gc'); globalThis.gc = require('vm').runInNewContext('gc')")
     for _ in range(20):
@@ -183,12 +183,12 @@ def test_many_blocks_leave_nothing_behind(session: JavaScriptRuntime) -> None:
     assert len(list(session.runtime.folder.iterdir())) <= 2
 
 
-def test_without_node_it_says_how_to_get_it(fresh: JavaScriptRuntime) -> None:
+def test_missing_node_is_an_error_with_an_install_command(fresh: JavaScriptRuntime) -> None:
     fresh.context.exported["PATH"] = "/nowhere"
     with pytest.raises(SessionStartError, match=r"apt-get install nodejs"):
         fresh.do("1")
 
 
-def test_long_code_from_the_first_block_on(fresh: JavaScriptRuntime) -> None:
+def test_very_long_code_runs(fresh: JavaScriptRuntime) -> None:
     for size in (300_000, 3_000_000):
         assert fresh.do(f"const long = '{'x' * size}'; long.length").stdout == f"{size}\n"

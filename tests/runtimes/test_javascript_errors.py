@@ -1,4 +1,4 @@
-"""Errors in JavaScript: short, with the right lines; and what ends the process ends only that."""
+"""JavaScript errors: short, with the right lines. The session survives the end of its process."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["fresh", "session"]
 pytestmark = pytest.mark.needs("node")
 
 
-def test_a_short_stack_with_the_programs_own_frames(session: JavaScriptRuntime) -> None:
+def test_stack_traces_show_only_the_programs_frames(session: JavaScriptRuntime) -> None:
     ran = session.do("function inner() {\n  throw new TypeError('bad')\n}\n\nfunction outer() { inner() }\nouter()")
     name = re.findall(r"at inner \((block-\d+\.js)", ran.stderr)[0]
     assert ran.stderr == (
@@ -32,7 +32,7 @@ def test_frames_of_earlier_blocks_keep_their_name(session: JavaScriptRuntime) ->
     assert f"block-{int(number) + 1}.js:2:1" in stderr
 
 
-def test_errors_of_node_come_without_its_frames(session: JavaScriptRuntime) -> None:
+def test_node_errors_hide_internal_frames(session: JavaScriptRuntime) -> None:
     stderr = session.do("fs.readFileSync('/no/such/file')").stderr
     assert "ENOENT" in stderr
     assert "node:" not in stderr
@@ -64,7 +64,7 @@ def test_errors_of_node_come_without_its_frames(session: JavaScriptRuntime) -> N
         ("(function deep() { deep() })()", "Uncaught RangeError: Maximum call stack size exceeded\n"),
     ],
 )
-def test_uncaught(session: JavaScriptRuntime, code: str, shown: str) -> None:
+def test_uncaught_errors_end_the_block(session: JavaScriptRuntime, code: str, shown: str) -> None:
     ran = session.do(code)
     assert shown in ran.stderr
     assert (ran.ended, ran.exit_code) == ("error", 1)
@@ -72,7 +72,7 @@ def test_uncaught(session: JavaScriptRuntime, code: str, shown: str) -> None:
     assert session.do("'on'").text == "'on'\n"
 
 
-def test_syntax_errors_show_the_place(session: JavaScriptRuntime) -> None:
+def test_syntax_errors_show_their_position(session: JavaScriptRuntime) -> None:
     ran = session.do("let fine = 1\nlet wrong = = 2")
     assert ran.stderr.endswith(".js:2\nlet wrong = = 2\n            ^\n\nUncaught SyntaxError: Unexpected token '='\n")
     assert ran.ended == "error"
@@ -97,7 +97,7 @@ def test_errors_of_a_finished_block_do_not_touch_the_next(session: JavaScriptRun
     assert "Error: old" in old.spool.read()
 
 
-def test_the_program_may_take_care_itself(session: JavaScriptRuntime) -> None:
+def test_programs_can_handle_uncaught_exceptions(session: JavaScriptRuntime) -> None:
     code = "process.once('uncaughtException', (error) => console.log('took', error.message))\n"
     ran = session.do(code + "setTimeout(() => { throw new Error('it') }, 1)")
     assert (ran.text, ran.ended) == ("took it\n", "done")
@@ -121,7 +121,7 @@ def test_the_program_may_take_care_itself(session: JavaScriptRuntime) -> None:
         ],
     ),
 )
-def test_the_process_ends(session: JavaScriptRuntime, code: str, exit_code: int) -> None:
+def test_the_end_of_the_process_is_reported(session: JavaScriptRuntime, code: str, exit_code: int) -> None:
     ran = session.do(code)
     assert (ran.ended, ran.exit_code) == ("died", exit_code)
     assert ran.stdout == "last\n"
@@ -129,12 +129,12 @@ def test_the_process_ends(session: JavaScriptRuntime, code: str, exit_code: int)
     assert session.do("'a new one'").text == "'a new one'\n"
 
 
-def test_a_large_output_before_the_end_is_whole(session: JavaScriptRuntime) -> None:
+def test_large_output_before_the_end_arrives_complete(session: JavaScriptRuntime) -> None:
     ran = session.do("process.stdout.write('x'.repeat(3e6)); process.exit(1)")
     assert ran.stdout == "x" * 3_000_000
 
 
-def test_out_of_memory(fresh: JavaScriptRuntime) -> None:
+def test_running_out_of_memory_is_reported(fresh: JavaScriptRuntime) -> None:
     fresh.context.exported["NODE_OPTIONS"] = "--max-old-space-size=30"
     ran = fresh.do("const hoard = []; for (;;) hoard.push(new Array(1000).fill(hoard.length))")
     assert ran.ended == "died"
@@ -148,13 +148,13 @@ def test_the_working_directory_survives(session: JavaScriptRuntime, tmp_path: Pa
     assert session.do("process.cwd()").text == f"'{tmp_path}'\n"
 
 
-def test_killed_from_outside_between_blocks(session: JavaScriptRuntime) -> None:
+def test_a_process_killed_between_blocks_is_replaced(session: JavaScriptRuntime) -> None:
     os.kill(int(session.do("process.pid").stdout), signal.SIGKILL)
-    assert session.do("1").ended in ("done", "died")  # whether or not it was noticed by then
+    assert session.do("1").ended in ("done", "died")  # depending on whether it was noticed by then
     assert session.do("'on'").text == "'on'\n"
 
 
-def test_nothing_is_left_behind(no_strays: None) -> None:
+def test_terminate_leaves_nothing_behind(no_strays: None) -> None:
     javascript = JavaScriptRuntime()
     javascript.do("child_process.spawn('sleep', ['1000'], {detached: true, stdio: 'ignore'}).unref(); undefined")
     folder = javascript.runtime.folder if javascript.runtime else None

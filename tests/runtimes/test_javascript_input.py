@@ -1,4 +1,4 @@
-"""JavaScript that asks: the question goes to the user, the answer goes back; with nobody there, the end of input."""
+"""JavaScript input: questions go to the user and answers come back; an unattended session gets the end of input."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROMISES = "const rl = require('readline/promises').createInterface({ input: pro
 
 @pytest.fixture
 def asked(session: JavaScriptRuntime) -> Iterator[list[str]]:
-    """Somebody answers three questions, each with its number, and leaves."""
+    """The questions; the first three are answered with their number, later ones not at all."""
     questions: list[str] = []
 
     def answer(prompt: str, password: bool) -> str | None:
@@ -29,7 +29,7 @@ def asked(session: JavaScriptRuntime) -> Iterator[list[str]]:
     session.context.on_input = None
 
 
-def test_a_question_with_a_callback(session: JavaScriptRuntime, asked: list[str]) -> None:
+def test_questions_with_a_callback_are_answered(session: JavaScriptRuntime, asked: list[str]) -> None:
     ran = session.do(CALLBACKS + "rl.question('Name? ', (name) => { console.log('hello', name); rl.close() })")
     assert asked == ["Name? "]
     assert (ran.stdout, ran.ended) == ("hello answer 1\n", "done")
@@ -37,7 +37,7 @@ def test_a_question_with_a_callback(session: JavaScriptRuntime, asked: list[str]
     assert (request["content"], request["password"]) == ("Name? ", False)
 
 
-def test_a_program_that_forgets_to_close_is_not_asked_again(session: JavaScriptRuntime, asked: list[str]) -> None:
+def test_an_unclosed_readline_asks_no_more_questions(session: JavaScriptRuntime, asked: list[str]) -> None:
     ran = session.do(CALLBACKS + "rl.question('Name? ', (name) => console.log('hello', name))")
     assert asked == ["Name? "]
     assert ran.ended == "done"
@@ -49,13 +49,13 @@ def test_questions_with_promises(session: JavaScriptRuntime, asked: list[str]) -
     assert ran.stdout == "[ 'answer 1', 'answer 2' ]\n"
 
 
-def test_a_promisified_question(session: JavaScriptRuntime, asked: list[str]) -> None:
+def test_promisified_questions_are_answered(session: JavaScriptRuntime, asked: list[str]) -> None:
     ran = session.do(CALLBACKS + "const ask = require('util').promisify(rl.question).bind(rl); await ask('P? ')")
     assert asked == ["P? "]
     assert ran.stdout == "'answer 1'\n"
 
 
-def test_a_question_after_some_time(session: JavaScriptRuntime, asked: list[str]) -> None:
+def test_delayed_questions_are_answered(session: JavaScriptRuntime, asked: list[str]) -> None:
     wait = "await new Promise((done) => setTimeout(done, 20))\n"
     ran = session.do(PROMISES + wait + "const late = await rl.question('Late? '); rl.close(); late")
     assert asked == ["Late? "]
@@ -73,14 +73,22 @@ def test_a_question_after_some_time(session: JavaScriptRuntime, asked: list[str]
         "process.stdin.setEncoding('utf8').on('readable', () => { for (let text; (text = process.stdin.read()); ) "
         "for (const line of text.trim().split('\\n')) console.log('got', line) }); undefined",
     ],
+    ids=[
+        "readline loop",
+        "readline events",
+        "readline/promises events",
+        "stdin loop",
+        "stdin data events",
+        "stdin readable events",
+    ],
 )
-def test_lines_until_the_end(session: JavaScriptRuntime, asked: list[str], code: str) -> None:
+def test_lines_are_read_until_the_end_of_input(session: JavaScriptRuntime, asked: list[str], code: str) -> None:
     ran = session.do(code)
     assert (ran.stdout, ran.ended) == ("got answer 1\ngot answer 2\ngot answer 3\n", "done")
     assert len(asked) == 4
 
 
-def test_one_line_only(session: JavaScriptRuntime, asked: list[str]) -> None:
+def test_a_paused_stdin_asks_only_once(session: JavaScriptRuntime, asked: list[str]) -> None:
     ran = session.do(
         "process.stdin.once('data', (data) => { console.log(`<${data}>`); process.stdin.pause() }); undefined"
     )
@@ -88,7 +96,7 @@ def test_one_line_only(session: JavaScriptRuntime, asked: list[str]) -> None:
     assert len(asked) == 1
 
 
-def test_stdin_that_is_only_looked_at(session: JavaScriptRuntime, asked: list[str]) -> None:
+def test_inspecting_stdin_asks_nothing(session: JavaScriptRuntime, asked: list[str]) -> None:
     assert session.do("[process.stdin.isTTY, process.stdin.fd]").stdout == "[ undefined, 0 ]\n"
     assert asked == []
 
@@ -109,15 +117,16 @@ def test_stdin_that_is_only_looked_at(session: JavaScriptRuntime, asked: list[st
         ("fs.readFileSync(0, 'utf8').length", "0\n"),
         ("child_process.execSync('cat; echo cat', { stdio: 'inherit' }); undefined", "cat\n"),
     ],
+    ids=["question with promises", "question with callback", "readline loop", "stdin", "readFileSync", "child process"],
 )
-def test_with_nobody_there_it_is_the_end(session: JavaScriptRuntime, code: str, shown: str) -> None:
+def test_unattended_sessions_get_the_end_of_input(session: JavaScriptRuntime, code: str, shown: str) -> None:
     ran = session.do(code)
     assert shown in ran.text
     assert ran.ended in ("done", "error")
     assert session.do("1").text == "1\n"
 
 
-def test_an_interrupt_while_asking(session: JavaScriptRuntime) -> None:
+def test_an_interrupt_during_a_question_ends_the_block(session: JavaScriptRuntime) -> None:
     def interrupted(prompt: str, password: bool) -> str:
         session.stop()
         return "too late"
@@ -130,6 +139,6 @@ def test_an_interrupt_while_asking(session: JavaScriptRuntime) -> None:
     assert session.do("console.log('next')").text == "next\n"
 
 
-def test_odd_prompts(session: JavaScriptRuntime, asked: list[str]) -> None:
+def test_unusual_prompts_are_shown(session: JavaScriptRuntime, asked: list[str]) -> None:
     session.do(PROMISES + r"await rl.question('\ud800 🎉\n'); await rl.question('')")
     assert asked == ["\ufffd 🎉\n", ""]

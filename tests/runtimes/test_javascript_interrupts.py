@@ -30,7 +30,7 @@ STUBBORN = "trap '' INT; echo ready; while :; do sleep 1; done"
         READY + "for (;;) display.html('x')",
         READY + "try { for (;;); } catch { console.log('caught') } finally { console.log('finally') }",
         READY + "(function again() { process.nextTick(again) })()",
-        # On a busy machine, Node 20 now and then aborts here with an assertion of its own about async ids.
+        # On a busy machine, Node 20 sometimes aborts here with an internal assertion about async IDs.
         pytest.param(
             READY + "(function again() { queueMicrotask(again) })(); await new Promise(() => {})",
             marks=pytest.mark.full,
@@ -54,8 +54,9 @@ STUBBORN = "trap '' INT; echo ready; while :; do sleep 1; done"
         "setInterval(() => console.log('ready'), 1); undefined",
         "process.on('SIGINT', () => console.log('the program heard it')); " + READY + "for (;;);",
     ],
+    ids=lambda code: code.removeprefix(SLEEP).removeprefix(READY)[:60],
 )
-def test_the_block_ends_and_the_state_stays(session: JavaScriptRuntime, code: str) -> None:
+def test_an_interrupt_ends_the_block_and_keeps_the_state(session: JavaScriptRuntime, code: str) -> None:
     session.do("kept = (globalThis.kept ?? 0) + 1")
     before = session.do("kept").text
     ran = session.interrupted_when_ready(code)
@@ -76,8 +77,9 @@ def test_the_block_ends_and_the_state_stays(session: JavaScriptRuntime, code: st
         f'child_process.spawnSync("{STUBBORN}", {{shell: true, stdio: "inherit"}}); for (;;);',
         f'await require("events").once(child_process.spawn("{STUBBORN}", {{shell: true, stdio: "inherit"}}), "exit")',
     ],
+    ids=["execSync", "spawnSync", "spawn"],
 )
-def test_a_child_that_ignores_the_interrupt(session: JavaScriptRuntime, code: str) -> None:
+def test_a_child_process_that_ignores_the_interrupt_is_ended(session: JavaScriptRuntime, code: str) -> None:
     session.do("kept = 6")
     assert session.interrupted_when_ready(code).ended == "interrupted"
     assert session.do("kept").text == "6\n"
@@ -90,7 +92,7 @@ def test_code_stuck_in_c_is_killed(fresh: JavaScriptRuntime) -> None:
     assert fresh.do("'new'").text == "'new'\n"
 
 
-def test_what_an_interrupted_block_left_going_on_is_quiet(session: JavaScriptRuntime) -> None:
+def test_async_loops_of_an_interrupted_block_stop(session: JavaScriptRuntime) -> None:
     code = (
         SLEEP
         + "let rounds = 0\nasync function loop() { for (;;) { await sleep(1); rounds++; console.log('ready') } }\n"
@@ -110,12 +112,12 @@ def test_what_an_interrupted_block_left_going_on_is_quiet(session: JavaScriptRun
         "try { await fs.promises.readFile('/none') } catch {}",
     ],
 )
-def test_a_loop_that_waits_for_files_or_the_network_is_over(session: JavaScriptRuntime, step: str) -> None:
+def test_loops_that_wait_for_files_or_the_network_stop(session: JavaScriptRuntime, step: str) -> None:
     session.do("let steps = 0; const server = http.createServer((_, reply) => reply.end('x')).listen(0)")
     ran = session.interrupted_when_ready(f"for (;;) {{ {step}; if (++steps == 3) console.log('ready') }}")
     assert ran.ended == "interrupted"
     first = session.do("server.close(); steps").stdout
-    # On stderr node may complain of files that an interrupted loop left open, whenever it collects garbage.
+    # On stderr, Node may complain about files that an interrupted loop left open.
     assert session.do("await new Promise((done) => setTimeout(done, 50)); steps").stdout == first
 
 
@@ -129,7 +131,7 @@ def test_leaving_the_stream_ends_the_block(session: JavaScriptRuntime) -> None:
         assert session.do("console.log('new')").text == "new\n"
 
 
-def test_signals_between_blocks_are_nothing(session: JavaScriptRuntime) -> None:
+def test_signals_between_blocks_are_ignored(session: JavaScriptRuntime) -> None:
     session.do("kept = 7; process.removeAllListeners('SIGINT')")
     assert session.runtime is not None
     for _ in range(20):
@@ -138,7 +140,7 @@ def test_signals_between_blocks_are_nothing(session: JavaScriptRuntime) -> None:
     assert session.do("kept").stdout == "7\n"
 
 
-def test_a_listener_for_the_interrupt_lives_as_long_as_its_block(session: JavaScriptRuntime) -> None:
+def test_sigint_listeners_last_only_for_their_block(session: JavaScriptRuntime) -> None:
     session.do("kept = 8; process.on('SIGINT', () => process.exit(1))")
     assert session.interrupted_when_ready(READY + "await new Promise(() => {})").ended == "interrupted"
     assert session.do("kept").text == "8\n"
@@ -157,7 +159,7 @@ def test_an_interrupt_at_any_moment_leaves_a_working_session(session: JavaScript
     assert session.do("kept").text == "9\n"
 
 
-def test_an_interrupt_of_a_first_block_that_starts(fresh: JavaScriptRuntime) -> None:
+def test_the_first_block_can_be_interrupted_while_it_starts(fresh: JavaScriptRuntime) -> None:
     running = fresh.start()
 
     def press() -> None:
@@ -168,7 +170,7 @@ def test_an_interrupt_of_a_first_block_that_starts(fresh: JavaScriptRuntime) -> 
     assert fresh.do("for (;;) await null").ended == "interrupted"
 
 
-def test_a_time_limit(session: JavaScriptRuntime) -> None:
+def test_a_time_limit_ends_the_block(session: JavaScriptRuntime) -> None:
     session.context.timeout = 0.2
     try:
         ran = session.do("for (;;);")
@@ -178,7 +180,7 @@ def test_a_time_limit(session: JavaScriptRuntime) -> None:
     assert session.do("1").stdout == "1\n"
 
 
-def test_a_block_moved_to_the_background(fresh: JavaScriptRuntime) -> None:
+def test_a_block_can_continue_in_the_background(fresh: JavaScriptRuntime) -> None:
     running = fresh.run("console.log('ready'); setInterval(() => console.log('tick'), 5); await new Promise(() => {})")
     for chunk in running:
         if "ready" in str(chunk.get("content")):
@@ -194,7 +196,7 @@ def test_a_block_moved_to_the_background(fresh: JavaScriptRuntime) -> None:
     assert not job.running
 
 
-def test_a_module_whose_loading_was_interrupted_is_loaded_anew(session: JavaScriptRuntime, tmp_path: Path) -> None:
+def test_an_interrupted_module_is_loaded_again(session: JavaScriptRuntime, tmp_path: Path) -> None:
     (tmp_path / "slow.js").write_text(
         "exports.early = 1; console.log('ready'); while (globalThis.slow); exports.late = 2"
     )
@@ -205,7 +207,7 @@ def test_a_module_whose_loading_was_interrupted_is_loaded_anew(session: JavaScri
 
 @pytest.mark.full
 @pytest.mark.timeout(600)
-def test_hundreds_of_interrupts(session: JavaScriptRuntime) -> None:
+def test_the_session_survives_hundreds_of_interrupts(session: JavaScriptRuntime) -> None:
     codes = [
         "for (;;) await null",
         "for (;;);",
@@ -223,4 +225,4 @@ def test_hundreds_of_interrupts(session: JavaScriptRuntime) -> None:
         code = codes[count % len(codes)]
         assert session.interrupted_when_ready(READY + code).ended == "interrupted", code
         ran = session.do("await new Promise((done) => setTimeout(done, 1)); kept")
-        assert ran.stdout == "10\n", code  # on stderr, node tells of files that an interrupt left open
+        assert ran.stdout == "10\n", code  # on stderr, Node may complain about files left open

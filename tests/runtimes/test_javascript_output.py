@@ -1,4 +1,4 @@
-"""What JavaScript prints: told apart, in order, whole, and with the block that it belongs to."""
+"""JavaScript output: streams are separate, in order, complete, and belong to the right block."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ __all__ = ["session"]
 pytestmark = pytest.mark.needs("node")
 
 
-def told(ran: Ran) -> list[tuple[str, str]]:
-    """(stream, text) pieces in order, neighbours of one stream joined."""
+def pieces_of(ran: Ran) -> list[tuple[str, str]]:
+    """(stream, text) pieces in order; adjacent pieces of one stream are joined."""
     pieces: list[tuple[str, str]] = []
     for chunk in ran.chunks:
         if chunk.get("format") == "output":
@@ -35,7 +35,7 @@ fs.writeSync(1, 'f\\n'); await new Promise((done) => fs.write(2, Buffer.from('xg
 console.table([{h: 1}])
 """
     ran = session.do(code)
-    assert told(ran)[:6] == [
+    assert pieces_of(ran)[:6] == [
         ("stdout", "a { b: 1 }\n"), ("stderr", "c\n"), ("stdout", "d"), ("stderr", "e!\n"),
         ("stdout", "f\n"), ("stderr", "g"),
     ]  # fmt: skip
@@ -49,12 +49,12 @@ def test_output_comes_while_the_block_runs(session: JavaScriptRuntime) -> None:
 
 
 @pytest.mark.full
-def test_100000_lines(session: JavaScriptRuntime) -> None:
+def test_100000_lines_arrive_complete(session: JavaScriptRuntime) -> None:
     ran = session.do("for (let i = 0; i < 100000; i++) console.log('line', i)")
     assert ran.stdout == "".join(f"line {i}\n" for i in range(100_000))
 
 
-def test_10_megabytes_on_one_line(session: JavaScriptRuntime) -> None:
+def test_a_line_of_10_megabytes_arrives_complete(session: JavaScriptRuntime) -> None:
     assert session.do("console.log('🎉'.repeat(2500000))").stdout == "🎉" * 2_500_000 + "\n"
     assert session.do("'ab'.repeat(5e6)").stdout.endswith("... 9990000 more characters\n")
 
@@ -82,7 +82,7 @@ def test_a_slow_consumer_loses_nothing(session: JavaScriptRuntime) -> None:
     assert session.do("1 + 1").stdout == "2\n"
 
 
-def test_odd_characters(session: JavaScriptRuntime) -> None:
+def test_unusual_characters_survive(session: JavaScriptRuntime) -> None:
     code = r"""
 console.log('\u0000 \u001b[31mred\u001b[0m \r é 🎉 \ud800 "\\ud" \u2028')
 const bytes = Buffer.from('é🎉'); for (const byte of bytes) process.stdout.write(Buffer.from([byte]))
@@ -123,7 +123,7 @@ def test_worker_threads_print_too(session: JavaScriptRuntime) -> None:
         "http.get('http://127.0.0.1:1').on('error', () => console.log('late')); undefined",
     ],
 )
-def test_the_block_waits_for_what_comes_soon(session: JavaScriptRuntime, code: str) -> None:
+def test_the_block_waits_for_output_that_comes_soon(session: JavaScriptRuntime, code: str) -> None:
     ran = session.do(code)
     assert (ran.text, ran.ended) == ("late\n", "done")
 
@@ -137,7 +137,7 @@ def test_the_block_waits_for_what_comes_soon(session: JavaScriptRuntime, code: s
         "(await fetch(`http://127.0.0.1:${server.address().port}`)).status",
     ],
 )
-def test_the_block_does_not_wait_for_ever(session: JavaScriptRuntime, code: str) -> None:
+def test_the_block_does_not_wait_for_servers_and_long_timers(session: JavaScriptRuntime, code: str) -> None:
     waited = "setTimeout(() => console.log('waited'), 1900).unref()"  # less than it would for something that comes soon
     ran = session.do(f"{code}; {waited}; undefined")
     assert (ran.text, ran.ended) == ("", "done")
@@ -159,7 +159,7 @@ let turns = 0; background(); const tick = setInterval(() => console.log('old', +
     assert session.do("console.log('new')").text == "new\n"
 
 
-def test_a_function_prints_where_it_is_called(session: JavaScriptRuntime) -> None:
+def test_functions_print_in_the_block_that_calls_them(session: JavaScriptRuntime) -> None:
     session.do("function announce() { console.log('here') }")
     assert session.do("announce(); setTimeout(announce, 10); await null; announce()").text == "here\nhere\nhere\n"
 
@@ -167,7 +167,7 @@ def test_a_function_prints_where_it_is_called(session: JavaScriptRuntime) -> Non
 # -- child processes ----------------------------------------------------------------------------------------------
 
 
-def test_children_that_inherit_are_seen_in_order(session: JavaScriptRuntime, tmp_path: Path) -> None:
+def test_output_of_child_processes_stays_in_order(session: JavaScriptRuntime, tmp_path: Path) -> None:
     code = """
 const inherit = { stdio: 'inherit' }; const { once } = require('events')
 console.log(1); child_process.execSync('echo 2; echo E2 >&2', inherit)
@@ -184,7 +184,7 @@ console.log(9); await once(child_process.fork('./ten.js'), 'exit'); undefined
     assert ran.stderr == "E2\n"
 
 
-def test_imported_child_process_functions_are_the_same(session: JavaScriptRuntime) -> None:
+def test_imported_child_process_functions_are_captured(session: JavaScriptRuntime) -> None:
     code = "import { execSync } from 'child_process'; execSync('echo inherited', { stdio: 'inherit' }); undefined"
     assert session.do(code).text == "inherited\n"
 
@@ -216,13 +216,13 @@ def test_late_output_of_a_grandchild_stays_out_of_the_next_block(session: JavaSc
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 
 
-def test_a_picture_as_last_expression(session: JavaScriptRuntime) -> None:
+def test_an_image_as_last_expression_is_shown(session: JavaScriptRuntime) -> None:
     (image,) = session.do(f"Buffer.from('{PNG}', 'base64')").of_type("image")
     assert image["format"] == "base64.png"
     assert base64.b64decode(image["content"]) == base64.b64decode(PNG)
 
 
-def test_display(session: JavaScriptRuntime) -> None:
+def test_display_shows_rich_formats(session: JavaScriptRuntime) -> None:
     ran = session.do("display.html('<b>x</b>'); display.json({a: 1}); display.markdown('# m'); display.svg('<svg/>')")
     (html,) = ran.of_type("code")
     assert (html["format"], html["content"], html["recipient"]) == ("html", "<b>x</b>", "user")
@@ -233,5 +233,5 @@ def test_display(session: JavaScriptRuntime) -> None:
     assert session.do(bundle).of_type("code")[0]["content"] == "<i>own</i>"
 
 
-def test_long_insides_are_not_shown(session: JavaScriptRuntime) -> None:
+def test_large_objects_are_abbreviated(session: JavaScriptRuntime) -> None:
     assert session.do("new (require('net').Server)()").stdout == "[Server]\n"

@@ -1,4 +1,4 @@
-"""What is in a session: its variables, and one value to look at."""
+"""The variables of a live session, and looking at one value."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from python_runtimes import PythonRuntime, fresh, session  # noqa: F401
 from shell_runtimes import ShellRuntime
 from shell_runtimes import fresh as shell  # noqa: F401
 
-THINGS = """
+SETUP = """
 import pandas as pd, numpy as np
 df = pd.DataFrame({"a": range(1000), "name": ["row %d" % i for i in range(1000)]})
 array = np.zeros((3, 4))
@@ -42,9 +42,9 @@ def by_name(variables: list[Variable]) -> dict[str, Variable]:
 
 
 @pytest.fixture(scope="module")
-def full(session: PythonRuntime) -> PythonRuntime:  # noqa: F811
-    """A session with things in it."""
-    assert session.do(THINGS).ended == "done"
+def filled(session: PythonRuntime) -> PythonRuntime:  # noqa: F811
+    """A session with variables."""
+    assert session.do(SETUP).ended == "done"
     return session
 
 
@@ -67,8 +67,8 @@ def test_columns_have_sensible_digits_and_dates_without_midnight(fresh: PythonRu
 
 
 class TestPython:
-    def test_each_variable_has_type_shape_size_and_preview(self, full: PythonRuntime) -> None:
-        found = by_name(full.variables())
+    def test_each_variable_has_type_shape_size_and_preview(self, filled: PythonRuntime) -> None:
+        found = by_name(filled.variables())
         assert list(found) == "df array number text mapping huge add Thing rows".split()
         assert found["df"] == Variable("df", "DataFrame", "a, name", "1000 × 2", found["df"].size)
         assert found["array"] == Variable("array", "ndarray", "float64 [0, 0, 0, 0, 0, 0, ...]", "3 × 4", 96)
@@ -78,43 +78,43 @@ class TestPython:
         assert (found["add"].type, found["add"].preview) == ("function", "add(one, other=2)")
         assert found["Thing"].type == "class"
 
-    def test_a_table_is_given_window_by_window(self, full: PythonRuntime) -> None:
-        page = full.look("df", (998, 1010), (1, 5))
+    def test_tables_are_read_window_by_window(self, filled: PythonRuntime) -> None:
+        page = filled.look("df", (998, 1010), (1, 5))
         assert page == TableWindow(
             "DataFrame", 1000, 2, ["998", "999"], ["name"], [False], [["row 998", "row 999"]], 1000
         )
-        assert isinstance(full.look("array"), TableWindow)
-        records = full.look("rows")
+        assert isinstance(filled.look("array"), TableWindow)
+        records = filled.look("rows")
         assert isinstance(records, TableWindow)
         assert (records.header, records.cells[0]) == (["a", "b", "c"], ["1", "2.5"])
 
-    def test_other_values_are_text(self, full: PythonRuntime) -> None:
-        assert full.look("mapping['k2'][1]") == Text("int", "2")
-        assert full.look("mapping") == Text("dict", "{'k1': 1, 'k2': [1, 2]}")
-        source = full.look("add")
+    def test_other_values_are_text(self, filled: PythonRuntime) -> None:
+        assert filled.look("mapping['k2'][1]") == Text("int", "2")
+        assert filled.look("mapping") == Text("dict", "{'k1': 1, 'k2': [1, 2]}")
+        source = filled.look("add")
         assert isinstance(source, Text) and "return one + other" in source.text
 
     @pytest.mark.parametrize(
         ("name", "why"), [("nothing", "not defined"), ("add(1)", "takes a name"), ("mapping['z']", "KeyError")]
     )
-    def test_what_is_not_there_is_told(self, full: PythonRuntime, name: str, why: str) -> None:
+    def test_unknown_names_are_an_error(self, filled: PythonRuntime, name: str, why: str) -> None:
         with pytest.raises(UsageError, match=why):
-            full.look(name)
+            filled.look(name)
 
-    def test_nothing_runs_and_nothing_is_printed(self, full: PythonRuntime) -> None:
-        full.do("class Loud:\n    def __repr__(self):\n        print('LOUD'); return 'loud'\nloud = Loud()")
-        assert by_name(full.variables())["loud"].preview == "loud"
-        assert full.do("print('after')").text == "after\n"
+    def test_listing_variables_prints_nothing(self, filled: PythonRuntime) -> None:
+        filled.do("class Loud:\n    def __repr__(self):\n        print('LOUD'); return 'loud'\nloud = Loud()")
+        assert by_name(filled.variables())["loud"].preview == "loud"
+        assert filled.do("print('after')").text == "after\n"
 
 
-def test_a_figure_is_a_picture(fresh: PythonRuntime) -> None:  # noqa: F811
+def test_figures_are_shown_as_images(fresh: PythonRuntime) -> None:  # noqa: F811
     fresh.do("import matplotlib.pyplot as plt\nfigure, axes = plt.subplots()\nline = axes.plot([1, 2])")
     value = fresh.look("figure")
     assert isinstance(value, RichValue)
     assert value.data["image/png"].startswith("iVBO")
 
 
-def test_a_repr_that_does_not_end_takes_nothing_with_it(fresh: PythonRuntime) -> None:  # noqa: F811
+def test_an_endless_repr_does_not_affect_other_variables(fresh: PythonRuntime) -> None:  # noqa: F811
     fresh.do(
         "import time\nclass Slow:\n    def __repr__(self):\n        while True: time.sleep(0.01)\nbefore, slow, after = 1, Slow(), 2"
     )
@@ -124,7 +124,7 @@ def test_a_repr_that_does_not_end_takes_nothing_with_it(fresh: PythonRuntime) ->
     assert fresh.do("before").text == "1\n"
 
 
-def test_while_a_block_runs_it_is_busy(fresh: PythonRuntime) -> None:  # noqa: F811
+def test_variables_cannot_be_listed_while_a_block_runs(fresh: PythonRuntime) -> None:  # noqa: F811
     answers: list[object] = []
     for chunk in fresh.run("x = 1\nprint('go', flush=True)\ninput()"):
         if chunk.get("content") == "go\n":
@@ -135,14 +135,14 @@ def test_while_a_block_runs_it_is_busy(fresh: PythonRuntime) -> None:  # noqa: F
     assert by_name(fresh.variables())["x"].preview == "1"
 
 
-def test_a_program_in_the_background_lives_on_when_a_question_is_cut_short(fresh: PythonRuntime) -> None:  # noqa: F811
+def test_cutting_an_endless_repr_short_keeps_background_programs(fresh: PythonRuntime) -> None:  # noqa: F811
     fresh.do("import subprocess\nchild = subprocess.Popen(['sleep', '60'])")
     fresh.do("import time\nclass Slow:\n    def __repr__(self):\n        while True: time.sleep(0.01)\nslow = Slow()")
     fresh.variables()
     assert fresh.do("print(child.poll())\nchild.kill()").stdout == "None\n"
 
 
-def test_a_shell_tells_what_blocks_have_set(shell: ShellRuntime) -> None:  # noqa: F811
+def test_shell_variables_that_blocks_set_are_listed(shell: ShellRuntime) -> None:  # noqa: F811
     assert shell.variables() == []
     shell.do("export PLACE='a b'\nitems=(1 2 'c d')\ncount=3\nlines=$'one\\ntwo'\nquoted='it'\\''s $5'")
     found = by_name(shell.variables())
@@ -158,7 +158,7 @@ def test_a_shell_tells_what_blocks_have_set(shell: ShellRuntime) -> None:  # noq
 
 
 @pytest.mark.needs("node")
-def test_javascript_tells_what_blocks_have_declared(javascript: JavaScriptRuntime) -> None:  # noqa: F811
+def test_javascript_variables_that_blocks_declared_are_listed(javascript: JavaScriptRuntime) -> None:  # noqa: F811
     javascript.do(
         "let list = [1, 2, 3]; const thing = {a: 1, get b() { process.exit(7) }};"
         "class Shape {}; function f(x) { return x }; var map = new Map([[1, 2]]);"
@@ -178,7 +178,7 @@ def test_javascript_tells_what_blocks_have_declared(javascript: JavaScriptRuntim
     assert javascript.do("list.length").text == "3\n"
 
 
-def test_python_in_this_process() -> None:
+def test_variables_of_in_process_python_are_listed() -> None:
     language = InProcessPython(namespace={"mine": [1, 2], "__name__": "x"})
     assert [variable.name for variable in language.variables()] == ["mine"]
     assert language.look("mine[0]") == Text("int", "1")
@@ -199,7 +199,7 @@ def computer() -> Iterator[Computer]:
     computer.terminate()
 
 
-def test_the_computer_tells_of_all_languages_that_have_any(computer: Computer) -> None:
+def test_the_computer_lists_variables_of_all_languages(computer: Computer) -> None:
     assert computer.variables() == {}
     assert computer.variables("python") == {"Python": []}
     assert computer.complete("python", "x").matches == ()
@@ -214,7 +214,7 @@ def test_the_computer_tells_of_all_languages_that_have_any(computer: Computer) -
         computer.variables("cobol")
 
 
-def test_questions_from_many_threads_do_not_mix(computer: Computer) -> None:
+def test_completions_for_several_threads_do_not_mix(computer: Computer) -> None:
     computer.run("python", "alpha, beta = 1, 2")
     wrong: list[object] = []
 

@@ -1,4 +1,4 @@
-"""What Python code may be, and what stays from block to block."""
+"""What Python blocks can contain, and what is kept between blocks."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ await twice(y)
     assert session.do("async with asyncio.Lock() as lock:\n    print('locked')").stdout == "locked\n"
 
 
-def test_tasks_of_an_earlier_block_go_on_in_a_later_one(session: PythonRuntime) -> None:
+def test_tasks_continue_in_later_blocks(session: PythonRuntime) -> None:
     code = """
 import asyncio
 event = asyncio.Event()
@@ -112,7 +112,7 @@ def test_asyncio_run_works_in_a_block(session: PythonRuntime) -> None:
     assert session.do("await asyncio.sleep(0, 'and again')").stdout == "'and again'\n"
 
 
-def test_commands(session: PythonRuntime) -> None:
+def test_shell_commands_run(session: PythonRuntime) -> None:
     assert session.do("!echo one; echo two").stdout == "one\ntwo\n"
     assert session.do("found = !printf 'a\\nb'\nprint(list(found))").stdout == "['a', 'b']\n"
     assert session.do("word = 'hey'\n!echo {word} $word {word.upper()}").stdout == "hey hey HEY\n"
@@ -120,7 +120,7 @@ def test_commands(session: PythonRuntime) -> None:
     assert session.do("if True:\n    !echo inside").stdout == "inside\n"
 
 
-def test_what_only_looks_like_a_command_is_left_alone(session: PythonRuntime) -> None:
+def test_text_that_looks_like_a_command_is_unchanged(session: PythonRuntime) -> None:
     code = '''
 text = """
 !not a command
@@ -147,7 +147,7 @@ def test_magics(session: PythonRuntime, tmp_path: Path) -> None:
     assert "ime" in ran.stdout
 
 
-def test_an_unknown_magic_says_so(session: PythonRuntime) -> None:
+def test_unknown_magics_are_an_error(session: PythonRuntime) -> None:
     ran = session.do("%nosuchmagic 3")
     assert "%nosuchmagic" in ran.stderr
     assert ran.ended == "error"
@@ -190,7 +190,7 @@ def test_an_error_ends_the_block(session: PythonRuntime) -> None:
         "def f():\n    raise ValueError(1) from KeyError(2)\nf()",
     ],
 )
-def test_tracebacks_have_no_frames_of_ours(session: PythonRuntime, code: str) -> None:
+def test_tracebacks_hide_our_own_frames(session: PythonRuntime, code: str) -> None:
     stderr = session.do(code).stderr
     assert stderr
     assert "_interpreter_driver" not in stderr
@@ -207,7 +207,7 @@ def test_a_syntax_error_is_shown_as_written(session: PythonRuntime) -> None:
     assert "SyntaxError" in session.do("return 5").stderr
 
 
-def test_a_user_may_raise_anything(session: PythonRuntime) -> None:
+def test_any_exception_can_be_raised(session: PythonRuntime) -> None:
     assert "StopIteration" in session.do("next(iter([]))").stderr
     assert "GeneratorExit" in session.do("raise GeneratorExit").stderr
     assert "RecursionError" in session.do("def f(): f()\nf()").stderr
@@ -223,7 +223,7 @@ def test_exception_groups(session: PythonRuntime) -> None:
     assert "KeyError" in ran.stderr
 
 
-def test_the_working_directory_goes_both_ways(session: PythonRuntime, tmp_path: Path) -> None:
+def test_the_working_directory_is_shared_both_ways(session: PythonRuntime, tmp_path: Path) -> None:
     (tmp_path / "below").mkdir()
     session.context.cwd = str(tmp_path)
     assert session.do("import os\nprint(os.getcwd())").stdout == f"{tmp_path}\n"
@@ -231,7 +231,7 @@ def test_the_working_directory_goes_both_ways(session: PythonRuntime, tmp_path: 
     assert session.context.cwd == str(tmp_path / "below")
 
 
-def test_a_working_directory_that_is_gone(session: PythonRuntime, tmp_path: Path) -> None:
+def test_blocks_run_without_their_deleted_working_directory(session: PythonRuntime, tmp_path: Path) -> None:
     gone = tmp_path / "gone"
     gone.mkdir()
     session.context.cwd = str(gone)
@@ -253,7 +253,7 @@ def test_exported_variables_arrive(session: PythonRuntime) -> None:
     assert session.do("print(os.environ.get('FROM_SHELL'))").stdout == "None\n"
 
 
-def test_files_of_the_user_are_importable_and_cannot_break_us(fresh: PythonRuntime, tmp_path: Path) -> None:
+def test_the_users_files_are_importable_and_cannot_break_the_driver(fresh: PythonRuntime, tmp_path: Path) -> None:
     names = ("json", "traceback", "linecache", "ast", "asyncio", "subprocess", "base64", "tokenize", "signal")
     for name in names:
         (tmp_path / f"{name}.py").write_text("raise RuntimeError('the wrong file')")
@@ -268,7 +268,7 @@ def test_files_of_the_user_are_importable_and_cannot_break_us(fresh: PythonRunti
 
 
 def test_our_own_files_are_not_importable(session: PythonRuntime) -> None:
-    ran = session.do("import sys\nprint([p for p in sys.path if p.endswith(('languages', 'python/driver'))])")
+    ran = session.do("import sys\nprint([p for p in sys.path if p.endswith(('runtimes', 'python/driver'))])")
     assert ran.stdout == "[]\n"
 
 
@@ -284,6 +284,6 @@ def test_empty_blocks(session: PythonRuntime) -> None:
         assert (ran.text, ran.ended, ran.exit_code) == ("", "done", 0)
 
 
-def test_a_signal_handler_of_the_user_lasts_for_its_block(session: PythonRuntime) -> None:
+def test_signal_handlers_last_only_for_their_block(session: PythonRuntime) -> None:
     session.do("import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)")
     assert session.do("print(signal.getsignal(signal.SIGINT) is signal.SIG_IGN)").stdout == "False\n"

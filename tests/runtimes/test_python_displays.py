@@ -1,4 +1,4 @@
-"""Values that are more than text: tables, figures, pictures, Markdown."""
+"""Rich values: tables, figures, images, Markdown."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_a_table_is_text_for_the_model_and_html_for_the_user(session: PythonRunt
     assert "<table" in html["content"]
 
 
-def test_the_page_of_a_table_has_all_its_rows_up_to_a_limit(session: PythonRuntime) -> None:
+def test_the_html_of_a_table_has_all_rows_up_to_a_limit(session: PythonRuntime) -> None:
     whole = "import pandas\npandas.DataFrame({'n': range(200), 'words': ['word ' * 30] * 200})"
     ran = session.do(whole)
     (page,) = ran.of_type("code")
@@ -54,12 +54,12 @@ def test_the_page_of_a_table_has_all_its_rows_up_to_a_limit(session: PythonRunti
         (page,) = session.do(whole).of_type("code")
     finally:
         session.context.table_rows = 1000
-    assert page["content"].count("<tr") == 52  # and one for those that are left out
+    assert page["content"].count("<tr") == 52  # including one for the omitted rows
     (small,) = session.do("pandas.DataFrame({'n': range(3)})").of_type("code")
     assert "rows ×" not in small["content"]
 
 
-def test_the_page_of_a_polars_table_is_whole_too(session: PythonRuntime) -> None:
+def test_the_html_of_a_polars_table_has_all_rows(session: PythonRuntime) -> None:
     pytest.importorskip("polars")
     ran = session.do("import polars\npolars.DataFrame({f'c{n}': range(200) for n in range(20)})")
     (page,) = ran.of_type("code")
@@ -67,7 +67,7 @@ def test_the_page_of_a_polars_table_is_whole_too(session: PythonRuntime) -> None
     assert len(ran.stdout.splitlines()) < 20
 
 
-def test_pictures(session: PythonRuntime) -> None:
+def test_images_are_shown(session: PythonRuntime) -> None:
     ran = session.do(f"Rich(png={PNG!r})")
     assert images(ran) == [PNG]
     assert ran.of_type("image")[0]["format"] == "base64.png"
@@ -76,7 +76,7 @@ def test_pictures(session: PythonRuntime) -> None:
     assert images(ran)[0].startswith(b"\x89PNG")
 
 
-def test_vector_graphics(session: PythonRuntime) -> None:
+def test_vector_graphics_go_to_the_user(session: PythonRuntime) -> None:
     ran = session.do("Rich(svg='<svg></svg>')")
     (source,) = [chunk for chunk in ran.chunks if chunk.get("mime") == "image/svg+xml"]
     assert source["recipient"] == "user"
@@ -84,7 +84,7 @@ def test_vector_graphics(session: PythonRuntime) -> None:
     assert "plain form" in ran.stdout
 
 
-def test_readable_forms(session: PythonRuntime) -> None:
+def test_markdown_latex_and_json_are_shown(session: PythonRuntime) -> None:
     for name, form, mime in (("markdown", "# Title", "text/markdown"), ("latex", "$x^2$", "text/latex")):
         ran = session.do(f"Rich({name}={form!r})")
         (chunk,) = [chunk for chunk in ran.chunks if chunk.get("mime") == mime]
@@ -94,7 +94,7 @@ def test_readable_forms(session: PythonRuntime) -> None:
     assert '"a"' in chunk["content"]
 
 
-def test_a_bundle(session: PythonRuntime) -> None:
+def test_mime_bundles_are_shown(session: PythonRuntime) -> None:
     code = """
 class Bundle:
     def _repr_mimebundle_(self, include=None, exclude=None):
@@ -106,7 +106,7 @@ Bundle()
     assert ran.of_type("code")[0]["content"] == "<b>bold</b>"
 
 
-def test_display_of_anything(session: PythonRuntime) -> None:
+def test_display_shows_any_value(session: PythonRuntime) -> None:
     ran = session.do("print('a')\ndisplay(1, 'two', [3], None, Rich)\nprint('b')")
     assert ran.stdout.startswith("a\n1\n'two'\n[3]\nNone\n")
     assert ran.stdout.endswith("b\n")
@@ -119,8 +119,8 @@ def test_displays_can_be_changed(session: PythonRuntime) -> None:
     assert "'second'" in ran.stdout
 
 
-@pytest.mark.parametrize("session", ["ipython"], indirect=True)  # the bare engine is for Pythons that have none
-def test_ipython_displays(session: PythonRuntime) -> None:
+@pytest.mark.parametrize("session", ["ipython"], indirect=True)  # the bare engine is for Pythons without IPython
+def test_ipython_display_objects_are_shown(session: PythonRuntime) -> None:
     code = "from IPython.display import HTML, Markdown, SVG, JSON, Image, clear_output, display\n"
     assert session.do(code + "HTML('<i>x</i>')").of_type("code")[0]["content"] == "<i>x</i>"
     assert session.do(code + "display(Markdown('*hi*'))").chunks[-2]["content"] == "*hi*\n"
@@ -129,7 +129,7 @@ def test_ipython_displays(session: PythonRuntime) -> None:
     assert session.do(code + "clear_output()").ended == "done"
 
 
-def test_values_that_cannot_be_shown(session: PythonRuntime) -> None:
+def test_values_that_cannot_be_shown_do_not_break_the_session(session: PythonRuntime) -> None:
     code = """
 class Broken:
     def __repr__(self): raise ValueError("no repr")
@@ -146,7 +146,7 @@ Broken()
 
 
 class TestFigures:
-    """matplotlib, without tricks."""
+    """Matplotlib figures."""
 
     @pytest.fixture(autouse=True)
     def _pyplot(self, session: PythonRuntime) -> None:
@@ -160,7 +160,7 @@ class TestFigures:
         assert session.do("plt.get_fignums()").stdout == "[]\n"
         assert not images(session.do("1"))
 
-    def test_show_shows_at_once_and_does_not_warn(self, session: PythonRuntime) -> None:
+    def test_show_displays_at_once_without_a_warning(self, session: PythonRuntime) -> None:
         ran = session.do("plt.plot([1, 2])\nplt.show()\nprint('after')\nplt.plot([3])\nplt.show()")
         assert [chunk["type"] for chunk in ran.chunks if chunk.get("format") != "active_line"] == [
             "image",
@@ -178,13 +178,13 @@ class TestFigures:
         assert not images(session.do("plt.figure()"))
         assert not images(session.do("plt.plot([1])\nplt.close()"))
 
-    def test_saved_and_shown(self, session: PythonRuntime) -> None:
+    def test_saved_figures_are_shown_too(self, session: PythonRuntime) -> None:
         code = "import io\nfile = io.BytesIO()\nplt.plot([1, 2])\nplt.savefig(file)\nprint(file.tell() > 100)"
         ran = session.do(code)
         assert ran.stdout == "True\n"
         assert len(images(ran)) == 1
 
-    def test_after_an_error_what_was_drawn_is_shown(self, session: PythonRuntime) -> None:
+    def test_figures_are_shown_after_an_error(self, session: PythonRuntime) -> None:
         ran = session.do("plt.plot([1])\n1/0")
         assert len(images(ran)) == 1
         assert ran.ended == "error"
@@ -195,16 +195,16 @@ class TestFigures:
         assert "Error" in ran.stderr
         assert session.do("plt.get_fignums()").stdout == "[]\n"
 
-    def test_another_backend_chosen_by_the_code(self, session: PythonRuntime) -> None:
+    def test_figures_of_another_backend_are_shown(self, session: PythonRuntime) -> None:
         ran = session.do("import matplotlib\nmatplotlib.use('agg')\nplt.plot([1, 2])")
         assert len(images(ran)) == 1
 
-    def test_children_are_not_told_of_our_backend(self, session: PythonRuntime) -> None:
+    def test_child_processes_do_not_inherit_our_backend(self, session: PythonRuntime) -> None:
         ran = session.do("import os\nprint(os.environ.get('MPLBACKEND'))")
         assert ran.stdout == "None\n"
 
 
-def test_a_figure_comes_with_the_data_behind_it(session: PythonRuntime) -> None:
+def test_figures_include_their_data(session: PythonRuntime) -> None:
     draw = "import matplotlib.pyplot as plt\nplt.plot([1, 2], [3, 4], label='up')\nplt.scatter([5], [6])\nplt.show()"
     (image,) = session.do(draw).of_type("image")
     assert image["data"] == "panel,series,x,y\n1,up,1,3\n1,up,2,4\n1,,5.0,6.0\n"

@@ -1,4 +1,4 @@
-"""Python in the caller's own process: its objects in reach, its streams and its folder left alone."""
+"""Python in the caller's process: it shares the caller's objects, and leaves its streams and folder alone."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def python() -> InProcess:
     return InProcess()
 
 
-def test_the_callers_objects_are_in_reach() -> None:
+def test_blocks_share_the_callers_objects() -> None:
     mine: list[int] = [1]
     python = InProcess(mine=mine)
     assert python.do("mine.append(2)\nmine").stdout == "[1, 2]\n"
@@ -44,13 +44,13 @@ def test_the_callers_objects_are_in_reach() -> None:
     assert python.namespace["there"] == 8
 
 
-def test_the_main_module_by_default() -> None:
+def test_the_default_namespace_is_the_main_module() -> None:
     python = InProcessPython()
     list(python.run("left_by_a_block = 5"))
     assert sys.modules["__main__"].__dict__.pop("left_by_a_block") == 5
 
 
-def test_the_same_chunks_as_a_session(python: InProcess) -> None:
+def test_chunks_are_the_same_as_in_a_runtime(python: InProcess) -> None:
     ran = python.do("import sys\nprint('a')\nprint('b', file=sys.stderr)\n'c'")
     assert [chunk["content"] for chunk in ran.chunks] == [1, 2, "a\n", 3, "b\n", 4, "'c'\n", None]
     assert (ran.stderr, ran.ended, ran.exit_code) == ("b\n", "done", 0)
@@ -77,7 +77,7 @@ def test_commands_magics_and_await(python: InProcess) -> None:
     assert "ime" in python.do("%time 1").stdout
 
 
-def test_await_inside_a_running_loop_says_why_not(python: InProcess) -> None:
+def test_await_inside_a_running_loop_is_an_error(python: InProcess) -> None:
     async def host() -> Ran:
         return python.do("import asyncio\nprint('works')\nawait asyncio.sleep(0)")
 
@@ -91,7 +91,7 @@ def test_rich_values(python: InProcess) -> None:
     assert ran.of_type("code")[0]["content"] == "<b>"
 
 
-def test_figures_of_a_block_are_shown_and_those_of_the_caller_kept(python: InProcess) -> None:
+def test_figures_of_a_block_are_shown_and_the_callers_are_kept(python: InProcess) -> None:
     import matplotlib
 
     matplotlib.use("agg")
@@ -124,9 +124,7 @@ def test_only_the_calling_thread_is_captured(python: InProcess, capsys: pytest.C
     assert capsys.readouterr().out == "from elsewhere\n"
 
 
-def test_the_caller_has_its_own_streams_between_statements(
-    python: InProcess, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_the_caller_keeps_its_streams_between_statements(python: InProcess, capsys: pytest.CaptureFixture[str]) -> None:
     before = sys.stdout, sys.stderr, sys.stdin, builtins.input
     for _ in python.run("print(1)\nprint(2)"):
         assert (sys.stdout, sys.stderr, sys.stdin, builtins.input) == before
@@ -134,7 +132,7 @@ def test_the_caller_has_its_own_streams_between_statements(
     assert set(capsys.readouterr().out.split()) == {"caller"}
 
 
-def test_several_threads_at_once() -> None:
+def test_output_of_parallel_threads_is_separate() -> None:
     ran: dict[int, Ran] = {}
     barrier = threading.Barrier(4)
 
@@ -153,7 +151,7 @@ def test_several_threads_at_once() -> None:
     assert sys.stdout is before
 
 
-def test_the_callers_folder_is_left_alone(python: InProcess, tmp_path: Path) -> None:
+def test_the_callers_working_directory_is_unchanged(python: InProcess, tmp_path: Path) -> None:
     home = os.getcwd()
     (tmp_path / "below").mkdir()
     for _ in python.run(f"import os\nos.chdir({str(tmp_path)!r})\nopen('made', 'w').close()\nos.chdir('below')"):
@@ -164,12 +162,12 @@ def test_the_callers_folder_is_left_alone(python: InProcess, tmp_path: Path) -> 
     assert os.getcwd() == home
 
 
-def test_the_session_goes_where_the_caller_goes(python: InProcess, tmp_path: Path, monkeypatch: Any) -> None:
+def test_blocks_follow_the_callers_working_directory(python: InProcess, tmp_path: Path, monkeypatch: Any) -> None:
     monkeypatch.chdir(tmp_path)
     assert python.do("import os\nprint(os.getcwd())").stdout == f"{tmp_path}\n"
 
 
-def test_input(python: InProcess) -> None:
+def test_input_is_answered(python: InProcess) -> None:
     assert "EOFError" in python.do("input('?')").stderr
     python.context.on_input = lambda prompt, password: prompt + " answer"
     ran = python.do("print(input('question'))")
@@ -187,7 +185,7 @@ def test_stop_from_another_thread(python: InProcess) -> None:
     assert python.do("print('next')").stdout == "next\n"
 
 
-def test_stop_in_a_thread_that_is_not_the_main_one(python: InProcess) -> None:
+def test_stop_ends_a_block_in_another_thread(python: InProcess) -> None:
     started = threading.Event()
     python.namespace["started"] = started
     ran: list[Ran] = []
@@ -209,7 +207,7 @@ def test_stop_between_statements(python: InProcess) -> None:
     assert ran.ended == "interrupted"
 
 
-def test_the_callers_own_ctrl_c_is_passed_on(python: InProcess) -> None:
+def test_ctrl_c_is_passed_on_to_the_caller(python: InProcess) -> None:
     running = python.run("import signal\nsignal.raise_signal(signal.SIGINT)\nprint('not reached')")
     ran = Ran()
     with pytest.raises(KeyboardInterrupt):
@@ -218,7 +216,7 @@ def test_the_callers_own_ctrl_c_is_passed_on(python: InProcess) -> None:
     assert ran.stdout == ""
 
 
-def test_without_ipython_it_is_not_needed() -> None:
+def test_ipython_is_not_imported() -> None:
     code = "import sys\nfrom interpreter.runtimes.python.in_process import InProcessPython\n"
     code += "list(InProcessPython(namespace={}).run('print(1)'))\nprint('IPython' in sys.modules)"
     import subprocess

@@ -41,14 +41,14 @@ READY = "print('ready', flush=True)\n"
         "try:\n    print('ready')\n    while True: pass\nfinally:\n    print('cleaned up')",
     ],
 )
-def test_the_block_ends_and_the_state_stays(session: PythonRuntime, code: str) -> None:
+def test_an_interrupt_ends_the_block_and_keeps_the_state(session: PythonRuntime, code: str) -> None:
     session.do("kept = 5")
     ran = session.interrupted_when_ready(code)
     assert ran.ended == "interrupted"
     assert ran.exit_code == 130
     assert "KeyboardInterrupt" in ran.stderr
     assert "_interpreter_driver" not in ran.stderr
-    assert "ipython-input" not in ran.stderr  # a block is called as in other tracebacks
+    assert "ipython-input" not in ran.stderr  # blocks are named as in other tracebacks
     assert ("cleaned up" in ran.stdout) == ("cleaned up" in code)
     assert session.do("print(kept)").text == "5\n"
 
@@ -59,7 +59,7 @@ STUBBORN = "trap '' INT; echo ready; while :; do sleep 1; done"
 @pytest.mark.parametrize(
     "code", [f'os.system("{STUBBORN}")', f'subprocess.call("{STUBBORN}", shell=True)', f"!{STUBBORN}"]
 )
-def test_a_child_that_ignores_the_interrupt(session: PythonRuntime, code: str) -> None:
+def test_a_child_process_that_ignores_the_interrupt_is_ended(session: PythonRuntime, code: str) -> None:
     session.do("import os, subprocess\nkept = 6")
     assert session.interrupted_when_ready(f"{code}\nwhile True: pass").ended == "interrupted"
     assert session.do("print(kept)").text == "6\n"
@@ -89,13 +89,13 @@ await work()
 @pytest.mark.full
 @pytest.mark.parametrize("gap", [0, 1, 9], ids=["one", "two at once", "two"])
 @alone
-def test_an_interrupt_in_any_line_of_asyncio_is_raised_and_the_loop_stays_whole(gap: int) -> None:
+def test_an_interrupt_in_any_line_of_asyncio_keeps_the_loop_working(gap: int) -> None:
     interrupts = Interrupts()
     interrupts.armed, loop = 1, EventLoop(interrupts)
     folder, presses, line = os.path.dirname(asyncio.__file__), {0}, 0
 
     def trace(frame: FrameType, event: str, _: object) -> Any:
-        """Press Ctrl-C as some line of asyncio begins: as from a signal, an exception would come from there."""
+        """Press Ctrl-C before a line of asyncio; as with a real signal, the exception comes from there."""
         nonlocal line
         if event == "line":
             line += 1
@@ -139,13 +139,25 @@ def test_an_interrupt_in_any_line_of_asyncio_is_raised_and_the_loop_stays_whole(
 @pytest.mark.parametrize(
     "wait", ["subprocess.run(['sh', '-c', child])", "(kept := subprocess.Popen(['sh', '-c', child])) and os.wait()"]
 )
-def test_code_does_not_go_on_after_a_wait_for_a_child(session: PythonRuntime, wait: str) -> None:
-    session.do("import os, subprocess\nchild = 'echo ready; exec sleep 1000'")
-    ran = session.interrupted_when_ready(f"found = [{wait}, print('went on')]")
+def test_an_interrupt_while_waiting_for_a_child_ends_the_block(fresh: PythonRuntime, wait: str) -> None:
+    fresh.do("import os, subprocess\nchild = 'echo ready; exec sleep 1000'")
+    ran = fresh.interrupted_when_ready(f"found = [{wait}, print('went on')]")
     assert (ran.stdout, ran.ended) == ("ready\n", "interrupted")
 
 
-def test_an_interrupt_in_a_finaliser_ends_the_code_around_it(session: PythonRuntime) -> None:
+def test_an_interrupt_before_the_wait_for_a_child_ends_the_block(fresh: PythonRuntime) -> None:
+    """It comes while our stand-in for `os.wait` looks at the children."""
+    fresh.do(
+        "import os, subprocess\nours = os.wait.__func__.__globals__\nlook = ours['own_children']\n"
+        "source = 'def own_children():\\n    found = look()\\n    signal.raise_signal(2)\\n    return found'\n"
+        "exec(compile(source, look.__code__.co_filename, 'exec'), ours | {'look': look}, hidden := {})\n"
+        "ours['own_children'] = hidden['own_children']"
+    )
+    ran = fresh.do("child = subprocess.Popen(['sleep', '1000'])\nos.wait()\nprint('went on')")
+    assert (ran.stdout, ran.ended) == ("", "interrupted")
+
+
+def test_an_interrupt_in_a_finalizer_ends_the_block(session: PythonRuntime) -> None:
     session.do(
         "import time\nclass Slow:\n    def __del__(self):\n        print('ready', flush=True)\n        time.sleep(1000)"
     )
@@ -155,8 +167,8 @@ def test_an_interrupt_in_a_finaliser_ends_the_code_around_it(session: PythonRunt
 
 
 def test_code_that_will_not_stop_is_killed(fresh: PythonRuntime) -> None:
-    says_so = "map(os.write, [1], [b'ready\\n'])"  # from within the sum, which takes no interrupt
-    ran = fresh.interrupted_when_ready(f"import itertools, os\nsum(itertools.chain({says_so}, range(10**11)))")
+    announce = "map(os.write, [1], [b'ready\\n'])"  # from inside the sum, which can't be interrupted
+    ran = fresh.interrupted_when_ready(f"import itertools, os\nsum(itertools.chain({announce}, range(10**11)))")
     assert ran.ended == "died"
     assert "lost" in ran.stderr
     assert fresh.do("print('new')").text == "new\n"
@@ -177,7 +189,7 @@ def test_leaving_the_stream_ends_the_block(session: PythonRuntime) -> None:
         assert session.do("print('new')").text == "new\n"
 
 
-def test_interrupts_between_blocks_are_nothing(session: PythonRuntime) -> None:
+def test_interrupts_between_blocks_are_ignored(session: PythonRuntime) -> None:
     session.do("kept = 7")
     assert session.runtime is not None
     for _ in range(20):
@@ -197,11 +209,11 @@ def test_an_interrupt_at_any_moment_leaves_a_working_session(session: PythonRunt
         assert session.do("print('whole')").text == "whole\n"
 
 
-def test_an_interrupt_of_a_first_block_that_starts(fresh: PythonRuntime) -> None:
+def test_the_first_block_can_be_interrupted_while_it_starts(fresh: PythonRuntime) -> None:
     running = fresh.start()
 
     def press() -> None:
-        until(lambda: running.block is not None, "the block")  # it is on its way, and the worker still importing
+        until(lambda: running.block is not None, "the block")  # it was sent, and the worker is still importing
         fresh.stop()
 
     threading.Thread(target=press).start()
@@ -209,7 +221,7 @@ def test_an_interrupt_of_a_first_block_that_starts(fresh: PythonRuntime) -> None
     assert ran.ended == "interrupted"
 
 
-def test_a_thread_that_is_late_with_its_interrupt_does_not_hit_the_next_block(
+def test_a_late_interrupt_does_not_hit_the_next_block(
     session: PythonRuntime, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late, next_begun = threading.Thread(target=session.stop), threading.Event()
@@ -235,8 +247,8 @@ def test_a_thread_that_is_late_with_its_interrupt_does_not_hit_the_next_block(
     assert chunk["ended"] == "done"
 
 
-def test_many_interrupts_at_once_are_one(session: PythonRuntime) -> None:
-    """A second one may strike our own code, which must come out of it with the session whole."""
+def test_many_interrupts_at_once_keep_the_session_working(session: PythonRuntime) -> None:
+    """A second interrupt may hit our own code, which must keep the session intact."""
     session.do("kept = 7")
     for count in range(20):
         for chunk in session.run(READY + "while True: print('x')"):
@@ -248,8 +260,8 @@ def test_many_interrupts_at_once_are_one(session: PythonRuntime) -> None:
     assert ran.stdout == "7\n", ran.chunks
 
 
-def test_our_own_code_is_struck_once_in_a_block_and_only_by_a_second_interrupt() -> None:
-    def strike(file: str) -> bool:
+def test_only_a_second_interrupt_hits_our_own_code_and_only_once_in_a_block() -> None:
+    def is_hit(file: str) -> bool:
         frame = cast(FrameType, SimpleNamespace(f_code=SimpleNamespace(co_filename=file)))
         try:
             interrupts._handle(signal.SIGINT, frame)
@@ -258,17 +270,17 @@ def test_our_own_code_is_struck_once_in_a_block_and_only_by_a_second_interrupt()
         return False
 
     interrupts, ours = Interrupts(), OURS + "driver/serve.py"
-    assert [strike(ours) for _ in range(3)] == [False, False, False]  # starting
+    assert [is_hit(ours) for _ in range(3)] == [False, False, False]  # starting
     interrupts.end()
     interrupts._running, interrupts._struck = True, False  # as begin() does, without a handler
-    assert [strike(ours) for _ in range(4)] == [False, True, False, False]
+    assert [is_hit(ours) for _ in range(4)] == [False, True, False, False]
     interrupts.armed, interrupts.waiting = 1, False
-    assert [strike(ours), strike("<block>"), strike("<block>")] == [False, True, True]
+    assert [is_hit(ours), is_hit("<block>"), is_hit("<block>")] == [False, True, True]
     interrupts.end()
-    assert not strike("<block>")
+    assert not is_hit("<block>")
 
 
-def test_a_time_limit(session: PythonRuntime) -> None:
+def test_a_time_limit_ends_the_block(session: PythonRuntime) -> None:
     session.context.timeout = 0.2
     try:
         ran = session.do("while True: pass")

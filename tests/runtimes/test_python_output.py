@@ -1,4 +1,4 @@
-"""What Python prints arrives whole, in order, told apart, and with the block it belongs to."""
+"""Python output: streams are separate, in order, complete, and belong to the right block."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from waiting import until
 __all__ = ["fresh", "session"]
 
 
-def test_stdout_and_stderr_are_told_apart_and_in_order(session: PythonRuntime) -> None:
+def test_stdout_and_stderr_are_separate_and_in_order(session: PythonRuntime) -> None:
     code = "import sys\nfor i in range(50):\n    print('out', i)\n    print('err', i, file=sys.stderr)"
     ran = session.do(code)
     assert ran.text == "".join(f"out {i}\nerr {i}\n" for i in range(50))
     assert ran.stderr == "".join(f"err {i}\n" for i in range(50))
 
 
-def test_children_and_c_code_stay_in_order(session: PythonRuntime) -> None:
+def test_output_of_child_processes_and_c_code_stays_in_order(session: PythonRuntime) -> None:
     code = """
 import os, subprocess, sys
 for i in range(5):
@@ -54,7 +54,7 @@ def test_unfinished_lines_are_not_lost(session: PythonRuntime) -> None:
     assert session.do("print('d', end='')\n1/0").stdout == "d"
 
 
-def test_a_hundred_thousand_lines(session: PythonRuntime) -> None:
+def test_100000_lines_arrive_complete(session: PythonRuntime) -> None:
     ran = session.do("for i in range(100_000):\n    print('%080d' % i)")
     lines = ran.stdout.splitlines()
     assert len(lines) == 100_000
@@ -62,14 +62,14 @@ def test_a_hundred_thousand_lines(session: PythonRuntime) -> None:
     assert lines[-1] == f"{99_999:080}"
 
 
-def test_ten_megabytes_on_one_line(session: PythonRuntime) -> None:
+def test_a_line_of_10_megabytes_arrives_complete(session: PythonRuntime) -> None:
     assert session.do("print('x' * 10_000_000)").stdout == "x" * 10_000_000 + "\n"
     ran = session.do("import sys\nprint('y' * 10_000_000, file=sys.stderr)")
     assert ran.stderr == "y" * 10_000_000 + "\n"
     assert session.do("'z' * 10_000_000").stdout == "'" + "z" * 10_000_000 + "'\n"
 
 
-def test_text_that_is_no_text(session: PythonRuntime) -> None:
+def test_unusual_characters_do_no_harm(session: PythonRuntime) -> None:
     assert session.do("print('emoji 🎉 ünï')").stdout == "emoji 🎉 ünï\n"
     assert session.do("import sys\nprint('🎉', file=sys.stderr)").stderr == "🎉\n"
     assert session.do("print('half \\ud83d a pair')").stdout.endswith("a pair\n")
@@ -79,7 +79,7 @@ def test_text_that_is_no_text(session: PythonRuntime) -> None:
     assert session.do("raise ValueError('\\udc80')").ended == "error"
 
 
-def test_bytes_that_are_no_text(session: PythonRuntime) -> None:
+def test_invalid_utf_8_is_replaced(session: PythonRuntime) -> None:
     code = "import sys\nsys.stdout.buffer.write(bytes(range(256)) + b'\\n')\nsys.stdout.buffer.write(b'ok\\n');"
     ran = session.do(code)
     assert "\ufffd" in ran.stdout
@@ -90,7 +90,7 @@ def test_bytes_that_are_no_text(session: PythonRuntime) -> None:
     assert ran.stdout.endswith("\ufffd end")
 
 
-def test_a_character_written_in_two_halves(session: PythonRuntime) -> None:
+def test_characters_may_be_written_byte_by_byte(session: PythonRuntime) -> None:
     code = """
 import sys
 for stream in (sys.stdout, sys.stderr):
@@ -102,7 +102,7 @@ for stream in (sys.stdout, sys.stderr):
     assert (ran.stdout, ran.stderr) == ("é\n", "é\n")
 
 
-def test_the_streams_look_like_streams(session: PythonRuntime) -> None:
+def test_the_streams_behave_like_text_streams(session: PythonRuntime) -> None:
     code = """
 import io, sys
 for stream, fd in ((sys.stdout, 1), (sys.stderr, 2), (sys.stdin, 0)):
@@ -127,7 +127,7 @@ for stream in (sys.stdout, sys.stderr):
     assert ran.stderr == "abc\nd\ne\n"
 
 
-def test_closing_and_replacing_streams(session: PythonRuntime) -> None:
+def test_streams_can_be_closed_and_replaced(session: PythonRuntime) -> None:
     session.do("import sys\nsys.stdout.close()\nsys.stderr.close()")
     assert session.do("print('open again')").stdout == "open again\n"
     session.do("import io\nsys.stdout = io.StringIO()\nprint('caught')")
@@ -138,7 +138,7 @@ def test_closing_and_replacing_streams(session: PythonRuntime) -> None:
     assert session.do("out.getvalue()").stdout == "'1\\n'\n"
 
 
-def test_progress_bars_stream(session: PythonRuntime) -> None:
+def test_progress_bars_are_shown(session: PythonRuntime) -> None:
     ran = session.do("from tqdm import tqdm\nfor i in tqdm(range(3)): pass")
     assert "100%" in ran.stderr
     assert "\r" in ran.stderr
@@ -160,7 +160,7 @@ for thread in threads: thread.join()
     assert sorted(ran.stderr.split()) == sorted(name * 20 for name in "abcd" for _ in range(200))
 
 
-def test_a_thread_speaks_for_the_block_that_started_it(session: PythonRuntime) -> None:
+def test_output_of_a_thread_belongs_to_the_block_that_started_it(session: PythonRuntime) -> None:
     session.do(
         """
 import sys, threading
@@ -178,11 +178,11 @@ threading.Thread(target=late).start()
     ran = session.do("go.set()\nprint(gone.wait(60))")
     assert ran.text == "True\n"
     assert block is not None
-    until(lambda: len(block.spool.read()) >= len("late\nlate error\n"), "what it said")
+    until(lambda: len(block.spool.read()) >= len("late\nlate error\n"), "the output of the thread")
     assert block.spool.read() == "late\nlate error\n"
 
 
-def test_what_a_grandchild_writes_later_stays_with_its_block(session: PythonRuntime) -> None:
+def test_late_output_of_a_grandchild_stays_with_its_block(session: PythonRuntime) -> None:
     code = """
 import os
 reader, writer = os.pipe()
@@ -204,7 +204,7 @@ def wait_for_end(session: PythonRuntime, block: RunningBlock) -> bool:
     return any(not block.running or session.do("pass") is None for _ in range(5000))
 
 
-def test_a_forked_child_writes_and_ends_by_itself(session: PythonRuntime) -> None:
+def test_a_forked_child_prints_and_ends_on_its_own(session: PythonRuntime) -> None:
     code = """
 import os, sys
 print("before", end="")
@@ -244,7 +244,7 @@ with multiprocessing.get_context("fork").Pool(2) as pool:
     assert ran.stdout == "[3]\n", ran.stderr
 
 
-def test_colours_only_on_request(fresh: PythonRuntime) -> None:
+def test_tracebacks_are_colored_only_on_request(fresh: PythonRuntime) -> None:
     assert "\x1b" not in fresh.do("1/0").text
     fresh.context.colors = True
     assert ("\x1b" in fresh.do("1/0").text) == (fresh.engine == "ipython")
@@ -252,7 +252,7 @@ def test_colours_only_on_request(fresh: PythonRuntime) -> None:
     assert "\x1b" not in fresh.do("1/0").text
 
 
-def test_printing_in_finalizers_and_signal_handlers(session: PythonRuntime) -> None:
+def test_finalizers_and_signal_handlers_can_print(session: PythonRuntime) -> None:
     code = """
 import gc, signal, sys, time
 class Loud:
@@ -275,5 +275,5 @@ signal.setitimer(signal.ITIMER_REAL, 0)
 """
     ran = session.do(code)
     assert ran.ended == "done", ran.stderr[-500:]
-    assert re.fullmatch(r"(tick|line|finalized|\n)*", ran.stderr)  # a handler may cut in before the newline
+    assert re.fullmatch(r"(tick|line|finalized|\n)*", ran.stderr)  # a handler may print before the newline
     assert ran.stderr.count("line") == int(session.do("count").stdout)

@@ -1,4 +1,4 @@
-"""The driver runs on every Python from 3.8 on, with and without IPython there."""
+"""The driver runs on every Python from 3.8 on, with and without IPython."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from interpreter.runtimes.state import Text
 from python_runtimes import PythonRuntime
 
 VERSIONS = ("3.8", "3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
-PLACES = ("~/.pyenv/versions/{}.*/bin/python", "/usr/bin/python{}", "/usr/local/bin/python{}")
+LOCATIONS = ("~/.pyenv/versions/{}.*/bin/python", "/usr/bin/python{}", "/usr/local/bin/python{}")
 
 
 def find_python(version: str) -> str | None:
     if sys.version.startswith(version + "."):
         return sys.executable
-    for place in PLACES:
-        found = glob.glob(os.path.expanduser(place.format(version)))
+    for location in LOCATIONS:
+        found = glob.glob(os.path.expanduser(location.format(version)))
         if found:
             return found[0]
     return None
@@ -70,7 +70,7 @@ def test_commands_and_magics(session: PythonRuntime) -> None:
     assert "!echo no" in ran.stdout
 
 
-def test_output(session: PythonRuntime) -> None:
+def test_output_arrives_in_order(session: PythonRuntime) -> None:
     session.do("import os, sys")
     ran = session.do("print('a')\nos.system('echo b')\nprint('c', file=sys.stderr)\nprint('d 🎉 \\udc80')")
     assert ran.text.startswith("a\nb\nc\nd 🎉")
@@ -78,21 +78,21 @@ def test_output(session: PythonRuntime) -> None:
     assert len(session.do("for i in range(20000): print(i)").stdout.split()) == 20000
 
 
-def test_displays(session: PythonRuntime) -> None:
+def test_rich_values_are_shown(session: PythonRuntime) -> None:
     code = "class H:\n    def _repr_html_(self): return '<b>'\ndisplay(H())\ndisplay(5)"
     ran = session.do(code)
     assert ran.of_type("code")[0]["content"] == "<b>"
     assert ran.stdout.endswith("5\n")
 
 
-def test_input(session: PythonRuntime) -> None:
+def test_input_is_answered(session: PythonRuntime) -> None:
     session.context.on_input = lambda prompt, password: prompt + "yes"
     assert session.do("import getpass\nprint(input('a '), getpass.getpass('b '))").stdout == "a yes b yes\n"
     session.context.on_input = None
     assert "EOFError" in session.do("input()").stderr
 
 
-def test_interrupts(session: PythonRuntime) -> None:
+def test_interrupts_end_the_block(session: PythonRuntime) -> None:
     for code in ("while True: pass", "import asyncio; await asyncio.sleep(1000)", "!sleep 1000"):
         chunks = []
         running = session.run(f"kept = 3\nprint('ready')\n{code}")
@@ -104,7 +104,7 @@ def test_interrupts(session: PythonRuntime) -> None:
         assert session.do("print(kept)").text == "3\n"
 
 
-def test_forks(session: PythonRuntime) -> None:
+def test_forked_processes_work(session: PythonRuntime) -> None:
     code = """
 import multiprocessing
 def double(x):
@@ -128,7 +128,7 @@ await asyncio.sleep(0)
 """
 
 
-def test_lines(session: PythonRuntime) -> None:
+def test_active_lines_are_reported(session: PythonRuntime) -> None:
     session.do("import asyncio, sys")
     ran = session.do(LINES)
     assert ran.ended == "done", ran.stderr
@@ -139,7 +139,7 @@ def test_lines(session: PythonRuntime) -> None:
     assert into_the_loop == (session.do("hasattr(sys, 'monitoring')").stdout == "True\n")
 
 
-def test_deaths(session: PythonRuntime) -> None:
+def test_a_crash_is_reported(session: PythonRuntime) -> None:
     assert session.do("import os\nos._exit(5)").exit_code == 5
     assert session.do("print('new')").text == "new\n"
 
@@ -165,7 +165,7 @@ class TestOtherEnvironments:
             session.terminate()
 
 
-def test_questions_between_blocks(session: PythonRuntime) -> None:
+def test_variables_and_completions_work(session: PythonRuntime) -> None:
     session.do("numbers = {'one': 1}\ndef double(x):\n    return 2 * x")
     found = {variable.name: variable for variable in session.variables()}
     assert (found["numbers"].type, found["numbers"].preview) == ("dict", "{'one': 1}")

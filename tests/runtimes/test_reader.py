@@ -1,4 +1,4 @@
-"""The thread that reads what a session says ends whenever it is told to."""
+"""The thread that reads the output of a runtime can be stopped at any time."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import pytest
 from interpreter.runtimes.protocol import OutputReader
 
 
-class Talker:
-    """Always has something to say, so that the thread is never asleep."""
+class BusySource:
+    """A source that always has output, so that the thread never sleeps."""
 
     order = 0
 
@@ -33,10 +33,10 @@ class Talker:
         self.over.set()
 
 
-def test_told_in_the_middle_of_its_work(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A thread that is awake may end before it is woken: nothing is written into a pipe that it has closed."""
-    reader, talker, write = OutputReader("talker"), Talker(), os.write
-    reader.watch(talker)
+def test_a_busy_reader_can_be_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy thread may end before it is woken; then nothing may be written to the pipe that it closed."""
+    reader, source, write = OutputReader("talker"), BusySource(), os.write
+    reader.watch(source)
 
     def write_late(*args: Any) -> int:
         reader._thread.join(0.3)
@@ -44,15 +44,15 @@ def test_told_in_the_middle_of_its_work(monkeypatch: pytest.MonkeyPatch) -> None
 
     monkeypatch.setattr(os, "write", write_late)
     reader.stop()
-    assert talker.over.is_set()
+    assert source.over.is_set()
 
 
-def test_told_by_several_at_once() -> None:
+def test_several_threads_can_stop_the_reader_at_once() -> None:
     for _ in range(50):
         reader = OutputReader("several")
-        tellers = [threading.Thread(target=reader.stop) for _ in range(4)]
-        for teller in tellers:
-            teller.start()
-        for teller in tellers:
-            teller.join(30)
-        assert not any(teller.is_alive() for teller in tellers)
+        stoppers = [threading.Thread(target=reader.stop) for _ in range(4)]
+        for stopper in stoppers:
+            stopper.start()
+        for stopper in stoppers:
+            stopper.join(30)
+        assert not any(stopper.is_alive() for stopper in stoppers)

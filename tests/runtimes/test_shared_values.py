@@ -1,4 +1,4 @@
-"""`share`: values of one language in the others of the session."""
+"""`share` makes values of one language available in the others."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def run(interpreter: OpenInterpreter, language: str, code: str) -> str:
     return "".join(str(chunk["content"]) for chunk in chunks if chunk.get("format") == "output").strip()
 
 
-def test_a_table_of_python_is_rows_in_javascript_and_ruby(interpreter: OpenInterpreter) -> None:
+def test_a_python_table_becomes_rows_in_javascript_and_ruby(interpreter: OpenInterpreter) -> None:
     assert run(interpreter, "python", FRAME) == ""
     if shutil.which("node"):
         code = "console.log(JSON.stringify(frame[1]), frame[0].when instanceof Date, frame[0].name)"
@@ -70,7 +70,7 @@ def test_a_table_goes_to_r_and_back(interpreter: OpenInterpreter) -> None:
 
 
 @pytest.mark.needs("node")
-def test_values_of_javascript_are_pythons(interpreter: OpenInterpreter) -> None:
+def test_javascript_values_are_shared_with_python(interpreter: OpenInterpreter) -> None:
     code = "let rows = [{n: 1, t: 'a'}, {n: 2.5, t: null}]; const settings = {deep: [1, 'two', null, {x: true}]}; share('rows', {settings})"
     assert run(interpreter, "javascript", code) == ""
     assert run(interpreter, "python", "print(type(rows).__name__, rows['n'].tolist(), settings)") == (
@@ -78,11 +78,11 @@ def test_values_of_javascript_are_pythons(interpreter: OpenInterpreter) -> None:
     )
     assert run(interpreter, "sql", "SELECT sum(n) AS total FROM rows").endswith("3.5")
     run(interpreter, "python", "rows = 7\nshare('rows')")
-    assert run(interpreter, "javascript", "console.log(rows + 1)") == "8"  # where `let` has declared it
+    assert run(interpreter, "javascript", "console.log(rows + 1)") == "8"  # although `let` declared it
 
 
 @pytest.mark.needs("ruby")
-def test_values_of_ruby_are_pythons(interpreter: OpenInterpreter) -> None:
+def test_ruby_values_are_shared_with_python(interpreter: OpenInterpreter) -> None:
     run(
         interpreter,
         "ruby",
@@ -115,8 +115,8 @@ def test_values_go_to_java_and_back(interpreter: OpenInterpreter) -> None:
     )
     seen = run(interpreter, "python", "print(rows['n'].tolist(), rows['day'].tolist()[0].day, notes, array)")
     assert seen == "[1.0, 2.5] 2 {'t': ['a\"b', 'c\\n']} [1, 2]"
-    said = run(interpreter, "java", 'share("thread", Thread.currentThread());')
-    assert "thread can't be shared: it has a Thread. Texts, numbers" in said
+    message = run(interpreter, "java", 'share("thread", Thread.currentThread());')
+    assert "thread can't be shared: it has a Thread. Texts, numbers" in message
 
 
 @pytest.mark.parametrize("kernel", ["python3", "ir"])
@@ -140,7 +140,7 @@ def test_values_go_to_a_kernel_and_back(interpreter: OpenInterpreter, kernel: st
     assert run(interpreter, "kernel", "total + 1" if kernel == "python3" else "cat(total + 1)") == "14"
 
 
-def test_python_in_our_own_process_shares_too(interpreter: OpenInterpreter) -> None:
+def test_in_process_python_shares_values(interpreter: OpenInterpreter) -> None:
     interpreter.computer.python = "in-process"
     interpreter.computer.max_shared = 1000
     assert run(interpreter, "python", "own = [1, 2]\nshare('own')") == ""
@@ -154,7 +154,7 @@ def test_python_in_our_own_process_shares_too(interpreter: OpenInterpreter) -> N
     )
 
 
-def test_the_shell_has_texts_and_paths_of_csv_files(interpreter: OpenInterpreter) -> None:
+def test_the_shell_gets_text_and_paths_of_csv_files(interpreter: OpenInterpreter) -> None:
     run(interpreter, "python", FRAME + 'share(greeting="it\'s $HOME", numbers=[1, 2])')
     assert run(interpreter, "shell", 'echo "$shared_greeting" $shared_numbers') == "it's $HOME [1, 2]"
     assert (
@@ -166,7 +166,7 @@ def test_the_shell_has_texts_and_paths_of_csv_files(interpreter: OpenInterpreter
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "message"),
     some(
         2,
         [
@@ -181,31 +181,34 @@ def test_the_shell_has_texts_and_paths_of_csv_files(interpreter: OpenInterpreter
         ],
     ),
 )
-def test_what_cannot_be_shared_raises(interpreter: OpenInterpreter, code: str, said: str) -> None:
+def test_sharing_an_unsupported_value_raises(interpreter: OpenInterpreter, code: str, message: str) -> None:
     interpreter.computer.max_shared = 1000
-    assert said in run(interpreter, "python", code)
+    assert message in run(interpreter, "python", code)
     assert interpreter.computer.runtimes.context.shared == {}
 
 
-def test_all_values_together_are_limited(interpreter: OpenInterpreter) -> None:
+def test_the_total_size_of_shared_values_is_limited(interpreter: OpenInterpreter) -> None:
     interpreter.computer.max_shared = 1000
-    said = run(interpreter, "python", "for n in range(6):\n    share(**{'v%d' % n: 'a' * 900})")
-    assert "'v5' was not shared: a session can share at most 1000 values" in said and "'v4'" not in said
+    message = run(interpreter, "python", "for n in range(6):\n    share(**{'v%d' % n: 'a' * 900})")
+    assert "'v5' was not shared: a session can share at most 1000 values" in message and "'v4'" not in message
     assert run(interpreter, "python", "share(v4='b')\nshare(v5='c')") == ""
 
 
 @pytest.mark.needs("node")
 def test_javascript_says_what_can_be_shared(interpreter: OpenInterpreter) -> None:
-    said = run(interpreter, "javascript", "share({f: () => 1})")
-    assert "TypeError: f can't be shared: it has a Function" in said and "an array of flat objects is a table" in said
+    message = run(interpreter, "javascript", "share({f: () => 1})")
+    assert (
+        "TypeError: f can't be shared: it has a Function" in message
+        and "an array of flat objects is a table" in message
+    )
 
 
 @pytest.mark.needs("Rscript")
 def test_r_says_what_can_be_shared(interpreter: OpenInterpreter) -> None:
     assert "f can't be shared: it has a function. Data frames" in run(interpreter, "r", "f <- function() 1; share('f')")
     interpreter.computer.max_shared = 100
-    said = run(interpreter, "r", "share(long = strrep('a', 200))")
-    assert "'long' was not shared: 212 characters are more than the limit of 100" in said
+    message = run(interpreter, "r", "share(long = strrep('a', 200))")
+    assert "'long' was not shared: 212 characters are more than the limit of 100" in message
 
 
 @pytest.mark.needs("ruby")
@@ -213,7 +216,7 @@ def test_ruby_says_what_can_be_shared(interpreter: OpenInterpreter) -> None:
     assert "f can't be shared: it has a Proc" in run(interpreter, "ruby", "f = proc { 1 }\nshare :f")
 
 
-def test_undo_takes_a_shared_value_along(interpreter: OpenInterpreter) -> None:
+def test_shared_values_survive_undo(interpreter: OpenInterpreter) -> None:
     if shutil.which("node") is None:
         pytest.skip("node is not installed")
     run(interpreter, "python", "mine = 1")
@@ -222,7 +225,7 @@ def test_undo_takes_a_shared_value_along(interpreter: OpenInterpreter) -> None:
     run(interpreter, "javascript", "share({mine: 2})")
     assert run(interpreter, "python", "print(mine)") == "2"
     python.restore(before)
-    assert run(interpreter, "python", "print(mine)") == "2"  # it is shared still, and comes again
+    assert run(interpreter, "python", "print(mine)") == "2"  # it is still shared, and set again
 
 
 @pytest.mark.needs("bwrap")
@@ -234,7 +237,7 @@ def test_values_do_not_leave_a_sandbox(interpreter: OpenInterpreter) -> None:
     assert run(interpreter, "shell", "echo [$shared_inside]").endswith("\n[]")  # after the notice of a new session
 
 
-# -- what the host accepts ---------------------------------------------------------------------------------------------
+# -- validation in the host --------------------------------------------------------------------------------------------
 
 COLUMN = {"name": "a", "type": "integer", "values": [1, None]}
 
@@ -256,6 +259,21 @@ COLUMN = {"name": "a", "type": "integer", "values": [1, None]}
         ("x", {"table": [{"name": "t", "type": "datetime", "values": ["today"]}]}),
         ("x", {"table": 5}),
     ],
+    ids=[
+        "name with a dash",
+        "name with a space",
+        "empty name",
+        "list",
+        "value and table",
+        "no columns",
+        "unknown column type",
+        "text in an integer column",
+        "boolean in an integer column",
+        "columns of different length",
+        "unknown field",
+        "invalid date",
+        "number as table",
+    ],
 )
 def test_malformed_values_are_rejected(name: str, content: Any) -> None:
     with pytest.raises(ValueError, match=r"form in which|a name starts"):
@@ -274,7 +292,7 @@ def test_deep_and_infinite_values_are_rejected() -> None:
 
 
 @pytest.mark.needs("Rscript")
-def test_no_text_escapes_from_its_quotes_in_r(interpreter: OpenInterpreter) -> None:
+def test_text_is_quoted_safely_in_r(interpreter: OpenInterpreter) -> None:
     nasty = ['"); quit(status = 9); ("', "`", "\\", '\\"', "'", "a\nb", "\u2028", "${x}", "\x01"]
     run(interpreter, "python", f"nasty = {nasty!r}\nkeys = {{key: 1 for key in nasty}}\nshare('nasty', 'keys')")
     run(interpreter, "r", "back <- nasty; names_back <- names(keys); share('back', 'names_back')")

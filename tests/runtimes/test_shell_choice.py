@@ -1,4 +1,4 @@
-"""Which shell runs, and what is said when there is none."""
+"""Which shell runs, and the error if there is none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from interpreter.runtimes.shell.language import Shell, which_shell
 from shell_runtimes import ShellRuntime
 
 
-def test_the_users_shell_if_we_speak_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bash_is_used_if_the_users_shell_is_unsupported_or_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHELL", "/bin/sh")
     assert Path(which_shell(None) or "").name == "bash"
     monkeypatch.setenv("SHELL", "/no/such/bash")
@@ -22,7 +22,7 @@ def test_the_users_shell_if_we_speak_it(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @pytest.mark.needs("zsh")
-def test_zsh_if_it_is_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_zsh_is_used_if_it_is_the_users_shell(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHELL", shutil.which("zsh") or "")
     assert Path(which_shell(None) or "").name == "zsh"
     assert Path(which_shell(shutil.which("bash")) or "").name == "bash"
@@ -32,7 +32,7 @@ def test_zsh_if_it_is_the_users(monkeypatch: pytest.MonkeyPatch) -> None:
     session.terminate()
 
 
-def test_no_shell_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_shell_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("SHELL", raising=False)
     session = Shell()
@@ -41,7 +41,7 @@ def test_no_shell_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Non
         list(session.run("true"))
 
 
-def test_a_shell_that_we_do_not_speak(tmp_path: Path) -> None:
+def test_an_unsupported_shell_is_an_error(tmp_path: Path) -> None:
     for wanted in ("/bin/sh", str(tmp_path / "bash")):
         session = ShellRuntime("bash")
         session.context.shell = wanted
@@ -49,12 +49,12 @@ def test_a_shell_that_we_do_not_speak(tmp_path: Path) -> None:
             session.do("true")
 
 
-def test_names() -> None:
+def test_the_shell_has_its_names_and_aliases() -> None:
     assert (Shell.name, Shell.file_extension) == ("Shell", "sh")
     assert {"bash", "sh", "zsh", "batch", "bat"} <= set(Shell.aliases)
 
 
-def test_a_file_that_the_environment_names_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bash_env_and_env_files_are_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "env").write_text("echo noise; word=set\n")
     for name in ("BASH_ENV", "ENV"):
         monkeypatch.setenv(name, str(tmp_path / "env"))
@@ -63,7 +63,7 @@ def test_a_file_that_the_environment_names_is_not_run(tmp_path: Path, monkeypatc
     session.terminate()
 
 
-def test_after_the_end_of_the_session_nothing_is_left_on_disk(tmp_path: Path) -> None:
+def test_terminate_leaves_no_files(tmp_path: Path) -> None:
     session = ShellRuntime("bash")
     session.do("true")
     assert session.runtime is not None

@@ -1,4 +1,4 @@
-"""What code a shell block may be: it is run as it was written."""
+"""Shell code runs as it was written."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ echo one \\
         "'",
     ],
 )
-def test_a_syntax_error_is_reported_and_the_session_goes_on(shell: ShellRuntime, code: str) -> None:
+def test_a_syntax_error_is_reported_and_keeps_the_state(shell: ShellRuntime, code: str) -> None:
     shell.do("word=kept")
     ran = shell.do("echo before\n" + code)
     assert (ran.text.startswith("before\n") and len(ran.text) > len("before\n")) or "END" in code
@@ -79,7 +79,7 @@ def test_long_code_and_long_lines(shell: ShellRuntime) -> None:
     code = "\n".join(f"v{n}='value {n}'" for n in range(6000)) + "\necho $v4999"
     assert len(code) > 100_000
     assert shell.do(code).text == "value 4999\n"
-    shell.do("for ((n = 0; n < 6000; n++)); do unset v$n; done")  # every later block would be slow
+    shell.do("for ((n = 0; n < 6000; n++)); do unset v$n; done")  # or every later block would be slow
 
 
 def test_garbage_does_no_harm(shell: ShellRuntime, tmp_path: Path) -> None:
@@ -91,7 +91,7 @@ def test_garbage_does_no_harm(shell: ShellRuntime, tmp_path: Path) -> None:
     assert shell.do("echo $word").text.endswith("kept\n")
 
 
-def test_nul_and_carriage_return_in_code(shell: ShellRuntime) -> None:
+def test_code_may_contain_nul_and_carriage_return(shell: ShellRuntime) -> None:
     assert "a" in shell.do("echo a\0b").text
     assert shell.do("printf '%s' 'a\rb'").text == "a\rb"
 
@@ -102,7 +102,7 @@ def test_empty_and_comment_only_blocks(shell: ShellRuntime) -> None:
         assert (ran.text, ran.ended) == ("", "done")
 
 
-def test_code_that_reads_its_standard_input_finds_it_empty(shell: ShellRuntime) -> None:
+def test_standard_input_is_empty(shell: ShellRuntime) -> None:
     ran = shell.do("cat; read word; echo status $?; wc -c; python3 -c 'print(input())' 2>&1 | tail -1")
     assert ran.text.split("\n")[:2] == ["status 1", "0"]
     assert "EOFError" in ran.text
@@ -113,7 +113,7 @@ def test_return_ends_the_block(shell: ShellRuntime) -> None:
     assert (ran.text, ran.exit_code) == ("one\n", 4)
 
 
-def test_the_driver_does_not_show(shell: ShellRuntime) -> None:
+def test_the_driver_is_invisible(shell: ShellRuntime) -> None:
     assert "oi_" not in shell.do("ls -l /proc/self/fd; env; echo $0").text.replace("TEST_RUN", "")
     assert shell.do("ls /proc/self/fd").text.split() == ["0", "1", "2", "3"]  # 3 is the folder that ls reads
     ran = shell.do("set -x; echo traced; { set +x; } 2>/dev/null")
@@ -121,7 +121,7 @@ def test_the_driver_does_not_show(shell: ShellRuntime) -> None:
     assert shell.do("echo plain").text == "plain\n"
 
 
-def test_options_that_change_the_rules_do_not_reach_the_driver(fresh: ShellRuntime) -> None:
+def test_options_and_aliases_do_not_affect_the_driver(fresh: ShellRuntime) -> None:
     fresh.do("set -euf; set -o noclobber; IFS=xyz; alias printf=false trap=false cd=false exec=false read=false")
     fresh.do("word=kept")
     assert fresh.do('echo "$word"; cd_to=/usr; \\cd $cd_to').text == "kept\n"
@@ -130,7 +130,7 @@ def test_options_that_change_the_rules_do_not_reach_the_driver(fresh: ShellRunti
     assert fresh.do('echo "$word"').text == "kept\n"
 
 
-def test_functions_of_the_drivers_names_do_not_reach_the_driver(bash: ShellRuntime) -> None:
+def test_functions_that_shadow_builtins_do_not_affect_the_driver(bash: ShellRuntime) -> None:
     bash.do("printf() { echo mine; }; trap() { echo mine; }; declare() { echo mine; }; pwd() { echo mine; }; word=kept")
     bash.do("exit 1")
     assert bash.do("echo $word; printf").text == "kept\nmine\n"
@@ -139,41 +139,41 @@ def test_functions_of_the_drivers_names_do_not_reach_the_driver(bash: ShellRunti
 # -- active lines -----------------------------------------------------------------------------------------------------
 
 
-def test_lines_are_reported(shell: ShellRuntime) -> None:
+def test_active_lines_are_reported(shell: ShellRuntime) -> None:
     ran = shell.do("echo one\n\n# why\necho two && true\nfor n in 3 4; do\n  echo $n\ndone\necho five")
     assert (ran.lines, ran.text) == ([1, 4, 5], "one\ntwo\n3\n4\nfive\n")
     assert ran.chunks[0]["content"] == 1
 
 
-def test_what_depends_on_the_line_before_is_not_torn_from_it(bash: ShellRuntime, tmp_path: Path) -> None:
+def test_lines_that_depend_on_the_previous_one_still_work(bash: ShellRuntime, tmp_path: Path) -> None:
     assert bash.do(f"mkdir {tmp_path}/new\ncd $_\npwd").text == f"{tmp_path}/new\n"
     assert bash.do("false | true\necho ${PIPESTATUS[0]}").text == "1\n"
     assert bash.do("false\necho $?\ntrue\necho $?").text == "1\n0\n"
     assert bash.do("echo a\nexec 2>/dev/null\nno_such_program\necho b").text == "a\nb\n"
 
 
-def test_an_end_in_one_line_is_the_end_of_the_block(fresh: ShellRuntime) -> None:
+def test_an_exit_or_error_in_a_line_ends_the_block(fresh: ShellRuntime) -> None:
     assert fresh.do("echo one\nexit 2\necho two").text == "one\n"
     ran = fresh.do("set -e\necho one\nfalse\necho two")
     assert ran.text == "one\n" and ran.lines == [1, 2, 3]
     fixed = fresh.do("set +e\nreadonly fixed=1\nfixed=2\necho two").text
-    assert "fixed" in fixed  # an error that ends a sourced file in zsh, and a line in bash
+    assert "fixed" in fixed  # this error ends a sourced file in zsh, but only a line in bash
     assert fixed.endswith("two\n") == (fresh.kind == "bash")
 
 
-def test_lines_can_be_left_out(bash: ShellRuntime) -> None:
+def test_active_lines_can_be_turned_off(bash: ShellRuntime) -> None:
     bash.context.active_lines = False
     assert bash.do("echo one\necho two").lines == []
 
 
-TORN = """echo a|echo 'x|y'|echo "|"|if true; then|fi|cat <<E|E|a \\|{|}|(|)|# c||x=1|echo $x|for i in 1 2; do|done
+FRAGMENTS = """echo a|echo 'x|y'|echo "|"|if true; then|fi|cat <<E|E|a \\|{|}|(|)|# c||x=1|echo $x|for i in 1 2; do|done
 f() {|true &&|[[ a|&& b ]]|$(|`|#'|b""".replace("\n", "|")
-PARTS = st.sampled_from(TORN.split("|"))
+fragments = st.sampled_from(FRAGMENTS.split("|"))
 
 
-@given(st.lists(PARTS, max_size=12))
+@given(st.lists(fragments, max_size=12))
 @settings(max_examples=300)
-def test_pieces_are_the_block(parts: list[str]) -> None:
+def test_the_pieces_of_cut_code_make_up_the_block(parts: list[str]) -> None:
     code = "\n".join(parts)
     pieces = cut(code)
     leading = code.split("\n")[: pieces[0][0] - 1]
@@ -181,7 +181,7 @@ def test_pieces_are_the_block(parts: list[str]) -> None:
     assert all(line.strip()[:1] in ("", "#") for line in leading)
 
 
-def test_cut_code_does_what_whole_code_does(bash: ShellRuntime) -> None:
+def test_cut_code_behaves_like_the_whole_block(bash: ShellRuntime) -> None:
     chance = random.Random(11)
     parts = [
         "echo a",
@@ -217,10 +217,10 @@ def test_cut_code_does_what_whole_code_does(bash: ShellRuntime) -> None:
         for bash.context.active_lines in (True, False):
             bash.do("x=")
             ran = bash.do(code)
-            results.append((errors_unnamed(ran.text), ran.exit_code))
+            results.append((without_file_names(ran.text), ran.exit_code))
         assert results[0] == results[1], code
 
 
-def errors_unnamed(text: str) -> list[str]:
-    """The lines without the file's name, which is another for each piece."""
+def without_file_names(text: str) -> list[str]:
+    """The lines without the file name, which differs for each piece."""
     return [line.partition(": ")[2] if "/block" in line else line for line in text.splitlines()]

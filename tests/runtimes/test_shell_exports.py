@@ -1,4 +1,4 @@
-"""What a shell exports is read from its own notation, whatever is in it, and only changes are told."""
+"""Exported variables are parsed from the shell's own notation, and only changes are reported."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ __all__ = ["fresh"]
 VALUES = st.binary(max_size=12).map(lambda value: value.replace(b"\0", b"")) | st.text(
     st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=12
 ).map(str.encode)
-NASTY = ["", " ", "a b", "'", '"', "\\", "$x", "`x`", "a\nb", "\t\r\x1b\x7f", "é😀", "declare -x A=1", "()", "{ :; }"]
-NASTY += [
+TRICKY = ["", " ", "a b", "'", '"', "\\", "$x", "`x`", "a\nb", "\t\r\x1b\x7f", "é😀", "declare -x A=1", "()", "{ :; }"]
+TRICKY += [
     ")",
     "#",
     "!",
@@ -46,35 +46,35 @@ def listing(env: dict[bytes, bytes]) -> bytes:
 
 @given(values=st.lists(VALUES, min_size=1, max_size=8))
 @settings(max_examples=40, deadline=None)
-def test_any_value_is_read_as_it_was_set(values: list[bytes]) -> None:
+def test_random_values_are_parsed_exactly(values: list[bytes]) -> None:
     env = {b"V%d" % n: value for n, value in enumerate(values)}
     found = exported(listing(env))
     assert {name: os.fsencode(found[os.fsdecode(name)]) for name in env} == env
 
 
-def test_nasty_values(fresh: ShellRuntime) -> None:
-    values = {f"V{n}": value for n, value in enumerate(NASTY)}
+def test_tricky_values_are_exported_exactly(fresh: ShellRuntime) -> None:
+    values = {f"V{n}": value for n, value in enumerate(TRICKY)}
     fresh.do("true")
     fresh.context.exported |= values
-    fresh.do("\n".join(f'export W{n}="$V{n}"; unset V{n}' for n in range(len(NASTY))))
-    told = fresh.context.exported
-    assert [told[f"W{n}"] for n in range(len(NASTY))] == NASTY
-    assert {told[f"V{n}"] for n in range(len(NASTY))} == {None}
+    fresh.do("\n".join(f'export W{n}="$V{n}"; unset V{n}' for n in range(len(TRICKY))))
+    known = fresh.context.exported
+    assert [known[f"W{n}"] for n in range(len(TRICKY))] == TRICKY
+    assert {known[f"V{n}"] for n in range(len(TRICKY))} == {None}
     fresh.do("exit 1")
     fresh.do("true")
-    assert [told[f"W{n}"] for n in range(len(NASTY))] == NASTY
+    assert [known[f"W{n}"] for n in range(len(TRICKY))] == TRICKY
 
 
-def test_variables_that_are_not_exported_or_no_text_are_left_out() -> None:
+def test_unexported_variables_and_arrays_are_left_out() -> None:
     report = b'declare -- A="1"\ndeclare -ax B=([0]="x" [1]="y z")\ndeclare -x C\ndeclare -rx D="4"\ndeclare -i E="5"\n'
     assert exported(report) == {"D": "4"}
 
 
-def test_what_was_printed_twice_counts_once() -> None:
+def test_duplicate_entries_count_once() -> None:
     assert exported(b"\0A=1\0A=1\0\0B=x=y\0") == {"A": "1", "B": "x=y"}
 
 
-def test_only_changes_are_told(tmp_path: Path) -> None:
+def test_only_changes_are_reported(tmp_path: Path) -> None:
     shell = ShellDialect("bash", {"KEPT": "1", "GONE": "2", "PWD": "/", "OTHER": "x", "TERM": "dumb"})
     assert shell.changes(tmp_path, {}) == {}
     report = b'/new\n\0declare -x KEPT="1"\ndeclare -x OTHER="y"\ndeclare -x NEW="3"\ndeclare -x PWD="/new"\n'
@@ -82,11 +82,11 @@ def test_only_changes_are_told(tmp_path: Path) -> None:
     (tmp_path / "exports").write_bytes(report)
     assert shell.changes(tmp_path, {}) == {"cwd": "/new", "env": changes}
     assert shell.changes(tmp_path, changes) == {"cwd": "/new", "env": {}}
-    told = {**changes, "TOLD": "x", "NEW": "4"}
-    assert shell.changes(tmp_path, told) == {"cwd": "/new", "env": {"TOLD": None, "NEW": "3"}}
+    known = {**changes, "TOLD": "x", "NEW": "4"}
+    assert shell.changes(tmp_path, known) == {"cwd": "/new", "env": {"TOLD": None, "NEW": "3"}}
 
 
-def test_a_session_tells_what_it_exports(fresh: ShellRuntime, tmp_path: Path) -> None:
+def test_exports_and_the_directory_are_shared_with_the_session(fresh: ShellRuntime, tmp_path: Path) -> None:
     folder = tmp_path / "a 'b' \"c\" $d\nend"
     folder.mkdir()
     fresh.do("export FRUIT='pear tree' NUMBER=1 LIST=$'a\\nb'; hidden=1")
@@ -98,7 +98,7 @@ def test_a_session_tells_what_it_exports(fresh: ShellRuntime, tmp_path: Path) ->
     assert fresh.context.cwd == str(tmp_path)
 
 
-def test_what_others_changed_is_there_before_the_block(fresh: ShellRuntime, tmp_path: Path) -> None:
+def test_changes_from_other_languages_arrive_before_the_block(fresh: ShellRuntime, tmp_path: Path) -> None:
     fresh.do("true")
     fresh.context.exported |= {"TOLD": 'it\'s "this"\n$x', "HOME": None}
     fresh.context.cwd = str(tmp_path)
@@ -106,7 +106,7 @@ def test_what_others_changed_is_there_before_the_block(fresh: ShellRuntime, tmp_
     assert ran.text == f'it\'s "this"\n$x|none\n{tmp_path}\n'
 
 
-def test_a_directory_that_is_gone(fresh: ShellRuntime, tmp_path: Path) -> None:
+def test_a_deleted_working_directory_does_no_harm(fresh: ShellRuntime, tmp_path: Path) -> None:
     (tmp_path / "here").mkdir()
     fresh.do(f"cd {tmp_path}/here")
     (tmp_path / "here").rmdir()

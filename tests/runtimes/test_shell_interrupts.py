@@ -1,4 +1,4 @@
-"""One interrupt ends a block, the shell and its state stay, and the next block is clean."""
+"""One interrupt ends a block, the shell keeps its state, and the next block gets only its own output."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ except KeyboardInterrupt:
         "if sleep 1000; then echo not reached; else echo not reached; fi",
         "eval 'sleep 1000; echo not reached'",
         "sleep 1000 || echo not reached",
-        HANDLES,
-        IGNORES,
+        pytest.param(HANDLES, id="program that handles SIGINT"),
+        pytest.param(IGNORES, id="program that ignores SIGINT"),
         "trap 'echo mine' INT; while :; do sleep 0.05; done",
         "trap '' INT; while :; do sleep 0.05; done",
     ],
@@ -63,14 +63,14 @@ def test_an_interrupt_ends_the_block(shell: ShellRuntime, code: str) -> None:
     assert time.monotonic() - begun < 10
     # bash may name the command that was interrupted, as it does at a prompt
     assert "not reached" not in ran.text.splitlines()
-    if "trap" in code:  # the program's own will is respected for as long as the patience lasts
+    if "trap" in code:  # the program's own trap is respected during the grace period
         assert ran.ended in ("interrupted", "died")
     else:
         assert ran.ended == "interrupted" and ran.exit_code == 130
     assert shell.do("echo $word; trap - INT").text == "kept\n"
 
 
-def test_the_shell_itself_survives(fresh: ShellRuntime) -> None:
+def test_the_shell_survives_an_interrupt(fresh: ShellRuntime) -> None:
     before = fresh.do("echo $$; sleep 1000 & job=$!; here=1").text
     time.sleep(0.05)  # process start times are known to a hundredth of a second
     assert fresh.stop_at("begun", f"inner=1; {CHILD}; echo no").ended == "interrupted"
@@ -80,7 +80,7 @@ def test_the_shell_itself_survives(fresh: ShellRuntime) -> None:
     assert ran.text.splitlines()[-1] == "143"  # the job is still a child of this shell
 
 
-def test_jobs_of_earlier_blocks_survive(fresh: ShellRuntime) -> None:
+def test_jobs_of_earlier_blocks_survive_an_interrupt(fresh: ShellRuntime) -> None:
     process = psutil.Process(int(fresh.do("sleep 1000 & echo $!").text))
     time.sleep(0.05)  # process start times are known to a hundredth of a second
     for code in ("sleep 1000", IGNORES):
@@ -88,7 +88,7 @@ def test_jobs_of_earlier_blocks_survive(fresh: ShellRuntime) -> None:
         assert is_running(process)
 
 
-def test_many_interrupts_in_a_row(fresh: ShellRuntime) -> None:
+def test_the_shell_survives_many_interrupts_in_a_row(fresh: ShellRuntime) -> None:
     fresh.do("word=kept")
     for n in range(25):
         fresh.stop_at("begun", "echo begun; while :; do echo noise; done" if n % 2 else "echo begun; sleep 1000")
@@ -97,8 +97,8 @@ def test_many_interrupts_in_a_row(fresh: ShellRuntime) -> None:
 
 
 @pytest.mark.parametrize("code", ["sleep 1000", "true", "echo one\\necho two\\ntrue"])
-def test_an_interrupt_at_any_moment(fresh: ShellRuntime, code: str) -> None:
-    """Before the shell has read the block, between its lines, or when it is done: it never hits the next block."""
+def test_an_interrupt_at_any_moment_does_not_hit_the_next_block(fresh: ShellRuntime, code: str) -> None:
+    """Before the shell has read the block, between its lines, or when it is done."""
     fresh.do("word=kept")
     for n in range(20):
         with pressing(fresh, n / 4000):
@@ -109,7 +109,7 @@ def test_an_interrupt_at_any_moment(fresh: ShellRuntime, code: str) -> None:
 
 @contextmanager
 def pressing(session: ShellRuntime, pause: float) -> Iterator[None]:
-    """Somebody presses Ctrl-C again and again meanwhile."""
+    """Press Ctrl-C again and again in another thread."""
     over = threading.Event()
 
     def press() -> None:
@@ -126,14 +126,14 @@ def pressing(session: ShellRuntime, pause: float) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("pause", [0.001, 0.02, 0.05])
-def test_an_interrupt_while_the_shell_is_starting(fresh: ShellRuntime, pause: float) -> None:
+def test_a_block_can_be_interrupted_while_the_shell_starts(fresh: ShellRuntime, pause: float) -> None:
     with pressing(fresh, pause):
         ran = fresh.do("sleep 1000; echo not reached")
     assert (ran.text, ran.ended) == ("", "interrupted")
     assert fresh.do("echo fine").text == "fine\n"
 
 
-def test_pressing_on_and_on_does_not_put_off_the_end(fresh: ShellRuntime) -> None:
+def test_repeated_interrupts_do_not_delay_the_end(fresh: ShellRuntime) -> None:
     fresh.do("word=kept")
     with pressing(fresh, 0.05):
         ran = fresh.do(IGNORES)
@@ -149,7 +149,7 @@ def test_leaving_the_stream_ends_the_block(fresh: ShellRuntime) -> None:
         assert fresh.do("echo clean").text == "clean\n"
 
 
-def test_options_for_debugging_are_as_before(bash: ShellRuntime) -> None:
+def test_interrupts_keep_debugging_options(bash: ShellRuntime) -> None:
     bash.do("trap 'n=$((n+1))' DEBUG; shopt -s extdebug; set -T")
     bash.stop_at("begun", "echo begun; sleep 1000")
     assert bash.do("trap -p DEBUG; shopt extdebug; echo $-").text.split()[:4] == "trap -- 'n=$((n+1))' DEBUG".split()
@@ -159,8 +159,8 @@ def test_options_for_debugging_are_as_before(bash: ShellRuntime) -> None:
     assert ran.text.split() == ["extdebug", "off"]
 
 
-def test_a_time_limit(shell: ShellRuntime) -> None:
-    shell.context.timeout = 1  # long enough for the first words
+def test_a_time_limit_ends_the_block(shell: ShellRuntime) -> None:
+    shell.context.timeout = 1  # long enough for the first output
     ran = shell.do("echo begun; sleep 1000; echo not reached")
     shell.context.timeout = None
     assert (ran.text, ran.ended) == ("begun\n", "timed_out")
@@ -168,8 +168,8 @@ def test_a_time_limit(shell: ShellRuntime) -> None:
 
 
 @pytest.mark.needs("zsh")
-def test_a_frame_of_zsh_is_sent_once_whenever_the_interrupt_comes() -> None:
-    """zsh runs traps inside the signal handler: a frame that was half sent must not be sent again."""
+def test_zsh_sends_each_frame_once_despite_interrupts() -> None:
+    """zsh runs traps inside the signal handler; a partly sent frame must not be sent again."""
     script = f". {shlex.quote(str(HERE / 'driver.zsh'))}; __oi_block=; __oi_watch_interrupts; "
     script += "for n in {1..2000}; do __oi_ready; done"
     ours, theirs = socket.socketpair()

@@ -1,4 +1,4 @@
-"""A block that asks: somebody at the keyboard answers, and with nobody there it learns so at once."""
+"""Shell blocks that ask for input: the user types answers, and without a keyboard the input ends at once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GETPASS = "python3 -c 'import getpass; print(len(getpass.getpass(\"Secret: \")))
 
 @pytest.fixture(scope="module", params=SHELLS)
 def typed(request: pytest.FixtureRequest) -> Iterator[ShellRuntime]:
-    """A session with somebody at the keyboard."""
+    """A session with a keyboard."""
     session = ShellRuntime(request.param, keyboard=True)
     yield session
     session.terminate()
@@ -43,7 +43,7 @@ def ask(session: ShellRuntime, code: str, *answers: tuple[str, str]) -> tuple[st
     return session.do(code, typist).text, typist.hidden
 
 
-def test_read_gets_what_is_typed(typed: ShellRuntime) -> None:
+def test_read_gets_typed_input(typed: ShellRuntime) -> None:
     text, hidden = ask(typed, "printf 'Name: '; read name; echo hello $name", ("Name: ", "Ada\n"))
     assert (text, hidden) == ("Name: Ada\nhello Ada\n", [False])
 
@@ -58,7 +58,7 @@ HIDE = "stty -echo; printf 'Secret: '; read word; stty echo; echo; echo ${#word}
 
 
 @pytest.mark.parametrize("code", [HIDE, GETPASS])
-def test_a_password_is_typed_unseen(typed: ShellRuntime, code: str) -> None:
+def test_passwords_are_not_echoed(typed: ShellRuntime, code: str) -> None:
     text, hidden = ask(typed, code, ("Secret: ", "hunter2\n"))
     assert "hunter2" not in text
     assert text.split()[-1] == "7"
@@ -66,17 +66,17 @@ def test_a_password_is_typed_unseen(typed: ShellRuntime, code: str) -> None:
     assert not typed.echo_off()
 
 
-def test_the_terminal_is_a_terminal(typed: ShellRuntime) -> None:
+def test_blocks_have_a_real_terminal(typed: ShellRuntime) -> None:
     text = typed.do("[ -t 0 ] && [ -t 1 ] && [ -t 2 ] && echo yes; echo from tty > /dev/tty").text
     assert sorted(text.splitlines()) == ["from tty", "yes"]
 
 
-def test_end_of_file_is_typed(typed: ShellRuntime) -> None:
+def test_end_of_file_can_be_typed(typed: ShellRuntime) -> None:
     text, _ = ask(typed, "echo ready; cat; echo end", ("ready", "line\n\x04"))
     assert text == "ready\nline\nline\nend\n"
 
 
-def test_ctrl_c_is_typed(typed: ShellRuntime) -> None:
+def test_ctrl_c_can_be_typed(typed: ShellRuntime) -> None:
     typist = Typist(typed, ("ready", "\x03"))
     ran = typed.do("word=kept; sh -c 'echo ready; exec sleep 1000'; echo not reached", typist)
     assert "not reached" not in ran.text and ran.ended == "interrupted"
@@ -91,18 +91,18 @@ def test_an_interrupt_ends_a_question(typed: ShellRuntime) -> None:
     assert (text, hidden) == ("? fine\nfine\n", [False])
 
 
-def test_modes_and_keys_of_one_block_are_not_left_to_the_next(typed: ShellRuntime) -> None:
+def test_terminal_modes_and_keys_do_not_leak_into_the_next_block(typed: ShellRuntime) -> None:
     ask(typed, "echo ready; stty raw -echo; sleep 0.2", ("ready", "left over\n"))
     text, hidden = ask(typed, "printf '? '; read a; echo $a", ("? ", "own\n"))
     assert (text, hidden) == ("? own\nown\n", [False])
 
 
-def test_stopping_a_program_by_key_is_not_possible(typed: ShellRuntime) -> None:
+def test_ctrl_z_does_not_suspend_a_program(typed: ShellRuntime) -> None:
     text, _ = ask(typed, "echo ready; cat", ("ready", "\x1ax\n\x04"))
     assert text.endswith("\x1ax\n")
 
 
-def test_the_end_of_a_shell_leaves_its_jobs_and_its_keyboard(typed: ShellRuntime) -> None:
+def test_jobs_and_keyboard_survive_the_end_of_a_shell(typed: ShellRuntime) -> None:
     process = psutil.Process(int(typed.do("sleep 1000 & echo $!").text))
     typed.do("exit 3")
     typed.do("kill -9 $$")
@@ -112,7 +112,7 @@ def test_the_end_of_a_shell_leaves_its_jobs_and_its_keyboard(typed: ShellRuntime
     assert text == "? there\nthere\n"
 
 
-def test_nobody_at_the_keyboard(shell: ShellRuntime) -> None:
+def test_input_ends_at_once_without_a_keyboard(shell: ShellRuntime) -> None:
     ran = shell.do(f"read word; echo read: $?; {GETPASS} 2>&1 | tail -1; cat /dev/tty; tty; [ -t 0 ] || echo none")
     lines = ran.text.splitlines()
     assert lines[0] == "read: 1" and "EOFError" in lines[1]
@@ -121,7 +121,7 @@ def test_nobody_at_the_keyboard(shell: ShellRuntime) -> None:
     shell.send_keys(b"goes nowhere\n")
 
 
-def test_somebody_comes_and_goes(bash: ShellRuntime) -> None:
+def test_the_keyboard_can_be_attached_and_detached(bash: ShellRuntime) -> None:
     bash.do("word=kept; sleep 1000 & job=$!")
     for _ in range(3):
         bash.context.keyboard = True
@@ -132,7 +132,7 @@ def test_somebody_comes_and_goes(bash: ShellRuntime) -> None:
         assert bash.do("echo $word; kill -0 $job && echo job").text == "kept\njob\n"
 
 
-def test_the_size_follows(bash: ShellRuntime, tmp_path: Path) -> None:
+def test_the_terminal_size_is_updated(bash: ShellRuntime, tmp_path: Path) -> None:
     bash.context.keyboard = True
     for size in ((100, 30), (60, 20)):
         bash.context.size = size

@@ -1,4 +1,4 @@
-"""What a shell keeps from block to block, and from one shell to the next when it ended."""
+"""What a shell keeps between blocks, and what the next shell takes over when one ends."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def recalled(session: ShellRuntime) -> str:
     return RECALLED.format(umask="0027" if session.kind == "bash" else "027")
 
 
-def test_state_stays_from_block_to_block(fresh: ShellRuntime) -> None:
+def test_state_is_kept_between_blocks(fresh: ShellRuntime) -> None:
     assert fresh.do(STATE).ended == "done"
     assert fresh.do(RECALL).text == recalled(fresh)
 
@@ -56,7 +56,7 @@ def test_state_stays_from_block_to_block(fresh: ShellRuntime) -> None:
         ("kill $$; sleep 10", -15, "died"),
     ],
 )
-def test_the_end_of_a_shell_loses_nothing(fresh: ShellRuntime, end: str, code: int, ended: str) -> None:
+def test_state_survives_the_end_of_a_shell(fresh: ShellRuntime, end: str, code: int, ended: str) -> None:
     fresh.do(STATE)
     ran = fresh.do(end)
     assert (ran.exit_code, ran.ended) == (code, ended)
@@ -65,7 +65,7 @@ def test_the_end_of_a_shell_loses_nothing(fresh: ShellRuntime, end: str, code: i
 
 
 @pytest.mark.parametrize("end", ["exit 3", "false; exit", "set -e; false", "${unset:?gone}"])
-def test_what_the_last_block_of_a_shell_set_is_kept(fresh: ShellRuntime, end: str, tmp_path: Path) -> None:
+def test_changes_of_the_last_block_survive_the_end_of_a_shell(fresh: ShellRuntime, end: str, tmp_path: Path) -> None:
     fresh.do(f"cd {tmp_path}; word=kept; export SHARED=this; f() {{ echo fun; }}; {end}")
     assert fresh.context.cwd == str(tmp_path)
     assert fresh.context.exported["SHARED"] == "this"
@@ -78,7 +78,7 @@ def test_locals_of_a_function_that_exits_do_not_become_variables(bash: ShellRunt
     assert bash.do('printf %q "$IFS"; echo " $word $made"').text == "$' \\t\\n' outer yes\n"
 
 
-def test_the_end_of_a_killed_shell_is_told(shell: ShellRuntime) -> None:
+def test_a_killed_shell_is_reported(shell: ShellRuntime) -> None:
     assert "SIGKILL" in shell.do("kill -9 $$").text
     assert shell.do("exit 3").text == ""
 
@@ -91,13 +91,13 @@ def test_options_stay(fresh: ShellRuntime) -> None:
     assert ran.text.startswith("\n") and "not reached" not in ran.text
 
 
-def test_a_failure_under_errexit_ends_the_block_and_no_more(shell: ShellRuntime) -> None:
+def test_a_failure_under_errexit_ends_only_the_block(shell: ShellRuntime) -> None:
     ran = shell.do("set -e\necho one\nfalse\necho two")
     assert (ran.text, ran.ended, ran.exit_code) == ("one\n", "error", 1)
     assert shell.do("echo on; set +e").text == "on\n"
 
 
-def test_arguments_and_directory_stack_stay(bash: ShellRuntime) -> None:
+def test_arguments_and_directory_stack_survive_the_end_of_a_shell(bash: ShellRuntime) -> None:
     bash.do("set -- one 'two three'; cd /usr; pushd /tmp >/dev/null")
     bash.do("kill -9 $$")
     assert bash.do('echo "$2"; popd >/dev/null; pwd').text == "two three\n/usr\n"
@@ -111,7 +111,7 @@ def test_the_last_status_is_seen_by_the_next_block(shell: ShellRuntime) -> None:
     assert shell.do("echo $?").text == "9\n"
 
 
-def test_a_users_exit_trap_runs_once_and_is_heard(fresh: ShellRuntime) -> None:
+def test_an_exit_trap_runs_once_and_its_output_is_shown(fresh: ShellRuntime) -> None:
     assert fresh.do("trap 'echo bye' EXIT").text == ""
     assert fresh.do("echo still here").text == "still here\n"
     ran = fresh.do("late=1; exit 5")
@@ -146,13 +146,13 @@ def test_aliases_share_one_session() -> None:
 
 
 @pytest.mark.full
-def test_a_large_variable_is_kept(bash: ShellRuntime) -> None:
+def test_a_large_variable_survives_the_end_of_a_shell(bash: ShellRuntime) -> None:
     bash.do("printf -v big %05000000d 0")
     bash.do("exit 1")
     assert bash.do("echo ${#big}").text == "5000000\n"
 
 
-def test_start_up_files_are_left_alone_unless_asked_for(home: Path, tmp_path: Path) -> None:
+def test_startup_files_are_read_only_on_request(home: Path, tmp_path: Path) -> None:
     guard = "case $- in *i*) ;; *) return;; esac\n"
     (home / ".bashrc").write_text(guard + "export FROM_RC=yes; alias rc='echo from rc'; echo noise; PS1='> '\n")
     (home / ".bash_profile").write_text("FROM_RC=profile\n")
@@ -163,7 +163,7 @@ def test_start_up_files_are_left_alone_unless_asked_for(home: Path, tmp_path: Pa
 
 
 @pytest.mark.needs("zsh")
-def test_start_up_files_of_zsh(home: Path) -> None:
+def test_zsh_startup_files_are_read_on_request(home: Path) -> None:
     (home / ".zshrc").write_text("FROM_RC=yes; alias rc='echo from rc'; setopt extendedglob; PROMPT_SUBST=1\n")
     session = ShellRuntime("zsh", shell_rc=True)
     assert session.do("echo $FROM_RC; rc; [[ -o extendedglob ]] && echo option").text == "yes\nfrom rc\noption\n"

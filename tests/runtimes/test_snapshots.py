@@ -1,4 +1,4 @@
-"""Every state of a Python session that a block was run in can be returned to, and so can the ones after it."""
+"""Snapshots: the state of a Python session before any of its last blocks can be restored, and later states again."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from interpreter import OpenInterpreter
 from interpreter.computer_api import Computer
 from interpreter.errors import BusyError, NotRestorableError
 from interpreter.runtimes.python.in_process import InProcessPython
-from python_runtimes import PythonRuntime, fresh, session
+from python_runtimes import PythonRuntime, Ran, fresh, session
 from waiting import until, until_ended, worker_of
 
 __all__ = ["fresh", "session"]
 
-# What makes a variable, and what changes it in place.
+# Code that creates a variable, and code that changes it in place.
 VARIABLES = {
     "number": ("v = 3", "v = -1"),
     "text": ("v = 'früh'", "v += ' spät'"),
@@ -50,7 +50,7 @@ VARIABLES = {
 
 
 @pytest.mark.parametrize("name", VARIABLES)
-def test_undo_and_redo_of_a_variable(session: PythonRuntime, name: str) -> None:
+def test_variables_can_be_undone_and_redone(session: PythonRuntime, name: str) -> None:
     make, change = VARIABLES[name]
     session.do(make)
     before, then = session.do("print(v)").text, session.present
@@ -68,8 +68,8 @@ def test_undo_and_redo_of_a_variable(session: PythonRuntime, name: str) -> None:
 
 @settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 @given(steps=st.lists(st.one_of(st.integers(0, 99), st.sampled_from(["back", "crash"])), min_size=3, max_size=9))
-def test_any_walk_through_the_states(session: PythonRuntime, steps: list[int | str]) -> None:
-    """Blocks, crashes and returns to random states: the variables are always those of the state."""
+def test_random_undo_and_crashes_restore_the_right_state(session: PythonRuntime, steps: list[int | str]) -> None:
+    """Blocks, crashes and random restores: the variables are always those of the current state."""
     session.do("log = []")
     known = {session.present: "[]"}
     for count, step in enumerate(steps):
@@ -86,13 +86,13 @@ def test_any_walk_through_the_states(session: PythonRuntime, steps: list[int | s
 
 
 def known_log(session: PythonRuntime) -> str:
-    """The variable, looked at without running a block."""
+    """The variable, read without running a block."""
     return str(next(variable.preview for variable in session.variables() if variable.name == "log"))
 
 
 @pytest.mark.full
 @pytest.mark.parametrize("engine", ["bare", pytest.param("ipython", marks=pytest.mark.full)])
-def test_500_megabytes_changed_in_place_come_back(engine: str) -> None:
+def test_500_megabytes_changed_in_place_are_restored(engine: str) -> None:
     if psutil.virtual_memory().available < 3e9:
         pytest.skip("needs 3 GB of free memory")
     fresh = PythonRuntime(engine)
@@ -106,7 +106,7 @@ def test_500_megabytes_changed_in_place_come_back(engine: str) -> None:
     fresh.terminate()
 
 
-def test_awaiting_after_a_return(session: PythonRuntime) -> None:
+def test_await_works_after_undo(session: PythonRuntime) -> None:
     session.do(
         "import asyncio\nasync def later(n):\n    await asyncio.sleep(0.01)\n    return n\nprint(await later(1))"
     )
@@ -117,7 +117,7 @@ def test_awaiting_after_a_return(session: PythonRuntime) -> None:
     assert session.do("print(await task, await later(3))").text == "2 3\n"
 
 
-def test_the_oldest_go_first(fresh: PythonRuntime) -> None:
+def test_the_oldest_snapshots_are_dropped_first(fresh: PythonRuntime) -> None:
     fresh.context.snapshots = 3
     states = []
     for n in range(6):
@@ -130,7 +130,7 @@ def test_the_oldest_go_first(fresh: PythonRuntime) -> None:
     assert fresh.do("print(n)").text == "2\n"
 
 
-def test_none_are_kept_when_it_is_off(fresh: PythonRuntime) -> None:
+def test_no_snapshots_are_kept_if_they_are_off(fresh: PythonRuntime) -> None:
     fresh.context.snapshots = 0
     fresh.do("n = 1")
     assert fresh.state is None
@@ -141,7 +141,7 @@ def test_none_are_kept_when_it_is_off(fresh: PythonRuntime) -> None:
     assert fresh.do("print('n' in globals())").text == "False\n"
 
 
-def test_what_cannot_be_brought_back_is_named(no_strays: None, fresh: PythonRuntime) -> None:
+def test_lost_threads_sockets_and_processes_are_listed(no_strays: None, fresh: PythonRuntime) -> None:
     fresh.do(
         "import socket, subprocess, threading\n"
         "server = socket.create_server(('127.0.0.1', 0)); port = server.getsockname()[1]\n"
@@ -152,17 +152,16 @@ def test_what_cannot_be_brought_back_is_named(no_strays: None, fresh: PythonRunt
     port = fresh.do("print(port)").text.strip()
     state = fresh.present
     fresh.do("n = 1")
-    told = str(fresh.restore(state))
-    assert "the thread watcher" in told and "tqdm_monitor" not in told  # a library has started that one
-    assert f"the socket at 127.0.0.1:{port}" in told
-    assert "a pipe" in told
-    assert "sleep (" in told
+    lost = str(fresh.restore(state))
+    assert "the thread watcher" in lost and "tqdm_monitor" not in lost  # a library started that one
+    assert f"the socket at 127.0.0.1:{port}" in lost
+    assert "a pipe" in lost
+    assert "sleep (" in lost
     assert fresh.do("print(over.is_set(), 'n' in globals())").text == "False False\n"
-    told = fresh.do("import os; os._exit(1)").stderr
-    assert "sleep (" in told
+    assert "sleep (" in fresh.do("import os; os._exit(1)").stderr
 
 
-def test_nothing_is_left_of_a_session_with_snapshots(no_strays: None) -> None:
+def test_terminate_ends_all_snapshots(no_strays: None) -> None:
     python = PythonRuntime()
     for n in range(5):
         python.do(f"n = {n}")
@@ -183,13 +182,29 @@ def test_snapshots_end_with_a_killed_supervisor(no_strays: None) -> None:
     supervisor = psutil.Process(python.runtime._process.pid)
     processes = supervisor.children(recursive=True)
     supervisor.kill()
-    python.do("print(1)")
+    until_ended(processes)
+    python.do("print(1)")  # it may be the first to notice
     assert python.do("print(2)").text == "2\n"
     python.terminate()
+
+
+def test_a_running_block_ends_with_a_killed_supervisor(no_strays: None) -> None:
+    python, ran, processes = PythonRuntime(), Ran(), list[psutil.Process]()
+    for chunk in python.run(
+        "import subprocess\nchild = subprocess.Popen(['sleep', '1000'])\nprint('ready')\nwhile True: pass"
+    ):
+        ran.chunks.append(dict(chunk))
+        if ran.stdout and not processes and python.runtime is not None and python.runtime._process is not None:
+            supervisor = psutil.Process(python.runtime._process.pid)
+            processes += supervisor.children(recursive=True)
+            supervisor.kill()
+    assert ran.ended == "died" and len(processes) >= 2
     until_ended(processes)
+    assert python.do("print(2)").text == "2\n"
+    python.terminate()
 
 
-def test_when_memory_runs_out_the_newest_should_live(fresh: PythonRuntime) -> None:
+def test_the_kernel_kills_old_snapshots_first_when_memory_runs_out(fresh: PythonRuntime) -> None:
     scores = "print(open('/proc/{pid}/oom_score_adj').read())"
     fresh.do("n = 1")
     fresh.do("n = 2")
@@ -202,7 +217,7 @@ def test_when_memory_runs_out_the_newest_should_live(fresh: PythonRuntime) -> No
     assert fresh.do(scores.replace("{pid}", "self")).text == own
 
 
-def test_many_blocks_leave_no_more_processes_than_few(fresh: PythonRuntime) -> None:
+def test_many_blocks_leave_only_a_few_processes(fresh: PythonRuntime) -> None:
     fresh.context.snapshots = 5
     for n in range(60):
         fresh.do(f"n = {n}")
@@ -210,13 +225,13 @@ def test_many_blocks_leave_no_more_processes_than_few(fresh: PythonRuntime) -> N
             fresh.restore(fresh.points()[-2])
             assert fresh.runtime is not None and fresh.runtime._process is not None
             family = psutil.Process(fresh.runtime._process.pid)
-            until(lambda: len(family.children(recursive=True)) <= 10, "the end of all but a few")  # noqa: B023
+            until(lambda: len(family.children(recursive=True)) <= 10, "old snapshots to end")  # noqa: B023
 
 
 @pytest.mark.full
 @pytest.mark.timeout(1800)
-def test_two_thousand_blocks(fresh: PythonRuntime) -> None:
-    """Memory, descriptors and the number of processes are as flat as the variables are."""
+def test_two_thousand_blocks_leak_nothing(fresh: PythonRuntime) -> None:
+    """Memory, file descriptors and the number of processes stay constant."""
     sizes, counts = [], []
     for n in range(2000):
         fresh.do(f"n = {n}")
@@ -232,7 +247,7 @@ def test_two_thousand_blocks(fresh: PythonRuntime) -> None:
             sizes.append((family.memory_info().rss, worker.memory_info().rss))
             counts.append((len(family.children(recursive=True)), family.num_fds(), worker.num_fds()))
     print(sizes, counts)
-    assert max(count for count, _, _ in counts) <= 35  # a few may be on their way out
+    assert max(count for count, _, _ in counts) <= 35  # a few may be about to end
     assert max(fds for _, _, fds in counts) <= min(fds for _, _, fds in counts) + 3
     assert all(last < first * 1.3 for first, last in zip(sizes[0], sizes[-1], strict=True))
 
@@ -241,10 +256,10 @@ UNSHARE = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-p
 
 
 @pytest.mark.needs("unshare")
-def test_inside_a_process_namespace(tmp_path: Path) -> None:
-    """There the supervisor is the first process, and nobody outside knows the numbers of the others."""
+def test_snapshots_work_in_a_pid_namespace(tmp_path: Path) -> None:
+    """There the supervisor is process 1, and the process IDs differ from those outside."""
     if subprocess.run([*UNSHARE, "true"], capture_output=True).returncode:
-        pytest.skip("this machine does not let us make one")
+        pytest.skip("this machine does not allow PID namespaces")
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\nexec {" ".join(UNSHARE)} {sys.executable} "$@"\n')
     python.chmod(0o755)
@@ -270,7 +285,7 @@ def test_a_running_block_cannot_be_undone(fresh: PythonRuntime) -> None:
     assert fresh.do("print('n' in globals())").text == "False\n"
 
 
-def test_in_the_callers_own_process_there_is_no_return() -> None:
+def test_in_process_python_cannot_be_restored() -> None:
     python = InProcessPython(namespace={})
     assert python.state is None
     with pytest.raises(NotRestorableError, match="in-process"):
@@ -288,7 +303,7 @@ def text(computer: Computer, language: str, code: str) -> str:
     return "".join(message["content"] for message in computer.run(language, code) if message["type"] == "console")
 
 
-def test_directory_and_exports_follow(computer: Computer) -> None:
+def test_undo_restores_directory_and_exports(computer: Computer) -> None:
     computer.run("shell", "cd /; export SHARED=early")
     computer.run("python", "n = 1")
     mark = computer.mark()
@@ -297,15 +312,15 @@ def test_directory_and_exports_follow(computer: Computer) -> None:
     later = computer.mark()
     assert set(computer.go_back(mark)) == {"Python", "Shell"}
     assert text(computer, "shell", "echo $PWD $SHARED $NEW") == "/ early\n"
-    told = text(computer, "python", "import os; print(n, os.getcwd(), os.environ['SHARED'], os.environ.get('NEW'))")
-    assert told == "1 / early None\n"
+    shown = text(computer, "python", "import os; print(n, os.getcwd(), os.environ['SHARED'], os.environ.get('NEW'))")
+    assert shown == "1 / early None\n"
     computer.go_back(later)
-    told = text(computer, "python", "import os; print(n, os.getcwd(), os.environ['SHARED'], os.environ.get('NEW'))")
-    assert told == "2 /tmp late 1\n"
+    shown = text(computer, "python", "import os; print(n, os.getcwd(), os.environ['SHARED'], os.environ.get('NEW'))")
+    assert shown == "2 /tmp late 1\n"
     assert text(computer, "shell", "echo $PWD $SHARED $NEW") == "/tmp late 1\n"
 
 
-def test_the_directory_of_one_language_is_that_of_its_state(computer: Computer) -> None:
+def test_restoring_one_language_restores_its_directory(computer: Computer) -> None:
     computer.run("python", "import os; os.chdir('/')")
     state = computer.runtimes.state("python")
     assert state is not None
@@ -315,7 +330,7 @@ def test_the_directory_of_one_language_is_that_of_its_state(computer: Computer) 
     assert text(computer, "shell", "pwd") == "/\n"
 
 
-def test_the_first_state_can_be_named_before_the_first_block(computer: Computer) -> None:
+def test_the_initial_state_is_known_before_the_first_block(computer: Computer) -> None:
     state = computer.runtimes.state("python")
     assert state is not None
     computer.run("python", "n = 1")
@@ -326,18 +341,18 @@ def test_the_first_state_can_be_named_before_the_first_block(computer: Computer)
 
 
 @pytest.mark.needs("node")
-def test_javascript_says_that_it_cannot(computer: Computer) -> None:
+def test_javascript_cannot_be_restored(computer: Computer) -> None:
     computer.run("javascript", "let n = 1")
     assert computer.runtimes.state("javascript") is None
     with pytest.raises(NotRestorableError, match="Run its blocks again"):
         computer.runtimes.runtime("javascript").restore(1)
 
 
-def test_a_death_between_blocks_costs_nothing(fresh: PythonRuntime) -> None:
+def test_a_crash_between_blocks_loses_nothing(fresh: PythonRuntime) -> None:
     fresh.do("n = [1]")
     fresh.do("n.append(2)")
     assert fresh.runtime is not None
-    fresh.variables()  # by then the snapshot is there
+    fresh.variables()  # the snapshot exists by then
     worker_of(fresh.runtime).kill()
     assert fresh.runtime.ended.wait(60)
     ran = fresh.do("print(n)")
@@ -345,7 +360,7 @@ def test_a_death_between_blocks_costs_nothing(fresh: PythonRuntime) -> None:
     assert "killed by SIGKILL" in ran.stderr and "since the last block" in ran.stderr
 
 
-def test_what_a_thread_did_since_the_last_block_is_kept(fresh: PythonRuntime, tmp_path: Path) -> None:
+def test_changes_by_threads_since_the_last_block_are_kept(fresh: PythonRuntime, tmp_path: Path) -> None:
     begin, ended = tmp_path / "begin", tmp_path / "ended"
     os.mkfifo(begin)
     os.mkfifo(ended)

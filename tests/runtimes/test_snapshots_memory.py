@@ -1,4 +1,4 @@
-"""When memory is short the oldest snapshots go first, and a block for which there is none costs itself alone."""
+"""When memory is short, the oldest snapshots are dropped first, and a block that uses it up loses only itself."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SIZE = 20 << 20
 
 
 def limited_group() -> Path:
-    """A control group whose processes get so much memory, old style or new; OSError where we may not make one."""
+    """A control group (v1 or v2) with limited memory; OSError if we may not create one."""
     old = (GROUPS / "memory").is_dir()
     if not old:
         (GROUPS / "cgroup.subtree_control").write_text("+memory")
@@ -41,11 +41,11 @@ def limited_group() -> Path:
 
 @pytest.fixture
 def session(tmp_path: Path) -> Iterator[PythonRuntime]:
-    """Python in a group of processes that has little memory."""
+    """Python in a control group with little memory."""
     try:
         group = limited_group()
     except OSError as error:
-        pytest.skip(f"no control group can be made here: {error}")
+        pytest.skip(f"can't create a control group here: {error}")
     python = tmp_path / "python"
     python.write_text(f'#!/bin/sh\necho 0 > {group}/cgroup.procs\nexec {sys.executable} "$@"\n')
     python.chmod(0o755)
@@ -56,23 +56,23 @@ def session(tmp_path: Path) -> Iterator[PythonRuntime]:
     group.rmdir()
 
 
-def test_the_oldest_go_first(session: PythonRuntime) -> None:
+def test_the_oldest_snapshots_are_dropped_first(session: PythonRuntime) -> None:
     session.do(f"import os; pid = os.getpid(); data = bytearray({SIZE})")
     states = []
     for n in range(25):
         ran = session.do(f"data[:] = bytes([{n}]) * len(data)")
         assert ran.ended == "done", ran.stderr
         states.append(session.present)
-    assert session.do("print(os.getpid() == pid)").text == "True\n"  # it was not the worker that had to go
+    assert session.do("print(os.getpid() == pid)").text == "True\n"  # the worker was not killed
     kept = [state in (*session.points(), session.present) for state in states]
-    assert 2 <= sum(kept) < 15  # all of them would have been 20, and 400 MB
+    assert 2 <= sum(kept) < 15  # all of them would be 20 snapshots with 400 MB
     assert kept == sorted(kept)  # the newest ones
     for state in (states[kept.index(True)], states[-2]):
         session.restore(state)
         assert session.do("print(data[0], data[-1])").text == f"{states.index(state)} {states.index(state)}\n"
 
 
-def test_a_block_that_takes_all_memory_costs_itself_alone(session: PythonRuntime) -> None:
+def test_a_block_that_uses_up_all_memory_loses_only_itself(session: PythonRuntime) -> None:
     session.do(f"n = 1; data = bytearray(b'x') * {SIZE}")
     session.do("n = 2")
     ran = session.do(f"n = 3; data += b'x' * {2 * LIMIT}")
@@ -83,8 +83,8 @@ def test_a_block_that_takes_all_memory_costs_itself_alone(session: PythonRuntime
 
 
 @pytest.fixture
-def roomy() -> Iterator[PythonRuntime]:
-    """Python that may use all memory there is."""
+def unlimited() -> Iterator[PythonRuntime]:
+    """Python without a memory limit."""
     if psutil.virtual_memory().available < psutil.virtual_memory().total / 3:
         pytest.skip("memory is really short")
     session = PythonRuntime("bare")
@@ -92,17 +92,17 @@ def roomy() -> Iterator[PythonRuntime]:
     session.terminate()
 
 
-def test_a_group_without_a_limit_is_no_reason_to_let_go(roomy: PythonRuntime) -> None:
+def test_snapshots_are_kept_without_a_memory_limit(unlimited: PythonRuntime) -> None:
     for n in range(6):
-        roomy.do(f"n = {n}")
-    assert len(roomy.points()) == 6
+        unlimited.do(f"n = {n}")
+    assert len(unlimited.points()) == 6
 
 
 @pytest.mark.parametrize(("available", "kept"), [(50, 4), (20, 2)])
-def test_programs_that_wait_for_memory_are_a_reason_where_it_is_short(
+def test_memory_pressure_drops_snapshots_only_if_memory_is_short(
     monkeypatch: pytest.MonkeyPatch, available: int, kept: int
 ) -> None:
-    """They may be in a group of their own, which has used up what it may use of a machine that has plenty."""
+    """The pressure may come from another control group that reached its limit on a machine with plenty of memory."""
     supervisor: Any = SimpleNamespace(poll=select.poll(), say=lambda said: None, origin=None)
     snapshots = snapshot_store.SnapshotStore(supervisor)
     memory = b"MemTotal: 100 kB\nMemFree: 0 kB\nMemAvailable: %d kB\n" % available

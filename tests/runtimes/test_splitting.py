@@ -1,4 +1,4 @@
-"""A live session split in two: the same variables in both, and from then on neither knows of the other."""
+"""Splitting a live session: both sides have the same variables and are independent from then on."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Make = Callable[[], Computer]
 
 @pytest.fixture
 def make(no_strays: None) -> Iterator[Make]:
-    """Makes computers; at the end nothing is left of them."""
+    """Makes computers; at the end none of their processes may be left."""
     made: list[Computer] = []
 
     def computer() -> Computer:
@@ -46,15 +46,15 @@ def python(computer: Computer, code: str) -> str:
     return text(computer, "python", code)
 
 
-def two(make: Make, code: str = "import os; shared = [1]; same = shared") -> tuple[Computer, Computer]:
+def split_computers(make: Make, code: str = "import os; shared = [1]; same = shared") -> tuple[Computer, Computer]:
     first, second = make(), make()
     python(first, code)
     assert str(first.runtimes.split(second.runtimes)["Python"]) == ""
     return first, second
 
 
-def test_the_variables_are_the_same_and_each_ones_own(make: Make) -> None:
-    first, second = two(make)
+def test_both_sides_have_the_variables_and_change_them_independently(make: Make) -> None:
+    first, second = split_computers(make)
     assert python(second, "shared.append(2); print(same)") == "[1, 2]\n"
     assert python(first, "print(same)") == "[1]\n"
     assert python(first, "shared.append(3); print(same)") == "[1, 3]\n"
@@ -63,8 +63,8 @@ def test_the_variables_are_the_same_and_each_ones_own(make: Make) -> None:
 
 
 @pytest.mark.parametrize("ends", [0, 1])
-def test_the_end_of_one_is_not_the_others(make: Make, ends: int) -> None:
-    both = two(make)
+def test_terminating_one_side_keeps_the_other(make: Make, ends: int) -> None:
+    both = split_computers(make)
     both[ends].terminate()
     assert python(both[1 - ends], "print(same)") == "[1]\n"
     assert python(both[1 - ends], "shared.append(2); os._exit(1)").startswith("The Python session ended")
@@ -72,18 +72,18 @@ def test_the_end_of_one_is_not_the_others(make: Make, ends: int) -> None:
 
 
 @pytest.mark.parametrize("dies", some(1, [0, 1]))
-def test_a_death_of_one_is_not_the_others(make: Make, dies: int) -> None:
-    both = two(make)
+def test_a_crash_of_one_side_keeps_the_other(make: Make, dies: int) -> None:
+    both = split_computers(make)
     for code in ("shared.append(2)", "os._exit(1)", "import signal; os.kill(os.getppid(), signal.SIGKILL)"):
         python(both[dies], code)
     assert python(both[1 - dies], "print(same)") == "[1]\n"
     session = both[dies].runtimes.runtime("python").runtime  # type: ignore[attr-defined]
     assert session.control.over.wait(60)
-    assert python(both[dies], "print('same' in globals())") == "False\n"  # its supervisor took everything along
+    assert python(both[dies], "print('same' in globals())") == "False\n"  # everything ended with its supervisor
 
 
-def test_both_can_be_rewound(make: Make) -> None:
-    first, second = two(make)
+def test_both_sides_can_be_restored(make: Make) -> None:
+    first, second = split_computers(make)
     mark = second.mark()
     assert first.runtimes.state("python") == mark.states["Python"]
     for n, computer in enumerate((first, second)):
@@ -93,8 +93,8 @@ def test_both_can_be_rewound(make: Make) -> None:
         assert python(computer, "print(same)") == "[1]\n"
 
 
-def test_one_that_split_off_can_be_split(make: Make) -> None:
-    first, second = two(make)
+def test_a_split_session_can_be_split_again(make: Make) -> None:
+    first, second = split_computers(make)
     third = make()
     python(second, "shared.append(2)")
     second.runtimes.split(third.runtimes)
@@ -105,8 +105,8 @@ def test_one_that_split_off_can_be_split(make: Make) -> None:
     assert python(third, "print(same)") == "[1, 2, 3]\n"
 
 
-def test_processes_belong_to_one(make: Make) -> None:
-    first, second = two(make, "import os, subprocess; child = subprocess.Popen(['sleep', '1000'])")
+def test_child_processes_belong_to_one_side(make: Make) -> None:
+    first, second = split_computers(make, "import os, subprocess; child = subprocess.Popen(['sleep', '1000'])")
     python(second, "other = subprocess.Popen(['sh', '-c', 'sleep 1000 & sleep 1001'])")
     started = [
         psutil.Process(int(python(first, "print(child.pid)"))),
@@ -119,15 +119,17 @@ def test_processes_belong_to_one(make: Make) -> None:
     until_ended(started)
 
 
-def test_a_fresh_worker_of_the_second_knows_nothing(make: Make) -> None:
-    """What its supervisor has in memory is not what the user's code left there."""
-    _, second = two(make, "import os, json; json.mine = 1; os.environ['MINE'] = '1'; os.chdir('/'); os.umask(0)")
+def test_a_new_worker_of_the_second_side_is_clean(make: Make) -> None:
+    """Its supervisor's memory holds nothing that the user's code left."""
+    _, second = split_computers(
+        make, "import os, json; json.mine = 1; os.environ['MINE'] = '1'; os.chdir('/'); os.umask(0)"
+    )
     second.undo_snapshots = 0
     python(second, "os._exit(1)")
     assert python(second, "import json, os; print(hasattr(json, 'mine'), os.environ.get('MINE'))") == "False None\n"
 
 
-def test_what_cannot_come_along_is_named(make: Make) -> None:
+def test_lost_threads_are_listed(make: Make) -> None:
     first, second = make(), make()
     python(
         first, "import threading; over = threading.Event()\nthreading.Thread(target=over.wait, name='watcher').start()"
@@ -137,7 +139,7 @@ def test_what_cannot_come_along_is_named(make: Make) -> None:
     python(first, "over.set()")
 
 
-def test_where_threads_cannot_come_back_the_variables_move(make: Make) -> None:
+def test_variables_move_to_a_new_process_if_threads_cannot_be_split(make: Make) -> None:
     first, second = make(), make()
     python(first, NATIVE_THREAD)
     python(first, DEFINED)
@@ -147,36 +149,35 @@ def test_where_threads_cannot_come_back_the_variables_move(make: Make) -> None:
 
 
 @pytest.mark.full
-def test_another_python_gets_what_can_be_pickled(make: Make, tmp_path: Path) -> None:
+def test_another_python_gets_all_picklable_variables(make: Make, tmp_path: Path) -> None:
     first, second = make(), make()
     python(first, f"import os\n{DEFINED}")
     second.python = str(tmp_path / "python")
     Path(second.python).write_text(f'#!/bin/sh\nOTHER=1 exec {sys.executable} "$@"\n')
     Path(second.python).chmod(0o755)
-    told = str(first.runtimes.split(second.runtimes)["Python"])
-    assert "steps (generator)" in told
+    assert "steps (generator)" in str(first.runtimes.split(second.runtimes)["Python"])
     for computer in (second, first):
         assert python(computer, SHOWN) == "13 2 base3 Pair(a=1, b=[2]) True True 16 [1]\n"
     first.terminate()
     assert python(second, "print(offset)") == "10\n"
 
 
-def test_what_was_carried_can_be_split(make: Make, tmp_path: Path) -> None:
+def test_variables_moved_to_another_python_can_be_split_again(make: Make, tmp_path: Path) -> None:
     first, second, third = make(), make(), make()
     python(first, "n = 1")
-    second.python = third.python = os.path.join(sys.prefix, "bin", ".", "python")  # the same, and another name
+    second.python = third.python = os.path.join(sys.prefix, "bin", ".", "python")  # the same Python by another name
     first.runtimes.split(second.runtimes)
     second.runtimes.split(third.runtimes)
     assert python(third, "print(n)") == "1\n"
 
 
-def test_what_is_large_is_shared(make: Make) -> None:
-    first, second = two(make, "import os; held = bytearray(b'x') * (300 << 20)")
+def test_large_data_can_be_split(make: Make) -> None:
+    first, second = split_computers(make, "import os; held = bytearray(b'x') * (300 << 20)")
     assert python(second, "held[-1] = 0; print(len(held), held[0])") == "314572800 120\n"
     assert python(first, "print(held[-1])") == "120\n"
 
 
-def test_the_shell_comes_along(make: Make) -> None:
+def test_the_shell_is_split_too(make: Make) -> None:
     first, second = make(), make()
     text(first, "shell", "v=1; list=(a 'b c'); f() { echo f$v; }; alias g='echo g'; export E=1; cd /usr; umask 027")
     assert first.runtimes.split(second.runtimes)["Shell"] == Restored()
@@ -190,7 +191,7 @@ def test_the_shell_comes_along(make: Make) -> None:
     assert text(second, "shell", "f") == "f2\n"
 
 
-def test_the_second_can_be_split_before_it_has_run_anything(make: Make) -> None:
+def test_the_second_side_can_be_split_before_its_first_block(make: Make) -> None:
     first, second, third = make(), make(), make()
     python(first, "n = 1")
     text(first, "shell", "v=1")
@@ -200,7 +201,7 @@ def test_the_second_can_be_split_before_it_has_run_anything(make: Make) -> None:
     assert python(third, "print(n)") == text(third, "shell", "echo $v") == "1\n"
 
 
-def test_the_second_can_begin_somewhere_else(make: Make, tmp_path: Path) -> None:
+def test_the_second_side_can_start_in_another_folder(make: Make, tmp_path: Path) -> None:
     first, second = make(), make()
     python(first, "import os; os.chdir('/usr')")
     text(first, "shell", "v=1")
@@ -212,23 +213,23 @@ def test_the_second_can_begin_somewhere_else(make: Make, tmp_path: Path) -> None
 
 
 @pytest.mark.needs("node")
-def test_javascript_says_that_it_cannot(make: Make) -> None:
+def test_javascript_cannot_be_split(make: Make) -> None:
     first, second = make(), make()
     text(first, "javascript", "let x = 1")
-    told = first.runtimes.split(second.runtimes)["JavaScript"]
-    assert isinstance(told, NotRestorableError)
-    assert "Run its blocks again" in str(told)
+    refusal = first.runtimes.split(second.runtimes)["JavaScript"]
+    assert isinstance(refusal, NotRestorableError)
+    assert "Run its blocks again" in str(refusal)
     assert text(second, "javascript", "console.log(typeof x)") == "undefined\n"
 
 
-def test_python_in_the_callers_process_says_that_it_cannot(make: Make) -> None:
+def test_in_process_python_cannot_be_split(make: Make) -> None:
     first, second = make(), make()
     first.python = "in-process"
     python(first, "x = 1")
     assert "in-process" in str(first.runtimes.split(second.runtimes)["Python"])
 
 
-def test_what_never_ran_is_not_started(make: Make) -> None:
+def test_runtimes_that_never_ran_are_not_started(make: Make) -> None:
     first, second = make(), make()
     assert first.runtimes.split(second.runtimes) == {}
     assert not second.runtimes.is_alive("python")
@@ -258,7 +259,7 @@ os.read(0, 1)
 
 
 @pytest.mark.parametrize("ended", some(1, ["first", "none"]))
-def test_both_end_with_the_host(no_strays: None, ended: str) -> None:
+def test_both_sides_end_with_the_host(no_strays: None, ended: str) -> None:
     host = subprocess.Popen([sys.executable, "-c", HOST, ended], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert host.stdin is not None and host.stdout is not None
     assert host.stdout.readline() == b"both\n"
@@ -269,10 +270,10 @@ def test_both_end_with_the_host(no_strays: None, ended: str) -> None:
 
 
 @pytest.mark.needs("unshare")
-def test_inside_a_process_namespace(make: Make, tmp_path: Path) -> None:
-    """There the first supervisor is the first process, with which everything would end."""
+def test_splitting_works_in_a_pid_namespace(make: Make, tmp_path: Path) -> None:
+    """There the first supervisor is process 1, and its end would end everything."""
     if subprocess.run([*UNSHARE, "true"], capture_output=True).returncode:
-        pytest.skip("this machine does not let us make one")
+        pytest.skip("this machine does not allow PID namespaces")
     wrapper = tmp_path / "python"
     wrapper.write_text(f'#!/bin/sh\nexec {" ".join(UNSHARE)} {sys.executable} "$@"\n')
     wrapper.chmod(0o755)

@@ -40,7 +40,7 @@ def test_data_frames_are_tables_and_results_are_data_frames(interpreter: OpenInt
     assert text(interpreter, "python", "print(sql_result.total[0])") == "42\n"
 
 
-def test_a_file_and_several_statements(interpreter: OpenInterpreter, tmp_path: Path) -> None:
+def test_a_block_may_have_several_statements_on_a_database_file(interpreter: OpenInterpreter, tmp_path: Path) -> None:
     file = tmp_path / "shop.db"
     interpreter.computer.sql = f"sqlite:///{file}"
     text(interpreter, "sql", "CREATE TABLE fruit (name TEXT);\nINSERT INTO fruit VALUES ('a;b');")
@@ -50,28 +50,28 @@ def test_a_file_and_several_statements(interpreter: OpenInterpreter, tmp_path: P
     assert sqlite3.connect(file).execute("SELECT name FROM sqlite_master").fetchall() == [("fruit",)]
 
 
-def test_a_password_is_in_no_output_and_no_prompt(interpreter: OpenInterpreter) -> None:
+def test_passwords_appear_in_no_output_and_no_prompt(interpreter: OpenInterpreter) -> None:
     interpreter.computer.sql = "postgresql://me:hunter2@localhost:1/shop"
-    said = text(interpreter, "sql", "SELECT 1")
-    assert "hunter2" not in said
-    assert "Error" in said
+    output = text(interpreter, "sql", "SELECT 1")
+    assert "hunter2" not in output
+    assert "Error" in output
     assert "hunter2" not in interpreter.computer.runtimes.describe_languages()
     assert "hunter2" not in text(interpreter, "shell", "env")
 
 
 @pytest.mark.full
 @pytest.mark.skipif(shutil.which("bwrap") is None, reason="needs bubblewrap")
-def test_a_database_is_found_after_the_sandbox_has_changed(
+def test_queries_work_after_the_sandbox_changed(
     interpreter: OpenInterpreter, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     interpreter.computer.sql = "sqlite:///:memory:"
     assert "1" in text(interpreter, "sql", "SELECT 1 AS one")
     interpreter.sandbox = "workspace"
-    said = text(interpreter, "sql", "SELECT 41 + 1 AS two")
-    assert "The sandbox has changed" in said
-    assert "42" in said
-    assert "Error" not in said
+    output = text(interpreter, "sql", "SELECT 41 + 1 AS two")
+    assert "The sandbox has changed" in output
+    assert "42" in output
+    assert "Error" not in output
 
 
 def test_an_endless_query_can_be_stopped() -> None:

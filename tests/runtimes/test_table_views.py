@@ -1,4 +1,4 @@
-"""Tables of a session, sorted, filtered, searched, summed up and exported where they are."""
+"""Views of tables in a session: sorted, filtered, searched, summarized and exported."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from javascript_runtimes import fresh as javascript  # noqa: F401
 from python_runtimes import PythonRuntime
 from waiting import until
 
-MAKE = """
+SETUP = """
 import datetime, os
 import numpy as np, pandas as pd
 try:
@@ -45,7 +45,7 @@ TABLES = ("frame", "polars_frame", "rows", "columns", "keyed")
 def session() -> Iterator[PythonRuntime]:
     session = PythonRuntime()
     try:
-        assert session.do(MAKE).ended == "done"
+        assert session.do(SETUP).ended == "done"
         yield session
         assert session.do("repr((frame, polars_frame, rows, columns, keyed, array)) == before").text == "True\n"
         assert session.do("os.path.exists('made')").text == "False\n"
@@ -84,10 +84,10 @@ def test_a_filter_keeps_the_rows_that_match(
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_sorting_both_ways_and_searching(session: PythonRuntime, name: str) -> None:
+def test_tables_can_be_sorted_and_searched(session: PythonRuntime, name: str) -> None:
     assert totals(session, name, sort="total") == ["50", "150", "200", "300"]
     assert totals(session, name, sort="total", descending=True, filter="total < 300") == ["200", "150", "50"]
-    assert totals(session, name, sort="region")[-1] == "300"  # what is missing comes last
+    assert totals(session, name, sort="region")[-1] == "300"  # missing values come last
     assert totals(session, name, sort="region", descending=True)[-1] == "300"
     assert totals(session, name, find="eu") == ["50", "150"]
     page = session.look(name, view=TableQuery(columns=("total", "region"), sort="total"))
@@ -110,12 +110,12 @@ def test_sorting_both_ways_and_searching(session: PythonRuntime, name: str) -> N
         ("(" * 5000, "not complete"),
     ],
 )
-def test_a_filter_runs_nothing(session: PythonRuntime, condition: str, why: str) -> None:
+def test_a_filter_cannot_run_code(session: PythonRuntime, condition: str, why: str) -> None:
     with pytest.raises(UsageError, match=why.replace("?", r"\?")):
         session.look("frame", view=TableQuery(filter=condition))
 
 
-def test_arrays_and_plain_values_are_tables_too(session: PythonRuntime) -> None:
+def test_arrays_dicts_and_lists_are_tables_too(session: PythonRuntime) -> None:
     page = session.look("array", view=TableQuery(filter="`1` > 3", sort="2", descending=True))
     assert isinstance(page, TableWindow) and page.cells[0] == ["9", "6", "3"]
     session.do("sizes, words = {'small': 3, 'big': 1}, ['b', 'a']")
@@ -128,7 +128,7 @@ def test_arrays_and_plain_values_are_tables_too(session: PythonRuntime) -> None:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_what_a_column_holds(session: PythonRuntime, name: str) -> None:
+def test_columns_have_statistics(session: PythonRuntime, name: str) -> None:
     page = session.look(name, view=TableQuery(stats="unit price"))
     assert isinstance(page, TableWindow)
     found = dict(zip(page.index, page.cells[0], strict=True))
@@ -151,7 +151,7 @@ def test_what_a_column_holds(session: PythonRuntime, name: str) -> None:
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_a_view_as_a_file(session: PythonRuntime, name: str) -> None:
+def test_views_can_be_exported(session: PythonRuntime, name: str) -> None:
     view = TableQuery(filter="total > 100", sort="total", descending=True, columns=("total", "region"))
 
     def content(form: str) -> io.BytesIO:
@@ -168,14 +168,14 @@ def test_a_view_as_a_file(session: PythonRuntime, name: str) -> None:
     assert pd.read_parquet(content("parquet"))["total"].tolist() == [300, 200, 150]
 
 
-def test_labels_of_rows_and_missing_numbers(session: PythonRuntime) -> None:
+def test_row_labels_and_missing_numbers_are_shown(session: PythonRuntime) -> None:
     session.do("dated = pd.DataFrame({'n': pd.array([1, None], dtype='Int64')}, pd.to_datetime(['2024-01-01'] * 2))")
     page = session.look("dated")
     assert isinstance(page, TableWindow)
     assert (page.index, page.cells, page.numeric) == (["2024-01-01"] * 2, [["1", ""]], [True])
 
 
-def test_a_look_that_takes_too_long_can_be_stopped(session: PythonRuntime) -> None:
+def test_a_slow_view_can_be_stopped(session: PythonRuntime) -> None:
     session.do(
         "class Endless:\n    def __eq__(self, other):\n        global begun; begun = True\n        while True: pass\n"
         "begun, endless = False, [{'a': Endless()}, {'a': Endless()}]"
@@ -199,14 +199,14 @@ def test_a_look_that_takes_too_long_can_be_stopped(session: PythonRuntime) -> No
     assert session.do("begun").text == "True\n"
 
 
-def test_other_languages_say_that_they_cannot(javascript: JavaScriptRuntime) -> None:  # noqa: F811
+def test_javascript_tables_have_no_views(javascript: JavaScriptRuntime) -> None:  # noqa: F811
     javascript.do("rows = [{a: 1}, {a: 2}]")
     assert isinstance(javascript.look("rows"), TableWindow)
     with pytest.raises(UsageError, match="only Python ones"):
         javascript.look("rows", view=TableQuery(sort="a"))
 
 
-def test_in_our_own_process() -> None:
+def test_in_process_python_has_table_views() -> None:
     language = InProcessPython()
     list(language.run("numbers = [3, 1, 2]"))
     page = language.look("numbers", view=TableQuery(sort="value"))

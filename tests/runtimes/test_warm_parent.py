@@ -1,4 +1,4 @@
-"""Python sessions that a warm parent forks: they have its modules, and nothing of each other."""
+"""Python sessions forked from a warm parent: they have its modules and share nothing else."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ import pytest
 from interpreter.runtimes.launch import SessionContext, WarmParent, warm_parent
 from interpreter.runtimes.python.language import Python
 
-MOST_OWN_MEMORY = 6300  # kB, of a session's worker and supervisor
+MAX_OWN_MEMORY = 6300  # kB, of a session's worker and supervisor
 PRELOAD = ("numpy", "colorsys")  # and no other module of these tests imports colorsys
 
 
@@ -44,7 +44,7 @@ def sessions(tmp_path: Path) -> Iterator[list[Session]]:
         session.python.terminate()
 
 
-def test_a_session_has_the_modules_and_its_own_surroundings(tmp_path: Path, sessions: list[Session]) -> None:
+def test_sessions_have_the_modules_and_their_own_environment(tmp_path: Path, sessions: list[Session]) -> None:
     sessions += [Session(tmp_path, SECRET="first", TZ="Asia/Tokyo"), Session(Path("/"))]
     first, second = sessions
     assert first.run("import sys; print('colorsys' in sys.modules, sys.argv)") == "True ['']\n"
@@ -62,7 +62,7 @@ def test_sessions_draw_different_random_numbers(tmp_path: Path, sessions: list[S
     assert drawn[0][0] != drawn[1][0] and drawn[0][1] != drawn[1][1]
 
 
-def test_a_session_has_no_trace_of_the_blocks_that_the_parent_ran(tmp_path: Path, sessions: list[Session]) -> None:
+def test_blocks_of_the_parent_leave_no_trace_in_a_session(tmp_path: Path, sessions: list[Session]) -> None:
     sessions += [Session(tmp_path), Session(tmp_path, ())]
     look = "print(sorted(globals()), In, Out, [_, __, ___, _i, _ii, _iii], get_ipython().execution_count)"
     warm, cold = (session.run(look) for session in sessions)
@@ -83,10 +83,10 @@ def test_a_session_shares_most_of_its_memory_with_the_parent(tmp_path: Path, ses
     for pid in (worker, supervisor):
         rollup = Path(f"/proc/{pid}/smaps_rollup").read_text()
         own += int(rollup.split("Private_Dirty:")[1].split()[0])
-    assert own < MOST_OWN_MEMORY, own
+    assert own < MAX_OWN_MEMORY, own
 
 
-def test_variables_can_be_undone_and_copied_and_outlive_a_crash(tmp_path: Path, sessions: list[Session]) -> None:
+def test_variables_can_be_undone_and_split_and_survive_a_crash(tmp_path: Path, sessions: list[Session]) -> None:
     sessions += [Session(tmp_path), Session(tmp_path)]
     session, other = sessions
     session.run("x = 1")
@@ -101,7 +101,7 @@ def test_variables_can_be_undone_and_copied_and_outlive_a_crash(tmp_path: Path, 
     assert restored.lost == [] and other.run("x += 10; print(x)") == "11\n" and session.run("print(x)") == "1\n"
 
 
-def test_a_session_outlives_the_parent_and_the_next_one_has_a_new_parent(
+def test_a_session_survives_the_parent_and_the_next_one_gets_a_new_parent(
     tmp_path: Path, sessions: list[Session]
 ) -> None:
     sessions += [Session(tmp_path), Session(tmp_path)]
@@ -118,23 +118,23 @@ def test_a_session_outlives_the_parent_and_the_next_one_has_a_new_parent(
 def test_modules_that_cannot_be_imported_are_named(tmp_path: Path, sessions: list[Session]) -> None:
     sessions.append(Session(tmp_path, ("colorsys", "no_such_module")))
     sessions[0].run("1")
-    said = sessions[0].run("print(2)")
-    assert "can't be imported: no_such_module (ModuleNotFoundError" in said and said.endswith("2\n")
+    output = sessions[0].run("print(2)")
+    assert "can't be imported: no_such_module (ModuleNotFoundError" in output and output.endswith("2\n")
     assert sessions[0].run("print(3)") == "3\n"
 
 
-def test_a_module_that_ends_the_parent_is_no_reason_to_have_no_session(
+def test_a_session_starts_even_if_a_module_crashes_the_parent(
     tmp_path: Path, sessions: list[Session], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "crashing.py").write_text("import os, sys; sys.stderr.write('no GPU'); sys.stderr.flush(); os._exit(3)")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     sessions.append(Session(tmp_path, ("crashing",)))
-    said = sessions[0].run("x = 1")
-    assert "modules of `computer.preload` ended: no GPU" in said, said
+    output = sessions[0].run("x = 1")
+    assert "modules of `computer.preload` ended: no GPU" in output, output
     assert sessions[0].run("print(1)") == "1\n"  # without the parent
 
 
-def test_threads_of_a_module_are_an_obstacle(
+def test_modules_that_start_threads_are_reported(
     tmp_path: Path, sessions: list[Session], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "threaded.py").write_text(
@@ -146,8 +146,10 @@ def test_threads_of_a_module_are_an_obstacle(
     assert sessions[0].run("print(1)") == "1\n"
 
 
-def test_some_sessions_start_by_themselves(tmp_path: Path, sessions: list[Session]) -> None:
-    sessions.append(Session(tmp_path, PYTHONPATH=str(tmp_path)))  # its imports could be others
+def test_sessions_with_other_imports_or_a_sandbox_start_without_the_parent(
+    tmp_path: Path, sessions: list[Session]
+) -> None:
+    sessions.append(Session(tmp_path, PYTHONPATH=str(tmp_path)))  # its imports may differ
     assert warm_parent(sessions[0].python.launch()) is None
     assert sessions[0].run("import sys; print('colorsys' in sys.modules)") == "False\n"
     plain = Session(tmp_path).python.launch()
@@ -169,7 +171,7 @@ signal.pause()
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc")
-def test_the_parent_and_its_sessions_end_with_us() -> None:
+def test_the_parent_and_its_sessions_end_with_the_host() -> None:
     code = HOST.format(tests=str(Path(__file__).parents[1]))
     host = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, text=True)
     assert host.stdout is not None

@@ -1,4 +1,4 @@
-"""Sandboxes for tests: a workspace, a home with a key in it, and sessions that run inside."""
+"""Fixtures for sandbox tests: a workspace with trusted files, and runtimes inside a sandbox."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ LANGUAGES = {"python": Python, "shell": Shell, "javascript": JavaScript}
 
 
 @pytest.fixture
-def real() -> None:
-    """Skipped where no sandbox can be made, with the reason."""
+def sandbox_available() -> None:
+    """Skips the test, with the reason, where no sandbox can be created."""
     try:
         bubblewrap.available()
     except SandboxUnavailableError as error:
@@ -42,7 +42,7 @@ def workspace(tmp_path: Path) -> Path:
 
 
 class Inside:
-    """The sessions of one sandbox."""
+    """The runtimes inside one sandbox."""
 
     def __init__(self, containment: Containment) -> None:
         self.containment = containment
@@ -65,7 +65,7 @@ class Inside:
 
 
 @pytest.fixture
-def contained(real: None, workspace: Path, no_strays: None) -> Iterator[Any]:
+def contained(sandbox_available: None, workspace: Path, no_strays: None) -> Iterator[Any]:
     """Makes sandboxes: `contained(kind="read-only", ...)`."""
     made: list[Inside] = []
 

@@ -1,6 +1,7 @@
-"""Ways out of a sandbox, each tried in three languages. A block that gets out prints ESCAPED and how.
+"""Attempts to escape from a sandbox, in three languages. A block that escapes prints ESCAPED and how.
 
-What DOCUMENTED lists is possible, and docs/security.md says so. It is also a program of its own, so that it can run as another user: `python probes.py FACTS`, with JSON for both.
+DOCUMENTED lists known escapes, which docs/security.md describes. To run the probes as another user, use
+`python probes.py FACTS`; its argument and its output are JSON.
 """
 
 from __future__ import annotations
@@ -15,21 +16,21 @@ from typing import Any
 
 @dataclass
 class Facts:
-    """What the probes aim at."""
+    """The targets of the probes."""
 
     workspace: str
     canary: str  # a file outside, which must not change
     key: str  # a file in a home, which must not be read
-    port: int  # where a service of ours listens on this machine
+    port: int  # where a server of ours listens on this machine
     abstract: str  # the name of an abstract socket of ours
     socket: str  # a socket file of ours outside
-    sockets: dict[str, str]  # more of them, by how they were made
-    datagrams: str  # one that takes datagrams
+    sockets: dict[str, str]  # more of them, by how they were created
+    datagrams: str  # a datagram socket outside
     pipe: str  # a named pipe outside
-    state: str  # a folder of our own state
+    state: str  # our state folder
     host_pid: int  # a process outside
     secret: str = "canary-secret-2c7e9a4f1b"
-    driver: str = ""  # a file of our own that runs inside
+    driver: str = ""  # one of our files that runs inside
     memory: int = 512
     processes: int = 150
     file_size: int = 16
@@ -52,7 +53,7 @@ PYTHON = {
                     tried(lambda: open(root + CANARY, 'w').write('x') and got('wrote by ' + root))
     """,
     "read a key": "SECRET in open(KEY).read() and got('read')",
-    "read a key by its folder": "'id_canary' in os.listdir(os.path.dirname(KEY)) and got('listed')",
+    "list the folder of a key": "'id_canary' in os.listdir(os.path.dirname(KEY)) and got('listed')",
     "read shadow": "open('/etc/shadow').read(1) and got('read')",
     "see host processes": "os.path.exists('/proc/%d/environ' % HOST) and got('seen')",
     "signal a host process": "os.kill(HOST, 0); got('signalled')",
@@ -76,12 +77,12 @@ PYTHON = {
     "loopback of the host": "socket.create_connection(('127.0.0.1', PORT), 2); got('connected')",
     "abstract socket of the host": "s = socket.socket(socket.AF_UNIX); s.connect('\\0' + ABSTRACT); got('connected')",
     "socket file of the host": "s = socket.socket(socket.AF_UNIX); s.connect(SOCKET); got('connected')",
-    "socket files of the host, however they were made": """
+    "socket files of the host, created in unusual ways": """
         for how, path in SOCKETS.items():
             for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_SEQPACKET):
                 tried(lambda: (socket.socket(socket.AF_UNIX, kind).connect(path), got('connected: ' + how)))
     """,
-    "a pair of sockets that is connected again": """
+    "a reconnected socket pair": """
         for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_SEQPACKET, socket.SOCK_RAW):
             for path in (SOCKET, DATAGRAMS, *SOCKETS.values()):
                 def again():
@@ -93,13 +94,13 @@ PYTHON = {
                     one, other = socket.socketpair(socket.AF_UNIX, kind)
                     one.sendto(b'x', path)
                     other.setblocking(False)
-                    other.recv(1) == b'x' or got('sent')  # it may have gone to the other end
+                    other.recv(1) == b'x' or got('sent')  # unless it went to the other end
                 tried(again)
                 tried(send)
     """,
     "metadata address": "socket.create_connection(('169.254.169.254', 80), 2); got('connected')",
     "datagrams": "s = socket.socket(type=socket.SOCK_DGRAM); s.connect(('8.8.8.8', 53)); s.send(b'x'); got('sent')",
-    "names": "socket.getaddrinfo('example.com', 80); got('looked up')",
+    "name lookup": "socket.getaddrinfo('example.com', 80); got('looked up')",
     "raw sockets": "socket.socket(socket.AF_INET, socket.SOCK_RAW, 1); got('opened')",
     "packet sockets": "socket.socket(17, socket.SOCK_RAW, 0); got('opened')",
     "sockets to the hypervisor": "socket.socket(40, socket.SOCK_STREAM); got('opened')",
@@ -107,7 +108,7 @@ PYTHON = {
     "the proxy, to the host": "asked('127.0.0.1:%d' % PORT)",
     "the proxy, to the host by name": "asked('localhost:%d' % PORT)",
     "the proxy, to metadata": "asked('169.254.169.254:80'); asked('[fd00:ec2::254]:80'); asked('metadata.google.internal:80')",
-    "the proxy, to anybody": "asked('example.com:443')",
+    "the proxy, to any host": "asked('example.com:443')",
     "the proxy, with a plain request": """
         s = socket.create_connection(('127.0.0.1', 41080), 5)
         s.sendall(b'GET http://169.254.169.254/latest/ HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n')
@@ -134,12 +135,12 @@ PYTHON = {
             for name in set(files) & {'cgroup.procs', 'memory.max', 'pids.max', 'release_agent'}:
                 tried(lambda: (open(os.path.join(folder, name), 'w'), got('opened ' + name)))
     """,
-    "become somebody else": """
+    "become another user": """
         other = 0 if os.getuid() else 12345
         os.setuid(other)
         got('became %d' % other)
     """,
-    "leave a program with my rights": """
+    "leave a setuid program": """
         import shutil
         shutil.copy('/bin/sh', WORK + '/left')
         tried(lambda: os.chmod(WORK + '/left', 0o4755))
@@ -153,14 +154,14 @@ PYTHON = {
     "git hooks": "open(WORK + '/.git/hooks/post-checkout', 'w').write('x'); got('wrote')",
     "git configuration": "open(WORK + '/.git/config', 'a').write('x'); got('wrote')",
     "git moved away": "os.rename(WORK + '/.git', WORK + '/.git2'); got('moved')",
-    "git by a link": "os.symlink(WORK + '/.git', WORK + '/g'); open(WORK + '/g/config', 'a').write('x'); got('wrote')",
+    "git through a link": "os.symlink(WORK + '/.git', WORK + '/g'); open(WORK + '/g/config', 'a').write('x'); got('wrote')",
     "editor tasks": "open(WORK + '/.vscode/tasks.json', 'w').write('x'); got('wrote')",
-    "editor settings that are not there yet": "os.makedirs(WORK + '/.idea', exist_ok=True); open(WORK + '/.idea/x', 'w'); got('wrote')",
-    "skills that are not there yet": "os.makedirs(WORK + '/.agents/skills'); got('made')",
+    "editor settings that don't exist yet": "os.makedirs(WORK + '/.idea', exist_ok=True); open(WORK + '/.idea/x', 'w'); got('wrote')",
+    "skills that don't exist yet": "os.makedirs(WORK + '/.agents/skills'); got('made')",
     "a reserved name moved away": "os.rename(WORK + '/.idea', WORK + '/idea'); got('moved')",
     "a reserved name removed": "os.rmdir(WORK + '/.idea'); got('removed')",
-    "a repository far below": "open(WORK + '/a/b/c/d/e/.git/config', 'a').write('x'); got('wrote')",
-    "a repository that is kept elsewhere": "open(WORK + '/separate/config', 'a').write('x'); got('wrote')",
+    "a deeply nested repository": "open(WORK + '/a/b/c/d/e/.git/config', 'a').write('x'); got('wrote')",
+    "a separate git folder": "open(WORK + '/separate/config', 'a').write('x'); got('wrote')",
     "signals to the first process": """
         for number in range(1, 65):
             tried(lambda: os.kill(1, number))
@@ -216,7 +217,7 @@ SHELL = {
     "copy over": 'cp /etc/hostname "$CANARY" && got copied',
     "change times": 'touch "$CANARY" && got touched',
     "read a key": 'grep -q "$SECRET" "$KEY" && got read',
-    "read a key by another way": 'grep -rq "$SECRET" "$(dirname "$KEY")" && got read',
+    "read a key recursively": 'grep -rq "$SECRET" "$(dirname "$KEY")" && got read',
     "list homes": "ls /home/*/.ssh /root/.ssh 2>/dev/null | grep -q . && got listed",
     "through the root of a process": 'for p in /proc/[0-9]*; do echo x >"$p/root$CANARY" && got "$p"; done',
     "see host processes": "test -e /proc/$HOST && got seen",
@@ -224,7 +225,7 @@ SHELL = {
     "secrets in variables": 'env | grep -q "$SECRET""$REST" && got found',
     "loopback of the host": "exec 9<>/dev/tcp/127.0.0.1/$PORT && got connected",
     "metadata address": "exec 9<>/dev/tcp/169.254.169.254/80 && got connected",
-    "names": 'getent ahosts example.com && got "looked up"',
+    "name lookup": 'getent ahosts example.com && got "looked up"',
     "remount": "mount -o remount,rw / && got remounted",
     "mount": 'mount -t tmpfs none "$WORK" && got mounted',
     "bind": 'mount --bind / "$WORK" && got bound',
@@ -233,14 +234,14 @@ SHELL = {
     "another user": "su nobody -s /bin/sh -c true </dev/null && got became",
     "sudo": "sudo -n true && got became",
     "devices": 'mknod "$WORK/sda" b 8 0 && got made',
-    "leave a program with my rights": 'cp /bin/sh "$WORK/s"; chmod u+s "$WORK/s"; test -u "$WORK/s" && got left',
+    "leave a setuid program": 'cp /bin/sh "$WORK/s"; chmod u+s "$WORK/s"; test -u "$WORK/s" && got left',
     "kernel settings": "echo 1 >/proc/sys/kernel/panic && got wrote",
     "git hooks": 'echo x >"$WORK/.git/hooks/pre-commit" && got wrote',
     "git settings": '(cd "$WORK" && git config core.fsmonitor evil) && got wrote',
     "git moved away": 'mv "$WORK/.git" "$WORK/elsewhere" && got moved',
-    "editor settings that are not there yet": 'mkdir -p "$WORK/.idea"; echo x >"$WORK/.idea/x" && got wrote',
-    "a repository far below": 'echo x >>"$WORK/a/b/c/d/e/.git/config" && got wrote',
-    "a repository that is kept elsewhere": 'echo x >>"$WORK/separate/config" && got wrote',
+    "editor settings that don't exist yet": 'mkdir -p "$WORK/.idea"; echo x >"$WORK/.idea/x" && got wrote',
+    "a deeply nested repository": 'echo x >>"$WORK/a/b/c/d/e/.git/config" && got wrote',
+    "a separate git folder": 'echo x >>"$WORK/separate/config" && got wrote',
     "socket files of the host": """
         connect='import socket, sys; socket.socket(socket.AF_UNIX).connect(sys.argv[1])'
         for path in "$SOCKET" "$WORK/host-socket"; do python3 -c "$connect" "$path" 2>/dev/null && got "$path"; done
@@ -273,23 +274,23 @@ JAVASCRIPT = {
         });
     """,
     "metadata address": "await fetch('http://169.254.169.254/', { signal: AbortSignal.timeout(2000) }); got('asked')",
-    "names": "await require('dns').promises.lookup('example.com'); got('looked up')",
-    "programs": "require('child_process').execFileSync('sh', ['-c', `echo x > ${CANARY}`]); got('wrote')",
+    "name lookup": "await require('dns').promises.lookup('example.com'); got('looked up')",
+    "write with a child process": "require('child_process').execFileSync('sh', ['-c', `echo x > ${CANARY}`]); got('wrote')",
     "new user namespace": "require('child_process').execFileSync('unshare', ['-Ur', 'true']); got('made')",
-    "leave a program with my rights": """
+    "leave a setuid program": """
         fs.copyFileSync('/bin/sh', WORK + '/j');
         try { fs.chmodSync(WORK + '/j', 0o4755); } catch {}
         if (fs.statSync(WORK + '/j').mode & 0o6000) got('left');
     """,
     "git hooks": "fs.writeFileSync(WORK + '/.git/hooks/pre-push', 'x'); got('wrote')",
-    "editor settings that are not there yet": """
+    "editor settings that don't exist yet": """
         try { fs.mkdirSync(WORK + '/.idea'); } catch {}
         fs.writeFileSync(WORK + '/.idea/x', 'x');
         got('wrote');
     """,
-    "a repository far below": "fs.appendFileSync(WORK + '/a/b/c/d/e/.git/config', 'x'); got('wrote')",
-    "a repository that is kept elsewhere": "fs.appendFileSync(WORK + '/separate/config', 'x'); got('wrote')",
-    "socket files of the host, however they were made": """
+    "a deeply nested repository": "fs.appendFileSync(WORK + '/a/b/c/d/e/.git/config', 'x'); got('wrote')",
+    "a separate git folder": "fs.appendFileSync(WORK + '/separate/config', 'x'); got('wrote')",
+    "socket files of the host, created in unusual ways": """
         for (const [how, path] of Object.entries(SOCKETS)) {
           await new Promise((resolve) => {
             const s = net.connect(path, () => { got('connected: ' + how); s.destroy(); resolve(); });
@@ -310,7 +311,7 @@ JAVASCRIPT = {
     """,
 }
 
-# Possible, and said to be so in docs/security.md.
+# Possible, as docs/security.md says.
 DOCUMENTED = {
     "a named pipe outside": "os.open(PIPE, os.O_RDWR | os.O_NONBLOCK); got('opened')",
     "a lock on a file outside": "import fcntl; fcntl.flock(open(CANARY), fcntl.LOCK_EX | fcntl.LOCK_NB); got('locked')",
@@ -342,7 +343,7 @@ class Result:
     held: int = 0
     documented: list[str] = field(default_factory=list)
     survived: bool = True
-    last_words: str = ""
+    last_output: str = ""
 
 
 def in_python(facts: Facts) -> list[tuple[str, str]]:
@@ -356,7 +357,7 @@ def in_python(facts: Facts) -> list[tuple[str, str]]:
     names |= {"ABSTRACT": facts.abstract, "SOCKET": facts.socket, "HOST": facts.host_pid, "DRIVER": facts.driver}
     names |= {"MEMORY": facts.memory, "FILE_SIZE": facts.file_size, "PROCESSES": facts.processes}
     names |= {"SOCKETS": facts.sockets, "DATAGRAMS": facts.datagrams, "PIPE": facts.pipe}
-    # The secret is put together, or it would be found in the code itself.
+    # The secret is assembled at run time, so that it isn't found in the code itself.
     begin = "\n".join(f"{name} = {value!r}" for name, value in names.items())
     begin += f"\nSECRET = {facts.secret[:8]!r} + {facts.secret[8:]!r}"
     blocks = [("", begin + PYTHON_BEGIN)]
@@ -397,11 +398,11 @@ def in_javascript(facts: Facts) -> list[tuple[str, str]]:
     return [("", begin)] + [(name, body.format(textwrap.dedent(code))) for name, code in JAVASCRIPT.items()]
 
 
-def attempt(language: Any, blocks: list[tuple[str, str]], still_there: tuple[str, str]) -> Result:
-    """Run the probes one after the other, in a session that has to live through all of them."""
+def attempt(language: Any, blocks: list[tuple[str, str]], final_check: tuple[str, str]) -> Result:
+    """Run the probes one after the other in one runtime, which has to survive all of them."""
     result = Result()
     for name, code in blocks:
-        output = said(language, code)
+        output = output_of(language, code)
         result.tried += bool(name)
         if "ESCAPED" not in output:
             result.held += bool(name)
@@ -409,13 +410,13 @@ def attempt(language: Any, blocks: list[tuple[str, str]], still_there: tuple[str
             result.documented.append(name)
         else:
             result.escaped.append(f"{language.name}, {name}: {output.strip()}")
-    question, answer = still_there
-    result.last_words = said(language, question)
-    result.survived = answer in result.last_words
+    question, answer = final_check
+    result.last_output = output_of(language, question)
+    result.survived = answer in result.last_output
     return result
 
 
-def said(language: Any, code: str) -> str:
+def output_of(language: Any, code: str) -> str:
     return "".join(chunk["content"] for chunk in language.run(code) if chunk.get("format") == "output")
 
 
@@ -429,7 +430,7 @@ def attempt_all(facts: Facts, kind: str = "workspace") -> dict[str, Result]:
 
     limits = ResourceLimits(memory=facts.memory, processes=facts.processes, file_size=facts.file_size)
     hosts = ("localhost", f"localhost:{facts.port}", "169.254.169.254")
-    # What is outside can be seen, so that only the sandbox keeps it as it is.
+    # The outside is readable, so that only the sandbox prevents changes to it.
     paths = (str(Path(facts.canary).parent),)
     sandbox = Sandbox(kind, facts.workspace, hosts, paths=paths, limits=limits)
     containment = Containment(sandbox, state=(Path(facts.state),))
@@ -453,5 +454,5 @@ def attempt_all(facts: Facts, kind: str = "workspace") -> dict[str, Result]:
 
 
 if __name__ == "__main__":
-    told = attempt_all(Facts(**json.loads(sys.argv[1])))
-    print(json.dumps({name: asdict(result) for name, result in told.items()}))
+    results = attempt_all(Facts(**json.loads(sys.argv[1])))
+    print(json.dumps({name: asdict(result) for name, result in results.items()}))

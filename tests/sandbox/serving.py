@@ -1,4 +1,4 @@
-"""A web server on the loopback for the length of a test."""
+"""A web server on the loopback interface, for one test."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 
-class Quiet(BaseHTTPRequestHandler):
-    """Answers, and writes no log."""
+class QuietHandler(BaseHTTPRequestHandler):
+    """A request handler that writes no log."""
 
     def answer(self, body: bytes, kind: str = "text/plain", status: int = 200) -> None:
         self.send_response(status)
@@ -24,8 +24,8 @@ class Quiet(BaseHTTPRequestHandler):
 
 
 @contextmanager
-def serving(handler: type[Quiet]) -> Iterator[int]:
-    """The port it listens at."""
+def serving(handler: type[QuietHandler]) -> Iterator[int]:
+    """Run a server with this handler, and yield its port."""
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield server.server_port

@@ -1,4 +1,4 @@
-"""Sessions in a container, with a real engine and an image of the system's own Python: where there is one."""
+"""Runtimes in a container, with real Podman and an image made from the system's Python."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ import pytest
 from interpreter import OpenInterpreter
 from interpreter.sandbox import container
 
-from .serving import Quiet, serving
+from .serving import QuietHandler, serving
 
 pytestmark = [pytest.mark.full, pytest.mark.usefixtures("no_strays")]
 IMAGE = "localhost/interpreter-test"
 PYTHON, BASH = "/usr/bin/python3", "/bin/bash"
-LEFT_OUT = ("test", "idlelib", "ensurepip", "lib2to3", "pydoc_data", "tkinter", "config-*", "__pycache__")
+EXCLUDED_MODULES = ("test", "idlelib", "ensurepip", "lib2to3", "pydoc_data", "tkinter", "config-*", "__pycache__")
 
 
 @pytest.fixture(scope="module")
 def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Podman with a store of its own, in which the image is; skipped where it cannot run a container."""
+    """Podman with its own store that holds the image; skipped where it can't run a container."""
     podman, runtime = shutil.which("podman"), shutil.which("runc") or shutil.which("crun")
     if podman is None or runtime is None or not os.path.exists(PYTHON):
-        pytest.skip("there is no Podman with a runtime here, or no Python of the system's for an image")
+        pytest.skip("Podman, a container runtime or the system's Python is missing")
     place = tmp_path_factory.mktemp("podman")
     (place / "storage.conf").write_text(f'[storage]\ndriver="vfs"\ngraphroot="{place}/graph"\nrunroot="{place}/run"\n')
     limits = 'default_ulimits = ["nofile=1024:1024", "nproc=1024:1024"]'
@@ -38,16 +38,16 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         patched.setenv("CONTAINERS_STORAGE_CONF", str(place / "storage.conf"))
         patched.setenv("CONTAINERS_CONF", str(place / "containers.conf"))
         container.trouble_with.cache_clear()
-        trouble = made(podman, place)
+        trouble = build_image(podman, place)
         if trouble:
-            pytest.skip(f"no container can be made here: {trouble}")
+            pytest.skip(f"can't run a container here: {trouble}")
         yield podman
         subprocess.run([podman, "rmi", "--force", IMAGE], capture_output=True, timeout=60)
     container.trouble_with.cache_clear()
 
 
-def made(podman: str, place: Path) -> str:
-    """Make the image and try it; what is wrong, if anything."""
+def build_image(podman: str, place: Path) -> str:
+    """Build the image and try it; return what is wrong, or an empty string."""
     root = place / "root"
     for folder in ("usr/bin", "usr/lib", "usr/lib64", "tmp", "proc", "dev", "sys", "etc", "root", "run", "var"):
         (root / folder).mkdir(parents=True)
@@ -55,7 +55,7 @@ def made(podman: str, place: Path) -> str:
         (root / name).symlink_to(f"usr/{name}")
     library = Path(subprocess.check_output([PYTHON, "-c", "import os; print(os.__file__)"], text=True).strip()).parent
     shutil.copytree(
-        library, root / str(library).lstrip("/"), ignore=shutil.ignore_patterns(*LEFT_OUT), dirs_exist_ok=True
+        library, root / str(library).lstrip("/"), ignore=shutil.ignore_patterns(*EXCLUDED_MODULES), dirs_exist_ok=True
     )
     modules = (root / str(library).lstrip("/")).glob("lib-dynload/*.so")
     for program in (PYTHON, BASH, "/bin/cat", "/bin/ls", *map(str, modules)):
@@ -93,7 +93,7 @@ def output(interpreter: OpenInterpreter, code: str, language: str = "python") ->
     return "".join(str(message["content"]) for message in interpreter.computer.run(language, code))
 
 
-def test_sessions_live_in_it_and_write_to_the_workspace_alone(inside: OpenInterpreter, home: Path) -> None:
+def test_code_in_a_container_writes_only_to_the_workspace(inside: OpenInterpreter, home: Path) -> None:
     (home / "secret").write_text("x")
     assert "42" in output(inside, "x = 41; x += 1; open('made', 'w').close(); print(x)")
     assert Path("made").exists()
@@ -105,7 +105,7 @@ def test_sessions_live_in_it_and_write_to_the_workspace_alone(inside: OpenInterp
 
 
 def test_listed_hosts_are_reached_through_the_proxy(inside: OpenInterpreter) -> None:
-    class Shop(Quiet):
+    class Shop(QuietHandler):
         def do_GET(self) -> None:
             self.answer(b"open")
 
@@ -121,7 +121,7 @@ def test_listed_hosts_are_reached_through_the_proxy(inside: OpenInterpreter) -> 
         )
 
 
-def test_an_image_that_is_not_there_is_said_at_once(engine: str) -> None:
+def test_a_missing_image_is_reported(engine: str) -> None:
     interpreter = OpenInterpreter(sandbox="container:localhost/no-such-image")
     assert "no-such-image" in output(interpreter, "print(6 * 7)")
     interpreter.reset()

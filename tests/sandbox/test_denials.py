@@ -1,4 +1,4 @@
-"""What a sandbox stopped is told at the end of the block: what, by which rule, and how to ask for it."""
+"""Denials at the end of a block: what the sandbox blocked, by which rule, and how to request it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from interpreter.sandbox.sandbox import Sandbox
 from .conftest import Inside
 
 
-def told(workspace: Path, code: str = "", kind: str = "workspace", refused: Any = (), **block: Any) -> list[str]:
+def denials(workspace: Path, code: str = "", kind: str = "workspace", refused: Any = (), **block: Any) -> list[str]:
     sandbox = Sandbox(kind, str(workspace))
     return [str(denial) for denial in blocked(sandbox, places(sandbox, [], []), EndedBlock(code, **block), refused)]
 
@@ -25,8 +25,8 @@ def error(number: int, path: str = "", kind: str = "OSError") -> list[dict[str, 
     return [{"number": number, "path": path, "kind": kind}]
 
 
-def test_a_write_is_told_with_the_path_to_ask_for(workspace: Path) -> None:
-    (line,) = told(workspace, errors=error(errno.EROFS, "/etc/hosts"))
+def test_a_blocked_write_names_the_path_to_request(workspace: Path) -> None:
+    (line,) = denials(workspace, errors=error(errno.EROFS, "/etc/hosts"))
     assert line == (
         f"Blocked by the sandbox: writing /etc/hosts. Rule: only {workspace} and temporary folders can be written to "
         "(sandbox workspace). To ask the user for it, start the next block with the comment `needs: write /etc/hosts` "
@@ -34,33 +34,33 @@ def test_a_write_is_told_with_the_path_to_ask_for(workspace: Path) -> None:
     )
 
 
-def test_git_is_not_to_be_asked_for(workspace: Path) -> None:
-    (line,) = told(workspace, errors=error(errno.EROFS, f"{workspace}/.git/config"))
+def test_git_files_cannot_be_requested(workspace: Path) -> None:
+    (line,) = denials(workspace, errors=error(errno.EROFS, f"{workspace}/.git/config"))
     assert "git" in line and "needs:" not in line
 
 
-def test_what_is_hidden_is_only_probable_whether_or_not_it_exists(workspace: Path, home: Path) -> None:
+def test_denials_do_not_reveal_whether_a_hidden_file_exists(workspace: Path, home: Path) -> None:
     (home / "there").touch()
-    there, missing = (told(workspace, errors=error(errno.ENOENT, f"{home}/{name}")) for name in ("there", "miss"))
+    there, missing = (denials(workspace, errors=error(errno.ENOENT, f"{home}/{name}")) for name in ("there", "miss"))
     assert there[0].startswith("Probably blocked") and missing[0].replace("miss", "there") == there[0]
 
 
-def test_an_error_of_the_code_itself_is_no_denial(workspace: Path) -> None:
-    assert told(workspace, errors=error(errno.ENOENT, f"{workspace}/missing")) == []
-    assert told(workspace, errors=error(errno.EACCES, "/usr/lib/x")) == []
-    assert told(workspace, errors=error(errno.EEXIST, f"{workspace}/there")) == []
-    assert told(workspace, "false", exit_code=1) == []
-    assert told(workspace, "cat missing; ls /etc", exit_code=1) == []
+def test_ordinary_errors_are_not_denials(workspace: Path) -> None:
+    assert denials(workspace, errors=error(errno.ENOENT, f"{workspace}/missing")) == []
+    assert denials(workspace, errors=error(errno.EACCES, "/usr/lib/x")) == []
+    assert denials(workspace, errors=error(errno.EEXIST, f"{workspace}/there")) == []
+    assert denials(workspace, "false", exit_code=1) == []
+    assert denials(workspace, "cat missing; ls /etc", exit_code=1) == []
 
 
-def test_the_proxy_knows_what_it_refused(workspace: Path) -> None:
+def test_hosts_refused_by_the_proxy_are_reported_once(workspace: Path) -> None:
     verdicts = [
         ProxyVerdict("pypi.org", 443, False, "", listed=False),
         ProxyVerdict("pypi.org", 443, False, "", listed=False),
     ]
-    (line,) = told(workspace, refused=verdicts)
+    (line,) = denials(workspace, refused=verdicts)
     assert line.endswith("the comment `needs: host pypi.org` (setting sandbox_hosts).")
-    (line,) = told(
+    (line,) = denials(
         workspace, refused=[ProxyVerdict("inner.example", 443, False, "inner.example is 10.0.0.1, private.")]
     )
     assert "10.0.0.1" in line and "needs:" not in line
@@ -77,20 +77,20 @@ def test_the_proxy_knows_what_it_refused(workspace: Path) -> None:
         ("cp a.txt /usr/local/bin/", "writing /usr/local/bin"),
     ],
 )
-def test_a_failed_command_is_compared_with_what_it_names(workspace: Path, code: str, words: str) -> None:
-    (line,) = told(workspace, code, exit_code=1)
+def test_failed_commands_report_paths_and_hosts_out_of_reach(workspace: Path, code: str, words: str) -> None:
+    (line,) = denials(workspace, code, exit_code=1)
     assert line.startswith("Probably blocked by the sandbox: ") and words in line
 
 
 @pytest.mark.parametrize(
     "code", ["echo x >/tmp/y", "cat /etc/hosts", "curl http://localhost:8000", "rm -f /dev/null", "make test"]
 )
-def test_a_failed_command_that_names_nothing_out_of_reach_is_a_failure(workspace: Path, code: str) -> None:
-    assert told(workspace, code, exit_code=1) == []
+def test_failed_commands_within_reach_are_not_denials(workspace: Path, code: str) -> None:
+    assert denials(workspace, code, exit_code=1) == []
 
 
 @pytest.mark.needs("node")
-def test_blocks_tell_it_in_every_language(inside: Inside) -> None:
+def test_every_language_reports_denials(inside: Inside) -> None:
     writing = "Blocked by the sandbox: writing /etc/denied"
     assert writing in inside.do("python", "open('/etc/denied', 'w')").text
     assert (
@@ -111,14 +111,14 @@ def test_blocks_tell_it_in_every_language(inside: Inside) -> None:
     assert "sandbox" not in inside.do("python", "print('quiet')").text
 
 
-def test_a_denial_is_one_line_at_the_end(inside: Inside) -> None:
+def test_a_denial_is_the_last_line_of_output(inside: Inside) -> None:
     ran = inside.do("python", "open('/etc/denied', 'w')")
     assert ran.chunks[-2]["content"].count("\n") == 1 and ran.chunks[-2]["stream"] == "stderr"
     assert ran.chunks[-1]["ended"] == "error"
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("message", "words"),
     [
         ("touch: cannot touch '/opt/new': Read-only file system", "writing /opt/new"),
         ("bash: line 1: /etc/hosts: Read-only file system", "writing /etc/hosts"),
@@ -127,15 +127,15 @@ def test_a_denial_is_one_line_at_the_end(inside: Inside) -> None:
         ("cat: {home}/notes: No such file or directory", "reading {home}/notes"),
     ],
 )
-def test_a_shell_block_that_ends_well_tells_of_what_failed_in_it(
-    workspace: Path, home: Path, said: str, words: str
+def test_successful_shell_blocks_report_denials_from_their_output(
+    workspace: Path, home: Path, message: str, words: str
 ) -> None:
-    (line,) = told(workspace, "ignored | true", exit_code=0, said=f"before\n{said.format(home=home)}\nafter")
+    (line,) = denials(workspace, "ignored | true", exit_code=0, said=f"before\n{message.format(home=home)}\nafter")
     assert line.startswith("Probably blocked by the sandbox: ") and words.format(home=home) in line
 
 
 @pytest.mark.parametrize(
-    "said",
+    "message",
     [
         "cat: missing: No such file or directory",
         "touch: cannot touch '{workspace}/x': Read-only file system?",
@@ -145,16 +145,16 @@ def test_a_shell_block_that_ends_well_tells_of_what_failed_in_it(
         "Read-only file system: /etc/passwd",
     ],
 )
-def test_words_about_what_is_in_reach_are_none(workspace: Path, said: str) -> None:
-    assert told(workspace, "true", exit_code=0, said=said.format(workspace=workspace)) == []
+def test_harmless_shell_output_is_not_a_denial(workspace: Path, message: str) -> None:
+    assert denials(workspace, "true", exit_code=0, said=message.format(workspace=workspace)) == []
 
 
-def test_a_pipeline_tells_it_whose_last_command_succeeds(inside: Inside) -> None:
+def test_a_denial_inside_a_successful_pipeline_is_reported(inside: Inside) -> None:
     ran = inside.do("shell", "touch /etc/denied | cat; echo on")
     assert ran.ended == "done" and "Probably blocked by the sandbox: writing /etc/denied" in ran.text
 
 
-def test_where_nothing_more_is_given_nothing_is_offered(workspace: Path) -> None:
+def test_a_fixed_sandbox_offers_no_requests(workspace: Path) -> None:
     sandbox = Sandbox("workspace", str(workspace), fixed=True)
     (denial,) = blocked(sandbox, places(sandbox, [], []), EndedBlock("", errors=error(errno.EROFS, "/etc/hosts")), ())
     assert "needs:" not in str(denial)
@@ -163,24 +163,24 @@ def test_where_nothing_more_is_given_nothing_is_offered(workspace: Path) -> None
 @pytest.mark.parametrize(
     "code", ["open('/etc/none_such', 'w')", "open(__import__('os').path.expanduser('~/.ssh/key'))"]
 )
-def test_what_nobody_can_give_is_not_to_be_asked_for(inside: Inside, code: str) -> None:
-    """A rule keeps files in /etc and keys: the model would ask in vain."""
-    told = inside.do("python", code).text
-    assert "locked by the sandbox: " in told and "needs:" not in told
+def test_denials_offer_no_request_that_a_rule_would_refuse(inside: Inside, code: str) -> None:
+    """A rule protects /etc and keys, so a request would always be refused."""
+    output = inside.do("python", code).text
+    assert "locked by the sandbox: " in output and "needs:" not in output
 
 
 @pytest.mark.parametrize(
-    "said", ["touch: cannot touch 'a b': Read-only file system", "sh: 1: a b: Read-only file system"]
+    "message", ["touch: cannot touch 'a b': Read-only file system", "sh: 1: a b: Read-only file system"]
 )
-def test_a_path_without_its_folder_is_in_the_one_that_the_block_is_in(workspace: Path, said: str) -> None:
-    (line,) = told(workspace, exit_code=0, said=said, kind="read-only")
+def test_relative_paths_are_resolved_in_the_working_directory(workspace: Path, message: str) -> None:
+    (line,) = denials(workspace, exit_code=0, said=message, kind="read-only")
     assert f"writing {workspace}/a b." in line
-    (line,) = told(workspace, exit_code=0, said=said, cwd="/opt")
+    (line,) = denials(workspace, exit_code=0, said=message, cwd="/opt")
     assert "writing /opt/a b." in line
-    (line,) = told(workspace, errors=error(errno.EROFS, "x"), cwd="/opt")
+    (line,) = denials(workspace, errors=error(errno.EROFS, "x"), cwd="/opt")
     assert line.startswith("Blocked by the sandbox: writing /opt/x.")
 
 
-def test_the_folder_that_a_block_went_to_is_known(inside: Inside) -> None:
+def test_denials_use_the_directory_the_block_changed_to(inside: Inside) -> None:
     assert "the sandbox: writing /etc/new." in inside.do("python", "import os; os.chdir('/etc'); open('new', 'w')").text
     assert "the sandbox: writing /usr/new." in inside.do("shell", "cd /usr && touch new").text

@@ -1,4 +1,4 @@
-"""Every way out that we know is tried, as whoever runs the tests and as somebody without rights; none leads out."""
+"""All known escapes fail, for the current user and for an unprivileged one."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ from sandbox import probes
 from sandbox.probes import Facts
 
 SOURCE = Path(interpreter.__file__).parent
-SOMEBODY = 65534
-BE_SOMEBODY = ["setpriv", f"--reuid={SOMEBODY}", f"--regid={SOMEBODY}", "--clear-groups"]
+UNPRIVILEGED_UID = 65534
+AS_UNPRIVILEGED_USER = ["setpriv", f"--reuid={UNPRIVILEGED_UID}", f"--regid={UNPRIVILEGED_UID}", "--clear-groups"]
 
 
 @pytest.fixture
-def open_folder() -> Iterator[Path]:
-    """A folder that everybody can reach: that of a test is its owner's alone."""
+def public_folder() -> Iterator[Path]:
+    """A folder that all users can reach; `tmp_path` is private to its owner."""
     folder = Path(tempfile.mkdtemp(prefix="escapes-"))
     folder.chmod(0o755)
     yield folder
@@ -36,9 +36,9 @@ def open_folder() -> Iterator[Path]:
 
 
 @pytest.fixture
-def facts(open_folder: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Facts]:
-    home = open_folder / "home"
-    work, outside, state = open_folder / "work", open_folder / "outside", open_folder / "state"
+def facts(public_folder: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Facts]:
+    home = public_folder / "home"
+    work, outside, state = public_folder / "work", public_folder / "outside", public_folder / "state"
     deep = work / "a" / "b" / "c" / "d" / "e" / ".git"
     for folder in (home / ".ssh", work / ".git" / "hooks", work / ".vscode", deep, work / "separate", outside, state):
         folder.mkdir(parents=True)
@@ -86,9 +86,9 @@ def listening_at(address: str | bytes) -> socket.socket:
 
 
 def host_sockets(outside: Path, work: Path, stack: contextlib.ExitStack) -> dict[str, str]:
-    """Sockets that /proc/net/unix does not name as they are found: all in places that can be seen inside."""
-    strange = os.fsencode(outside) + b"/socket-\xff\xfe"
-    stack.enter_context(listening_at(strange))
+    """Visible sockets whose paths differ from those in /proc/net/unix."""
+    undecodable = os.fsencode(outside) + b"/socket-\xff\xfe"
+    stack.enter_context(listening_at(undecodable))
     stack.enter_context(listening_at(str(work / "host-socket")))
     stack.enter_context(listening_at(str(outside / "before")))
     (outside / "before").rename(outside / "renamed-socket")
@@ -103,12 +103,12 @@ def host_sockets(outside: Path, work: Path, stack: contextlib.ExitStack) -> dict
         )
         assert process.stdout is not None and process.stdout.readline() == b"\n"
         stack.callback(process.communicate)
-    return {how: str(path) for how, path in found.items()} | {"a strange name": os.fsdecode(strange)}
+    return {how: str(path) for how, path in found.items()} | {"an undecodable name": os.fsdecode(undecodable)}
 
 
-def give_away(folder: Path) -> None:
+def chown_to_unprivileged_user(folder: Path) -> None:
     for path in (folder, *folder.rglob("*")):
-        os.chown(path, SOMEBODY, SOMEBODY, follow_symlinks=False)
+        os.chown(path, UNPRIVILEGED_UID, UNPRIVILEGED_UID, follow_symlinks=False)
 
 
 def check(results: dict[str, probes.Result], facts: Facts) -> None:
@@ -117,9 +117,9 @@ def check(results: dict[str, probes.Result], facts: Facts) -> None:
     assert [escape for result in results.values() for escape in result.escaped] == []
     assert all(result.survived for result in results.values()), results
     assert Path(facts.canary).read_text() == "sings"
-    there = {Path(os.fsdecode(path)).name for path in facts.sockets.values()} - {"host-socket"}
-    there |= {"canary", "socket", "datagram-socket", "pipe"}
-    assert {path.name for path in Path(facts.canary).parent.iterdir()} == there
+    expected = {Path(os.fsdecode(path)).name for path in facts.sockets.values()} - {"host-socket"}
+    expected |= {"canary", "socket", "datagram-socket", "pipe"}
+    assert {path.name for path in Path(facts.canary).parent.iterdir()} == expected
     assert set(results["Python"].documented) == set(probes.DOCUMENTED)
     assert sorted(path.name for path in (Path(facts.workspace) / ".git").rglob("*")) == ["config", "hooks"]
     for folder in (".git", "a/b/c/d/e/.git", "separate"):
@@ -129,12 +129,12 @@ def check(results: dict[str, probes.Result], facts: Facts) -> None:
     assert not [path for path in Path(facts.workspace).rglob("*") if path.lstat().st_mode & 0o6000]
 
 
-REPEATED = pytest.mark.parametrize("time", [1, *(pytest.param(n, marks=pytest.mark.full) for n in range(2, 6))])
+REPEATED = pytest.mark.parametrize("attempt", [1, *(pytest.param(n, marks=pytest.mark.full) for n in range(2, 6))])
 
 
 @REPEATED
 @pytest.mark.needs("node")
-def test_nothing_gets_out(facts: Facts, real: None, no_strays: None, time: int) -> None:
+def test_no_probe_escapes(facts: Facts, sandbox_available: None, no_strays: None, attempt: int) -> None:
     results = probes.attempt_all(facts)
     check(results, facts)
     counts = {"Python": len(probes.PYTHON), "Shell": len(probes.SHELL), "JavaScript": len(probes.JAVASCRIPT)}
@@ -143,53 +143,53 @@ def test_nothing_gets_out(facts: Facts, real: None, no_strays: None, time: int) 
 
 @pytest.mark.full
 @pytest.mark.needs("node")
-def test_nothing_gets_out_of_a_read_only_one(facts: Facts, real: None, no_strays: None) -> None:
+def test_no_probe_escapes_from_a_read_only_sandbox(facts: Facts, sandbox_available: None, no_strays: None) -> None:
     check(probes.attempt_all(facts, "read-only"), facts)
-    there = [".git", ".vscode", "a", "host-socket", "separate", "tree"]
-    assert sorted(path.name for path in Path(facts.workspace).iterdir()) == there
+    expected = [".git", ".vscode", "a", "host-socket", "separate", "tree"]
+    assert sorted(path.name for path in Path(facts.workspace).iterdir()) == expected
 
 
 @REPEATED
 @pytest.mark.skipif(os.getuid() != 0, reason="runs as an unprivileged user already")
 @pytest.mark.needs("node", "setpriv")
-def test_nothing_gets_out_without_rights(
-    facts: Facts, open_folder: Path, real: None, no_strays: None, time: int
+def test_no_probe_escapes_as_an_unprivileged_user(
+    facts: Facts, public_folder: Path, sandbox_available: None, no_strays: None, attempt: int
 ) -> None:
     python = public_python()
     for source in (SOURCE, Path(platformdirs.__file__).parent):
-        shutil.copytree(source, open_folder / "lib" / source.name, ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(probes.__file__, open_folder / "lib")
-    give_away(open_folder)
-    facts = replace(facts, driver=str(open_folder / "lib" / "interpreter" / "runtimes" / "supervisor.py"))
-    env = {**os.environ, "PYTHONPATH": str(open_folder / "lib"), "VIRTUAL_ENV": "", "PYTHONDONTWRITEBYTECODE": "1"}
+        shutil.copytree(source, public_folder / "lib" / source.name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(probes.__file__, public_folder / "lib")
+    chown_to_unprivileged_user(public_folder)
+    facts = replace(facts, driver=str(public_folder / "lib" / "interpreter" / "runtimes" / "supervisor.py"))
+    env = {**os.environ, "PYTHONPATH": str(public_folder / "lib"), "VIRTUAL_ENV": "", "PYTHONDONTWRITEBYTECODE": "1"}
     done = subprocess.run(
-        [*BE_SOMEBODY, python, str(open_folder / "lib" / "probes.py"), json.dumps(asdict(facts))],
+        [*AS_UNPRIVILEGED_USER, python, str(public_folder / "lib" / "probes.py"), json.dumps(asdict(facts))],
         env=env,
-        cwd=open_folder,
+        cwd=public_folder,
         capture_output=True,
         text=True,
         timeout=110,
     )
     assert done.returncode == 0, done.stderr
-    results = {name: probes.Result(**told) for name, told in json.loads(done.stdout.splitlines()[-1]).items()}
+    results = {name: probes.Result(**result) for name, result in json.loads(done.stdout.splitlines()[-1]).items()}
     check(results, facts)
 
 
 def public_python() -> str:
     """A Python that another user can run."""
     for program in ("/usr/bin/python3", os.path.realpath(sys.executable)):
-        test = [*BE_SOMEBODY, program, "-c", "import tomllib"]
+        test = [*AS_UNPRIVILEGED_USER, program, "-c", "import tomllib"]
         if shutil.which("setpriv") and subprocess.run(test, capture_output=True, cwd="/").returncode == 0:
             return program
-    pytest.skip("no Python 3.11 or later here that another user could run: apt-get install python3")
+    pytest.skip("no Python 3.11 or later that another user can run: apt-get install python3")
 
 
-def test_the_probes_are_real(facts: Facts, tmp_path: Path) -> None:
-    """Without a sandbox they get what they are after."""
+def test_the_probes_succeed_without_a_sandbox(facts: Facts, tmp_path: Path) -> None:
+    """A probe that could never succeed would prove nothing."""
     names = ("read a key", "loopback of the host", "abstract socket of the host", "socket file of the host")
     names += ("signal a host process", "secrets in variables", "git configuration", "through a symbolic link")
-    names += ("socket files of the host, however they were made", "a pair of sockets that is connected again")
-    names += ("a repository far below", "a repository that is kept elsewhere", "skills that are not there yet")
+    names += ("socket files of the host, created in unusual ways", "a reconnected socket pair")
+    names += ("a deeply nested repository", "a separate git folder", "skills that don't exist yet")
     blocks = dict(probes.in_python(facts))
     for name in names:
         code = blocks[""] + blocks[name]

@@ -1,4 +1,4 @@
-"""Programs of the host are not reached from a sandbox: no Unix sockets, unless the user says so."""
+"""Code in a sandbox can't reach host programs: no Unix sockets unless the user allows them."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ def test_a_unix_socket_is_refused_with_a_reason(inside: Inside, listening: str) 
 
 
 @pytest.mark.needs("node")
-def test_from_javascript_too(inside: Inside, listening: str) -> None:
+def test_a_unix_socket_is_refused_in_javascript(inside: Inside, listening: str) -> None:
     ran = inside.do(
         "javascript", f"await new Promise((done, no) => require('net').connect({listening!r}, done).on('error', no))"
     )
     assert "EAFNOSUPPORT" in ran.text and "Blocked by the sandbox: a Unix socket." in ran.text
 
 
-def test_the_setting_allows_it(contained: Any, listening: str) -> None:
+def test_sandbox_unix_sockets_allows_unix_sockets(contained: Any, listening: str) -> None:
     inside = contained(unix_sockets=True)
     assert inside.do("python", CONNECT.format(path=listening)).text.strip() == "connected"
 
 
-def test_what_programs_need_still_works(inside: Inside) -> None:
-    """Pairs of sockets, pools, managers, and programs that Python and Node start."""
+def test_socket_pairs_process_pools_and_child_processes_work(inside: Inside) -> None:
+    """They need Unix sockets that lead nowhere outside."""
     inside.do("python", "import asyncio, multiprocessing as mp, socket, subprocess\ndef double(n): return 2 * n")
     assert inside.do("python", "with mp.Pool(2) as pool: print(pool.map(double, [1, 2]))").text == "[2, 4]\n"
     assert inside.do("python", "with mp.Manager() as shared: print(shared.list([3]))").text == "[3]\n"
@@ -60,8 +60,8 @@ def test_what_programs_need_still_works(inside: Inside) -> None:
 
 
 @pytest.mark.parametrize("language", ["python", "shell", pytest.param("javascript", marks=pytest.mark.needs("node"))])
-def test_no_signal_ends_the_first_process(inside: Inside, language: str) -> None:
-    """SIGTERM did: the supervisor had a handler for it, and the kernel only drops signals without one."""
+def test_no_signal_ends_the_init_process(inside: Inside, language: str) -> None:
+    """SIGTERM once did: the supervisor handles it, and the kernel only drops signals without a handler."""
     code = {
         "python": "import os, time\nkept = 42\nfor n in range(1, 65):\n    os.kill(1, n)\ntime.sleep(0.3)",
         "shell": "kept=42; for n in $(seq 1 64); do kill -$n 1; done 2>/dev/null; sleep 0.3",
@@ -69,7 +69,7 @@ def test_no_signal_ends_the_first_process(inside: Inside, language: str) -> None
         "await new Promise((resolve) => setTimeout(resolve, 300))",
     }
     inside.do(language, code[language])
-    pipes = "for fd in /proc/1/fd/*; do printf '\\17' >$fd & done 2>/dev/null; sleep 0.3"  # or pretends one to it
+    pipes = "for fd in /proc/1/fd/*; do printf '\\17' >$fd & done 2>/dev/null; sleep 0.3"  # a forged signal, written to its pipes
     inside.do("shell", pipes if language == "shell" else "true")
     inside.do("python", f"import subprocess; subprocess.run(['bash', '-c', {pipes!r}], timeout=5)")
     shown = {"python": "print(kept)", "shell": "echo $kept", "javascript": "console.log(kept)"}

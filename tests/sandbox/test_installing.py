@@ -1,4 +1,4 @@
-"""pip and npm install through the proxy when their registries are listed, and not otherwise."""
+"""pip and npm install through the proxy, but only from listed registries."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from interpreter.sandbox.proxy import Proxy
-from sandbox.serving import Quiet, serving
+from sandbox.serving import QuietHandler, serving
 from tiny_package import wheel
 
 WHEEL = "tiny_thing-1.0-py3-none-any.whl"
 
 
-@functools.cache  # a second one would have another time in it
+@functools.cache  # a second archive would have another timestamp
 def package() -> bytes:
     made = io.BytesIO()
     files = {"package.json": '{"name":"tiny-thing","version":"1.0.0","main":"i.js"}', "i.js": "module.exports = 42;\n"}
@@ -33,7 +33,7 @@ def package() -> bytes:
     return made.getvalue()
 
 
-class Registry(Quiet):
+class Registry(QuietHandler):
     def do_GET(self) -> None:
         host, body = self.headers["Host"], b""
         if self.path == "/simple/tiny-thing/":
@@ -70,7 +70,7 @@ def pip(port: int) -> str:
     )
 
 
-def test_pip_installs_for_all_sessions(contained: Any, registry: int) -> None:
+def test_pip_packages_are_available_in_running_sessions(contained: Any, registry: int) -> None:
     inside = with_registry(contained, registry, f"registry.example:{registry}")
     inside.do("python", "import sys")
     ran = inside.do("shell", pip(registry))
@@ -79,7 +79,7 @@ def test_pip_installs_for_all_sessions(contained: Any, registry: int) -> None:
 
 
 @pytest.mark.full
-def test_pip_does_not_without_its_host(contained: Any, registry: int) -> None:
+def test_pip_fails_if_the_registry_is_not_listed(contained: Any, registry: int) -> None:
     inside = with_registry(contained, registry, "another.example")
     ran = inside.do("shell", pip(registry))
     assert ran.ended == "error"

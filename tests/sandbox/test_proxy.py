@@ -1,4 +1,4 @@
-"""The proxy connects to what is listed, never to this machine or its network, and notes what it refused."""
+"""The proxy connects to listed hosts, never to this machine or its network, and records what it refused."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from interpreter.sandbox.proxy import Proxy, is_listed, is_public
-from sandbox.serving import Quiet, serving
+from sandbox.serving import QuietHandler, serving
 
 PRIVATE = (
     *("127.0.0.1", "127.8.8.8", "10.1.2.3", "172.16.0.1", "192.168.1.1", "169.254.169.254", "0.0.0.0", "100.64.0.1"),
@@ -39,7 +39,7 @@ PRIVATE = (
 )
 
 
-class Hello(Quiet):
+class Hello(QuietHandler):
     def do_GET(self) -> None:
         body = f"{self.path} {self.headers.get('Proxy-Authorization')} {self.headers['Connection']}".encode()
         self.answer(body)
@@ -52,11 +52,11 @@ def server() -> Iterator[int]:
 
 
 @pytest.fixture
-def made() -> Iterator[Any]:
+def make_proxy() -> Iterator[Any]:
     proxies: list[Proxy] = []
 
-    def make(*hosts: str, near: bool = True, resolve: Any = None) -> tuple[Proxy, int]:
-        proxies.append(Proxy(hosts, resolve or (lambda host, port: ["127.0.0.1"]), allow_private=near))
+    def make(*hosts: str, allow_private: bool = True, resolve: Any = None) -> tuple[Proxy, int]:
+        proxies.append(Proxy(hosts, resolve or (lambda host, port: ["127.0.0.1"]), allow_private=allow_private))
         return proxies[-1], proxies[-1].listen()
 
     yield make
@@ -64,46 +64,48 @@ def made() -> Iterator[Any]:
         proxy.close()
 
 
-def say(port: int, request: str) -> str:
+def send_request(port: int, request: str) -> str:
     with socket.create_connection(("127.0.0.1", port), 10) as line:
         line.sendall(request.encode())
         line.shutdown(socket.SHUT_WR)
         return b"".join(iter(lambda: line.recv(4096), b"")).decode()
 
 
-def test_a_listed_host_is_reached_through_a_tunnel(made: Any, server: int) -> None:
-    proxy, port = made(f"shop.example:{server}")
-    told = say(port, f"CONNECT shop.example:{server} HTTP/1.1\r\n\r\nGET /a HTTP/1.0\r\n\r\n")
-    assert told.startswith("HTTP/1.1 200 Connection established\r\n\r\nHTTP/1.0 200") and told.endswith("/a None None")
+def test_a_listed_host_is_reached_through_a_tunnel(make_proxy: Any, server: int) -> None:
+    proxy, port = make_proxy(f"shop.example:{server}")
+    answer = send_request(port, f"CONNECT shop.example:{server} HTTP/1.1\r\n\r\nGET /a HTTP/1.0\r\n\r\n")
+    assert answer.startswith("HTTP/1.1 200 Connection established\r\n\r\nHTTP/1.0 200") and answer.endswith(
+        "/a None None"
+    )
     (verdict,) = proxy.take_verdicts()
     assert verdict.allowed and verdict.host == "shop.example" and proxy.take_verdicts() == []
 
 
-def test_and_by_a_plain_request_without_what_was_for_the_proxy(made: Any, server: int) -> None:
-    _, port = made(f"shop.example:{server}")
+def test_plain_requests_are_forwarded_without_proxy_headers(make_proxy: Any, server: int) -> None:
+    _, port = make_proxy(f"shop.example:{server}")
     request = f"GET http://shop.example:{server}/b?c=d HTTP/1.1\r\nHost: x\r\nProxy-Authorization: y\r\nConnection: keep-alive\r\n\r\n"
-    assert say(port, request).endswith("/b?c=d None close")
+    assert send_request(port, request).endswith("/b?c=d None close")
 
 
 @pytest.mark.parametrize(
     "target", ["evil.example:443", "shop.example:22", "shop.example.evil.example:443", "127.0.0.1:443"]
 )
-def test_what_is_not_listed_is_refused_and_noted(made: Any, target: str) -> None:
-    proxy, port = made("shop.example")
-    assert say(port, f"CONNECT {target} HTTP/1.1\r\n\r\n").startswith("HTTP/1.1 403")
+def test_unlisted_hosts_are_refused_and_recorded(make_proxy: Any, target: str) -> None:
+    proxy, port = make_proxy("shop.example")
+    assert send_request(port, f"CONNECT {target} HTTP/1.1\r\n\r\n").startswith("HTTP/1.1 403")
     (verdict,) = proxy.take_verdicts()
     assert not verdict.allowed and not verdict.listed
 
 
 @pytest.mark.parametrize("address", PRIVATE)
-def test_a_listed_name_that_is_an_address_in_here_is_refused(made: Any, address: str) -> None:
-    proxy, port = made("shop.example", near=False, resolve=lambda host, port: ["93.184.216.34", address])
-    assert say(port, "CONNECT shop.example:443 HTTP/1.1\r\n\r\n").startswith("HTTP/1.1 403")
+def test_listed_hosts_with_private_addresses_are_refused(make_proxy: Any, address: str) -> None:
+    proxy, port = make_proxy("shop.example", allow_private=False, resolve=lambda host, port: ["93.184.216.34", address])
+    assert send_request(port, "CONNECT shop.example:443 HTTP/1.1\r\n\r\n").startswith("HTTP/1.1 403")
     (verdict,) = proxy.take_verdicts()
     assert verdict.listed and address in verdict.why
 
 
-def test_a_name_is_looked_up_once(made: Any, server: int) -> None:
+def test_host_names_are_resolved_once(make_proxy: Any, server: int) -> None:
     answers = [["127.0.0.1"], ["10.0.0.1"]]
     asked: list[str] = []
 
@@ -111,34 +113,34 @@ def test_a_name_is_looked_up_once(made: Any, server: int) -> None:
         asked.append(host)
         return answers[len(asked) - 1]
 
-    _, port = made(f"shop.example:{server}", resolve=resolve)
-    assert "200" in say(port, f"CONNECT shop.example:{server} HTTP/1.1\r\n\r\nGET / HTTP/1.0\r\n\r\n")
+    _, port = make_proxy(f"shop.example:{server}", resolve=resolve)
+    assert "200" in send_request(port, f"CONNECT shop.example:{server} HTTP/1.1\r\n\r\nGET / HTTP/1.0\r\n\r\n")
     assert asked == ["shop.example"]
 
 
 @pytest.mark.parametrize(
     "request_", ["nonsense\r\n\r\n", "GET /local HTTP/1.1\r\n\r\n", "CONNECT x HTTP/1.1\r\n\r\n", "GET"]
 )
-def test_what_is_no_request_is_refused(made: Any, request_: str) -> None:
-    _, port = made("shop.example")
-    assert say(port, request_).startswith("HTTP/1.1 400")
+def test_malformed_requests_are_rejected(make_proxy: Any, request_: str) -> None:
+    _, port = make_proxy("shop.example")
+    assert send_request(port, request_).startswith("HTTP/1.1 400")
 
 
-def test_a_server_that_does_not_answer_is_no_denial(made: Any) -> None:
+def test_an_unreachable_server_is_not_a_denial(make_proxy: Any) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         closed = taken.getsockname()[1]
-        proxy, port = made(f"shop.example:{closed}")
-        assert say(port, f"CONNECT shop.example:{closed} HTTP/1.1\r\n\r\n").startswith("HTTP/1.1 502")
+        proxy, port = make_proxy(f"shop.example:{closed}")
+        assert send_request(port, f"CONNECT shop.example:{closed} HTTP/1.1\r\n\r\n").startswith("HTTP/1.1 502")
     assert proxy.take_verdicts() == []
 
 
-def test_a_host_is_allowed_while_it_runs(made: Any, server: int) -> None:
-    proxy, port = made()
+def test_hosts_can_be_allowed_while_the_proxy_runs(make_proxy: Any, server: int) -> None:
+    proxy, port = make_proxy()
     request = f"CONNECT shop.example:{server} HTTP/1.1\r\n\r\nGET / HTTP/1.0\r\n\r\n"
-    assert "403" in say(port, request)
+    assert "403" in send_request(port, request)
     proxy.allow_only([f"shop.example:{server}"])
-    assert "403" not in say(port, request)
+    assert "403" not in send_request(port, request)
 
 
 @pytest.mark.parametrize(
@@ -156,21 +158,21 @@ def test_a_host_is_allowed_while_it_runs(made: Any, server: int) -> None:
         ("example.com", 443, False),
     ],
 )
-def test_how_hosts_are_listed(host: str, port: int, listed: bool) -> None:
+def test_hosts_match_names_wildcards_and_ports(host: str, port: int, listed: bool) -> None:
     assert is_listed(host, port, ["pypi.org", "*.npmjs.org", "example.com:8080"]) is listed
 
 
 @pytest.mark.parametrize(
     "address", ["93.184.216.34", "2606:2800:220:1:248:1893:25c8:1946", "::ffff:93.184.216.34", "64:ff9b::5db8:d822"]
 )
-def test_addresses_of_the_open_net(address: str) -> None:
+def test_public_addresses_are_recognized(address: str) -> None:
     assert is_public(address)
 
 
-def test_a_host_that_is_taken_off_the_list_is_cut_off(made: Any) -> None:
+def test_removing_a_host_closes_its_connections(make_proxy: Any) -> None:
     with socket.create_server(("127.0.0.1", 0)) as listening:
         there = listening.getsockname()[1]
-        proxy, port = made(f"shop.example:{there}", f"other.example:{there}")
+        proxy, port = make_proxy(f"shop.example:{there}", f"other.example:{there}")
         ends = []
         for host in ("shop", "other"):
             client = socket.create_connection(("127.0.0.1", port), 30)

@@ -1,4 +1,4 @@
-"""A block asks its sandbox for one thing more, and the user gives it: for the block, the session, or always."""
+"""Sandbox requests: a block asks for more access, and the user grants it for the block, the session, or always."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from interpreter.sandbox.requests import requested
 from model_server import text, tool_call
 from sampling import some
 
-from .serving import Quiet, serving
+from .serving import QuietHandler, serving
 
 __all__ = ["chatting"]
-pytestmark = pytest.mark.usefixtures("real", "no_strays")
+pytestmark = pytest.mark.usefixtures("sandbox_available", "no_strays")
 
 
 @pytest.fixture
@@ -37,7 +37,7 @@ def reading(data: Path, more: str = "") -> str:
 
 
 def converse(interpreter: OpenInterpreter, answers: list[str | None]) -> list[dict[str, Any]]:
-    """One turn; each question is answered with a scope, or by going on without a word. What was asked and decided."""
+    """Run a turn, and return its questions and decisions. An answer is a scope, or None to leave the question open."""
     seen: list[dict[str, Any]] = []
     for chunk in interpreter.chat("go", display=False, stream=True):
         if chunk["type"] in ("confirmation", "decision"):
@@ -56,11 +56,11 @@ def output(interpreter: OpenInterpreter, code: str, language: str = "python") ->
     return "".join(str(message["content"]) for message in interpreter.computer.run(language, code))
 
 
-ACCOUNT_HOME = os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir)  # $HOME is another one in tests
+ACCOUNT_HOME = os.path.realpath(pwd.getpwuid(os.getuid()).pw_dir)  # tests have another $HOME
 AUTO: dict[str, Any] = {"sandbox": "workspace", "auto_run": True}
 
 
-def test_a_block_has_what_it_asked_for_and_the_next_one_does_not(chatting: Chatting, data: Path) -> None:
+def test_access_granted_for_a_block_ends_with_the_block(chatting: Chatting, data: Path) -> None:
     replies = [tool_call("python", reading(data, "; kept += 1")), tool_call("python", reading(data)[20:]), text("So.")]
     interpreter, _ = chatting(*replies, **AUTO)
     output(interpreter, "kept = 6")
@@ -75,7 +75,7 @@ def test_a_block_has_what_it_asked_for_and_the_next_one_does_not(chatting: Chatt
     assert "No such file" in output(interpreter, f"open('{data}/numbers')")
 
 
-def test_the_denial_tells_how_to_ask(chatting: Chatting, data: Path) -> None:
+def test_the_denial_explains_how_to_request_access(chatting: Chatting, data: Path) -> None:
     replies = [tool_call("python", f"open('{data}/numbers')"), tool_call("python", reading(data)), text("So.")]
     interpreter, server = chatting(*replies, **AUTO)
     converse(interpreter, ["block"])
@@ -84,7 +84,7 @@ def test_the_denial_tells_how_to_ask(chatting: Chatting, data: Path) -> None:
 
 
 @pytest.mark.full
-def test_variables_can_still_be_rewound_after_it(chatting: Chatting, data: Path) -> None:
+def test_variables_can_be_undone_after_a_grant(chatting: Chatting, data: Path) -> None:
     interpreter, _ = chatting(tool_call("python", reading(data, "; kept = 2")), text("So."), **AUTO)
     output(interpreter, "kept = 0")
     output(interpreter, "kept = 1")
@@ -94,7 +94,7 @@ def test_variables_can_still_be_rewound_after_it(chatting: Chatting, data: Path)
     assert "1" in output(interpreter, "print(kept)")
 
 
-def test_nobody_gives_it_by_going_on(chatting: Chatting, data: Path) -> None:
+def test_an_unanswered_request_is_denied(chatting: Chatting, data: Path) -> None:
     interpreter, server = chatting(tool_call("python", reading(data)), text("Then not."), **AUTO)
     seen = converse(interpreter, [None])
     assert seen[-1]["format"] == "denied" and seen[-1]["content"]["by"] == "sandbox"
@@ -104,12 +104,12 @@ def test_nobody_gives_it_by_going_on(chatting: Chatting, data: Path) -> None:
     assert "there was no one to ask" in str(server.requests[1].messages) and "I read" not in said(interpreter)
 
 
-def test_for_the_session_it_stays(chatting: Chatting, data: Path) -> None:
+def test_access_granted_for_the_session_stays(chatting: Chatting, data: Path) -> None:
     replies = [tool_call("python", reading(data)), tool_call("shell", f"# needs: read {data}\ncat {data}/numbers")]
     interpreter, _ = chatting(*replies, text("So."), **AUTO)
     output(interpreter, "kept = 6")
     output(interpreter, "kept=7", "shell")
-    assert len(converse(interpreter, ["session"])) == 2  # the shell, whose session is older, need not ask again
+    assert len(converse(interpreter, ["session"])) == 2  # the shell was already running, and doesn't ask again
     assert "1 2 3\n" in said(interpreter)
     assert "6 1 2 3" in output(interpreter, f"print(kept, open('{data}/numbers').read())")
     assert "7" in output(interpreter, "echo $kept", "shell")
@@ -117,7 +117,7 @@ def test_for_the_session_it_stays(chatting: Chatting, data: Path) -> None:
     assert "No such file" in output(interpreter, f"open('{data}/numbers')")
 
 
-def test_always_is_saved_and_holds_in_this_workspace(chatting: Chatting, data: Path, tmp_path: Path) -> None:
+def test_access_granted_always_is_saved_for_this_workspace(chatting: Chatting, data: Path, tmp_path: Path) -> None:
     interpreter, _ = chatting(tool_call("python", reading(data)), text("So."), **AUTO)
     converse(interpreter, ["always"])
     assert f"sandbox:\n- read: {data}\n  folder: " in user_file().read_text()
@@ -135,7 +135,7 @@ def test_always_is_saved_and_holds_in_this_workspace(chatting: Chatting, data: P
 
 @pytest.mark.full
 @pytest.mark.needs("node")
-def test_javascript_keeps_the_variables_of_before(chatting: Chatting, data: Path) -> None:
+def test_javascript_gets_its_variables_back_after_a_grant(chatting: Chatting, data: Path) -> None:
     code = f"// needs: read {data}\nconsole.log('I read', require('fs').readFileSync('{data}/numbers', 'utf8'))"
     interpreter, _ = chatting(tool_call("javascript", code), text("So."), **AUTO)
     output(interpreter, "let kept = 6", "javascript")
@@ -144,7 +144,7 @@ def test_javascript_keeps_the_variables_of_before(chatting: Chatting, data: Path
     assert "6" in output(interpreter, "console.log(kept)", "javascript")
 
 
-def test_a_shell_block_writes_where_it_was_let(chatting: Chatting, data: Path) -> None:
+def test_a_shell_block_writes_to_a_granted_folder(chatting: Chatting, data: Path) -> None:
     code = f"# needs: write {data}\nkept=5; echo $kept >{data}/made"
     interpreter, _ = chatting(tool_call("shell", code), text("So."), **AUTO)
     converse(interpreter, ["block"])
@@ -154,12 +154,14 @@ def test_a_shell_block_writes_where_it_was_let(chatting: Chatting, data: Path) -
     assert (data / "made").read_text() == "5\n"
 
 
-@pytest.mark.parametrize("begun", some(1, [True, False]))
-def test_a_variable_is_given(chatting: Chatting, monkeypatch: pytest.MonkeyPatch, begun: bool) -> None:
+@pytest.mark.parametrize("already_running", some(1, [True, False]))
+def test_an_environment_variable_can_be_granted(
+    chatting: Chatting, monkeypatch: pytest.MonkeyPatch, already_running: bool
+) -> None:
     monkeypatch.setenv("SHOP_TOKEN", "for the shop")
     code = "import os; print('It is', os.environ.get('SHOP_TOKEN'))"
     interpreter, _ = chatting(tool_call("python", f"# needs: env SHOP_TOKEN\n{code}"), text("So."), **AUTO)
-    if begun:
+    if already_running:
         output(interpreter, "kept = 1")
     converse(interpreter, ["block"])
     assert "It is for the shop" in said(interpreter)
@@ -188,12 +190,14 @@ def test_a_variable_is_given(chatting: Chatting, monkeypatch: pytest.MonkeyPatch
         ],
     ),
 )
-def test_what_nobody_can_give_is_not_asked_about(chatting: Chatting, need: str, why: str | None, data: Path) -> None:
+def test_impossible_requests_are_denied_without_asking(
+    chatting: Chatting, need: str, why: str | None, data: Path
+) -> None:
     Path(".git").mkdir()
     Path(".git/config").touch()
     interpreter, _ = chatting(tool_call("python", f"# needs: {need}\nprint('ran')"), text("So."), **AUTO)
     seen = converse(interpreter, [])
-    if why is None:  # it is there already
+    if why is None:  # already available
         assert seen == [] and "ran" in said(interpreter)
     else:
         assert [chunk["format"] for chunk in seen] == ["denied"] and why in said(interpreter)
@@ -209,18 +213,18 @@ def test_what_nobody_can_give_is_not_asked_about(chatting: Chatting, need: str, 
         "read {data}\n# needs: host pypi.org",
     ],
 )
-def test_things_of_several_kinds_are_asked_for_together(asked: str, data: Path) -> None:
+def test_one_block_can_request_several_kinds_of_access(asked: str, data: Path) -> None:
     found = requested(f"# needs: {asked.format(data=data)}\nprint()", "/workspace")
     assert sorted(map(str, found)) == ["host pypi.org", f"read {data}"]
 
 
-def test_a_path_may_have_such_words_in_it() -> None:
+def test_paths_may_contain_separator_words() -> None:
     assert list(map(str, requested("# needs: read /data/you and me/read this, please", "/workspace"))) == [
         "read /data/you and me/read this, please"
     ]
 
 
-def test_a_rule_that_denies_is_stronger_than_the_user(chatting: Chatting, data: Path) -> None:
+def test_deny_rules_cannot_be_overridden_by_a_grant(chatting: Chatting, data: Path) -> None:
     user_file().parent.mkdir(parents=True, exist_ok=True)
     rules = f"rules:\n- decision: deny\n  host: shop.example\n  reason: not there\n- decision: deny\n  path: {data}/numbers\n"
     user_file().write_text(rules)
@@ -229,19 +233,19 @@ def test_a_rule_that_denies_is_stronger_than_the_user(chatting: Chatting, data: 
         assert [chunk["format"] for chunk in converse(interpreter, [])] == ["denied"]
 
 
-def test_in_plan_mode_there_is_no_more(chatting: Chatting, data: Path) -> None:
+def test_requests_are_denied_in_plan_mode(chatting: Chatting, data: Path) -> None:
     interpreter, _ = chatting(tool_call("python", reading(data)), text("So."), mode="plan")
     assert [chunk["format"] for chunk in converse(interpreter, [])] == ["denied"]
     assert "in plan mode, code can only read" in said(interpreter)
 
 
-def test_without_a_sandbox_it_is_a_comment(chatting: Chatting, data: Path) -> None:
+def test_requests_are_ignored_without_a_sandbox(chatting: Chatting, data: Path) -> None:
     interpreter, _ = chatting(tool_call("python", reading(data)), text("So."), auto_run=True)
     assert converse(interpreter, []) == []
     assert "I read 1 2 3" in said(interpreter)
 
 
-def test_edited_code_gets_no_more_than_was_given(chatting: Chatting, data: Path) -> None:
+def test_edited_requests_are_asked_about_again(chatting: Chatting, data: Path) -> None:
     interpreter, _ = chatting(tool_call("python", reading(data)), text("So."), **AUTO)
     asked = []
     for chunk in interpreter.chat("go", display=False, stream=True):
@@ -251,18 +255,18 @@ def test_edited_code_gets_no_more_than_was_given(chatting: Chatting, data: Path)
                 assert interpreter.pending is not None
                 interpreter.pending.grant("block")
                 interpreter.pending.edit(f"# needs: write {data}\nopen('{data}/made', 'w')")
-    assert asked == [[f"to read {data}"], [f"to write to {data}"]]  # what was edited is asked about again
+    assert asked == [[f"to read {data}"], [f"to write to {data}"]]
     assert not (data / "made").exists() and "there was no one to ask" in said(interpreter)
 
 
-def test_who_asks_for_nothing_is_given_nothing(chatting: Chatting) -> None:
+def test_granting_without_a_request_is_an_error(chatting: Chatting) -> None:
     interpreter, _ = chatting(tool_call("python", "print(6 * 7)"), text("So."), sandbox="workspace")
     with pytest.raises(UsageError, match="Nothing that the block asks for"):
         converse(interpreter, ["block"])
 
 
-def test_a_host_is_reached_while_the_block_runs(chatting: Chatting) -> None:
-    class Shop(Quiet):
+def test_a_granted_host_is_reachable_during_the_block(chatting: Chatting) -> None:
+    class Shop(QuietHandler):
         def do_GET(self) -> None:
             self.answer(b"open")
 

@@ -1,4 +1,4 @@
-"""What git, editors and agents trust in the workspace cannot be changed or planted by code in a sandbox."""
+"""Code in a sandbox can't change or plant files in the workspace that git, editors and agents trust."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def git(folder: Path, *words: str) -> str:
 
 @LANGUAGES
 @pytest.mark.parametrize("name", RESERVED)
-def test_what_is_not_there_yet_cannot_be_made(inside: Inside, workspace: Path, language: str, name: str) -> None:
+def test_reserved_names_cannot_be_created(inside: Inside, workspace: Path, language: str, name: str) -> None:
     code = PLANT[language].format(folder=str(workspace / name), file=str(workspace / name / "config"))
     ran = inside.do(language, code)
     assert "Read-only file system" in ran.text or "EROFS" in ran.text
@@ -64,7 +64,7 @@ def test_what_is_not_there_yet_cannot_be_made(inside: Inside, workspace: Path, l
 
 @pytest.mark.needs("git")
 def test_a_planted_repository_does_not_run_in_the_users_git(inside: Inside, workspace: Path, tmp_path: Path) -> None:
-    """The user runs `git status` in the workspace, outside: the attack that this is about."""
+    """The attack: the user runs `git status` in the workspace, outside the sandbox."""
     proof = tmp_path / "proof"
     config = EVIL.format(proof=proof)
     inside.do(
@@ -80,8 +80,8 @@ def test_a_planted_repository_does_not_run_in_the_users_git(inside: Inside, work
 
 
 @pytest.mark.needs("git")
-def test_the_repository_above_is_still_found(contained: Any, workspace: Path) -> None:
-    """An empty folder `.git` is none: git looks in the folder above."""
+def test_git_still_finds_the_parent_repository(contained: Any, workspace: Path) -> None:
+    """Git ignores our empty `.git` folder and looks in the parent folder."""
     repository(workspace.parent)
     contained()
     assert (workspace / ".git").is_dir()
@@ -101,7 +101,7 @@ def test_repositories_at_any_depth_are_read_only(contained: Any, workspace: Path
 
 
 @pytest.mark.needs("git")
-def test_repositories_that_are_kept_elsewhere_are_read_only_too(contained: Any, workspace: Path) -> None:
+def test_separate_git_folders_and_worktrees_are_read_only(contained: Any, workspace: Path) -> None:
     repository(workspace / "tree", f"--separate-git-dir={workspace}/kept")
     bare = repository(workspace / "bare", "--bare")
     tree = git(bare, "hash-object", "-t", "tree", "-w", "/dev/null").strip()
@@ -114,7 +114,7 @@ def test_repositories_that_are_kept_elsewhere_are_read_only_too(contained: Any, 
     assert "WROTE" not in ran.text and ran.text.count("Read-only file system") >= 4
 
 
-def test_a_gitdir_file_cannot_name_a_place_outside(contained: Any, workspace: Path, home: Path) -> None:
+def test_gitdir_files_cannot_expose_folders_outside(contained: Any, workspace: Path, home: Path) -> None:
     (home / ".ssh").mkdir()
     (home / ".ssh" / "id").write_text("the secret")
     (workspace / "sub").mkdir()
@@ -126,21 +126,21 @@ def test_a_gitdir_file_cannot_name_a_place_outside(contained: Any, workspace: Pa
     assert "the secret" not in inside.do("shell", f"cat {home}/.ssh/id link/.ssh/id").text
 
 
-def test_empty_folders_are_removed_at_the_end(real: None, workspace: Path) -> None:
+def test_reserved_empty_folders_are_removed_at_the_end(sandbox_available: None, workspace: Path) -> None:
     containment = Containment(Sandbox("workspace", str(workspace)))
     assert sorted(path.name for path in workspace.iterdir()) == sorted(RESERVED)
-    (workspace / ".vscode" / "settings.json").write_text("{}")  # by the user's editor, meanwhile
+    (workspace / ".vscode" / "settings.json").write_text("{}")  # as the user's editor may do meanwhile
     containment.close()
     assert [path.name for path in workspace.iterdir()] == [".vscode"]
 
 
-def test_nothing_is_reserved_in_a_read_only_sandbox(real: None, workspace: Path) -> None:
+def test_nothing_is_reserved_in_a_read_only_sandbox(sandbox_available: None, workspace: Path) -> None:
     containment = Containment(Sandbox("read-only", str(workspace)))
     assert list(workspace.iterdir()) == []
     containment.close()
 
 
-def test_they_stay_as_long_as_another_sandbox_needs_them(contained: Any, workspace: Path) -> None:
+def test_reserved_folders_stay_while_another_sandbox_needs_them(contained: Any, workspace: Path) -> None:
     first, second = contained(), contained()
     second.do("shell", "true")
     first.close()
@@ -149,7 +149,7 @@ def test_they_stay_as_long_as_another_sandbox_needs_them(contained: Any, workspa
     assert list(workspace.iterdir()) == []
 
 
-def test_an_empty_folder_of_the_users_stays(real: None, workspace: Path) -> None:
+def test_the_users_empty_folders_are_kept(sandbox_available: None, workspace: Path) -> None:
     (workspace / ".vscode").mkdir()
     Containment(Sandbox("workspace", str(workspace))).close()
     assert [path.name for path in workspace.iterdir()] == [".vscode"]
@@ -158,34 +158,34 @@ def test_an_empty_folder_of_the_users_stays(real: None, workspace: Path) -> None
 @pytest.mark.parametrize(
     "text", some(2, [b"gitdir: a\0b", b"gitdir: ", b"gitdir: " + b"x" * 9000, b"\xff", b"gitdir: ..", b"gitdir: ."])
 )
-def test_a_git_file_with_nonsense_in_it_holds_nobody_up(inside: Inside, workspace: Path, text: bytes) -> None:
+def test_malformed_git_files_do_no_harm(inside: Inside, workspace: Path, text: bytes) -> None:
     (workspace / "sub").mkdir()
     (workspace / "sub" / ".git").write_bytes(text)
     assert inside.do("shell", "echo $((6 * 7)); echo x >>sub/.git").text.splitlines()[0] == "42"
     assert (workspace / "sub" / ".git").read_bytes() == text
 
 
-def test_what_a_killed_sandbox_left_is_removed_by_the_next(real: None, workspace: Path) -> None:
+def test_the_next_sandbox_removes_leftovers_of_a_killed_one(sandbox_available: None, workspace: Path) -> None:
     (workspace / ".git").mkdir()
     Containment(Sandbox("workspace", str(workspace))).close()
     assert list(workspace.iterdir()) == []
 
 
-def test_what_appears_in_a_folder_below_is_told(inside: Inside, workspace: Path) -> None:
-    told = inside.do("shell", "mkdir -p a/b/c/d/.vscode; echo '{}' >a/b/c/d/.vscode/tasks.json").text
-    assert "New in the workspace: a/b/c/d/.vscode." in told and "before you use that folder" in told
+def test_new_trusted_files_in_subfolders_are_reported(inside: Inside, workspace: Path) -> None:
+    output = inside.do("shell", "mkdir -p a/b/c/d/.vscode; echo '{}' >a/b/c/d/.vscode/tasks.json").text
+    assert "New in the workspace: a/b/c/d/.vscode." in output and "before you use that folder" in output
     assert "New in" not in inside.do("shell", "echo again >a/file").text
     swapped = inside.do("python", "import os; os.rename('a/b', 'a/old'); os.makedirs('a/b/c/d/.vscode')").text
     assert "a/b/c/d/.vscode, a/old/c/d/.vscode" in swapped
     assert ".envrc" in inside.do("shell", "touch -d 2001-01-01 x; echo >.envrc; touch -d 2001-01-01 .").text
 
 
-def test_a_name_that_code_has_chosen_is_told_without_its_control_characters(inside: Inside, workspace: Path) -> None:
-    told = inside.do("python", r"import os; os.makedirs(b'\xff\x1b[2J\n\xe2\x80\xaex/.vscode')").text
-    assert "New in the workspace: ??[2J??x/.vscode." in told and told.encode()
+def test_control_characters_in_reported_names_are_replaced(inside: Inside, workspace: Path) -> None:
+    output = inside.do("python", r"import os; os.makedirs(b'\xff\x1b[2J\n\xe2\x80\xaex/.vscode')").text
+    assert "New in the workspace: ??[2J??x/.vscode." in output and output.encode()
 
 
-def test_undo_leaves_the_reserved_names_alone(real: None, workspace: Path, home: Path) -> None:
+def test_undo_keeps_reserved_names(sandbox_available: None, workspace: Path, home: Path) -> None:
     interpreter = OpenInterpreter(sandbox="workspace", auto_run=True)
     interpreter.workspace = str(workspace)
     try:
@@ -198,7 +198,7 @@ def test_undo_leaves_the_reserved_names_alone(real: None, workspace: Path, home:
         interpreter.computer.terminate()
 
 
-def test_finding_them_follows_no_links(workspace: Path, home: Path) -> None:
+def test_finding_trusted_files_follows_no_links(workspace: Path, home: Path) -> None:
     (home / "secret" / ".git").mkdir(parents=True)
     (workspace / "link").symlink_to(home / "secret")
     trusted = TrustedPaths(workspace)
@@ -207,18 +207,18 @@ def test_finding_them_follows_no_links(workspace: Path, home: Path) -> None:
 
 
 def test_too_many_repositories_are_refused(contained: Any, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("interpreter.sandbox.places.MOST_PROTECTED", 6)
+    monkeypatch.setattr("interpreter.sandbox.places.MAX_PROTECTED", 6)
     for number in range(8):
         (workspace / str(number) / ".vscode").mkdir(parents=True)
-    assert contained().do("shell", "echo $((6 * 7))").text.strip() == "42"  # of the rest, the nearest are protected
+    assert contained().do("shell", "echo $((6 * 7))").text.strip() == "42"  # only the nearest folders are protected
     for number in range(8):
         (workspace / str(number) / ".git").mkdir()
     with pytest.raises(SandboxUnavailableError, match="more than 6 git repositories"):
         contained().do("shell", "true")
 
 
-def test_a_mount_that_was_diverted_is_noticed(contained: Any, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if code in another session moved `sub` away just when bubblewrap mounts, which makes a new folder then."""
+def test_diverted_mounts_are_detected(contained: Any, workspace: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if another session moved `sub` away while bubblewrap mounts it, so that bubblewrap creates a new folder."""
     repository(workspace / "sub")
     opened = TrustedPaths.open
 
@@ -234,10 +234,8 @@ def test_a_mount_that_was_diverted_is_noticed(contained: Any, workspace: Path, m
 
 
 @pytest.mark.full
-def test_folders_that_are_swapped_while_sessions_start_bring_nothing_in(
-    contained: Any, workspace: Path, home: Path
-) -> None:
-    """The race between finding a repository and mounting it: what is mounted is in the workspace, or it is not."""
+def test_swapping_folders_during_startup_exposes_nothing(contained: Any, workspace: Path, home: Path) -> None:
+    """The race between finding a repository and mounting it never mounts a folder outside the workspace."""
     (home / "private" / ".git").mkdir(parents=True)
     (home / "private" / ".git" / "config").write_text("the secret")
     repository(workspace / "sub")
@@ -245,7 +243,7 @@ def test_folders_that_are_swapped_while_sessions_start_bring_nothing_in(
 
     def swap() -> None:
         while not stop.is_set():
-            if (workspace / "kept").exists():  # bubblewrap has made an empty folder in its old place, to mount it there
+            if (workspace / "kept").exists():  # bubblewrap made an empty mount point here
                 shutil.rmtree(workspace / "sub", ignore_errors=True)
                 (workspace / "kept").rename(workspace / "sub")
             with contextlib.suppress(OSError):
@@ -272,7 +270,7 @@ def test_folders_that_are_swapped_while_sessions_start_bring_nothing_in(
 def test_our_own_installation_cannot_be_moved_or_replaced(
     contained: Any, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """If it is deep in the workspace, code could rename a folder above it and put another one there."""
+    """In a subfolder of the workspace, code could otherwise rename a parent folder and replace it."""
     for prefix, name in (("prefix", "tools/a/venv"), ("base_prefix", "tools/b/python")):
         (workspace / name).mkdir(parents=True)
         monkeypatch.setattr(sys, prefix, str(workspace / name))
@@ -296,10 +294,10 @@ def test_our_own_installation_is_read_only_in_a_container(workspace: Path, monke
     containment.close()
 
 
-def test_many_folders_hide_no_trusted_file(
+def test_known_repositories_stay_protected_among_many_folders(
     contained: Any, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(places, "MOST_FOLDERS", 50)
+    monkeypatch.setattr(places, "MAX_FOLDERS", 50)
     repository(workspace / "z/y/x/known")
     inside = contained()
     ran = inside.do("shell", "mkdir d{1..60} && mkdir -p z/y/x/new/.git")
@@ -308,6 +306,6 @@ def test_many_folders_hide_no_trusted_file(
     assert "Read-only" in inside.do("python", "open('z/y/x/known/.git/config', 'a')").text
 
 
-def test_many_new_files_are_counted(inside: Inside) -> None:
+def test_a_long_list_of_new_files_is_shortened(inside: Inside) -> None:
     ran = inside.do("shell", "for n in {1..8}; do mkdir -p d$n/.git; done")
     assert "d5/.git and 3 more." in ran.text

@@ -1,4 +1,4 @@
-"""What the real scanners find, with the lines of the block."""
+"""Findings of the real scanners, with line numbers in the block."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ pytestmark = pytest.mark.usefixtures("no_strays")
 with_semgrep = pytest.mark.skipif(SEMGREP.program is None, reason="semgrep is not installed: pip install semgrep")
 
 
-def places(found: Scan, tool: str) -> list[tuple[str, int, str]]:
+def findings_of(found: Scan, tool: str) -> list[tuple[str, int, str]]:
     return [(one.rule, one.line, one.severity) for one in found.findings if one.tool == tool]
 
 
-def test_a_shell_command_made_of_data_is_grave() -> None:
+def test_a_shell_command_built_from_input_is_high_severity() -> None:
     found = scan("python", "import subprocess\nname = input()\nsubprocess.run('ls ' + name, shell=True)\n")
-    assert places(found, "bandit") == [("B602", 3, "high")]
+    assert findings_of(found, "bandit") == [("B602", 3, "high")]
     assert "bandit" in found.tools and found.asks
     assert str(found.findings[0]).startswith("line 3, high: subprocess call with shell=True")
 
@@ -36,32 +36,32 @@ def test_a_shell_command_made_of_data_is_grave() -> None:
         "import pandas as pd\ndf = pd.read_csv('x.csv')\nawait something()\ndf.head()",
     ],
 )
-def test_everyday_code_runs_unasked(code: str) -> None:
+def test_everyday_code_needs_no_approval(code: str) -> None:
     found = scan("Python", code)
     assert not found.asks, found.findings
 
 
-def test_who_wrote_the_code_cannot_silence_the_scanner() -> None:
+def test_suppression_comments_do_not_silence_scanners() -> None:
     python = scan("python", "import os, sys\nos.system('echo ' + sys.argv[1])  # nosec # nosemgrep\n")
-    assert ("B605", 2, "high") in places(python, "bandit")
+    assert ("B605", 2, "high") in findings_of(python, "bandit")
     shell = scan("bash", 'ls\n# shellcheck disable=all\nrm -rf "$folder"/*\n')
-    assert ("SC2115", 3, "high") in places(shell, "shellcheck")
+    assert ("SC2115", 3, "high") in findings_of(shell, "shellcheck")
 
 
 def test_a_shell_block_is_scanned() -> None:
     found = scan("shell", 'cd data\necho "$earlier"\nrm -rf /usr\n')
-    assert places(found, "shellcheck") == [("SC2114", 3, "high")]
+    assert findings_of(found, "shellcheck") == [("SC2114", 3, "high")]
 
 
 def test_shell_commands_within_python_are_scanned_as_shell() -> None:
     found = scan("python", "if True:\n    !ls\nx = !cat \\\n  names\n%matplotlib inline\n!rm -rf /usr\neval(x)\n")
-    assert places(found, "shellcheck") == [("SC2114", 6, "high")]
-    assert ("B307", 7, "medium") in places(found, "bandit")
+    assert findings_of(found, "shellcheck") == [("SC2114", 6, "high")]
+    assert ("B307", 7, "medium") in findings_of(found, "bandit")
     cell = scan("python", "%%bash\nls\nrm -rf /usr\n")
-    assert places(cell, "shellcheck") == [("SC2114", 3, "high")] and "bandit" not in cell.tools
+    assert findings_of(cell, "shellcheck") == [("SC2114", 3, "high")] and "bandit" not in cell.tools
 
 
-def test_code_that_cannot_be_read_is_not_called_clean() -> None:
+def test_code_with_syntax_errors_is_never_reported_clean() -> None:
     found = scan("python", "def f(:\n    eval(x)\n")
     [wrong] = [one for one in found.findings if one.tool == "bandit"]
     assert wrong.severity == "high" and wrong.rule == "not-scanned" and "scan failed" in wrong.message
@@ -71,17 +71,17 @@ def test_code_that_cannot_be_read_is_not_called_clean() -> None:
 
 
 @pytest.mark.parametrize(("language", "code"), [("ruby", "puts 1"), ("python", "%%writefile x.py\nprint(1)")])
-def test_what_no_scanner_knows_is_asked(language: str, code: str) -> None:
+def test_code_without_a_scanner_needs_approval(language: str, code: str) -> None:
     found = scan(language, code)
     assert found.unseen and found.asks and not found.findings
 
 
-def test_there_is_nothing_to_ask_about_an_empty_block() -> None:
+def test_an_empty_block_needs_no_approval() -> None:
     assert scan("python", "  \n") == Scan()
     assert not Scan().asks
 
 
-def test_missing_tools_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_missing_scanners_are_listed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shutil, "which", lambda *where, **more: None)
     found = scan("python", "eval(x)")
     assert found.missing == ["bandit", "semgrep"] and found.unseen and found.asks
@@ -90,7 +90,7 @@ def test_missing_tools_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 # -- our own rules -------------------------------------------------------------------------------------------------
 
-GRAVE = [
+DANGEROUS = [
     ("python", "import shutil\nshutil.rmtree('/')", 2),
     ("python", "import os\nos.system('rm -rf ~')", 2),
     ("python", "import requests\nexec(requests.get(u).text)", 2),
@@ -122,14 +122,14 @@ HARMLESS = [
 
 
 @with_semgrep
-@pytest.mark.parametrize(("language", "code", "line"), GRAVE)
-def test_our_rules_find_what_is_grave(language: str, code: str, line: int) -> None:
+@pytest.mark.parametrize(("language", "code", "line"), DANGEROUS)
+def test_our_rules_find_dangerous_code(language: str, code: str, line: int) -> None:
     found = scan(language, code)
     assert [(one.line, one.severity) for one in found.findings if one.tool == "semgrep"] == [(line, "high")]
 
 
 @with_semgrep
 @pytest.mark.parametrize(("language", "code"), HARMLESS)
-def test_our_rules_leave_the_rest_alone(language: str, code: str) -> None:
+def test_our_rules_ignore_harmless_code(language: str, code: str) -> None:
     found: list[Finding] = scan(language, code).findings
     assert [one for one in found if one.tool == "semgrep"] == []

@@ -1,4 +1,4 @@
-"""Safe mode in a conversation: what is scanned, who is asked, and what the model hears of it."""
+"""Safe mode in a session: what is scanned, when it asks, and what the model sees."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from interpreter.session.journal import SavedSession
 from model_server import ModelServer, text, tool_call
 
 pytestmark = pytest.mark.usefixtures("no_strays")
-GRAVE = "import subprocess\nword = 'hi'\n_ = subprocess.run('echo ' + word, shell=True)"
+DANGEROUS = "import subprocess\nword = 'hi'\n_ = subprocess.run('echo ' + word, shell=True)"
 CLEAN = "print('clean' + ' code')"
 PROGRAM = [sys.executable, "-c", "import sys; from interpreter.frontends.cli import main; sys.exit(main())"]
 
@@ -31,7 +31,7 @@ def turn(interpreter: OpenInterpreter, decide: Any = None) -> list[Chunk]:
     return chunks
 
 
-def of(chunks: list[Chunk], kind: str, form: str | None = None) -> list[Chunk]:
+def chunks_of(chunks: list[Chunk], kind: str, form: str | None = None) -> list[Chunk]:
     return [chunk for chunk in chunks if chunk["type"] == kind and form in (None, chunk.get("format"))]
 
 
@@ -39,46 +39,46 @@ def outputs(interpreter: OpenInterpreter) -> str:
     return "".join(str(message["content"]) for message in interpreter.messages if message["type"] == "console")
 
 
-def test_off_scans_nothing(chatting: Chatting) -> None:
-    interpreter, _ = chatting(tool_call("python", GRAVE), text("Done."), auto_run=True)
+def test_safe_mode_off_scans_nothing(chatting: Chatting) -> None:
+    interpreter, _ = chatting(tool_call("python", DANGEROUS), text("Done."), auto_run=True)
     chunks = turn(interpreter)
-    assert not of(chunks, "confirmation") and not of(chunks, "status", "scan")
+    assert not chunks_of(chunks, "confirmation") and not chunks_of(chunks, "status", "scan")
     assert "scanner" not in vars(interpreter)
 
 
-def test_auto_scans_and_clean_code_runs_unasked(chatting: Chatting) -> None:
+def test_auto_mode_runs_clean_code_without_asking(chatting: Chatting) -> None:
     interpreter, _ = chatting(tool_call("python", CLEAN), text("Done."), auto_run=True, safe_mode="auto")
     chunks = turn(interpreter)
-    [scan] = of(chunks, "status", "scan")
+    [scan] = chunks_of(chunks, "status", "scan")
     assert "bandit" in scan["content"]["tools"] and scan["content"]["findings"] == []
-    assert not of(chunks, "confirmation") and outputs(interpreter) == "clean code\n"
+    assert not chunks_of(chunks, "confirmation") and outputs(interpreter) == "clean code\n"
 
 
-def test_what_is_grave_is_asked_even_where_code_runs_unasked(chatting: Chatting) -> None:
-    interpreter, _ = chatting(tool_call("python", GRAVE), text("Done."), auto_run=True, safe_mode="auto")
-    [question] = of(turn(interpreter, lambda pending: pending.approve()), "confirmation")
+def test_dangerous_code_asks_despite_auto_run(chatting: Chatting) -> None:
+    interpreter, _ = chatting(tool_call("python", DANGEROUS), text("Done."), auto_run=True, safe_mode="auto")
+    [question] = chunks_of(turn(interpreter, lambda pending: pending.approve()), "confirmation")
     [finding] = [found for found in question["findings"] if found["tool"] == "bandit"]
     assert (finding["rule"], finding["line"], finding["severity"]) == ("B602", 3, "high")
     assert outputs(interpreter) == "hi\n"
 
 
-def test_going_on_is_no_consent_to_what_is_grave(chatting: Chatting) -> None:
-    interpreter, _ = chatting(tool_call("python", GRAVE), text("Done."), auto_run=True, safe_mode="auto")
+def test_an_unanswered_question_does_not_approve_dangerous_code(chatting: Chatting) -> None:
+    interpreter, _ = chatting(tool_call("python", DANGEROUS), text("Done."), auto_run=True, safe_mode="auto")
     turn(interpreter)
     assert outputs(interpreter).startswith("Not run: this code needs approval")
 
 
-def test_without_auto_run_the_question_carries_the_findings(chatting: Chatting) -> None:
+def test_the_approval_question_includes_the_findings(chatting: Chatting) -> None:
     interpreter, _ = chatting(tool_call("python", "eval('1')"), text("Done."), safe_mode="auto")
-    [question] = of(turn(interpreter), "confirmation")
+    [question] = chunks_of(turn(interpreter), "confirmation")
     assert [found["rule"] for found in question["findings"] if found["tool"] == "bandit"] == ["B307"]
     plain, _ = chatting(tool_call("python", "eval('1')"), text("Done."))
-    [question] = of(turn(plain), "confirmation")
+    [question] = chunks_of(turn(plain), "confirmation")
     assert "findings" not in question
 
 
-def test_the_model_hears_the_findings_when_the_block_is_declined(chatting: Chatting) -> None:
-    interpreter, server = chatting(tool_call("python", GRAVE), text("Sorry."), auto_run=True, safe_mode="auto")
+def test_declining_a_block_sends_its_findings_to_the_model(chatting: Chatting) -> None:
+    interpreter, server = chatting(tool_call("python", DANGEROUS), text("Sorry."), auto_run=True, safe_mode="auto")
     turn(interpreter, lambda pending: pending.decline("not like this"))
     said = [str(message["content"]) for message in server.requests[-1].messages]
     [found] = [words for words in said if "A scan of this code found" in words]
@@ -86,8 +86,8 @@ def test_the_model_hears_the_findings_when_the_block_is_declined(chatting: Chatt
     assert said.index(found) < len(said) - 1 and said[-1].endswith("not like this")
 
 
-def test_nobody_sees_the_question(chatting: Chatting) -> None:
-    interpreter, server = chatting(tool_call("python", GRAVE), text("Done."), auto_run=True, safe_mode="auto")
+def test_unattended_dangerous_code_is_denied_and_journaled(chatting: Chatting) -> None:
+    interpreter, server = chatting(tool_call("python", DANGEROUS), text("Done."), auto_run=True, safe_mode="auto")
     interpreter.chat("go", display=False)
     assert outputs(interpreter).startswith("Not run: ")
     assert "B602" in outputs(interpreter)
@@ -100,8 +100,8 @@ def test_nobody_sees_the_question(chatting: Chatting) -> None:
     assert scan["block"] == 1 and scan["findings"][0]["rule"] == "B602"
 
 
-def test_a_block_that_may_be_scanned_is_scanned_on_request(chatting: Chatting) -> None:
-    interpreter, _ = chatting(tool_call("python", GRAVE), text("Done."), auto_run=True, safe_mode="ask")
+def test_ask_mode_scans_on_request(chatting: Chatting) -> None:
+    interpreter, _ = chatting(tool_call("python", DANGEROUS), text("Done."), auto_run=True, safe_mode="ask")
     found: list[str] = []
 
     def decide(pending: Any) -> None:
@@ -110,11 +110,11 @@ def test_a_block_that_may_be_scanned_is_scanned_on_request(chatting: Chatting) -
         pending.decline()
 
     chunks = turn(interpreter, decide)
-    assert "B602" in found and not of(chunks, "status", "scan")
+    assert "B602" in found and not chunks_of(chunks, "status", "scan")
     assert "B602" in str(interpreter.messages[-1]["content"])
 
 
-# -- without a terminal --------------------------------------------------------------------------------------------
+# -- headless -------------------------------------------------------------------------------------------------------
 
 
 def program(server: ModelServer, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -125,9 +125,11 @@ def program(server: ModelServer, folder: Path, *arguments: str) -> subprocess.Co
     )
 
 
-def test_headless_clean_code_runs_and_grave_code_does_not(tmp_path: Path) -> None:
+def test_headless_runs_clean_code_and_denies_dangerous_code(tmp_path: Path) -> None:
     flags = ("-y", "--safe_mode", "auto", "--plain")
-    with ModelServer([tool_call("python", CLEAN), text("Done."), tool_call("python", GRAVE), text("Never.")]) as server:
+    with ModelServer(
+        [tool_call("python", CLEAN), text("Done."), tool_call("python", DANGEROUS), text("Never.")]
+    ) as server:
         ran = program(server, tmp_path, *flags)
         assert ran.returncode == 0 and "clean code" in ran.stdout, ran.stderr
         assert "nothing found" in ran.stdout
@@ -138,7 +140,7 @@ def test_headless_clean_code_runs_and_grave_code_does_not(tmp_path: Path) -> Non
 
 
 @pytest.mark.full
-def test_headless_the_offer_of_a_scan_is_a_question_too(tmp_path: Path) -> None:
+def test_headless_ask_mode_requires_approval(tmp_path: Path) -> None:
     with ModelServer([tool_call("python", CLEAN), text("Never.")]) as server:
         asked = program(server, tmp_path, "-y", "--safe_mode", "ask", "--plain")
     assert asked.returncode == 4 and "\nclean code\n" not in asked.stdout
@@ -146,8 +148,8 @@ def test_headless_the_offer_of_a_scan_is_a_question_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_headless_events(tmp_path: Path) -> None:
-    with ModelServer([tool_call("python", GRAVE), text("Never.")]) as server:
+def test_headless_json_events_include_findings_and_decision(tmp_path: Path) -> None:
+    with ModelServer([tool_call("python", DANGEROUS), text("Never.")]) as server:
         denied = program(server, tmp_path, "-y", "--safe_mode", "auto", "--json")
     events = [json.loads(line) for line in denied.stdout.splitlines()]
     [question] = [event for event in events if event["type"] == "confirmation"]

@@ -1,4 +1,4 @@
-"""Tests in this folder run on a desktop of their own; each test worker has one."""
+"""A desktop for the tests in this folder; each test worker has its own."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ def _desktop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Desktop]:
 
 @pytest.fixture
 def desktop(_desktop: Desktop, monkeypatch: pytest.MonkeyPatch) -> Iterator[Desktop]:
-    """The desktop, with the environment of this test on it and no application; those it starts end with the test."""
+    """The desktop without applications, with this test's environment; started applications end with the test."""
     for name in ("DISPLAY", "DBUS_SESSION_BUS_ADDRESS", "XDG_RUNTIME_DIR"):
         monkeypatch.setenv(name, _desktop.env[name])
     for name in ("WAYLAND_DISPLAY", "XDG_SESSION_TYPE", "AT_SPI_BUS_ADDRESS", "XMODIFIERS"):
         monkeypatch.delenv(name, raising=False)
     yield _desktop
     _desktop.close_applications()
-    _desktop.until(lambda: not _desktop.windows(), "all windows to be gone")
+    _desktop.until(lambda: not _desktop.windows(), "all windows to close")
 
 
 @pytest.fixture
@@ -43,18 +43,17 @@ def two_monitors(desktop: Desktop) -> Iterator[Desktop]:
 
 @pytest.fixture
 def computer(desktop: Desktop) -> Iterator[Any]:
-    """A computer whose input device is that of the desktop; it is closed at the end."""
+    """A computer that uses the desktop's input device."""
     from interpreter import OpenInterpreter
-    from interpreter.computer_api.input import close_device
 
     made = OpenInterpreter().computer
     yield made
-    close_device(made)
+    made.mouse.terminate()
 
 
 @pytest.fixture
 def page(tmp_path: Path) -> Callable[[str], str]:
-    """Makes a page of HTML, and gives its address."""
+    """`page(html)` writes an HTML page and returns its address."""
 
     def make(html: str) -> str:
         file = tmp_path / f"page-{uuid.uuid4().hex[:6]}.html"

@@ -28,7 +28,7 @@ SYSTEM_PYTHON = "/usr/bin/python3"
 LIMIT = 60.0
 
 _MARK = "TEST_DESKTOP_MARK"
-_WHOLE = 1 << 14  # a property in one answer, since it may change between two
+_WHOLE = 1 << 14  # reads a property in one request, since it may change between two
 _BUS = """<busconfig>
   <type>session</type>
   <listen>unix:dir={folder}</listen>
@@ -44,12 +44,12 @@ _ACCESSIBILITY = """[D-BUS Service]
 Name=org.a11y.Bus
 Exec=/usr/libexec/at-spi-bus-launcher --launch-immediately --a11y=1
 """
-# Nothing that moves by itself, so that two pictures of the same state are equal.
+# No animations, so that two screenshots of the same state are equal.
 _GTK = "[Settings]\ngtk-enable-animations=0\ngtk-cursor-blink=0\n"
 
 
 def missing() -> list[str]:
-    """The packages that a desktop needs and this machine does not have."""
+    """The packages that a desktop needs and this machine lacks."""
     return [package for program, package in NEEDED.items() if shutil.which(program) is None]
 
 
@@ -77,7 +77,7 @@ class Application:
 
 
 class Desktop:
-    """An X display of its own; applications are started on it and waited for until their window is there."""
+    """A separate X display, with methods to start applications and wait for their windows."""
 
     def __init__(self, folder: Path, width: int = 1280, height: int = 800) -> None:
         self.folder = folder
@@ -95,7 +95,7 @@ class Desktop:
             raise
 
     def close(self) -> None:
-        """End everything, also what applications and the bus started."""
+        """End everything, including what applications and the bus started."""
         for application in self.applications:
             application.close()
         if hasattr(self, "x"):
@@ -112,7 +112,7 @@ class Desktop:
     # Applications
 
     def start(self, *argv: str, title: str, env: dict[str, str] | None = None) -> Application:
-        """Start a program and wait until its window has the keyboard; the title is told by a part of it."""
+        """Start a program and wait until its window has the focus; `title` is a part of the window's title."""
         before = set(self.windows())
         log = (self.folder / f"{Path(argv[0]).name}.log").open("ab")
         with log:
@@ -128,7 +128,7 @@ class Desktop:
             return window != 0 and self.active_window() == window
 
         try:
-            self.until(there, f"a window of {argv[0]} titled {title!r} with the keyboard")
+            self.until(there, f"a window of {argv[0]} titled {title!r} with the focus")
         except BaseException:
             process.kill()
             process.wait()
@@ -146,22 +146,22 @@ class Desktop:
         return self.start("xterm", "-u8", "-T", "terminal", *(("-e", *command) if command else ()), title="terminal")
 
     def qt_dialog(self, result: Path) -> Application:
-        """A Qt form that writes what was entered to a file as JSON when it is saved."""
+        """A Qt form that writes its values to a JSON file when saved."""
         _needs(Path("/usr/lib/python3/dist-packages/PyQt5"), "python3-pyqt5")
         return self.start(SYSTEM_PYTHON, str(PROGRAMS / "qt_dialog.py"), str(result), title="Order")
 
     def tk_form(self, result: Path) -> Application:
-        """A Tk form that writes what was entered to a file as JSON when it is saved."""
+        """A Tk form that writes its values to a JSON file when saved."""
         _needs(Path("/usr/share/doc/python3-tk"), "python3-tk")
         return self.start(SYSTEM_PYTHON, str(PROGRAMS / "tk_form.py"), str(result), title="Guest book")
 
     def browser(self, address: str, title: str) -> Application:
-        """Chromium in a window of its own, with a fresh profile."""
+        """Chromium in a new window, with a fresh profile."""
         flags = "--no-first-run --no-default-browser-check --disable-gpu --disable-background-networking"
         flags += " --disable-component-update --password-store=basic --force-renderer-accessibility"
-        flags += " --allow-pre-commit-input"  # else it takes no click before it has painted the page
+        flags += " --allow-pre-commit-input"  # otherwise it ignores clicks before it has painted the page
         if os.geteuid() == 0:
-            flags += " --no-sandbox --test-type"  # without the bar that says so, which slides in while tests click
+            flags += " --no-sandbox --test-type"  # without the warning bar, which slides in while tests click
         profile = self.folder / f"chromium-{uuid.uuid4().hex[:8]}"
         return self.start(
             "chromium", *flags.split(), f"--user-data-dir={profile}", "--window-size=900,600", address, title=title
@@ -182,11 +182,11 @@ class Desktop:
     # The display
 
     def windows(self) -> dict[int, str]:
-        """The windows that the window manager knows, by their id, oldest first."""
+        """The titles of the window manager's windows by id, oldest first."""
         return {window: self._title(window) for window in self._property(self._root, "_NET_CLIENT_LIST")}
 
     def processes(self, window: int) -> list[int]:
-        """The process that a window belongs to, if it says so and is still there."""
+        """The process that a window belongs to, if known."""
         from Xlib.error import BadWindow
 
         try:
@@ -213,7 +213,7 @@ class Desktop:
         self._xrandr("--delmonitor", "LEFT")
 
     def picture(self, file: Path) -> Path:
-        """The screen as a PNG file, to look at."""
+        """Save the screen as a PNG file, for debugging."""
         from PIL import Image
 
         raw = self._root.get_image(0, 0, self.width, self.height, 2, 0xFFFFFFFF)
@@ -221,7 +221,7 @@ class Desktop:
         return file
 
     def until(self, condition: Callable[[], Any], what: str, limit: float = LIMIT) -> None:
-        """Wait until a condition holds; what happens on the display ends the wait between two looks early."""
+        """Wait until a condition holds, checking again at each event of the display."""
         end = time.monotonic() + limit
         while not condition():
             assert time.monotonic() < end, f"waited {limit:g} s for {what}; windows: {self.windows()}"
@@ -255,8 +255,8 @@ class Desktop:
             )
         self._services.append(service)
 
-    def _told(self, *argv: str) -> str:
-        """Start a service that says something on the descriptor that ends its arguments, and hear it."""
+    def _start_and_read(self, *argv: str) -> str:
+        """Start a service that writes a line to the descriptor in its last argument, and return the line."""
         reading, writing = os.pipe()
         with os.fdopen(reading) as told:
             self._service(*argv[:-1], argv[-1].format(fd=writing), fd=writing)
@@ -274,7 +274,7 @@ class Desktop:
 
         size = f"{self.width}x{self.height}x24"
         options = "-screen", "0", size, "-nolisten", "tcp", "-noreset", "-dpi", "96"
-        self.env["DISPLAY"] = ":" + self._told("Xvfb", *options, "-displayfd", "{fd}")
+        self.env["DISPLAY"] = ":" + self._start_and_read("Xvfb", *options, "-displayfd", "{fd}")
         self.x = Display(self.env["DISPLAY"])
         self._root = self.x.screen().root
         self._root.change_attributes(event_mask=X.PropertyChangeMask | X.SubstructureNotifyMask)
@@ -285,7 +285,7 @@ class Desktop:
         (folder / "org.a11y.Bus.service").write_text(_ACCESSIBILITY)
         (folder / "bus.conf").write_text(_BUS.format(folder=folder))
         options = "--nofork", "--nopidfile", f"--config-file={folder / 'bus.conf'}"
-        self.env["DBUS_SESSION_BUS_ADDRESS"] = self._told("dbus-daemon", *options, "--print-address={fd}")
+        self.env["DBUS_SESSION_BUS_ADDRESS"] = self._start_and_read("dbus-daemon", *options, "--print-address={fd}")
 
     def _start_window_manager(self) -> None:
         self._service("openbox", "--sm-disable")
@@ -317,7 +317,7 @@ class Desktop:
 
 
 if __name__ == "__main__":
-    # A desktop to try things on by hand: its variables are printed, Enter ends it.
+    # A desktop for manual tests: prints its variables, and ends with Enter.
     import tempfile
 
     with tempfile.TemporaryDirectory() as temporary:

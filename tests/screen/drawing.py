@@ -22,7 +22,7 @@ class Canvas:
         self._x.sync()
 
     def put(self, image: Any, left: int, top: int) -> None:
-        """An image of PIL."""
+        """Draw a Pillow image."""
         pen = self._root.create_gc()
         self._root.put_pil_image(pen, left, top, image.convert("RGB"))
         pen.free()

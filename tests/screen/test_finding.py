@@ -1,4 +1,4 @@
-"""Finding things in the windows of real programs: by what they tell of themselves, else by reading, else by a picture."""
+"""Finding elements in real programs: by accessibility, by OCR, or by an image."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ def display() -> Display:
     return made
 
 
-def place(desktop: Desktop, display: Display, application: Application, left: int, top: int) -> None:
-    """Move the window of an order, and wait until it is there and its program tells so."""
+def move_order_window(desktop: Desktop, display: Display, application: Application, left: int, top: int) -> None:
+    """Move the order dialog's window, and wait until its program reports the new position."""
 
     def offset() -> tuple[int, int]:
         window, button = Box(*display.info()["active_window"]["box"]), in_tree(display, "Save order")[0]
         return button.x - window.left, button.y - window.top
 
-    told(desktop, display, "Save order")
+    wait_for_element(desktop, display, "Save order")
     before = offset()
     window = desktop.x.create_resource_object("window", application.window)
     window.configure(x=left, y=top)
@@ -41,13 +41,13 @@ def place(desktop: Desktop, display: Display, application: Application, left: in
 
 
 def in_tree(display: Display, name: str) -> list[Match]:
-    """What programs tell of, without a look at the pixels."""
+    """Matches in the accessibility tree, without OCR."""
     return named(ScreenView(display._screen, ScreenText()), name, SAME_LETTERS)
 
 
-def told(desktop: Desktop, display: Display, name: str) -> None:
-    """Programs tell of their elements a moment after their window is there."""
-    desktop.until(lambda: in_tree(display, name), f"{name} to be told of")
+def wait_for_element(desktop: Desktop, display: Display, name: str) -> None:
+    """Wait for an element: programs publish their elements a moment after the window opens."""
+    desktop.until(lambda: in_tree(display, name), f"{name} to be in the tree")
 
 
 def only(matches: list[Match]) -> Match:
@@ -56,13 +56,11 @@ def only(matches: list[Match]) -> Match:
 
 
 @pytest.mark.needs("mousepad")
-def test_a_gtk_program_tells_of_its_menus_when_they_are_open(
-    desktop: Desktop, display: Display, tmp_path: Path
-) -> None:
+def test_menus_of_a_gtk_program_are_listed_when_open(desktop: Desktop, display: Display, tmp_path: Path) -> None:
     file = tmp_path / "letter.txt"
     file.write_text("Dear reader\n")
     desktop.editor(file)
-    told(desktop, display, "File")
+    wait_for_element(desktop, display, "File")
     found = only(display.locate("File"))
     assert (found.source, found.role, found.similarity) == ("accessibility", "menu", 1.0)
     assert Box(*display.info()["active_window"]["box"]).has(found.x, found.y)
@@ -72,7 +70,7 @@ def test_a_gtk_program_tells_of_its_menus_when_they_are_open(
     display.wait_until_still(timeout=60)
     item = only(display.locate("Save As..."))
     assert item.role == "menu item" and item.y > found.y
-    # In the order in which they stand there, without the room for shortcuts, and the rest of the bar is still there.
+    # In screen order, without the space for shortcuts; the rest of the menu bar is still listed.
     names = [element["name"] for element in display.elements() if "menu" in element["role"]]
     assert names[:3] == ["File", "New", "New Window"] and names.index("Save") + 1 == names.index("Save As...")
     assert names[-1] == "Help"
@@ -81,12 +79,12 @@ def test_a_gtk_program_tells_of_its_menus_when_they_are_open(
 
 
 @pytest.mark.needs("mousepad")
-def test_the_elements_of_a_window_can_be_read_and_written(desktop: Desktop, display: Display, tmp_path: Path) -> None:
+def test_text_elements_can_be_read_and_written(desktop: Desktop, display: Display, tmp_path: Path) -> None:
     file = tmp_path / "letter.txt"
     file.write_text("Dear reader\n")
     desktop.editor(file)
     focused = lambda: any("focused" in element.get("states", ()) for element in display.elements())  # noqa: E731
-    desktop.until(focused, "the text to have the keyboard")
+    desktop.until(focused, "the text to have the focus")
     elements = display.elements()
     names = [element["name"] for element in elements]
     assert names[:2] == ["File", "Edit"]
@@ -102,22 +100,22 @@ def test_the_elements_of_a_window_can_be_read_and_written(desktop: Desktop, disp
         display.get_text("e9999")
 
 
-def test_a_qt_program_is_walked(desktop: Desktop, display: Display, tmp_path: Path) -> None:
+def test_elements_of_a_qt_program_can_be_used(desktop: Desktop, display: Display, tmp_path: Path) -> None:
     result = tmp_path / "order.json"
     desktop.qt_dialog(result)
-    told(desktop, display, "Save order")
-    # A label and the field that it is for have one name: the field is meant.
+    wait_for_element(desktop, display, "Save order")
+    # A label and its field have the same name: the field is meant.
     field = only(display.locate("Customer"))
     assert (field.source, field.role) == ("accessibility", "text")
     assert display.set_text(field, "Ana") and display.get_text(field) == "Ana"
     assert only(display.locate("the save order button")).text == "Save order"
-    assert in_tree(display, "Medium") == [], "the list is shut"
+    assert in_tree(display, "Medium") == [], "the list is closed"
     display.activate("Save order")
     desktop.until(result.exists, "the dialog to write its file")
 
 
 @pytest.mark.full
-def test_equal_ones_are_all_found_and_numbered(desktop: Desktop, display: Display, tmp_path: Path) -> None:
+def test_all_equal_matches_are_found_and_numbered(desktop: Desktop, display: Display, tmp_path: Path) -> None:
     desktop.tk_form(tmp_path / "guest.json")
     desktop.until(lambda: len(display.locate("Choose")) == 3, "the buttons to be painted")
     matches = display.locate("Choose")
@@ -134,9 +132,9 @@ def test_equal_ones_are_all_found_and_numbered(desktop: Desktop, display: Displa
 
 
 @pytest.mark.needs("xterm")
-def test_what_another_window_covers_is_not_found(desktop: Desktop, display: Display, tmp_path: Path) -> None:
+def test_covered_elements_are_not_found(desktop: Desktop, display: Display, tmp_path: Path) -> None:
     dialog = desktop.qt_dialog(tmp_path / "order.json")
-    place(desktop, display, dialog, 100, 100)
+    move_order_window(desktop, display, dialog, 100, 100)
     whole = only(display.locate("Save order"))
     options = ("-T", "cover", "-geometry", f"60x20+{whole.box.left + 30}+{whole.box.top - 40}")
     desktop.start("xterm", *options, title="cover")
@@ -147,9 +145,9 @@ def test_what_another_window_covers_is_not_found(desktop: Desktop, display: Disp
 
 
 @pytest.mark.needs("xrandr")
-def test_an_element_on_the_second_monitor(two_monitors: Desktop, display: Display, tmp_path: Path) -> None:
+def test_elements_on_the_second_monitor_are_found(two_monitors: Desktop, display: Display, tmp_path: Path) -> None:
     dialog = two_monitors.qt_dialog(tmp_path / "order.json")
-    place(two_monitors, display, dialog, 760, 300)
+    move_order_window(two_monitors, display, dialog, 760, 300)
     box = Box(*display.info()["active_window"]["box"])
     assert box.left >= 640
     button = only(display.locate("Save order"))
@@ -159,11 +157,11 @@ def test_an_element_on_the_second_monitor(two_monitors: Desktop, display: Displa
 
 
 @pytest.mark.needs("mousepad")
-def test_an_icon_by_its_picture(desktop: Desktop, display: Display, tmp_path: Path) -> None:
+def test_an_icon_is_found_by_its_image(desktop: Desktop, display: Display, tmp_path: Path) -> None:
     desktop.editor()
     assert display.wait_until_still(timeout=60), "the frame is drawn"
     left, top, width, _ = display.info()["active_window"]["box"]
-    # The button that closes the window, as the window manager draws it.
+    # The window manager's close button.
     corner = (left + width - 20, top + 2, 16, 16)
     icon = display.view(region=corner)
     assert isinstance(icon, Picture)
@@ -176,7 +174,7 @@ def test_an_icon_by_its_picture(desktop: Desktop, display: Display, tmp_path: Pa
 
 
 @pytest.mark.parametrize("bus", some(1, ["none", "gone", "silent"]))
-def test_without_the_accessibility_bus_the_screen_is_read(
+def test_without_the_accessibility_bus_ocr_is_used(
     bus: str, desktop: Desktop, display: Display, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     desktop.qt_dialog(tmp_path / "order.json")
@@ -202,15 +200,17 @@ PAGE = """<title>Fruit shop</title><h1>Fruit shop</h1><a href="#x">Log in</a> <l
 @pytest.mark.full
 @pytest.mark.needs("chromium")
 @pytest.mark.parametrize("controls", [400, pytest.param(4000, marks=pytest.mark.full)])
-def test_a_web_page_with_many_controls(controls: int, desktop: Desktop, display: Display, tmp_path: Path) -> None:
+def test_elements_of_a_large_web_page_are_found(
+    controls: int, desktop: Desktop, display: Display, tmp_path: Path
+) -> None:
     page = tmp_path / "shop.html"
     page.write_text(PAGE.replace("CONTROLS", str(controls)))
     desktop.browser(page.as_uri(), "Fruit shop")
-    desktop.until(lambda: in_tree(display, "Row 3"), "the page to tell of itself")
+    desktop.until(lambda: in_tree(display, "Row 3"), "the page to be in the tree")
     link, field = only(display.locate("Log in")), only(display.locate("Name"))
     assert (link.role, field.role) == ("link", "entry") and field.x > link.x
     assert only(display.locate("gear icon")).text == "Settings gear"
-    assert in_tree(display, f"Row {controls - 1}") == [], "it is far below what is shown"
+    assert in_tree(display, f"Row {controls - 1}") == [], "it is far below the visible part"
     elements = display.elements(limit=60)
     assert 30 < len(elements) <= 60 and "Only ripe ones." in [element["name"] for element in elements]
     assert "more; elements(limit=...)" in display.summary(limit=20)

@@ -1,4 +1,4 @@
-"""Applications that nothing here was made for: their menus, popups and drawn text, in any scale."""
+"""Other real applications: their menus, popups and drawn text, at any scale."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ pytestmark = pytest.mark.timeout(600)
 
 @pytest.fixture
 def names(computer: Any) -> Any:
-    """The names in the list of the active window and its popups."""
+    """`names()` lists the element names of the active window and its popups."""
     return lambda **how: [each["name"] for each in computer.display.elements(**how)]
 
 
-def shown(desktop: Desktop, computer: Any, name: str, *argv: str, title: str, **env: str) -> Application:
-    """A program that tells of its elements, and whose window stands still."""
+def start_and_wait(desktop: Desktop, computer: Any, name: str, *argv: str, title: str, **env: str) -> Application:
+    """Start a program, and wait until an element is listed and its window is still."""
     started = desktop.start(*argv, title=title, env=env)
-    desktop.until(lambda: name in [each["name"] for each in computer.display.elements()], f"{name} to be told of")
+    desktop.until(lambda: name in [each["name"] for each in computer.display.elements()], f"{name} to be listed")
     computer.display.wait_until_still(timeout=60)
     return started
 
@@ -37,25 +37,23 @@ def shown(desktop: Desktop, computer: Any, name: str, *argv: str, title: str, **
 
 @pytest.mark.needs("featherpad")
 @pytest.mark.parametrize("scale", some(1, ["1.5", "2"]))
-def test_in_a_scaled_qt_program_the_menu_that_is_named_opens(
-    desktop: Desktop, computer: Any, names: Any, scale: str
-) -> None:
-    shown(desktop, computer, "Edit", "featherpad", "--standalone", title="Untitled", QT_SCALE_FACTOR=scale)
+def test_the_named_menu_opens_in_a_scaled_qt_program(desktop: Desktop, computer: Any, names: Any, scale: str) -> None:
+    start_and_wait(desktop, computer, "Edit", "featherpad", "--standalone", title="Untitled", QT_SCALE_FACTOR=scale)
     computer.mouse.click("Edit")
     desktop.until(lambda: "Select All" in names(), "the menu Edit to be open")
     computer.keyboard.press("esc")
-    desktop.until(lambda: "Select All" not in names(), "the menu to be shut")
+    desktop.until(lambda: "Select All" not in names(), "the menu to be closed")
     help_menu = next(each for each in computer.display.elements() if each["name"] == "Help")
-    computer.mouse.click(help_menu["ref"])  # it is asked anew where it is
+    computer.mouse.click(help_menu["ref"])  # its position is looked up again
     desktop.until(lambda: "About" in names(), "the menu Help to be open")
 
 
 @pytest.mark.full
 @pytest.mark.needs("galculator")
-def test_windows_of_two_scales_beside_each_other(desktop: Desktop, computer: Any, names: Any) -> None:
-    """As where each monitor has a scale of its own: every window is placed by itself."""
+def test_windows_with_different_scales_can_be_used(desktop: Desktop, computer: Any, names: Any) -> None:
+    """As with monitors of different scales: each window has its own scale."""
     for number, scale in enumerate(("1", "2")):
-        window = shown(desktop, computer, "7", "galculator", title="galculator", GDK_SCALE=scale).window
+        window = start_and_wait(desktop, computer, "7", "galculator", title="galculator", GDK_SCALE=scale).window
         computer.os.move_window(window, x=20 + 400 * number, y=60)
     small, large = (each["id"] for each in computer.os.windows())
     for window, keys in ((small, "789"), (large, "456")):
@@ -75,8 +73,8 @@ def _displays(computer: Any, keys: str) -> bool:
 
 @pytest.mark.needs("mousepad")
 @pytest.mark.parametrize("scale", some(1, ["1", "2"]))
-def test_a_context_menu_is_part_of_the_list(desktop: Desktop, computer: Any, names: Any, scale: str) -> None:
-    shown(desktop, computer, "File", "mousepad", "--disable-server", title="Untitled", GDK_SCALE=scale)
+def test_a_context_menu_is_listed(desktop: Desktop, computer: Any, names: Any, scale: str) -> None:
+    start_and_wait(desktop, computer, "File", "mousepad", "--disable-server", title="Untitled", GDK_SCALE=scale)
     computer.keyboard.write("some words")
     computer.mouse.right_click(next(each for each in computer.display.elements() if each["role"] == "text"))
     desktop.until(lambda: "Select All" in names(), "the context menu to be listed")
@@ -90,8 +88,8 @@ def test_a_context_menu_is_part_of_the_list(desktop: Desktop, computer: Any, nam
 
 @pytest.mark.full
 @pytest.mark.needs("featherpad")
-def test_a_context_menu_that_its_program_does_not_tell_of_is_read(desktop: Desktop, computer: Any) -> None:
-    shown(desktop, computer, "Edit", "featherpad", "--standalone", title="Untitled")
+def test_a_context_menu_missing_from_the_tree_is_read_by_ocr(desktop: Desktop, computer: Any) -> None:
+    start_and_wait(desktop, computer, "Edit", "featherpad", "--standalone", title="Untitled")
     computer.mouse.right_click(x=640, y=420)
     desktop.until(lambda: 'text "Select All' in computer.display.summary(), "the menu to be read")
     assert 'menu item "Edit"' in computer.display.summary(), "the window is still listed"
@@ -99,16 +97,16 @@ def test_a_context_menu_that_its_program_does_not_tell_of_is_read(desktop: Deskt
 
 @pytest.mark.full
 @pytest.mark.needs("thunar")
-def test_file_names_that_are_only_drawn_are_read(desktop: Desktop, computer: Any, names: Any) -> None:
+def test_drawn_file_names_are_read_by_ocr(desktop: Desktop, computer: Any, names: Any) -> None:
     folder = desktop.folder_with("notes.txt", LONG_NAME)
-    shown(desktop, computer, "Home", "thunar", str(folder), title="Thunar")
+    start_and_wait(desktop, computer, "Home", "thunar", str(folder), title="Thunar")
     desktop.until(lambda: 'text "notes.txt"' in computer.display.summary(), "the files to be drawn")
     told = computer.display.summary()
-    assert 'button "Home"' in told and told.count('"Home"') == 1, "what the tree tells is not read again"
+    assert 'button "Home"' in told and told.count('"Home"') == 1, "elements in the tree are not read again"
     assert {"role": "read", "name": "notes.txt"}.items() <= next(
         each for each in computer.display.elements(read=True) if each["name"] == "notes.txt"
     ).items()
-    computer.mouse.click(LONG_NAME)  # on three lines below its icon
+    computer.mouse.click(LONG_NAME)  # wrapped into three lines below its icon
     desktop.until(lambda: LONG_NAME in " ".join(names(read=True)), "the file to be chosen, as the status bar says")
     for description in ("back arrow", "reload icon"):
         found = [match["text"] for match in computer.display.find(description)]
@@ -117,7 +115,7 @@ def test_file_names_that_are_only_drawn_are_read(desktop: Desktop, computer: Any
 
 @pytest.mark.full
 @pytest.mark.needs("pcmanfm")
-def test_a_dialog_of_gtk_2_is_read(desktop: Desktop, computer: Any) -> None:
+def test_a_gtk_2_dialog_is_read_by_ocr(desktop: Desktop, computer: Any) -> None:
     folder = desktop.folder_with("notes.txt")
     desktop.start("pcmanfm", "--no-desktop", str(folder), title=folder.name)
     desktop.until(lambda: computer.display.find("notes.txt"), "the file to be drawn")
@@ -133,7 +131,7 @@ def test_a_dialog_of_gtk_2_is_read(desktop: Desktop, computer: Any) -> None:
 
 @pytest.mark.full
 @pytest.mark.needs("dillo")
-def test_an_icon_is_found_by_the_word_below_it(desktop: Desktop, computer: Any, tmp_path: Path) -> None:
+def test_an_icon_is_found_by_its_label(desktop: Desktop, computer: Any, tmp_path: Path) -> None:
     page = tmp_path / "page.html"
     page.write_text("<title>Before</title><p>Nothing much.</p>")
     desktop.start("dillo", str(page), title="Before")
@@ -144,7 +142,7 @@ def test_an_icon_is_found_by_the_word_below_it(desktop: Desktop, computer: Any, 
 
 
 @pytest.mark.needs("lxterminal")
-def test_a_terminal_shows_what_it_printed_last(desktop: Desktop, computer: Any) -> None:
+def test_the_summary_shows_a_terminals_last_lines(desktop: Desktop, computer: Any) -> None:
     command = "seq -f 'line %g' 1 200; exec cat"
     desktop.start("lxterminal", "-e", f'sh -c "{command}"', title="sh -c")
     desktop.until(lambda: "line 200" in computer.display.summary(read=False), "the last line")
@@ -155,7 +153,7 @@ def test_a_terminal_shows_what_it_printed_last(desktop: Desktop, computer: Any) 
 
 
 @pytest.mark.needs("xterm")
-def test_a_covered_window_does_not_have_the_text_of_the_one_above(desktop: Desktop, computer: Any) -> None:
+def test_a_covered_window_does_not_include_the_text_above_it(desktop: Desktop, computer: Any) -> None:
     below = ("sh", "-c", "echo; echo; echo; echo; echo; echo; echo; echo; echo basement; exec cat")
     desktop.start("xterm", "-T", "below", "-geometry", "60x20+100+100", "-e", *below, title="below")
     above = ("sh", "-c", "echo; echo ceiling; exec cat")
@@ -166,7 +164,7 @@ def test_a_covered_window_does_not_have_the_text_of_the_one_above(desktop: Deskt
 
 
 @pytest.mark.needs("mousepad")
-def test_a_minimised_window_has_no_place(desktop: Desktop, computer: Any, tmp_path: Path) -> None:
+def test_a_minimised_window_has_no_position(desktop: Desktop, computer: Any, tmp_path: Path) -> None:
     first, second = tmp_path / "first.txt", tmp_path / "second.txt"
     for file in (first, second):
         file.write_text("")
@@ -191,7 +189,7 @@ def minimise(window: int) -> None:
         x.display.sync()
 
 
-def test_a_program_without_a_window_is_not_waited_for(desktop: Desktop, computer: Any, stopped: None) -> None:
+def test_launching_a_program_without_a_window_is_an_error(desktop: Desktop, computer: Any, stopped: None) -> None:
     with pytest.raises(ComputerError, match=r"hasn't opened a window. It is still running"):
         computer.os.launch("sleep", "47")
     with pytest.raises(ComputerError, match=r"hasn't opened a window. It has ended"):
@@ -200,7 +198,7 @@ def test_a_program_without_a_window_is_not_waited_for(desktop: Desktop, computer
 
 @pytest.fixture
 def stopped() -> Iterator[None]:
-    """What was launched and has no window ends with the test."""
+    """End the launched program without a window after the test."""
     import psutil
 
     yield
@@ -212,17 +210,17 @@ def stopped() -> Iterator[None]:
 # -- windows that hide something -----------------------------------------------------------------------------------------
 
 
-def test_what_a_window_hides_is_left_out_or_marked(desktop: Desktop, computer: Any) -> None:
-    shown(desktop, computer, "Choose a colour", SYSTEM_PYTHON, str(PROGRAMS / "hostile.py"), title="Shop")
+def test_hidden_text_in_a_window_is_left_out_or_marked(desktop: Desktop, computer: Any) -> None:
+    start_and_wait(desktop, computer, "Choose a colour", SYSTEM_PYTHON, str(PROGRAMS / "hostile.py"), title="Shop")
     told = computer.display.summary()
     for words in ("white orders on white", "clear orders", "faded orders", "typed orders"):
         marked = next(line for line in told.splitlines() if words in line)
         assert "not visible: nothing is drawn there" in marked
     assert not any(words in told for words in ("hidden orders", "far away", "tiny orders", "in a tip"))
-    assert "(described orders)" in told, "what is only a description is in brackets"
+    assert "(described orders)" in told, "descriptions are in brackets"
     for words in ("Choose a colour", "Any amount"):
         assert "not visible" not in next(line for line in told.splitlines() if words in line)
-    # Neither the title nor a name is taken for lines of ours, and letters without a shape have one.
+    # Neither the title nor a name can forge lines, and invisible characters are shown escaped.
     assert not [line for line in told.splitlines() if line.startswith(("e98", "e99"))]
     assert "\U000e0064" not in told and "\u202e" not in told and "U+E0064" in told
     assert told.splitlines()[0].startswith("Window: Shop")

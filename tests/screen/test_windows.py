@@ -1,4 +1,4 @@
-"""Windows and applications: listed, brought to the front, moved, closed, launched; notices."""
+"""Windows and applications: listing, focusing, moving, closing, launching; notifications."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from screen.desktop import Desktop
 
 
 @pytest.mark.needs("xterm", "mousepad")
-def test_windows(desktop: Desktop, computer: Any, tmp_path: Path) -> None:
+def test_windows_can_be_listed_focused_moved_and_closed(desktop: Desktop, computer: Any, tmp_path: Path) -> None:
     file = tmp_path / "letter.txt"
     file.write_text("")
-    # Not a shell: one that is still starting may outlive the closing of its terminal.
+    # Not a shell: one that is still starting may outlive its terminal.
     editor, terminal = desktop.editor(file), desktop.terminal("sleep", "1000")
     listed = {window["id"]: window for window in computer.os.windows()}
     assert set(listed) == {editor.window, terminal.window}
@@ -37,12 +37,12 @@ def test_windows(desktop: Desktop, computer: Any, tmp_path: Path) -> None:
 
 
 @pytest.mark.needs("mousepad")
-def test_a_window_that_asks_before_it_closes(
+def test_a_window_that_asks_before_closing_is_reported_as_open(
     desktop: Desktop, computer: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from interpreter.computer_api.platforms.x11 import screen as x11
 
-    monkeypatch.setattr(x11, "_LIMIT", 1.0)
+    monkeypatch.setattr(x11, "_TIMEOUT", 1.0)
     file = tmp_path / "letter.txt"
     file.write_text("")
     desktop.editor(file)
@@ -53,7 +53,7 @@ def test_a_window_that_asks_before_it_closes(
 
 @pytest.mark.full
 @pytest.mark.needs("xterm")
-def test_a_title_that_changes_while_it_is_read(desktop: Desktop, computer: Any) -> None:
+def test_a_title_that_changes_while_being_read_is_consistent(desktop: Desktop, computer: Any) -> None:
     from Xlib.display import Display
 
     terminal, stop = desktop.terminal(), threading.Event()
@@ -80,7 +80,9 @@ def test_a_title_that_changes_while_it_is_read(desktop: Desktop, computer: Any) 
 
 
 @pytest.mark.needs("xterm")
-def test_launching(desktop: Desktop, computer: Any, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_applications_can_be_launched_by_name(
+    desktop: Desktop, computer: Any, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     entries = home / ".local/share/applications"
     entries.mkdir(parents=True)
     (entries / "org.example.Notes.desktop").write_text(
@@ -93,26 +95,28 @@ def test_launching(desktop: Desktop, computer: Any, home: Path, monkeypatch: pyt
     with pytest.raises(ComputerError, match="exited immediately with 1"):
         computer.os.launch("false")
     assert computer.os.close_window(window)
-    desktop.until(lambda: not psutil.pid_exists(window["pid"]), "it to end")
+    desktop.until(lambda: not psutil.pid_exists(window["pid"]), "the program to end")
 
 
 @pytest.mark.needs("mousepad")
-def test_launching_what_runs_already_and_makes_a_tab(desktop: Desktop, computer: Any) -> None:
+def test_launching_a_running_application_that_opens_a_tab(desktop: Desktop, computer: Any) -> None:
     first = computer.os.launch("mousepad")
     again = computer.os.launch("mousepad")
     assert (again["id"], again["active"]) == (first["id"], True) and again["title"] != first["title"]
     assert computer.os.close_window(again)
-    desktop.until(lambda: not psutil.pid_exists(first["pid"]), "it to end")
+    desktop.until(lambda: not psutil.pid_exists(first["pid"]), "the program to end")
 
 
-def test_notices(desktop: Desktop, computer: Any, notices: list[list[Any]]) -> None:
+def test_notifications_are_shown_and_shortened(desktop: Desktop, computer: Any, notifications: list[list[Any]]) -> None:
     assert computer.os.notify("Done: 3 files")
     assert computer.os.notify("x" * 500)
-    assert notices[0][3:5] == ["Open Interpreter", "Done: 3 files"]
-    assert len(notices[1][4]) == 200
+    assert notifications[0][3:5] == ["Open Interpreter", "Done: 3 files"]
+    assert len(notifications[1][4]) == 200
 
 
-def test_a_notice_that_nobody_shows(desktop: Desktop, computer: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_notify_returns_false_without_a_service(
+    desktop: Desktop, computer: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", "")
     assert computer.os.notify("hello") is False
     monkeypatch.setenv("DBUS_SESSION_BUS_ADDRESS", "unix:path=/nowhere")
@@ -120,19 +124,19 @@ def test_a_notice_that_nobody_shows(desktop: Desktop, computer: Any, monkeypatch
 
 
 @pytest.fixture
-def notices(desktop: Desktop) -> Iterator[list[list[Any]]]:
-    """A service that shows notices, as desktops have one: here it keeps what it was told."""
+def notifications(desktop: Desktop) -> Iterator[list[list[Any]]]:
+    """A desktop notification service that records notifications."""
     from dbus_fast import Message, MessageType
     from dbus_fast.aio import MessageBus
 
-    told: list[list[Any]] = []
+    received: list[list[Any]] = []
     ready, loop = threading.Event(), asyncio.new_event_loop()
 
     def answer(message: Message) -> Message | None:
         if message.message_type != MessageType.METHOD_CALL or message.member != "Notify":
             return None
-        told.append(message.body)
-        return Message.new_method_return(message, "u", [len(told)])
+        received.append(message.body)
+        return Message.new_method_return(message, "u", [len(received)])
 
     async def serve() -> None:
         bus = await MessageBus(bus_address=desktop.env["DBUS_SESSION_BUS_ADDRESS"]).connect()
@@ -146,7 +150,7 @@ def notices(desktop: Desktop) -> Iterator[list[list[Any]]]:
     thread = threading.Thread(target=lambda: loop.run_until_complete(serve()))
     thread.start()
     assert ready.wait(60)
-    yield told
+    yield received
     loop.call_soon_threadsafe(stop.set)
     thread.join()
     loop.close()

@@ -1,4 +1,4 @@
-"""A page of words in small fonts, and where each of them is: what reading is measured by."""
+"""A page of words in small fonts with their positions, to measure OCR."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 FONTS = "/usr/share/fonts/truetype/dejavu/DejaVuSans{}.ttf"
-SMALLEST, LARGEST = 9, 14
+MIN_SIZE, MAX_SIZE = 9, 14
 WORDS = """
 account address archive author balance battery blank border branch browser budget button cancel capture castle center
 change charter choice circle client climate column common config contact copper corner county create credit custom
@@ -30,7 +30,7 @@ def word_page() -> tuple[Image, dict[str, tuple[int, int]]]:
     image = Image.new("RGB", (1280, 800), "white")
     draw, places, scatter = ImageDraw.Draw(image), {}, random.Random(7)
     for number, word in enumerate(WORDS):
-        size = SMALLEST + number % (LARGEST - SMALLEST + 1)
+        size = MIN_SIZE + number % (MAX_SIZE - MIN_SIZE + 1)
         font = ImageFont.truetype(FONTS.format("-Bold" if number // 6 % 3 == 2 else ""), size)
         corner = 20 + number % 8 * 155 + scatter.randrange(20), 20 + number // 8 * 48 + scatter.randrange(10)
         left, top, right, bottom = draw.textbbox(corner, word, font=font)

@@ -22,7 +22,7 @@ def module_home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def shared(module_home: None) -> Iterator[Serving]:
-    """One server for tests that only ask."""
+    """One server for tests that change nothing."""
     with serving(server_rate=1_000_000) as served:
         yield served
 

@@ -1,4 +1,4 @@
-"""`interpreter.connect`: an interpreter on a server, used like one that is here."""
+"""`interpreter.connect`: an interpreter on a server, used like a local one."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_chat_returns_the_new_messages_and_streams_chunks(connected: Any) -> Non
         assert [message["role"] for message in remote.messages] == ["user", "assistant"] * 2
 
 
-def test_reading_on_past_a_block_approves_it_and_leaving_does_not(connected: Any) -> None:
+def test_reading_past_a_confirmation_approves_the_block_and_closing_does_not(connected: Any) -> None:
     with serving(MAKE, text("Done."), MAKE) as served:
         remote = connected(served)
         kinds = [chunk["type"] for chunk in remote.chat("Make it.", display=False, stream=True)]
@@ -55,7 +55,7 @@ def test_reading_on_past_a_block_approves_it_and_leaving_does_not(connected: Any
         assert not Path("made.txt").exists()
 
 
-def test_auto_run_answers_for_the_mode_and_not_for_a_rule(connected: Any, home: Path) -> None:
+def test_auto_run_does_not_override_a_rule(connected: Any, home: Path) -> None:
     folder = our_folder()
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "policy.yaml").write_text("rules:\n- decision: ask\n  language: shell\n")
@@ -94,7 +94,7 @@ def test_the_computer_runs_code_and_moves_files(connected: Any, tmp_path: Path) 
         assert "NameError" in remote.computer.run("python", "a")[0]["content"]
 
 
-def test_an_error_of_the_model_is_raised_and_a_second_turn_refused(connected: Any) -> None:
+def test_model_errors_are_raised_and_a_second_turn_is_refused(connected: Any) -> None:
     endless = tool_call("python", "import time\nprint('on', flush=True)\ntime.sleep(600)")
     with serving(error(401, {"error": {"message": "Incorrect API key."}}), endless, mode="auto") as served:
         remote = connected(served)
@@ -108,7 +108,7 @@ def test_an_error_of_the_model_is_raised_and_a_second_turn_refused(connected: An
         assert remote.wait() is not None
 
 
-def test_a_session_is_continued_by_its_id(connected: Any) -> None:
+def test_a_session_can_be_continued_by_its_id(connected: Any) -> None:
     with serving(text("First."), text("Second.")) as served:
         remote = connected(served)
         remote.chat("One.", display=False)
@@ -117,7 +117,7 @@ def test_a_session_is_continued_by_its_id(connected: Any) -> None:
         assert [message["content"] for message in remote.messages] == ["One.", "First.", "Two.", "Second."]
 
 
-def test_without_a_token_it_says_what_to_do(home: Path) -> None:
+def test_a_missing_or_wrong_token_raises_a_helpful_error(home: Path) -> None:
     with pytest.raises(UsageError, match="INTERPRETER_API_KEY"):
         interpreter.connect("http://example.com")
     with serving() as served:

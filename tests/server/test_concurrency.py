@@ -1,4 +1,4 @@
-"""Sessions that change while someone uses them: put to sleep, no longer shared, deleted, answered by two at once."""
+"""Sessions that change while in use: put to sleep, unshared, deleted, answered twice."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from waiting import in_thread, until
 WRITE = tool_call("python", "open('notes.txt', 'w').write('two')")
 
 
-def live_of(served: Serving, session: str) -> Live:
+def live_session(served: Serving, session: str) -> Live:
     found = served.hub.find(Key("local", session))
     assert found is not None
     return found
 
 
-def test_a_session_that_is_no_longer_shared_ends_for_those_who_read_it(home: Path) -> None:
+def test_unsharing_a_session_disconnects_its_readers(home: Path) -> None:
     with serving() as served:
         session, token = served.session(), served.users.add("vera:viewer")
         path = f"/api/sessions/{session}"
         served.http.put(f"{path}/share", json={"users": ["vera"]})
-        live_of(served, session).report(UsageError("before"))
+        live_session(served, session).report(UsageError("before"))
         address = f"{served.url.replace('http', 'ws', 1)}{path}/events"
         viewer, accept = served.client(token), {"Accept": "text/event-stream"}
         with (
@@ -43,20 +43,35 @@ def test_a_session_that_is_no_longer_shared_ends_for_those_who_read_it(home: Pat
         ):
             assert "before" in reader.recv(60)
             served.http.put(f"{path}/share", json={"users": []})
-            live_of(served, session).report(UsageError("after"))
+            live_session(served, session).report(UsageError("after"))
             with pytest.raises(ConnectionClosed, match="4404"):
                 assert "after" not in reader.recv(60)
             with pytest.raises(httpx.TransportError):
                 assert "after" not in "".join(stream.iter_text())
 
 
-def test_a_session_whose_variables_cannot_be_saved_still_sleeps_and_wakes(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_session_continues_when_the_request_waiting_for_its_block_is_cancelled(home: Path) -> None:
+    """As when the server closes, which cancels the requests that wait."""
+    with serving() as served:
+        session, begun, go_on = served.session(), threading.Event(), threading.Event()
+
+        def work() -> None:
+            begun.set()
+            go_on.wait(10)
+
+        waited = live_session(served, session).submit("A block", work)
+        assert begun.wait(10)
+        waited.cancel()
+        go_on.set()
+        until(lambda: not live_session(served, session).running, "the end of the block")
+        assert served.run(session, "print('next')") == "next\n"
+
+
+def test_a_session_sleeps_and_wakes_even_if_saving_variables_fails(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving() as served:
         session, failed = served.session(), list[BaseException]()
         monkeypatch.setattr(served.hub, "failed", failed.append)
-        live = live_of(served, session)
+        live = live_session(served, session)
 
         def fail(*_: Any) -> None:
             raise OSError(28, "No space left on device")
@@ -65,17 +80,17 @@ def test_a_session_whose_variables_cannot_be_saved_still_sleeps_and_wakes(
         assert served.hub.retire(live)
         assert [str(each) for each in failed] == ["[Errno 28] No space left on device"]
         assert served.run(session, "print('awake')") == "awake\n"
-        live_of(served, session).interpreter.save_variables_now = fail  # type: ignore[method-assign]
+        live_session(served, session).interpreter.save_variables_now = fail  # type: ignore[method-assign]
         assert served.http.delete(f"/api/sessions/{session}").status_code == 204
         assert served.http.get(f"/api/sessions/{session}").status_code == 404 and served.hub.ids("local") == []
 
 
-def test_a_session_that_cannot_be_opened_is_not_in_use_afterwards(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_session_that_failed_to_open_can_be_opened_later(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from interpreter.app import conversations
 
     with serving() as served:
         session = served.session()
-        assert served.hub.retire(live_of(served, session))
+        assert served.hub.retire(live_session(served, session))
         with monkeypatch.context() as patch:
             patch.setattr(served.hub, "failed", lambda error: None)
             patch.setattr(conversations, "restore_variables", lambda interpreter: 1 / 0)
@@ -83,17 +98,17 @@ def test_a_session_that_cannot_be_opened_is_not_in_use_afterwards(home: Path, mo
         assert served.run(session, "print('opened')") == "opened\n"
 
 
-def test_a_session_that_someone_looks_at_does_not_sleep(home: Path) -> None:
+def test_a_session_with_requests_does_not_sleep(home: Path) -> None:
     with serving(server_idle_minutes=0.02) as served:
         session, end = served.session(), time.monotonic() + 3.0
-        live = live_of(served, session)
-        while time.monotonic() < end:  # no turn and no block, but requests all the time
+        live = live_session(served, session)
+        while time.monotonic() < end:  # no turn and no block, but a steady stream of requests
             assert served.http.get(f"/api/sessions/{session}/files").status_code == 200
             assert not live.closed
         until(lambda: served.hub.find(Key("local", session)) is None, "sleep")
 
 
-def test_the_rule_of_an_answer_that_came_too_late_is_not_saved(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_late_answer_does_not_save_its_rule(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with serving(WRITE, text("Then not.")) as served:
         session = served.session()
         served.say(session, "Go.")
@@ -110,7 +125,7 @@ def test_the_rule_of_an_answer_that_came_too_late_is_not_saved(home: Path, monke
 
         monkeypatch.setattr(questions, "_check_digest", slow)
         yes = {"choice": "approve", "digest": question["digest"], "rule": rule["digest"]}
-        live, user = live_of(served, session), served.users.find("local")
+        live, user = live_session(served, session), served.users.find("local")
         thread, found = in_thread(questions.answer_to, live, question["id"], yes, user)
         assert checking.wait(60)
         assert served.http.post(path, json={"choice": "refuse"}).status_code == 200
@@ -128,13 +143,13 @@ def test_a_second_dry_run_discards_the_first(home: Path) -> None:
         question = served.question(session)
         path, body = f"/api/sessions/{session}/questions/{question['id']}/preview", {"digest": question["digest"]}
         assert served.http.post(path, json=body).status_code == 200
-        pending = live_of(served, session).interpreter.session.questions.open[0].subject
+        pending = live_session(served, session).interpreter.session.questions.open[0].subject
         first = pending.dry_run
         assert first.can_apply and served.http.post(path, json=body).status_code == 200
         assert pending.dry_run is not first and not first.can_apply
 
 
-def test_the_answer_to_cancel_says_whether_something_was_running(home: Path) -> None:
+def test_cancel_reports_whether_anything_was_running(home: Path) -> None:
     gate = threading.Event()
     slow = text("Slow.")
     with serving(type(slow)((Stall(gate), *slow.deltas))) as served:
@@ -147,7 +162,7 @@ def test_the_answer_to_cancel_says_whether_something_was_running(home: Path) -> 
         gate.set()
 
 
-def test_the_position_of_a_message_is_behind_the_end_of_the_turn_before(home: Path) -> None:
+def test_a_messages_position_is_after_the_end_of_the_previous_turn(home: Path) -> None:
     with serving(*[text("Yes.")] * 20) as served:
         session = served.session()
         path = f"/api/sessions/{session}"
@@ -159,12 +174,12 @@ def test_the_position_of_a_message_is_behind_the_end_of_the_turn_before(home: Pa
             assert first["data"].get("format") != "idle", "a client would take this turn for finished"
 
 
-def test_looking_at_the_timeline_adds_no_point_to_a_turn_that_begins(home: Path) -> None:
+def test_reading_the_timeline_adds_no_checkpoint_to_a_starting_turn(home: Path) -> None:
     with serving(text("Yes.")) as served:
         session, release = served.session(), threading.Event()
-        live, path = live_of(served, session), f"/api/sessions/{session}/timeline"
+        live, path = live_session(served, session), f"/api/sessions/{session}/timeline"
 
-        def begin() -> None:  # its message is there, its checkpoint is not yet
+        def begin() -> None:  # the message exists, the checkpoint doesn't yet
             live.interpreter.messages.append({"role": "user", "type": "message", "content": "Go."})
             release.wait(60)
 
@@ -176,9 +191,7 @@ def test_looking_at_the_timeline_adds_no_point_to_a_turn_that_begins(home: Path)
         assert [point["label"] for point in served.http.get(path).json()["points"]] == ["Go."]
 
 
-def test_an_upload_that_breaks_off_leaves_nothing_and_is_no_failure(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_aborted_upload_leaves_no_file_and_reports_no_failure(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import socket
 
     with serving() as served:
@@ -197,7 +210,7 @@ def test_an_upload_that_breaks_off_leaves_nothing_and_is_no_failure(
         assert failed == [] and not Path("big.bin").exists()
 
 
-def test_numbers_that_json_does_not_have_reach_no_client(home: Path) -> None:
+def test_nan_is_never_sent_as_json(home: Path) -> None:
     code = (
         "from IPython.display import display\n"
         "display({'application/json': {'x': float('nan')}, 'text/plain': 'shown'}, raw=True)\nnothing = float('nan')"

@@ -40,7 +40,7 @@ def test_the_shell_example_runs(home: Path) -> None:
         assert "There are 3 files." in done.stdout
 
 
-def test_every_address_of_the_page_is_there() -> None:
+def test_every_documented_address_exists() -> None:
     from interpreter.frontends.server import ALL_ROUTES
 
     known = {route.path for route in ALL_ROUTES}

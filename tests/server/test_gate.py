@@ -1,4 +1,4 @@
-"""The gate: whatever comes without the right token, from another page or under another name changes nothing."""
+"""The gate: requests with a wrong token, origin or host change nothing."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from serving import Serving, serving, stored
 from waiting import until
 
 
-def filled(path: str, session: str) -> str:
+def fill_path(path: str, session: str) -> str:
     path = path.replace("{id}", session).replace("{number:int}", "0").replace("{path:path}", "notes.txt")
     return re.sub(r"{\w+(:\w+)?}", "x", path)
 
@@ -45,14 +45,14 @@ def stranger(shared: Serving) -> httpx.Client:
 
 
 def attempts(served: Serving, stranger: httpx.Client) -> dict[str, tuple[dict[str, str], bool]]:
-    """By name: the headers of an attempt, and whether only addresses of a session are meant."""
+    """By name: the headers of an attempt, and whether it applies only to a session's addresses."""
     right = {"Authorization": f"Bearer {served.users.token}"}
     return {
         "no token": ({}, False),
         "wrong token": ({"Authorization": "Bearer wrong"}, False),
-        "a token of another kind": ({"Authorization": "Basic x"}, False),
+        "another auth scheme": ({"Authorization": "Basic x"}, False),
         "another origin": ({**right, "Origin": "http://evil.example"}, False),
-        "an origin that begins alike": ({**right, "Origin": f"{served.url}.evil.example"}, False),
+        "an origin with the same prefix": ({**right, "Origin": f"{served.url}.evil.example"}, False),
         "a null origin": ({**right, "Origin": "null"}, False),
         "another host": ({**right, "Host": "evil.example"}, False),
         "another port": ({**right, "Host": "127.0.0.1:1"}, False),
@@ -62,10 +62,10 @@ def attempts(served: Serving, stranger: httpx.Client) -> dict[str, tuple[dict[st
 
 
 @pytest.mark.parametrize("route", ALL_ROUTES, ids=lambda route: f"{route.method} {route.path}")
-def test_every_route_refuses_what_it_should(
+def test_every_route_refuses_unauthorized_requests(
     shared: Serving, victim: str, stranger: httpx.Client, route: Any, home: Path
 ) -> None:
-    address, before = filled(route.path, victim), stored(shared.hub.folder.parent)
+    address, before = fill_path(route.path, victim), stored(shared.hub.folder.parent)
     assert before
     body = {"media": b"x"} if route.method in ("POST", "PUT", "PATCH", "DELETE") else {}
     for name, (headers, of_session) in attempts(shared, stranger).items():
@@ -88,13 +88,13 @@ def test_every_route_refuses_what_it_should(
 
 
 @pytest.mark.parametrize("socket_path", [path for path, _, _ in SOCKETS])
-def test_every_websocket_refuses_what_it_should(
+def test_every_websocket_refuses_unauthorized_connections(
     shared: Serving, victim: str, stranger: httpx.Client, socket_path: str
 ) -> None:
-    address = shared.url.replace("http", "ws", 1) + filled(socket_path, victim)
+    address = shared.url.replace("http", "ws", 1) + fill_path(socket_path, victim)
     for name, (headers, of_session) in attempts(shared, stranger).items():
         if (of_session and "{id}" not in socket_path) or (
-            name in ("no token", "a token of another kind") and socket_path == "/"
+            name in ("no token", "another auth scheme") and socket_path == "/"
         ):
             continue  # there the token may come as the first frame
         given = {key: value for key, value in headers.items() if key != "Host"}
@@ -106,7 +106,7 @@ def test_every_websocket_refuses_what_it_should(
         shared.application.gate._failures._left.clear()
 
 
-def test_a_refused_websocket_is_nothing_to_report(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_refused_websocket_logs_no_error(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
     with serving() as served, pytest.raises(InvalidStatus):
         connect(f"{served.url.replace('http', 'ws', 1)}/nowhere", proxy=None)
     assert "ERROR" not in capfd.readouterr().err
@@ -124,8 +124,8 @@ def test_a_connection_stays_open_between_requests(shared: Serving) -> None:
     client.close()
 
 
-def test_a_name_that_points_here_is_refused(shared: Serving) -> None:
-    """DNS rebinding: the page of another name, whose address has become ours, with everything else right."""
+def test_dns_rebinding_is_refused(shared: Serving) -> None:
+    """DNS rebinding: another host name that resolves to this server, with everything else right."""
     name = f"rebound.example:{shared.application.port}"
     headers = {"Host": name, "Origin": f"http://{name}"}
     assert shared.http.get("/api/me", headers=headers).status_code == 421
@@ -135,7 +135,7 @@ def test_a_name_that_points_here_is_refused(shared: Serving) -> None:
         assert client.get("/api/me", headers={"Cookie": cookie}).status_code == 200
 
 
-def test_the_link_works_once_and_leaves_a_strict_cookie(shared: Serving) -> None:
+def test_the_start_link_works_once_and_sets_a_strict_cookie(shared: Serving) -> None:
     link = shared.application.start_link
     with shared.client() as browser, shared.client() as thief:
         answer = browser.get(link)
@@ -147,7 +147,7 @@ def test_the_link_works_once_and_leaves_a_strict_cookie(shared: Serving) -> None
         assert thief.get("/").status_code == 401
         assert browser.get("/").status_code == 200
         assert link.partition("token=")[2] not in browser.get("/").text
-        # With a cookie, whatever changes something must come from our own page.
+        # With a cookie, requests that change something must come from our own page.
         assert browser.post("/api/sessions", json={}).status_code == 403
         assert browser.post("/api/sessions", json={}, headers={"Origin": shared.url}).status_code == 201
 
@@ -160,7 +160,7 @@ def test_a_token_signs_a_browser_in(shared: Serving) -> None:
         assert browser.get("/api/me").json()["name"] == "local"
 
 
-def test_cookies_of_other_servers_on_this_machine_do_not_sign_anyone_out(shared: Serving) -> None:
+def test_cookies_of_other_local_servers_do_not_sign_the_user_out(shared: Serving) -> None:
     user = shared.users.find("local")
     assert user is not None
     own = f"{shared.application.gate.cookie_name}={shared.users.cookie(user)}"
@@ -169,7 +169,7 @@ def test_cookies_of_other_servers_on_this_machine_do_not_sign_anyone_out(shared:
             assert browser.get("/api/me").status_code == 200, other
 
 
-def test_a_viewer_reads_what_is_shared_and_changes_nothing(shared: Serving, victim: str) -> None:
+def test_a_viewer_can_only_read_shared_sessions(shared: Serving, victim: str) -> None:
     viewer = shared.user("vera:viewer")
     assert viewer.get(f"/api/sessions/{victim}").status_code == 404
     assert shared.http.put(f"/api/sessions/{victim}/share", json={"users": ["vera"]}).json() == {"users": ["vera"]}
@@ -179,14 +179,14 @@ def test_a_viewer_reads_what_is_shared_and_changes_nothing(shared: Serving, vict
         if route.effect != "read":
             kind = "application/octet-stream" if route.effect == "upload" else "application/json"
             answer = viewer.request(
-                route.method, filled(route.path, victim), content=b"{}", headers={"Content-Type": kind}
+                route.method, fill_path(route.path, victim), content=b"{}", headers={"Content-Type": kind}
             )
             assert answer.status_code == 403, route.path
     shared.http.put(f"/api/sessions/{victim}/share", json={"users": []})
     assert viewer.get(f"/api/sessions/{victim}/events").status_code == 404
 
 
-def test_a_replaced_token_ends_at_once_also_on_an_open_socket(shared: Serving, victim: str) -> None:
+def test_replacing_a_token_closes_open_websockets(shared: Serving, victim: str) -> None:
     token = shared.users.add("peter:viewer")
     shared.http.put(f"/api/sessions/{victim}/share", json={"users": ["peter"]})
     address = f"{shared.url.replace('http', 'ws', 1)}/api/sessions/{victim}/events"
@@ -202,7 +202,7 @@ def test_a_replaced_token_ends_at_once_also_on_an_open_socket(shared: Serving, v
     assert shared.client(token).get("/api/me").status_code == 401
 
 
-def test_a_replaced_token_ends_a_stream(shared: Serving, victim: str) -> None:
+def test_replacing_a_token_ends_event_streams(shared: Serving, victim: str) -> None:
     reader = shared.user("stan")
     session = reader.post("/api/sessions", json={}).json()["id"]
     path, accept = f"/api/sessions/{session}/events", {"Accept": "text/event-stream"}
@@ -215,7 +215,7 @@ def test_a_replaced_token_ends_a_stream(shared: Serving, victim: str) -> None:
             stream.read()
 
 
-def test_a_proxy_with_tls_may_be_in_front_of_a_name(home: Path) -> None:
+def test_server_names_allow_a_tls_proxy_in_front(home: Path) -> None:
     with serving(server_names=["interpreter.example.com"]) as served:
         name = {"Host": "interpreter.example.com"}
         for origin, status in (("https://interpreter.example.com", 200), ("https://example.com", 403)):
@@ -223,7 +223,7 @@ def test_a_proxy_with_tls_may_be_in_front_of_a_name(home: Path) -> None:
         assert served.http.get("/api/me", headers={"Origin": served.url.replace("http", "https")}).status_code == 403
 
 
-def test_the_trail_names_users_and_no_secret(shared: Serving) -> None:
+def test_the_audit_log_names_users_but_no_secrets(shared: Serving) -> None:
     name = "trail"
     client = shared.user(name)
     client.post("/api/sessions", json={"title": "secret title"})
@@ -238,7 +238,7 @@ def test_the_trail_names_users_and_no_secret(shared: Serving) -> None:
     assert [row["user"] for row in client.get("/api/audit").json()["entries"]] == [name]
 
 
-def test_the_trail_has_what_came_over_websockets(home: Path) -> None:
+def test_the_audit_log_includes_websocket_frames(home: Path) -> None:
     with serving(text("Yes."), text("Yes.")) as served:
         session, token = served.session(), {"Authorization": f"Bearer {served.users.token}"}
         address = served.url.replace("http", "ws", 1)
@@ -262,7 +262,7 @@ def test_the_trail_has_what_came_over_websockets(home: Path) -> None:
         assert "secret plan" not in (served.hub.folder / "audit.jsonl").read_text()
 
 
-def test_too_many_requests_and_too_much_at_once(home: Path) -> None:
+def test_request_rate_and_body_size_are_limited(home: Path) -> None:
     with serving(server_rate=5, server_max_body=2000) as served:
         large = b"[" + b" " * 5000 + b"]"
         assert (
@@ -293,7 +293,7 @@ def test_too_many_requests_and_too_much_at_once(home: Path) -> None:
         assert page.get("/api/me").status_code == 200, "a page that is signed in stays so"
 
 
-def test_an_error_page_says_nothing_of_the_inside(shared: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_error_pages_reveal_no_internals(shared: Serving, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[BaseException] = []
     monkeypatch.setattr(shared.hub, "failed", seen.append)
     monkeypatch.setattr(shared.hub, "rows", lambda *_: 1 / 0)
@@ -302,7 +302,7 @@ def test_an_error_page_says_nothing_of_the_inside(shared: Serving, monkeypatch: 
     assert isinstance(seen[0], ZeroDivisionError)
 
 
-def test_beyond_this_machine_it_needs_tls_or_a_clear_word(home: Path) -> None:
+def test_a_public_address_needs_tls_or_an_explicit_opt_out(home: Path) -> None:
     from interpreter import OpenInterpreter
 
     with pytest.raises(UsageError, match="--server_cert"):
@@ -313,7 +313,7 @@ def test_beyond_this_machine_it_needs_tls_or_a_clear_word(home: Path) -> None:
 
 
 @pytest.mark.needs("openssl")
-def test_with_a_certificate_it_speaks_tls_alone(home: Path, tmp_path: Path) -> None:
+def test_with_a_certificate_only_tls_is_served(home: Path, tmp_path: Path) -> None:
     key, certificate = str(tmp_path / "key.pem"), str(tmp_path / "cert.pem")
     kind = ["-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost"]
     subprocess.run(["openssl", "req", *kind, "-keyout", key, "-out", certificate], check=True, capture_output=True)
@@ -327,7 +327,7 @@ def test_with_a_certificate_it_speaks_tls_alone(home: Path, tmp_path: Path) -> N
             httpx.get(f"{served.url.replace('https', 'http')}/api/me", trust_env=False)
 
 
-def test_an_upload_has_its_own_limit_and_leaves_nothing_behind(home: Path) -> None:
+def test_uploads_have_their_own_limit_and_leave_no_partial_files(home: Path) -> None:
     with serving(server_max_body=1000, server_max_upload=5000) as served:
         path, kind = f"/api/sessions/{served.session()}/files", {"Content-Type": "application/octet-stream"}
 
@@ -341,7 +341,7 @@ def test_an_upload_has_its_own_limit_and_leaves_nothing_behind(home: Path) -> No
         assert sorted(each["name"] for each in served.http.get(path).json()["files"]) == ["fits.bin"]
 
 
-def test_tokens_are_kept_as_digests(tmp_path: Path) -> None:
+def test_tokens_are_stored_as_digests(tmp_path: Path) -> None:
     users = Users(tmp_path)
     token = users.add("anna")
     assert token not in (tmp_path / "tokens.json").read_text()

@@ -1,4 +1,4 @@
-"""The OpenAI-compatible endpoint, asked with OpenAI's own client."""
+"""The OpenAI-compatible endpoint, tested with OpenAI's own client."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def client(served: Serving, **more: Any) -> Any:
     return openai.OpenAI(base_url=f"{served.url}/v1", api_key=served.users.token, max_retries=0, timeout=LIMIT, **more)
 
 
-def asked(words: str) -> Any:
+def user_message(words: str) -> Any:
     return [{"role": "user", "content": words}]
 
 
-def test_a_conversation_is_answered_with_its_usage_and_leaves_nothing(home: Path) -> None:
+def test_a_completion_reports_usage_and_leaves_no_session(home: Path) -> None:
     with serving(text("Hello.")) as served, client(served) as chat:
         assert [model.id for model in chat.models.list()] == ["open-interpreter"]
         history: Any = [
@@ -46,13 +46,13 @@ def test_a_conversation_is_answered_with_its_usage_and_leaves_nothing(home: Path
         assert served.http.get("/api/sessions").json()["sessions"] == [] and not served.hub._live
 
 
-def test_a_stream_comes_in_pieces(home: Path) -> None:
+def test_a_stream_arrives_in_chunks(home: Path) -> None:
     gate = threading.Event()
     words = text("One two three.", 4)
     with serving(Reply((words.deltas[0], Stall(gate), *words.deltas[1:]))) as served, client(served) as chat:
         options: Any = {"include_usage": True}
         stream = chat.chat.completions.create(
-            model="open-interpreter", messages=asked("Count."), stream=True, stream_options=options
+            model="open-interpreter", messages=user_message("Count."), stream=True, stream_options=options
         )
         chunks = [next(stream)]
         gate.set()
@@ -65,11 +65,11 @@ def test_a_stream_comes_in_pieces(home: Path) -> None:
         assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices][-1] == "stop"
 
 
-def test_a_named_user_has_a_session_that_lasts_and_yes_runs_its_block(home: Path) -> None:
+def test_a_named_user_keeps_a_session_and_yes_runs_its_block(home: Path) -> None:
     with serving(MAKE, text("Made."), text("Second.")) as served, client(served) as chat:
 
         def say(words: str) -> str:
-            answer = chat.chat.completions.create(model="x", messages=asked(words), user="anna")
+            answer = chat.chat.completions.create(model="x", messages=user_message(words), user="anna")
             return str(answer.choices[0].message.content)
 
         shown = say("Make it.")
@@ -81,21 +81,21 @@ def test_a_named_user_has_a_session_that_lasts_and_yes_runs_its_block(home: Path
         assert len(served.http.get("/api/sessions").json()["sessions"]) == 1
 
 
-def test_another_answer_than_yes_does_not_run_it(home: Path) -> None:
+def test_any_answer_but_yes_does_not_run_the_block(home: Path) -> None:
     with serving(MAKE, text("As you like.")) as served, client(served) as chat:
-        chat.chat.completions.create(model="x", messages=asked("Make it."), user="u")
-        answer = chat.chat.completions.create(model="x", messages=asked("yes, but first tell me why"), user="u")
+        chat.chat.completions.create(model="x", messages=user_message("Make it."), user="u")
+        answer = chat.chat.completions.create(model="x", messages=user_message("yes, but first tell me why"), user="u")
         assert answer.choices[0].message.content == "As you like." and not Path("made.txt").exists()
 
 
-def test_a_session_is_named_by_a_header(home: Path) -> None:
+def test_a_header_selects_the_session(home: Path) -> None:
     import openai
 
     with serving(text("A."), text("B.")) as served:
         session = served.session()
         with client(served, default_headers={"X-Session-Id": session}) as chat:
-            chat.chat.completions.create(model="x", messages=asked("One."))
-            chat.chat.completions.create(model="x", messages=asked("Two."))
+            chat.chat.completions.create(model="x", messages=user_message("One."))
+            chat.chat.completions.create(model="x", messages=user_message("Two."))
         messages = served.http.get(f"/api/sessions/{session}/messages").json()["messages"]
         assert [message["content"] for message in messages] == ["One.", "A.", "Two.", "B."]
         stranger = served.users.add("stranger")
@@ -105,7 +105,7 @@ def test_a_session_is_named_by_a_header(home: Path) -> None:
             ) as other,
             pytest.raises(openai.NotFoundError),
         ):
-            other.chat.completions.create(model="x", messages=asked("Three."))
+            other.chat.completions.create(model="x", messages=user_message("Three."))
 
 
 def test_errors_have_openais_shape(home: Path) -> None:
@@ -119,7 +119,7 @@ def test_errors_have_openais_shape(home: Path) -> None:
             "param": None, "code": "messages",
         }  # fmt: skip
         with pytest.raises(openai.InternalServerError, match="key"):
-            chat.chat.completions.create(model="x", messages=asked("Hi."))
+            chat.chat.completions.create(model="x", messages=user_message("Hi."))
         wrong_key = openai.OpenAI(base_url=f"{served.url}/v1", api_key="wrong", max_retries=0)
         with wrong_key as stranger, pytest.raises(openai.AuthenticationError):
             stranger.models.list()

@@ -1,4 +1,4 @@
-"""The OpenAPI document describes what the server does: schemathesis tries it out."""
+"""The OpenAPI document matches the server, checked with schemathesis."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def schema_and_checks() -> tuple[Any, list[Any]]:
     return schemathesis.openapi.from_dict(openapi(ALL_ROUTES)), wanted
 
 
-def tried(served: Serving, session: str, path: str, method: str, examples: int) -> None:
+def check_operation(served: Serving, session: str, path: str, method: str, examples: int) -> None:
     schema, checks = schema_and_checks()
     schema.config.base_url = served.url
     operation = schema[path][method.upper()]
@@ -64,14 +64,14 @@ def tried(served: Serving, session: str, path: str, method: str, examples: int) 
 
 
 @pytest.mark.parametrize(("path", "method"), operations())
-def test_an_operation_does_as_it_is_described(shared: Serving, session: str, path: str, method: str) -> None:
-    tried(shared, session, path, method, 3)
+def test_operations_match_the_openapi_document(shared: Serving, session: str, path: str, method: str) -> None:
+    check_operation(shared, session, path, method, 3)
 
 
 @pytest.mark.full
 @pytest.mark.parametrize(("path", "method"), operations())
-def test_an_operation_does_so_for_many_inputs(shared: Serving, session: str, path: str, method: str) -> None:
-    tried(shared, session, path, method, 200)
+def test_operations_match_the_document_for_many_inputs(shared: Serving, session: str, path: str, method: str) -> None:
+    check_operation(shared, session, path, method, 200)
 
 
 def test_every_operation_has_its_own_name() -> None:

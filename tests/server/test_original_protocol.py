@@ -1,4 +1,4 @@
-"""0.4.3's protocol: its clients work as they are, and its holes are not there."""
+"""The protocol of 0.4.3: its clients work unchanged, and its security holes are closed."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_a_message_is_answered_in_chunks(home: Path) -> None:
         assert joined(frames) == "Hello there."
 
 
-def test_a_message_in_pieces_has_a_limit(home: Path) -> None:
+def test_a_message_sent_in_pieces_has_a_size_limit(home: Path) -> None:
     with serving(text("Yes."), server_max_body=2000) as served, client(served) as socket:
         socket.send(json.dumps({"role": "user", "type": "message", "start": True}))
         for _ in range(3):
@@ -99,7 +99,7 @@ def test_go_runs_the_block_that_was_shown_and_only_once(home: Path) -> None:
         assert not Path("made.txt").exists()
 
 
-def test_stop_interrupts(home: Path) -> None:
+def test_stop_interrupts_the_turn(home: Path) -> None:
     endless = tool_call("python", "import time\nprint('on', flush=True)\ntime.sleep(600)")
     with serving(endless, text("Fine."), auto_run=True) as served, client(served) as socket:
         say(socket, "Sleep.")
@@ -111,9 +111,7 @@ def test_stop_interrupts(home: Path) -> None:
         assert joined(until_complete(socket)) == "Fine."
 
 
-def test_frames_are_acknowledged_and_the_rest_comes_to_the_next_connection(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_unacknowledged_frames_are_resent_on_the_next_connection(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("INTERPRETER_REQUIRE_ACKNOWLEDGE", "True")
     with serving(text("One two three.", 4)) as served:
         with client(served) as socket:
@@ -128,7 +126,7 @@ def test_frames_are_acknowledged_and_the_rest_comes_to_the_next_connection(
             assert joined(until_complete(socket, acknowledge=True)) == "One two three."
 
 
-def test_settings_by_allow_list(home: Path) -> None:
+def test_only_allow_listed_settings_can_be_read_and_changed(home: Path) -> None:
     with serving() as served:
         http, key = served.client(), {"X-API-KEY": served.users.token}
         assert http.get("/heartbeat").status_code == 401
@@ -162,7 +160,7 @@ def test_run_upload_and_download_stay_in_the_workspace(home: Path) -> None:
         assert http.get("/download/..%2F.bashrc").status_code in (400, 404)
 
 
-def test_without_a_key_nothing_is_reached(home: Path) -> None:
+def test_without_a_key_the_connection_is_refused(home: Path) -> None:
     with serving() as served, connect(served.url.replace("http", "ws", 1) + "/", proxy=None) as socket:
         for frame in ("{}", json.dumps({"auth": True}), json.dumps({"role": "user", "content": "x", "end": True})):
             socket.send(frame)
@@ -174,7 +172,7 @@ def test_without_a_key_nothing_is_reached(home: Path) -> None:
             connect(served.url.replace("http", "ws", 1) + "/", origin="http://evil.example", proxy=None)  # type: ignore[arg-type]
 
 
-def test_the_class_serves_itself(home: Path) -> None:
+def test_async_interpreter_runs_its_own_server(home: Path) -> None:
     with ModelServer([text("I am served.")]) as model:
         interpreter = AsyncInterpreter(server_port=0)
         interpreter.llm.model, interpreter.llm.api_key, interpreter.llm.api_base = "gpt-4o", "key", model.base_url
@@ -195,7 +193,7 @@ def test_the_class_serves_itself(home: Path) -> None:
             thread.join(LIMIT)
 
 
-def test_input_and_output_without_a_server(home: Path) -> None:
+def test_input_and_output_work_without_a_server(home: Path) -> None:
     import asyncio
 
     async def talk(interpreter: Any) -> list[Any]:
@@ -215,7 +213,7 @@ def test_input_and_output_without_a_server(home: Path) -> None:
         assert interpreter.messages[0]["content"] == "Hello"
 
 
-def test_nothing_of_it_is_loaded_without_need() -> None:
+def test_server_packages_are_imported_only_when_needed() -> None:
     code = (
         "import sys, interpreter\nfrom interpreter import AsyncInterpreter, connect\nAsyncInterpreter()\n"
         "from interpreter.frontends.flags import parse\nparse(['--serve'])\n"
@@ -225,7 +223,7 @@ def test_nothing_of_it_is_loaded_without_need() -> None:
 
 
 def test_a_voice_client_sends_a_message_in_pieces(home: Path) -> None:
-    """As the 01 client does: start, pieces as they are heard, end; then audio of the answer sentence by sentence."""
+    """As the 01 client does: start, pieces as they are transcribed, end."""
     with serving(text("It is noon. Enjoy.", 3)) as served, client(served) as socket:
         socket.send(json.dumps({"role": "user", "start": True}))
         for piece in ("What ", "time ", "is it?"):
@@ -235,7 +233,7 @@ def test_a_voice_client_sends_a_message_in_pieces(home: Path) -> None:
         assert served.model.requests[-1].body["messages"][-1]["content"] == "What time is it?"
 
 
-def test_the_voice_client_speaks_answers_and_runs_code_after_a_yes(home: Path) -> None:
+def test_the_voice_client_runs_code_after_a_yes(home: Path) -> None:
     script = Path(__file__).parents[2] / "compat" / "voice_client.py"
     with serving(text("It is noon. Shall I?", 4), MAKE, text("Made it.")) as served:
         address = served.url.replace("http", "ws", 1) + "/"

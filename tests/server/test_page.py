@@ -1,4 +1,4 @@
-"""The web page in a real browser: what people do with it, by mouse and by keyboard."""
+"""The web page in a real browser, used by mouse and keyboard."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, expect
 
+from interpreter.export import EXPORTERS
 from interpreter.frontends.server import Application
 from model_replies import Reply, Stall, text, tool_call
 from serving import Serving, serving
@@ -26,7 +27,7 @@ df = pd.DataFrame({"n": range(20_000), "half": [number / 2 for number in range(2
 FIGURE = "import matplotlib.pyplot as plt\nplt.plot([1, 3, 2])\nplt.show()"
 
 
-def test_a_question_is_answered_with_code_that_was_approved(home: Path, chromium: Browser) -> None:
+def test_approved_code_runs_and_the_answer_is_rendered(home: Path, chromium: Browser) -> None:
     block = tool_call("python", "open('made.txt', 'w').write('x')\nprint(6 * 7)")
     said = (
         "The answer is **42**.\n\n```python\nx = 42  # new\n```\n<script>alert(1)</script> [bad](javascript:alert(1))"
@@ -57,7 +58,7 @@ def test_a_question_is_answered_with_code_that_was_approved(home: Path, chromium
 
 
 @pytest.mark.full
-def test_code_is_edited_or_refused_with_what_to_change(home: Path, chromium: Browser) -> None:
+def test_code_can_be_edited_or_refused_with_instructions(home: Path, chromium: Browser) -> None:
     one, two = tool_call("python", "print('first')"), tool_call("python", "print('second')")
     with visiting(chromium, one, text("Done."), two, text("As you like.")) as visit:
         page = visit.page
@@ -80,7 +81,7 @@ def test_code_is_edited_or_refused_with_what_to_change(home: Path, chromium: Bro
 
 
 @pytest.mark.full
-def test_a_dry_run_is_discarded_and_then_applied(home: Path, chromium: Browser) -> None:
+def test_a_dry_run_can_be_discarded_or_applied(home: Path, chromium: Browser) -> None:
     Path("notes.txt").write_text("one\n")
     block = tool_call("python", "open('notes.txt', 'w').write('two\\n')\nprint('tried')")
     with visiting(chromium, block, text("Done.")) as visit:
@@ -106,7 +107,7 @@ def test_a_dry_run_is_discarded_and_then_applied(home: Path, chromium: Browser) 
 
 
 @pytest.mark.full
-def test_code_asks_for_text_and_for_a_password(home: Path, chromium: Browser) -> None:
+def test_code_can_ask_for_text_and_a_password(home: Path, chromium: Browser) -> None:
     code = "from getpass import getpass\nname = input('Name? ')\nword = getpass('Word? ')\nprint(name, len(word))"
     with visiting(chromium, tool_call("python", code), text("Hello."), mode="auto") as visit:
         page = visit.page
@@ -123,7 +124,7 @@ def test_code_asks_for_text_and_for_a_password(home: Path, chromium: Browser) ->
 
 
 @pytest.mark.full
-def test_a_turn_is_stopped_and_errors_are_shown(home: Path, chromium: Browser) -> None:
+def test_a_turn_can_be_stopped_and_errors_are_shown(home: Path, chromium: Browser) -> None:
     endless = tool_call("python", "import time\nprint('on', flush=True)\ntime.sleep(600)")
     with visiting(chromium, endless, tool_call("python", "1/0"), text("It failed."), mode="auto") as visit:
         page = visit.page
@@ -137,7 +138,7 @@ def test_a_turn_is_stopped_and_errors_are_shown(home: Path, chromium: Browser) -
         expect(page.locator(".block .state").last).to_have_text("failed")
 
 
-def test_files_figures_and_html_that_code_made(home: Path, chromium: Browser) -> None:
+def test_files_figures_and_html_from_code_are_shown(home: Path, chromium: Browser) -> None:
     html = "HTML('<b>bold</b><script>document.title = 1; try { parent.document.title } catch { document.body.append(\"apart\") }</script>')"
     made = f"open('made.csv', 'w').write('city,n\\nOslo,1\\n\"a, b\",2\\n')\n{FIGURE}\nfrom IPython.display import HTML\n{html}"
     with visiting(chromium, tool_call("python", made), text("Here."), text("Thanks."), mode="auto") as visit:
@@ -159,7 +160,7 @@ def test_files_figures_and_html_that_code_made(home: Path, chromium: Browser) ->
         frame = page.locator("iframe")
         assert frame.get_attribute("sandbox") == "allow-scripts"
         expect(page.frame_locator("iframe").locator("body")).to_contain_text("boldapart")
-        visit.problems.clear()  # the frame was refused the page, and the browser says so
+        visit.problems.clear()  # the browser reports that the frame's access to the page was blocked
         visit.idle()
         page.locator("input[type=file]").set_input_files(
             {"name": "mine.txt", "mimeType": "text/plain", "buffer": b"mine"}
@@ -171,7 +172,7 @@ def test_files_figures_and_html_that_code_made(home: Path, chromium: Browser) ->
 
 
 @pytest.mark.full
-def test_a_live_table_is_scrolled_sorted_and_filtered(home: Path, chromium: Browser) -> None:
+def test_a_live_table_can_be_scrolled_sorted_and_filtered(home: Path, chromium: Browser) -> None:
     with visiting(chromium) as visit:
         page, rows = visit.page, list[int]()
         visit.served.run(visit.session, TABLE)
@@ -208,7 +209,7 @@ def test_a_live_table_is_scrolled_sorted_and_filtered(home: Path, chromium: Brow
 
 
 @pytest.mark.full
-def test_turns_are_undone_and_redone(home: Path, chromium: Browser) -> None:
+def test_turns_can_be_undone_and_redone(home: Path, chromium: Browser) -> None:
     replies = [tool_call("python", f"open('{name}.txt', 'w').write('x')") for name in ("one", "two")]
     with visiting(chromium, replies[0], text("One."), replies[1], text("Two."), mode="auto") as visit:
         page = visit.page
@@ -231,15 +232,15 @@ def test_turns_are_undone_and_redone(home: Path, chromium: Browser) -> None:
         assert not Path("one.txt").exists() and not Path("two.txt").exists()
 
 
-def restarted(served: Serving) -> Serving:
-    """The same server again, on the same port, after it has ended."""
+def restart(served: Serving) -> Serving:
+    """Stop the server and start it again on the same port."""
     settings = served.application.settings
     settings.server_port = served.application.port
     served.close()
     return Serving(Application(settings), served.model)
 
 
-def test_a_restart_of_the_server_loses_and_repeats_nothing(home: Path, chromium: Browser) -> None:
+def test_a_server_restart_loses_and_repeats_nothing(home: Path, chromium: Browser) -> None:
     with visiting(
         chromium, text("One two three. ", 3), tool_call("python", "print(1)"), text("Four five.", 2)
     ) as visit:
@@ -249,7 +250,7 @@ def test_a_restart_of_the_server_loses_and_repeats_nothing(home: Path, chromium:
         visit.idle()
         visit.say("More.")
         expect(page.get_by_role("group", name="Approval")).to_be_visible()
-        again = restarted(served)
+        again = restart(served)
         try:
             expect(page.locator(".connection")).to_have_class(re.compile("open"))
             expect(page.get_by_role("group", name="Approval")).to_have_count(0)
@@ -269,14 +270,14 @@ def test_a_restart_of_the_server_loses_and_repeats_nothing(home: Path, chromium:
 
 
 @pytest.mark.full
-def test_a_broken_connection_in_the_middle_of_a_text(home: Path, chromium: Browser) -> None:
+def test_a_connection_lost_during_a_message_is_resumed(home: Path, chromium: Browser) -> None:
     gate = threading.Event()
     first, second = text("One two ", 2), text("three four.", 2)
     with visiting(chromium, Reply((*first.deltas, Stall(gate), *second.deltas))) as visit:
         page = visit.page
         visit.say("Count.")
         expect(page.locator(".said")).to_have_text("One two")
-        page.evaluate("dispatchEvent(new Event('online'))")  # as after a sleep: connect again from where it was
+        page.evaluate("dispatchEvent(new Event('online'))")  # as after a laptop's sleep: reconnect at the last position
         gate.set()
         expect(page.locator(".said")).to_have_text("One two three four.")
         visit.idle()
@@ -284,7 +285,7 @@ def test_a_broken_connection_in_the_middle_of_a_text(home: Path, chromium: Brows
 
 
 @pytest.mark.full
-def test_sessions_are_made_searched_renamed_and_deleted(home: Path, chromium: Browser) -> None:
+def test_sessions_can_be_created_searched_renamed_and_deleted(home: Path, chromium: Browser) -> None:
     with visiting(chromium, text("Hi.")) as visit:
         page, first = visit.page, visit.session
         page.get_by_role("navigation").get_by_role("button", name="New session").click()
@@ -349,7 +350,7 @@ def test_axe_finds_no_serious_violation(home: Path, chromium: Browser, scheme: A
 
 
 @pytest.mark.full
-def test_everything_by_keyboard(home: Path, chromium: Browser) -> None:
+def test_everything_works_by_keyboard(home: Path, chromium: Browser) -> None:
     with visiting(chromium, tool_call("python", "print(1)"), text("One."), tool_call("python", "print(2)")) as visit:
         page, first = visit.page, visit.session
         page.keyboard.type("Go.")
@@ -413,11 +414,17 @@ def test_nothing_is_wider_than_the_screen(home: Path, chromium: Browser, screen:
 
 
 @pytest.mark.full
-def test_exports_and_a_copy(home: Path, chromium: Browser) -> None:
+def test_a_session_can_be_exported_and_forked(home: Path, chromium: Browser) -> None:
     with visiting(chromium, tool_call("python", "print(7)"), text("Seven."), mode="auto") as visit:
         page = visit.page
         visit.say("Seven?")
         visit.idle()
+        visit.key("m")
+        offered = page.get_by_role("menuitem", name="Export as").all_inner_texts()
+        assert {words.strip() for words in offered} == {
+            f"Export as {each.label}" for form, each in EXPORTERS.items() if form != "markdown"
+        }
+        visit.key("Escape")
         for form, part in (("notebook", '"nbformat"'), ("script", "print(7)"), ("HTML", "<!doctype html>")):
             visit.key("m")
             with page.expect_download() as download:
@@ -436,7 +443,7 @@ def test_exports_and_a_copy(home: Path, chromium: Browser) -> None:
 
 
 @pytest.mark.full
-def test_a_viewer_reads_and_changes_nothing(home: Path, chromium: Browser) -> None:
+def test_a_viewer_can_read_but_not_change_a_session(home: Path, chromium: Browser) -> None:
     with visiting(chromium, tool_call("python", "print(1)")) as visit:
         visit.say("Go.")
         expect(visit.page.get_by_role("group", name="Approval")).to_be_visible()
@@ -462,7 +469,7 @@ def test_a_viewer_reads_and_changes_nothing(home: Path, chromium: Browser) -> No
 
 
 @pytest.mark.full
-def test_files_are_dropped_on_the_page(home: Path, chromium: Browser) -> None:
+def test_files_can_be_dropped_on_the_page(home: Path, chromium: Browser) -> None:
     with visiting(chromium, text("I see.")) as visit:
         page = visit.page
         page.evaluate(
@@ -475,7 +482,7 @@ def test_files_are_dropped_on_the_page(home: Path, chromium: Browser) -> None:
         expect(page.locator(".said")).to_have_text("I see.")
 
 
-def test_a_link_that_was_used_says_so_in_words(home: Path, chromium: Browser) -> None:
+def test_a_used_link_shows_a_readable_error(home: Path, chromium: Browser) -> None:
     with visiting(chromium) as visit:
         context = chromium.new_context()
         page, link = context.new_page(), visit.served.application.start_link
@@ -510,7 +517,7 @@ def test_the_web_flag_opens_the_page_in_a_browser(home: Path, chromium: Browser)
         process.communicate(timeout=60)
 
 
-def test_without_a_token_the_page_says_what_to_do(home: Path, chromium: Browser) -> None:
+def test_without_a_token_the_page_shows_how_to_sign_in(home: Path, chromium: Browser) -> None:
     with serving() as served:
         page = chromium.new_page()
         answer = page.goto(served.url)

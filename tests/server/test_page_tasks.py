@@ -1,4 +1,4 @@
-"""More of what people do on the web page, each in a real browser. The quick core is in test_page.py."""
+"""More tasks on the web page, in a real browser. The quick core is in test_page.py."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def live_session(served: Serving, session: str):  # type: ignore[no-untyped-def]
 # -- approval --------------------------------------------------------------------------------------------------------
 
 
-def test_a_rule_is_read_saved_and_then_nothing_is_asked(home: Path, chromium: Browser) -> None:
+def test_a_saved_rule_prevents_the_next_question(home: Path, chromium: Browser) -> None:
     blocks = [tool_call("python", f"open('notes.txt', 'w').write('{word}')") for word in ("one", "two")]
     with visiting(chromium, blocks[0], text("One."), blocks[1], text("Two.")) as visit:
         page = visit.page
@@ -62,7 +62,7 @@ def test_no_rule_is_offered_for_code_that_cannot_be_judged(home: Path, chromium:
         expect(visit.page.get_by_role("button", name="Approve")).to_be_visible()
 
 
-def test_what_cannot_be_undone_is_said(home: Path, chromium: Browser) -> None:
+def test_the_approval_says_what_cannot_be_undone(home: Path, chromium: Browser) -> None:
     with visiting(chromium, tool_call("shell", "curl -d x=1 https://example.com")) as visit:
         visit.say("Go.")
         approval = visit.page.get_by_role("group", name="Approval")
@@ -70,7 +70,7 @@ def test_what_cannot_be_undone_is_said(home: Path, chromium: Browser) -> None:
         expect(approval.locator(".undo-line.bad")).to_contain_text("sending data to example.com")
 
 
-def test_two_tabs_show_the_same_and_one_answer_counts(home: Path, chromium: Browser) -> None:
+def test_two_tabs_stay_in_sync_and_one_answer_is_enough(home: Path, chromium: Browser) -> None:
     with visiting(chromium, tool_call("python", "print('once')"), text("Done.")) as visit:
         second = visit.page.context.new_page()
         second.goto(f"{visit.served.url}/#{visit.session}")
@@ -100,7 +100,7 @@ def test_a_question_notifies_when_the_page_is_hidden(home: Path, chromium: Brows
 # -- output ----------------------------------------------------------------------------------------------------------
 
 
-def test_the_data_behind_a_figure_is_shown_and_saved(home: Path, chromium: Browser) -> None:
+def test_the_data_of_a_figure_can_be_shown_and_saved(home: Path, chromium: Browser) -> None:
     with visiting(chromium, tool_call("python", FIGURE), text("Here."), mode="auto") as visit:
         page = visit.page
         visit.say("Draw.")
@@ -114,7 +114,7 @@ def test_the_data_behind_a_figure_is_shown_and_saved(home: Path, chromium: Brows
         assert Path(download.value.path()).read_text().startswith("panel,series,x,y\n1,squares,1,1\n")
 
 
-def test_a_figure_is_zoomed_and_saved(home: Path, chromium: Browser) -> None:
+def test_a_figure_can_be_zoomed_and_saved(home: Path, chromium: Browser) -> None:
     with visiting(chromium, tool_call("python", FIGURE), text("Here."), mode="auto") as visit:
         page = visit.page
         visit.say("Draw.")
@@ -131,7 +131,7 @@ def test_a_figure_is_zoomed_and_saved(home: Path, chromium: Browser) -> None:
         until(lambda: picture.bounding_box() == fits, "the size before")
 
 
-def test_html_of_code_reaches_neither_the_page_nor_the_server_nor_the_network(home: Path, chromium: Browser) -> None:
+def test_html_from_code_cannot_reach_the_page_the_server_or_the_network(home: Path, chromium: Browser) -> None:
     script = (
         "const out = []; const note = (word) => { out.push(word); document.body.textContent = out.sort().join(' '); };"
         "fetch('/api/me').then(() => note('server'), () => note('no-server'));"
@@ -150,7 +150,7 @@ def test_html_of_code_reaches_neither_the_page_nor_the_server_nor_the_network(ho
         visit.problems.clear()  # the browser reports what it refused
 
 
-def test_markdown_streams_and_shows_no_html_and_no_foreign_picture(home: Path, chromium: Browser) -> None:
+def test_markdown_streams_without_raw_html_or_remote_images(home: Path, chromium: Browser) -> None:
     gate = threading.Event()
     first = text("| a | b |\n|---|---|\n| 1 | 2 |\n\n", 3)
     second = text(
@@ -160,14 +160,14 @@ def test_markdown_streams_and_shows_no_html_and_no_foreign_picture(home: Path, c
         answer = visit.page.locator(".said")
         visit.say("Go.")
         expect(answer.locator("td")).to_have_text(["1", "2"])
-        assert not gate.is_set(), "the table is there before the answer is whole"
+        assert not gate.is_set(), "the table appears before the answer is complete"
         gate.set()
         expect(answer.locator("pre.code .k")).to_have_text("select")
         assert answer.locator("img").count() == 0
         expect(answer.locator("a", has_text="far")).to_have_attribute("rel", "noopener noreferrer")
 
 
-def test_a_wide_table_scrolls_and_breaks_no_number(home: Path, chromium: Browser) -> None:
+def test_a_wide_table_scrolls_without_wrapping_cells(home: Path, chromium: Browser) -> None:
     head = "| Region | Q1 | Q2 | Q3 | Q4 | Total | Remark |\n|---|---|---|---|---|---|---|\n"
     row = "| North | 4000 | 4400 | 4800 | 5200 | 18400 | A rather long remark about the north, which is wide |\n"
     lines = "cell => { const range = document.createRange(); range.selectNodeContents(cell); return range.getClientRects().length; }"
@@ -180,7 +180,7 @@ def test_a_wide_table_scrolls_and_breaks_no_number(home: Path, chromium: Browser
         assert visit.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
 
 
-def test_progress_colours_and_long_output(home: Path, chromium: Browser) -> None:
+def test_progress_bars_colours_and_long_output_are_shown(home: Path, chromium: Browser) -> None:
     code = "print('10%\\r20%\\r100%')\nprint('\\x1b[31mred\\x1b[0m')\nprint('x' * 30_000 + 'end')"
     with visiting(chromium, tool_call("python", code), text("Done."), mode="auto", max_output=100_000) as visit:
         visit.say("Go.")
@@ -191,7 +191,7 @@ def test_progress_colours_and_long_output(home: Path, chromium: Browser) -> None
         expect(output.locator(".fg1")).to_have_text("red")
 
 
-def test_code_that_the_user_shares_is_shown_once(home: Path, chromium: Browser) -> None:
+def test_code_shared_by_the_user_is_shown_once(home: Path, chromium: Browser) -> None:
     with visiting(chromium, text("Five.")) as visit:
         run = {"language": "python", "code": "print(5)", "shared": True}
         visit.served.http.post(f"/api/sessions/{visit.session}/run", json=run)
@@ -204,7 +204,7 @@ def test_code_that_the_user_shares_is_shown_once(home: Path, chromium: Browser) 
         expect(visit.page.get_by_label("Output")).to_have_text("5\n")
 
 
-def test_an_error_of_the_model_is_said_and_the_next_message_works(home: Path, chromium: Browser) -> None:
+def test_a_model_error_is_shown_and_the_next_message_works(home: Path, chromium: Browser) -> None:
     with visiting(chromium, error(401), text("Back.")) as visit:
         visit.say("Go.")
         expect(visit.page.get_by_role("alert")).to_be_visible()
@@ -216,7 +216,7 @@ def test_an_error_of_the_model_is_said_and_the_next_message_works(home: Path, ch
 # -- files, variables, plan --------------------------------------------------------------------------------------------
 
 
-def test_files_are_listed_opened_and_previewed(home: Path, chromium: Browser) -> None:
+def test_files_can_be_listed_opened_and_previewed(home: Path, chromium: Browser) -> None:
     Path("folder").mkdir()
     Path("folder/read.md").write_text("# Title\n\nSome *words*.")
     Path("folder/code.py").write_text("x = 1  # one")
@@ -248,7 +248,7 @@ def test_files_are_listed_opened_and_previewed(home: Path, chromium: Browser) ->
         assert Path(download.value.path()).read_text() == "x = 1  # one"
 
 
-def test_a_picture_is_pasted_and_goes_to_the_model(home: Path, chromium: Browser) -> None:
+def test_a_pasted_image_is_sent_to_the_model(home: Path, chromium: Browser) -> None:
     with visiting(chromium, text("A dot.")) as visit:
         page = visit.page
         page.get_by_label("Message").focus()
@@ -266,7 +266,7 @@ def test_a_picture_is_pasted_and_goes_to_the_model(home: Path, chromium: Browser
         assert PIXEL[:60] in str(visit.served.model.requests[-1].body)
 
 
-def test_variables_are_found_and_shown_as_text_or_table(home: Path, chromium: Browser) -> None:
+def test_variables_can_be_searched_and_shown_as_text_or_table(home: Path, chromium: Browser) -> None:
     with visiting(chromium) as visit:
         page = visit.page
         visit.served.run(visit.session, "word = 'hello'\nrows = [{'a': 1, 'b': 'x'}, {'a': 2, 'b': 'y'}]")
@@ -283,7 +283,7 @@ def test_variables_are_found_and_shown_as_text_or_table(home: Path, chromium: Br
         expect(page.get_by_role("dialog").locator("pre")).to_contain_text("hello")
 
 
-def test_a_wide_table_is_scrolled_by_keyboard_and_searched(home: Path, chromium: Browser) -> None:
+def test_a_table_with_many_columns_can_be_sorted_searched_and_scrolled(home: Path, chromium: Browser) -> None:
     code = "import pandas as pd\nwide = pd.DataFrame({f'c{n}': [n, n + 1, -n] for n in range(300)})\nwide['c299'] = ['red', 'blue', 'red']"
     with visiting(chromium) as visit:
         page, columns = visit.page, set[str]()
@@ -308,7 +308,7 @@ def test_a_wide_table_is_scrolled_by_keyboard_and_searched(home: Path, chromium:
         assert columns < {str(number) for number in range(0, 300, 20)}, "only visible columns leave the runtime"
 
 
-def test_the_plan_and_its_progress(home: Path, chromium: Browser) -> None:
+def test_the_plan_shows_its_progress(home: Path, chromium: Browser) -> None:
     with visiting(chromium) as visit:
         interpreter = live_session(visit.served, visit.session)
         steps = [PlanStep("Read the file", "done"), PlanStep("Clean it", "running"), PlanStep("Save it")]
@@ -355,7 +355,7 @@ def test_a_sleeping_laptop_catches_up(home: Path, chromium: Browser) -> None:
         visit.idle()
 
 
-def test_one_block_is_undone_and_redone(home: Path, chromium: Browser) -> None:
+def test_one_block_can_be_undone_and_redone(home: Path, chromium: Browser) -> None:
     reply = tool_call("python", "open('one.txt', 'w').write('x')")
     with visiting(
         chromium, reply, tool_call("python", "open('two.txt', 'w').write('x')"), text("Both."), mode="auto"
@@ -372,7 +372,7 @@ def test_one_block_is_undone_and_redone(home: Path, chromium: Browser) -> None:
         until(Path("two.txt").exists, "the file again")
 
 
-def test_light_and_dark_stay_after_a_reload(home: Path, chromium: Browser) -> None:
+def test_the_theme_persists_after_a_reload(home: Path, chromium: Browser) -> None:
     with visiting(chromium) as visit:
         page = visit.page
         page.emulate_media(color_scheme="dark")
@@ -385,7 +385,7 @@ def test_light_and_dark_stay_after_a_reload(home: Path, chromium: Browser) -> No
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == light
 
 
-def test_what_code_displayed_follows_the_system_when_it_turns_dark(home: Path, chromium: Browser) -> None:
+def test_displayed_html_follows_the_system_theme(home: Path, chromium: Browser) -> None:
     code = "from IPython.display import HTML\nHTML('<b>bold</b>')"
     with visiting(chromium, tool_call("python", code), text("Shown."), mode="auto") as visit:
         visit.page.emulate_media(color_scheme="light")
@@ -396,7 +396,7 @@ def test_what_code_displayed_follows_the_system_when_it_turns_dark(home: Path, c
         expect(frame).to_have_css("color-scheme", "dark")
 
 
-def test_a_task_on_a_phone(home: Path, chromium: Browser) -> None:
+def test_a_task_works_on_a_phone(home: Path, chromium: Browser) -> None:
     with visiting(chromium, tool_call("python", "x = 1\nprint('small')"), text("Done."), screen=(390, 844)) as visit:
         page, first = visit.page, visit.session
         page.get_by_role("button", name="Show the sessions").click()
@@ -416,7 +416,7 @@ def test_a_task_on_a_phone(home: Path, chromium: Browser) -> None:
         expect(page.get_by_label("Message")).to_be_visible()
 
 
-def test_the_model_and_the_mode_of_a_session_are_changed(home: Path, chromium: Browser) -> None:
+def test_model_and_mode_of_a_session_can_be_changed(home: Path, chromium: Browser) -> None:
     with visiting(chromium, text("Planned.")) as visit:
         page = visit.page
         page.get_by_role("button", name="gpt-4o").click()
@@ -430,7 +430,7 @@ def test_the_model_and_the_mode_of_a_session_are_changed(home: Path, chromium: B
         assert visit.served.model.requests[-1].body["model"] == "gpt-4o-mini"
 
 
-def test_a_session_that_is_not_there_and_one_that_is_deleted_elsewhere(home: Path, chromium: Browser) -> None:
+def test_missing_and_deleted_sessions_are_handled(home: Path, chromium: Browser) -> None:
     with visiting(chromium) as visit:
         page, session = visit.page, visit.session
         page.goto(f"{visit.served.url}/#0123456789abcdef")
@@ -441,7 +441,7 @@ def test_a_session_that_is_not_there_and_one_that_is_deleted_elsewhere(home: Pat
         expect(page.locator(".alone")).to_contain_text("This session no longer exists")
 
 
-def test_a_token_that_was_replaced_signs_an_idle_page_out(
+def test_replacing_a_token_signs_an_idle_page_out(
     home: Path, chromium: Browser, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(routes, "_HEARTBEAT", 1.0)
@@ -451,7 +451,7 @@ def test_a_token_that_was_replaced_signs_an_idle_page_out(
         page = context.new_page()
         page.goto(f"{visit.served.url}/start?token={visit.served.users.link('anna')}")
         expect(page.get_by_label("Message")).to_be_visible(timeout=LIMIT)
-        page.wait_for_timeout(500)  # it has nothing more to ask
+        page.wait_for_timeout(500)  # the page has no more requests to send
         visit.served.users.add("anna")
         expect(page.get_by_role("heading", name="You are signed out")).to_be_visible()
         context.close()
@@ -460,20 +460,20 @@ def test_a_token_that_was_replaced_signs_an_idle_page_out(
 # -- races and lists ---------------------------------------------------------------------------------------------------
 
 
-def test_a_page_that_is_hidden_in_the_middle_of_an_answer_still_notifies(home: Path, chromium: Browser) -> None:
+def test_a_page_hidden_during_an_answer_still_notifies(home: Path, chromium: Browser) -> None:
     asked = "() => { window.requestAnimationFrame = () => 1; document.getElementById('composer').dispatchEvent(new Event('input', { bubbles: true })); }"
     hidden = """() => { Object.defineProperty(document, 'hidden', { value: true }); window.shown = [];
         window.Notification = class { static permission = 'granted'; constructor(title) { shown.push(title); } }; }"""
     gate, block = threading.Event(), tool_call("python", "print(1)")
     with visiting(chromium, Reply((Stall(gate), *block.deltas))) as visit:
         visit.say("Go.")
-        visit.page.evaluate(asked)  # a frame is asked for, and the browser doesn't give it to a hidden page
+        visit.page.evaluate(asked)  # the page requests a frame, which a browser doesn't give to a hidden page
         visit.page.evaluate(hidden)
         gate.set()
         until(lambda: visit.page.evaluate("shown") == ["A question waits for you"], "one notification")
 
 
-def test_a_turn_that_ends_before_its_request_is_answered_is_over(home: Path, chromium: Browser) -> None:
+def test_a_turn_that_ends_before_its_request_returns_is_shown_as_ended(home: Path, chromium: Browser) -> None:
     with visiting(chromium, text("Quick."), text("Again.")) as visit:
 
         def slow(route: Route) -> None:
@@ -490,7 +490,7 @@ def test_a_turn_that_ends_before_its_request_is_answered_is_over(home: Path, chr
         visit.idle()
 
 
-def test_an_old_answer_about_the_session_does_not_hide_a_question(home: Path, chromium: Browser) -> None:
+def test_a_stale_response_does_not_hide_a_question(home: Path, chromium: Browser) -> None:
     with visiting(chromium, text("Hello."), tool_call("python", "print(1)")) as visit:
         page, held = visit.page, list[tuple[Route, Any]]()
         visit.say("Hi.")
@@ -500,7 +500,7 @@ def test_an_old_answer_about_the_session_does_not_hide_a_question(home: Path, ch
             held.append((route, route.fetch()))
 
         page.route("**/questions", hold, times=1)
-        page.evaluate("() => dispatchEvent(new Event('online'))")  # it reconnects and asks
+        page.evaluate("() => dispatchEvent(new Event('online'))")  # it reconnects and requests the questions
         until(lambda: page.wait_for_timeout(20) or held, "the request")
         visit.say("Go.")
         expect(page.get_by_role("group", name="Approval")).to_be_visible()
@@ -510,19 +510,19 @@ def test_an_old_answer_about_the_session_does_not_hide_a_question(home: Path, ch
         expect(page.get_by_role("group", name="Approval")).to_be_visible()
 
 
-def test_a_turn_that_a_killed_server_left_open_does_not_go_on_forever(home: Path, chromium: Browser) -> None:
+def test_a_turn_left_open_by_a_killed_server_is_shown_as_ended(home: Path, chromium: Browser) -> None:
     with visiting(chromium, Reply((Stall(),))) as visit:
         page = visit.page
         visit.say("Go.")
         assert visit.served.model.stalled.wait(60)
         root = visit.served.hub.root("local")
-        shutil.copytree(root / visit.session, root / "0123456789abcdef")  # as the disk is after kill -9
+        shutil.copytree(root / visit.session, root / "0123456789abcdef")  # the state on disk after kill -9
         page.goto(f"{visit.served.url}/#0123456789abcdef")
         expect(page.locator(".bubble")).to_have_text("Go.")
         visit.idle()
 
 
-def test_a_long_answer_is_rendered_in_its_newest_form_alone(home: Path, chromium: Browser) -> None:
+def test_a_long_answer_is_rendered_only_in_its_latest_version(home: Path, chromium: Browser) -> None:
     words = "".join(f"word **{number}** and more text\n\n" for number in range(1500))
     with visiting(chromium, text(words, 40)) as visit:
         sizes = list[list[int]]()
@@ -539,7 +539,7 @@ def test_a_long_answer_is_rendered_in_its_newest_form_alone(home: Path, chromium
         assert sizes == sorted(sizes)
 
 
-def test_a_wrong_filter_is_said_and_not_asked_again_and_again(home: Path, chromium: Browser) -> None:
+def test_an_invalid_filter_shows_an_error_and_is_not_retried(home: Path, chromium: Browser) -> None:
     code = "import pandas as pd\ndf = pd.DataFrame({'n': range(50)})"
     with visiting(chromium, tool_call("python", code), text("Done."), mode="auto") as visit:
         page, asked = visit.page, list[str]()
@@ -560,7 +560,7 @@ def test_a_wrong_filter_is_said_and_not_asked_again_and_again(home: Path, chromi
         expect(page.locator(".grid .note.bad")).to_have_count(0)
 
 
-def test_a_question_of_another_session_is_shown_in_the_list_and_told(home: Path, chromium: Browser) -> None:
+def test_a_question_in_another_session_is_shown_in_the_list(home: Path, chromium: Browser) -> None:
     gate, block = threading.Event(), tool_call("python", "print(1)")
     with visiting(chromium, Reply((Stall(gate), *block.deltas)), text("Done.")) as visit:
         page, first = visit.page, visit.session
@@ -578,7 +578,7 @@ def test_a_question_of_another_session_is_shown_in_the_list_and_told(home: Path,
         expect(row.locator(".badge")).to_have_count(0)
 
 
-def test_an_address_that_is_no_session_reaches_nothing(home: Path, chromium: Browser) -> None:
+def test_an_invalid_session_address_sends_no_request(home: Path, chromium: Browser) -> None:
     with visiting(chromium) as visit:
         asked = list[str]()
         visit.page.on("request", lambda request: asked.append(request.url))
@@ -587,7 +587,7 @@ def test_an_address_that_is_no_session_reaches_nothing(home: Path, chromium: Bro
         assert not any(url.endswith("/api/me") for url in asked)
 
 
-def test_words_are_kept_when_they_could_not_be_sent(home: Path, chromium: Browser) -> None:
+def test_the_message_is_kept_when_sending_fails(home: Path, chromium: Browser) -> None:
     with visiting(chromium, tool_call("python", "print(1)")) as visit:
         page = visit.page
         box = page.get_by_label("Message", exact=True)

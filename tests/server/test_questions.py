@@ -1,4 +1,4 @@
-"""Questions over HTTP: dry runs and rules, bound to what was shown, and what stays the same over a restart."""
+"""Questions over HTTP: dry runs and rules bound to what was shown, and the event log across a restart."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def preview(served: Serving, session: str, digest: str | None = None) -> tuple[s
     return path, {"status": answer.status_code, "digest": question["digest"], **answer.json()}
 
 
-def still(served: Serving, session: str) -> None:
+def until_idle(served: Serving, session: str) -> None:
     until(lambda: not served.http.get(f"/api/sessions/{session}").json()["running"], "the end of the turn")
 
 
-def test_a_dry_run_is_shown_discarded_and_applied(home: Path) -> None:
+def test_a_dry_run_can_be_discarded_or_applied(home: Path) -> None:
     Path("notes.txt").write_text("one\n")
     with serving(WRITE, text("Done.")) as served:
         session = served.session()
@@ -42,7 +42,7 @@ def test_a_dry_run_is_shown_discarded_and_applied(home: Path) -> None:
         assert served.http.post(path, json={**late, "preview": second["id"], "choice": "refuse"}).status_code == 400
         assert served.http.post(path, json={**late, "preview": second["id"], "digest": "0"}).status_code == 409
         assert served.http.post(path, json={**late, "preview": second["id"]}).status_code == 200
-        still(served, session)
+        until_idle(served, session)
         assert Path("notes.txt").read_text() == "two\n"
         assert served.run(session, "print(x)") == "5\n", "its variables are kept, too"
 
@@ -57,11 +57,11 @@ def test_a_dry_run_does_not_outlive_its_question(home: Path) -> None:
         trial = live.interpreter.session.questions.open[0].subject.dry_run
         assert trial.id == made["id"] and trial.can_apply
         served.http.post(f"/api/sessions/{session}/cancel")
-        still(served, session)
+        until_idle(served, session)
         assert not trial.can_apply and not Path("notes.txt").exists()
 
 
-def test_a_rule_is_shown_as_a_sentence_and_saved_by_the_local_user(home: Path) -> None:
+def test_the_local_user_can_read_and_save_a_rule(home: Path) -> None:
     again = tool_call("python", "open('notes.txt', 'w').write('three')")
     with serving(WRITE, text("Done."), again, text("Again.")) as served:
         session = served.session()
@@ -74,12 +74,12 @@ def test_a_rule_is_shown_as_a_sentence_and_saved_by_the_local_user(home: Path) -
         yes = {"choice": "approve", "digest": question["digest"]}
         assert served.http.post(path, json={**yes, "rule": "0"}).status_code == 409
         assert served.http.post(path, json={**yes, "rule": rule["digest"]}).status_code == 200
-        still(served, session)
+        until_idle(served, session)
         answer = served.say(session, "Again.")
         assert answer["questions"] == [] and Path("notes.txt").read_text() == "three"
 
 
-def test_other_users_save_no_rules(home: Path) -> None:
+def test_other_users_cannot_save_rules(home: Path) -> None:
     with serving(WRITE) as served:
         anna = served.user("anna")
         session = anna.post("/api/sessions", json={}).json()["id"]
@@ -93,7 +93,7 @@ def test_other_users_save_no_rules(home: Path) -> None:
         assert anna.get(f"/api/sessions/{session}/questions").json()["questions"], "it still waits"
 
 
-def test_a_shared_block_is_once_in_the_log_also_after_a_restart(home: Path) -> None:
+def test_a_shared_block_is_logged_once_even_after_a_restart(home: Path) -> None:
     with serving(text("Five."), repeat=True) as served:
         session = served.session()
         run = {"language": "python", "code": "print(5)", "shared": True}
@@ -114,7 +114,7 @@ def test_a_shared_block_is_once_in_the_log_also_after_a_restart(home: Path) -> N
         assert positions == sorted(positions)
 
 
-def test_the_trail_is_set_aside_when_it_is_large(tmp_path: Path) -> None:
+def test_a_large_audit_log_is_rotated(tmp_path: Path) -> None:
     trail = Audit(tmp_path / "audit.jsonl", largest=2000)
     for number in range(200):
         trail.write("anna" if number % 2 else "bert", "POST", f"/{number}", 200, "")

@@ -59,7 +59,7 @@ def events(http: httpx.Client, session: str, after: str = "0") -> list[dict[str,
     return list(http.get(f"/api/sessions/{session}/events", params={"after": after, "limit": 5000}).json()["events"])
 
 
-def test_after_a_kill_every_client_reads_on_from_a_consistent_log(home: Path, no_strays: None) -> None:
+def test_after_a_kill_clients_continue_from_a_consistent_log(home: Path, no_strays: None) -> None:
     half = text("This is the half ").then(text("that never came."))
     stalled = type(half)((half.deltas[0], Stall(None), *half.deltas[1:]))
     with ModelServer(
@@ -93,7 +93,7 @@ def test_after_a_kill_every_client_reads_on_from_a_consistent_log(home: Path, no
             assert http.post(f"/api/sessions/{session}/run", json=run).json()["output"][0]["content"] == "42\n"
 
 
-def test_a_python_client_goes_on_over_a_restart(home: Path, no_strays: None) -> None:
+def test_a_python_client_survives_a_restart(home: Path, no_strays: None) -> None:
     with ModelServer([text("Hello."), text("Again.")]) as model:
         [port] = free_ports(1)
         with program(model, port) as first:
@@ -119,7 +119,7 @@ def test_a_python_client_goes_on_over_a_restart(home: Path, no_strays: None) -> 
         remote.close()
 
 
-def test_the_command_line_makes_tokens_and_stops_in_order(home: Path, no_strays: None) -> None:
+def test_the_command_line_creates_tokens_and_shuts_down_cleanly(home: Path, no_strays: None) -> None:
     with ModelServer([]) as model:
         [port] = free_ports(1)
         with program(model, port) as process, client(port) as http:
@@ -168,13 +168,13 @@ def fuzz(served: Serving, address: str, frames: list[Any]) -> None:
 
 
 @pytest.mark.parametrize("path", some(1, ["/", "/api/sessions/{}/events"]))
-def test_fuzzed_frames_never_end_the_server(shared: Serving, path: str) -> None:
+def test_fuzzed_frames_do_not_crash_the_server(shared: Serving, path: str) -> None:
     fuzz(shared, shared.url.replace("http", "ws", 1) + path.format(shared.session()))
     for live in list(shared.hub._live.values()):
         live.interpreter.cancel()
 
 
-def test_what_is_no_http_never_ends_the_server(shared: Serving) -> None:
+def test_malformed_http_does_not_crash_the_server(shared: Serving) -> None:
     for data in (b"\x00" * 100, b"GET", b"GET / HTTP/1.1\r\nHost:\r\n\r\n", b"GET / HTTP/9\r\n\r\n", os.urandom(2000)):
         with sockets.create_connection(("127.0.0.1", shared.application.port), timeout=LIMIT) as raw:
             raw.sendall(data)

@@ -1,4 +1,4 @@
-"""Sessions over HTTP: what a client can do with them, and what it reads."""
+"""Sessions over HTTP: creating, reading, changing and deleting them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def until_idle(served: Serving, session: str) -> None:
     until(lambda: not served.http.get(f"/api/sessions/{session}").json()["running"], "the end of the turn")
 
 
-def test_a_message_is_answered_and_its_block_approved_by_its_digest(home: Path) -> None:
+def test_a_block_is_approved_by_its_digest(home: Path) -> None:
     with serving(BLOCK, text("It is 42.")) as served:
         session = served.session()
         answer = served.say(session, "What is 41 + 1?")
@@ -58,7 +58,7 @@ def test_a_message_is_answered_and_its_block_approved_by_its_digest(home: Path) 
         assert [message["role"] for message in messages] == ["user", "assistant", "computer", "assistant"]
 
 
-def test_no_reader_misses_or_repeats_anything(home: Path) -> None:
+def test_readers_miss_and_repeat_nothing(home: Path) -> None:
     long = "".join(f"word{number} " for number in range(300))
     with serving(text(long, 7), text("Second."), mode="auto") as served:
         session = served.session()
@@ -69,7 +69,7 @@ def test_no_reader_misses_or_repeats_anything(home: Path) -> None:
                 frames.append(json.loads(reader.recv(60)))
         until(lambda: posted, "the answer")
         assert texts(frames) == long
-        # A reader that breaks off after every few events, in the middle of texts.
+        # A reader that disconnects after every few events, in the middle of texts.
         broken, position = [], "0"
         while page := served.events(session, position, limit=3):
             broken += page
@@ -85,7 +85,7 @@ def test_no_reader_misses_or_repeats_anything(home: Path) -> None:
         assert texts(until_middle) + texts(late) == long
 
 
-def test_a_stream_of_server_sent_events_resumes_at_its_last_id(home: Path) -> None:
+def test_server_sent_events_carry_their_position_as_id(home: Path) -> None:
     with serving(text("One two three.", 3)) as served:
         session = served.session()
         served.say(session, "Count.")
@@ -102,7 +102,7 @@ def test_a_stream_of_server_sent_events_resumes_at_its_last_id(home: Path) -> No
         assert texts(data) == "One two three." and ids == [each["position"] for each in data]
 
 
-def test_what_code_prints_is_read_without_secrets(home: Path) -> None:
+def test_secrets_in_output_and_variables_are_redacted(home: Path) -> None:
     with serving() as served:
         session = served.session()
         secret = "sk-" + "a1B2" * 12
@@ -114,7 +114,7 @@ def test_what_code_prints_is_read_without_secrets(home: Path) -> None:
         assert secret not in everything and "redacted" in everything
 
 
-def test_a_running_turn_is_cancelled_and_a_second_one_refused(home: Path) -> None:
+def test_a_running_turn_can_be_cancelled_and_blocks_a_second_one(home: Path) -> None:
     endless = tool_call("python", "import time\nprint('on', flush=True)\ntime.sleep(600)")
     with serving(text("Hello."), endless, mode="auto") as served:
         session = served.session()
@@ -130,7 +130,7 @@ def test_a_running_turn_is_cancelled_and_a_second_one_refused(home: Path) -> Non
         assert served.run(session, "print('after')") == "after\n"
 
 
-def test_undo_and_redo(home: Path) -> None:
+def test_undo_and_redo_restore_files_messages_and_variables(home: Path) -> None:
     code = "open('made.txt', 'w').write('x'); y = 1"
     with serving(tool_call("python", code), text("Done."), mode="auto") as served:
         session = served.session()
@@ -145,7 +145,7 @@ def test_undo_and_redo(home: Path) -> None:
         assert served.http.post(f"{path}/redo").status_code in (400, 409)
 
 
-def test_files_are_listed_read_and_written_inside_the_workspace_alone(home: Path, tmp_path: Path) -> None:
+def test_files_are_accessible_only_inside_the_workspace(home: Path, tmp_path: Path) -> None:
     outside = tmp_path / "secret.txt"
     outside.write_text("secret")
     with serving() as served:
@@ -176,7 +176,7 @@ def test_files_are_listed_read_and_written_inside_the_workspace_alone(home: Path
         assert not list(Path("work").glob(".upload*"))
 
 
-def test_live_values_tables_and_figures(home: Path) -> None:
+def test_variables_tables_and_figures_can_be_read(home: Path) -> None:
     with serving() as served:
         session = served.session()
         served.run(
@@ -199,7 +199,7 @@ def test_live_values_tables_and_figures(home: Path) -> None:
         assert served.http.get(f"{path}/figures/999").status_code == 404
 
 
-def test_sessions_are_separate_listed_searched_forked_exported_and_deleted(home: Path) -> None:
+def test_sessions_can_be_listed_searched_forked_exported_and_deleted(home: Path) -> None:
     with serving(text("First."), text("Second.")) as served:
         one, two = served.session(workspace="one"), served.session(workspace="two", title="About whales")
         served.run(one, "a = 1\nopen('f.txt', 'w').write('one')")
@@ -233,7 +233,7 @@ def test_sessions_are_separate_listed_searched_forked_exported_and_deleted(home:
         assert one not in left and {two, fork["id"]} < left
 
 
-def test_permissions_can_be_made_tighter_never_looser(home: Path) -> None:
+def test_permissions_can_be_tightened_but_not_loosened(home: Path) -> None:
     with serving(sandbox="workspace") as served:
         session = served.session(settings={"mode": "plan", "model": "gpt-4o-mini"})
         for wrong in (
@@ -252,7 +252,7 @@ def test_permissions_can_be_made_tighter_never_looser(home: Path) -> None:
             assert answer.status_code == status, "only who started the server ends its plan mode"
 
 
-def test_the_list_says_what_runs_and_what_waits(home: Path) -> None:
+def test_the_session_list_shows_running_and_waiting_sessions(home: Path) -> None:
     with serving(BLOCK, text("Done.")) as served:
         session = served.session()
 
@@ -271,7 +271,7 @@ def test_the_list_says_what_runs_and_what_waits(home: Path) -> None:
         assert row() == (False, "", 0)
 
 
-def test_all_my_data_is_exported_and_deleted(home: Path) -> None:
+def test_users_can_export_and_delete_all_their_data(home: Path) -> None:
     with serving(text("Hello.")) as served:
         anna, mine = served.user("anna"), served.session()
         session = anna.post("/api/sessions", json={"title": "Anna's"}).json()
@@ -294,7 +294,7 @@ def test_all_my_data_is_exported_and_deleted(home: Path) -> None:
         assert [row["id"] for row in served.http.get("/api/sessions").json()["sessions"]] == [mine]
 
 
-def test_a_workspace_goes_with_the_last_session_that_uses_it(home: Path) -> None:
+def test_a_workspace_is_deleted_with_the_last_session_that_uses_it(home: Path) -> None:
     with serving() as served:
         anna = served.user("anna")
         first = anna.post("/api/sessions", json={}).json()
@@ -326,10 +326,10 @@ def test_an_idle_session_sleeps_and_wakes_with_its_variables(home: Path) -> None
             assert numbers == sorted(numbers) and numbers[-1] > before
 
 
-def test_sessions_are_admitted_while_there_is_room(home: Path) -> None:
+def test_the_number_of_live_sessions_is_limited(home: Path) -> None:
     with serving(server_max_sessions=2) as served:
         first, second = served.session(), served.session()
-        served.session()  # the one that was used least recently goes to sleep
+        served.session()  # puts the least recently used one to sleep
         assert served.hub.find(Key("local", first)) is None and served.hub.find(Key("local", second)) is not None
         served.hub.template.server_free_memory = 10**9
         answer = served.http.post("/api/sessions", json={})
@@ -341,7 +341,7 @@ def test_sessions_are_admitted_while_there_is_room(home: Path) -> None:
         assert len(served.hub._live) <= 2
 
 
-def test_two_creations_at_once_are_not_both_admitted_to_the_last_place(home: Path) -> None:
+def test_concurrent_creations_do_not_exceed_the_session_limit(home: Path) -> None:
     with serving(server_max_sessions=2) as served:
         release, ready = threading.Event(), threading.Barrier(8)
         busy = served.hub.create("local").submit("A test", lambda: release.wait(60))  # so it can't be put to sleep
@@ -362,7 +362,7 @@ def test_two_creations_at_once_are_not_both_admitted_to_the_last_place(home: Pat
         assert busy.result(60) and sorted(found for _, found in tried) == [[False]] * 7 + [[True]]
 
 
-def test_the_more_sessions_are_live_the_fewer_snapshots_an_idle_one_keeps(home: Path) -> None:
+def test_idle_sessions_keep_fewer_snapshots_when_more_are_live(home: Path) -> None:
     with serving(server_max_sessions=4) as served:
         session = served.session()
         for number in range(5):
@@ -378,7 +378,7 @@ def test_the_more_sessions_are_live_the_fewer_snapshots_an_idle_one_keeps(home: 
 
 
 @pytest.mark.full
-def test_a_reader_that_does_not_read_slows_no_one(home: Path) -> None:
+def test_a_slow_reader_does_not_slow_others(home: Path) -> None:
     with serving(text("Quick.")) as served:
         session = served.session()
         code = "for _ in range(100): print('y' * 2000)"
@@ -413,7 +413,7 @@ def test_two_sessions_answer_at_the_same_time(home: Path) -> None:
 
 
 def store(root: Path, count: int) -> None:
-    """Sessions as a server has stored them, each newer than the one before."""
+    """Write sessions as a server stores them, each newer than the previous."""
     for number in range(count):
         folder = root / f"{number:08x}"
         folder.mkdir()
@@ -422,7 +422,7 @@ def store(root: Path, count: int) -> None:
         os.utime(folder / NAME, (number, number))
 
 
-def test_the_first_page_reads_no_more_than_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_page_reads_only_the_sessions_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     read, go_on = list[str](), threading.Event()
 
     def counted(path: Path) -> Any:
@@ -447,7 +447,7 @@ def test_the_first_page_reads_no_more_than_it_shows(tmp_path: Path, monkeypatch:
     index.close()
 
 
-def test_a_shared_session_is_searched_and_paged_like_ones_own(home: Path) -> None:
+def test_shared_sessions_are_searched_and_paged_like_owned_ones(home: Path) -> None:
     with serving() as served:
         anna = served.user("anna")
         own = anna.post("/api/sessions", json={"title": "My whales"}).json()["id"]
@@ -464,7 +464,7 @@ def test_a_shared_session_is_searched_and_paged_like_ones_own(home: Path) -> Non
 
 
 @pytest.mark.full
-def test_ten_thousand_stored_sessions_cost_next_to_nothing(tmp_path: Path) -> None:
+def test_ten_thousand_stored_sessions_use_little_memory(tmp_path: Path) -> None:
     import resource
 
     store(tmp_path, 10_000)

@@ -1,4 +1,4 @@
-"""Many callers at once on one session: nothing hangs, nothing is lost or doubled, and there is one order."""
+"""Many concurrent callers on one session: nothing hangs, nothing is lost or doubled, and events have one order."""
 
 from __future__ import annotations
 
@@ -36,33 +36,31 @@ ENDLESS = {"python": "while True: pass", "shell": "sleep 60", "javascript": "whi
 
 
 @pytest.fixture(autouse=True)
-def restless() -> Iterator[None]:
-    """Threads take turns a thousand times as often as usual."""
+def frequent_thread_switches() -> Iterator[None]:
+    """Switch threads a thousand times as often as usual."""
     before = sys.getswitchinterval()
     sys.setswitchinterval(5e-6)
     yield
     sys.setswitchinterval(before)
 
 
-LIMIT = 60  # seconds: only something that never comes takes so long
+LIMIT = 60  # seconds: only a hang takes this long
 
 
-def all_joined(threads: list[tuple[threading.Thread, list[Any]]], interpreter: OpenInterpreter) -> list[Any]:
-    """What came of each; where one hangs, what the session was doing then."""
+def join_all(threads: list[tuple[threading.Thread, list[Any]]], interpreter: OpenInterpreter) -> list[Any]:
+    """The result of each thread; if one hangs, fail with what the session was doing."""
     end = time.monotonic() + LIMIT
     for thread, _ in threads:
         thread.join(max(0.1, end - time.monotonic()))
     hanging = [thread.name for thread, _ in threads if thread.is_alive()]
     session = interpreter.session
     doing = [action.describe() for action in session.running]
-    assert not hanging, (
-        f"{hanging} wait for ever; running: {doing}, lane: {session.lane.holder}, {session.questions.open}"
-    )
+    assert not hanging, f"{hanging} hang; running: {doing}, lane: {session.lane.holder}, {session.questions.open}"
     return [found[0] for _, found in threads]
 
 
-class Mix:
-    """What a thread does: blocks, undo, cancels, questions that are answered late or never, streams that are left."""
+class Caller:
+    """A thread's random actions: blocks, undo, cancels, questions answered late or never, abandoned streams."""
 
     def __init__(self, interpreter: OpenInterpreter, seed: int, count: int) -> None:
         self.interpreter, self.random, self.count = interpreter, random.Random(seed), count
@@ -75,7 +73,7 @@ class Mix:
             try:
                 step(f"{self.name}-{number}")
             except (BusyError, InterpreterError):
-                pass  # nothing to undo, or somebody else's to undo
+                pass  # nothing to undo, or only others' actions to undo
 
     @property
     def others(self) -> list[Callable[[str], None]]:
@@ -115,7 +113,7 @@ class Mix:
         list(self.perform("python", f"try: input('never {word}')\nexcept EOFError: print('{word}')", f"{word}\n"))
 
     def dropped(self, word: str) -> None:
-        """Nobody closes the iterator: the collector finds it."""
+        """The iterator is never closed: the garbage collector finds it."""
         performance = self.perform("python", SAY["python"].format(word) + "\n" + ENDLESS["python"])
         next(event for event in performance if event.kind == "console")
         cycle: list[Any] = [performance]
@@ -134,14 +132,14 @@ class Mix:
         assert len(ended) == 1
 
     def reader(self, word: str) -> None:
-        """Whoever follows the events may act, too."""
+        """A reader of events acts too."""
         for event in self.interpreter.session.events(self.interpreter.session.log.last - 3):
             assert event.number
             self.block(word)
             return
 
     def left(self, word: str) -> None:
-        """The consumer stops reading, and goes on with something else."""
+        """The consumer stops reading and does something else."""
         language = self.random.choice(LANGUAGES)
         chunks = self.interpreter.computer.run(language, SAY[language].format(word), stream=True)
         next(chunks)
@@ -149,7 +147,7 @@ class Mix:
 
 
 def answering(interpreter: OpenInterpreter) -> None:
-    """A front end: it follows the events, and answers questions that are meant to be answered, a little late."""
+    """A front end that follows the events and answers the `late` questions after a delay."""
     for event in interpreter.session.events():
         if event.kind == "input_request" and str(event.data["content"]).startswith("late"):
             threading.Timer(0.02, answer, [interpreter, event.data["question"]]).start()
@@ -160,7 +158,7 @@ def answer(interpreter: OpenInterpreter, question: str) -> None:
 
 
 def check(events: list[Event], said: dict[str, str]) -> None:
-    """One order without gaps, each action begun and ended once, none of them overlapping, each with its own output."""
+    """Check for one order without gaps, each action begun and ended once without overlap, each with its own output."""
     numbers = list(dict.fromkeys(event.number for event in events))
     assert numbers == list(range(1, len(numbers) + 1))
     positions = [(event.position, bool(event.data.get("start"))) for event in events]
@@ -201,21 +199,21 @@ def test_eight_threads_share_one_session(tmp_path: Path, count: int) -> None:
     front_end = in_thread(answering, interpreter)
     seen: list[Event] = []
     reader = in_thread(lambda: seen.extend(session.events()))
-    mixes = [Mix(interpreter, seed, count) for seed in range(8)]
+    callers = [Caller(interpreter, seed, count) for seed in range(8)]
     with session.questions.answerable(["text"]):
-        results = all_joined([in_thread(mix.run) for mix in mixes], interpreter)
+        results = join_all([in_thread(caller.run) for caller in callers], interpreter)
     interpreter.computer.terminate()
     session.close()
-    all_joined([front_end, reader], interpreter)
+    join_all([front_end, reader], interpreter)
     assert [each for each in results if each is not None] == []
     assert not session.running and session.lane.holder is None and session.lane.waiting == 0
-    said = {action: words for mix in mixes for action, words in mix.said.items()}
+    said = {action: words for caller in callers for action, words in caller.said.items()}
     check(seen, said)
     begun = [event for event in seen if event.kind == "action" and event.data["state"] == "begun"]
     assert len(begun) >= 8 * count
 
 
-def test_several_threads_may_be_the_first_to_use_a_session(tmp_path: Path) -> None:
+def test_several_threads_can_start_a_session_at_once(tmp_path: Path) -> None:
     interpreter = OpenInterpreter(workspace=str(tmp_path))
     barrier = threading.Barrier(8)
 
@@ -223,13 +221,13 @@ def test_several_threads_may_be_the_first_to_use_a_session(tmp_path: Path) -> No
         barrier.wait(LIMIT)
         return interpreter.computer.run("python", f"count = globals().get('count', 0) + 1\nprint({number}, count)")
 
-    results = all_joined([in_thread(first, number) for number in range(8)], interpreter)
+    results = join_all([in_thread(first, number) for number in range(8)], interpreter)
     interpreter.computer.terminate()
     counts = sorted(int(result[0]["content"].split()[1]) for result in results)
-    assert counts == list(range(1, 9)), "they did not share one runtime"
+    assert counts == list(range(1, 9)), "the threads did not share one runtime"
 
 
-def test_chats_and_direct_blocks_leave_messages_and_journals_whole(chatting: Chatting, tmp_path: Path) -> None:
+def test_concurrent_chats_and_blocks_keep_messages_and_journals_intact(chatting: Chatting, tmp_path: Path) -> None:
     """Two interpreters chat on one computer while others run blocks; each journal replays to its own conversation."""
     settings = {"workspace": str(tmp_path), "auto_run": True}
     rounds = 5
@@ -248,7 +246,7 @@ def test_chats_and_direct_blocks_leave_messages_and_journals_whole(chatting: Cha
         for number in range(10):
             owner.computer.run("shell", f"echo direct {number}")
 
-    results = all_joined([in_thread(talk, owner), in_thread(talk, guest), in_thread(work), in_thread(work)], owner)
+    results = join_all([in_thread(talk, owner), in_thread(talk, guest), in_thread(work), in_thread(work)], owner)
     assert results == [None] * 4
     for interpreter, words in ((owner, "mine"), (guest, "theirs")):
         printed = [message["content"] for message in interpreter.messages if message["type"] == "console"]
@@ -279,7 +277,7 @@ def test_reads_are_answered_or_refused_while_a_block_runs(tmp_path: Path) -> Non
         lambda: interpreter.pending,
         interpreter.session.log.read,
     ]
-    results = all_joined([in_thread(read) for read in reads], interpreter)
+    results = join_all([in_thread(read) for read in reads], interpreter)
     strange = [each for each in results if isinstance(each, BaseException) and not isinstance(each, BusyError)]
     assert strange == []
     interpreter.cancel()
@@ -296,15 +294,15 @@ def test_cancelling_from_many_threads_ends_each_action_once(tmp_path: Path) -> N
     running = [in_thread(session.perform(block, interpreter.user).result) for block in blocks]
     until(lambda: len(session.running) == 6, "the actions")
     cancelling = [in_thread(session.cancel, block) for block in blocks * 4]
-    all_joined(cancelling + running, interpreter)
+    join_all(cancelling + running, interpreter)
     interpreter.computer.terminate()
     check(session.log.read(), {})
     outcomes = [e.data["outcome"] for e in session.log.read() if e.kind == "action" and e.data["state"] == "ended"]
     assert len(outcomes) == 6 and set(outcomes) <= {"interrupted", "cancelled"}
 
 
-def test_a_cancelled_block_does_not_take_the_next_one_with_it(tmp_path: Path) -> None:
-    """A stop that comes as a block ends must not reach the block that the same runtime runs next."""
+def test_cancelling_a_block_does_not_stop_the_next_one(tmp_path: Path) -> None:
+    """A stop that arrives as a block ends must not reach the next block in the same runtime."""
     interpreter = OpenInterpreter(workspace=str(tmp_path))
     session = interpreter.session
     interpreter.computer.run("python", "import time")
@@ -316,22 +314,22 @@ def test_a_cancelled_block_does_not_take_the_next_one_with_it(tmp_path: Path) ->
         threads.append(in_thread(session.perform(second, interpreter.user).result))
         time.sleep(0.001 * (number % 15))
         threads.append(in_thread(session.cancel, first))
-        all_joined(threads, interpreter)
+        join_all(threads, interpreter)
         assert second.outcome == "done", f"round {number}"
     interpreter.computer.terminate()
 
 
-def test_actors_keep_their_names_when_they_join_at_once() -> None:
+def test_actors_that_join_at_once_get_distinct_ids() -> None:
     interpreter = OpenInterpreter()
     joined: list[tuple[threading.Thread, list[Any]]] = []
     for _ in range(8):
         joined.append(in_thread(interpreter.session.add_actor, "client", None))
-    actors: list[Actor] = all_joined(joined, interpreter)
+    actors: list[Actor] = join_all(joined, interpreter)
     assert len({actor.id for actor in actors}) == 8
 
 
 def test_questions_of_several_actions_are_answered_separately(tmp_path: Path) -> None:
-    """Each answer goes to the block that asked, though all of them ask before any of them holds the lane."""
+    """Each answer goes to the block that asked, though all ask before any of them holds the lane."""
     interpreter = OpenInterpreter(workspace=str(tmp_path))
     session = interpreter.session
     asked = []
@@ -350,29 +348,29 @@ def test_questions_of_several_actions_are_answered_separately(tmp_path: Path) ->
         for question in session.questions.open:
             number = blocks.index(question.subject)
             asked.append(session.answer(question.id, APPROVE if number % 2 else "refuse"))
-        all_joined(threads, interpreter)
+        join_all(threads, interpreter)
     interpreter.computer.terminate()
     assert asked == [True] * 6
     assert [block.outcome for block in blocks] == ["refused", "done"] * 3
     check(session.log.read(), {block.id: f"{number}\n" for number, block in enumerate(blocks) if number % 2})
 
 
-def test_points_that_several_threads_make_at_once_have_ids_of_their_own(chatting: Chatting, tmp_path: Path) -> None:
-    """A turn begins without the lane, while blocks of others run and are undone."""
+def test_checkpoints_made_by_several_threads_get_distinct_ids(chatting: Chatting, tmp_path: Path) -> None:
+    """A turn begins without the lane, while other blocks run."""
     owner, _ = chatting(workspace=str(tmp_path))
     guests = [OpenInterpreter(computer=owner.computer, workspace=str(tmp_path)) for _ in range(4)]
     timeline = owner.timeline
 
     def begin(guest: OpenInterpreter) -> None:
         for number in range(150):
-            guest.messages.append({"role": "user", "type": "message", "content": f"wish {number}"})
+            guest.messages.append({"role": "user", "type": "message", "content": f"request {number}"})
             timeline.begin_turn(guest)
 
     def work() -> None:
         for number in range(60):
             owner.computer.run("echo", f"{number}")
 
-    all_joined([*[in_thread(begin, guest) for guest in guests], in_thread(work), in_thread(work)], owner)
+    join_all([*[in_thread(begin, guest) for guest in guests], in_thread(work), in_thread(work)], owner)
     ids = [point.id for point in timeline.checkpoints]
     assert ids == list(range(1, 4 * 150 + 2 * 60 + 1))
     assert set(timeline.places.values()) == {len(ids)}

@@ -1,4 +1,4 @@
-"""The event log: every reader sees the same sequence, wherever it stops and resumes."""
+"""The event log: every reader sees the same sequence, even if it stops and resumes."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ steps = st.lists(st.one_of(publishings, publishings, readings), max_size=60)
 
 
 class Reader:
-    """Reads some events, is cut off, and resumes where it was."""
+    """Reads some events, is disconnected, and resumes at its position."""
 
     def __init__(self) -> None:
         self.position: tuple[int, int | None] = (0, None)
@@ -54,8 +54,8 @@ class Reader:
             self.position = event.position
 
 
-def told(events: Iterable[Event]) -> list[tuple[Any, ...]]:
-    """What events say, however their text is cut into pieces: a flag, a character or a whole at a time."""
+def flattened(events: Iterable[Event]) -> list[tuple[Any, ...]]:
+    """The content of events, independent of how their text is cut: text by character, the rest as a whole."""
     out: list[tuple[Any, ...]] = []
     for event in events:
         content = event.data.get("content")
@@ -69,7 +69,7 @@ def told(events: Iterable[Event]) -> list[tuple[Any, ...]]:
 
 
 def texts(events: Iterable[Event]) -> dict[int, str]:
-    """The text by the number of the event that it began in."""
+    """The text by the number of the event it started in."""
     began: dict[int, int] = {}
     found: dict[int, str] = {}
     for event in events:
@@ -80,7 +80,7 @@ def texts(events: Iterable[Event]) -> dict[int, str]:
 
 
 @given(steps)
-def test_every_reader_sees_the_same_wherever_it_stops_and_resumes(steps: list[tuple[str, int, Any]]) -> None:
+def test_readers_that_stop_and_resume_see_the_same_events(steps: list[tuple[str, int, Any]]) -> None:
     log = EventLog()
     publishers = [Publisher(log, Ids("", f"a{number}")) for number in range(PUBLISHERS)]
     readers = [Reader() for _ in range(READERS)]
@@ -94,13 +94,13 @@ def test_every_reader_sees_the_same_wherever_it_stops_and_resumes(steps: list[tu
     whole = log.read()
     for reader in readers:
         reader.read(log)
-        assert told(reader.seen) == told(whole)
+        assert flattened(reader.seen) == flattened(whole)
     numbers = list(dict.fromkeys(event.number for event in whole))
     assert numbers == list(range(1, log.last + 1))
 
 
 @given(steps)
-def test_the_text_of_each_publisher_is_whole_whoever_publishes_in_between(steps: list[tuple[str, int, Any]]) -> None:
+def test_interleaved_publishers_keep_their_texts_intact(steps: list[tuple[str, int, Any]]) -> None:
     log = EventLog()
     messages: list[list[Message]] = [[] for _ in range(PUBLISHERS)]
     folds = [Fold(lambda here=here: here) for here in messages]
@@ -118,8 +118,8 @@ def test_the_text_of_each_publisher_is_whole_whoever_publishes_in_between(steps:
 
 @settings(max_examples=40)
 @given(steps)
-def test_the_consumer_of_a_publisher_can_resume_from_what_it_was_given(steps: list[tuple[str, int, Any]]) -> None:
-    """What `publish` gives has a position in the log: reading on from there misses nothing and repeats nothing."""
+def test_a_consumer_can_resume_from_any_published_event(steps: list[tuple[str, int, Any]]) -> None:
+    """What `publish` returns has a position in the log: reading from there misses and repeats nothing."""
     log = EventLog()
     publishers = [Publisher(log, Ids("", f"a{number}")) for number in range(PUBLISHERS)]
     given_out: list[Event] = []
@@ -128,11 +128,11 @@ def test_the_consumer_of_a_publisher_can_resume_from_what_it_was_given(steps: li
             given_out += publishers[who].publish({**details})
     for publisher in publishers:
         given_out += publisher.close()
-    whole = told(log.read())
+    whole = flattened(log.read())
     for event in given_out:
         number, offset = event.position
         before = [each for each in whole if (each[0], each[-2]) < (number, offset) or _is_start(each, event)]
-        assert before + told(log.read(number, offset)) == whole
+        assert before + flattened(log.read(number, offset)) == whole
 
 
 def _is_start(each: tuple[Any, ...], event: Event) -> bool:
@@ -143,7 +143,7 @@ def say(publisher: Publisher, text: str) -> list[Event]:
     return list(publisher.publish({"role": "computer", "type": "console", "format": "output", "content": text}))
 
 
-def test_a_text_that_another_event_interrupts_goes_on_in_an_event_that_continues_it() -> None:
+def test_an_interrupted_text_continues_in_a_linked_event() -> None:
     log = EventLog()
     mine, other = Publisher(log, Ids("", "mine")), Publisher(log, Ids("", "other"))
     say(mine, "one")
@@ -160,30 +160,30 @@ def test_a_text_that_another_event_interrupts_goes_on_in_an_event_that_continues
 
 
 class Journal:
-    """Keeps the numbers that it is told."""
+    """Records the numbers it is given."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[int, Any]] = []
+        self.flattened: list[tuple[int, Any]] = []
 
     def add(self, chunk: Chunk, number: int, ids: Ids) -> None:
-        self.told.append((number, chunk.get("content")))
+        self.flattened.append((number, chunk.get("content")))
 
 
-def test_the_journal_is_told_the_number_of_the_event_that_a_piece_is_in() -> None:
+def test_the_journal_gets_the_event_number_of_each_chunk() -> None:
     log, journal = EventLog(), Journal()
     mine = Publisher(log, Ids(), journal=journal)
     say(mine, "one")
     log.publish("plan", {"steps": []})
     say(mine, "two")
     numbers = {event.data["content"]: event.number for event in log.read() if event.data.get("content")}
-    assert [entry for entry in journal.told if entry[1]] == [(numbers["one"], "one"), (numbers["two"], "two")]
+    assert [entry for entry in journal.flattened if entry[1]] == [(numbers["one"], "one"), (numbers["two"], "two")]
 
 
-def test_what_a_consumer_does_to_a_chunk_does_not_reach_other_readers() -> None:
+def test_changing_an_event_does_not_affect_other_readers() -> None:
     log = EventLog()
     publisher = Publisher(log, Ids())
     for event in [*say(publisher, "text"), *publisher.publish({**ALONE[2]})]:
-        event.data["role"] = "nobody"
+        event.data["role"] = "changed"
         event.data.pop("content", None)
     for event in log.read():
         event.data.clear()
@@ -192,10 +192,10 @@ def test_what_a_consumer_does_to_a_chunk_does_not_reach_other_readers() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 7, 1000, 5000])
-def test_of_a_long_text_the_end_is_kept_and_the_rest_is_said_to_be_omitted(
+def test_only_the_end_of_a_long_text_is_kept_and_the_rest_is_marked_omitted(
     monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    monkeypatch.setattr(module, "MOST_TEXT", 1000)
+    monkeypatch.setattr(module, "MAX_TEXT_LENGTH", 1000)
     log = EventLog()
     publisher, early = Publisher(log, Ids()), Reader()
     whole = "".join(chr(ord("a") + number % 26) for number in range(5000))
@@ -217,8 +217,8 @@ def test_of_a_long_text_the_end_is_kept_and_the_rest_is_said_to_be_omitted(
     assert next(event.data["omitted"] for event in halfway if "omitted" in event.data) == omitted - 5
 
 
-def test_pieces_that_cannot_be_put_together_are_bounded_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_PIECES", 100)
+def test_the_number_of_unmergeable_chunks_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_PIECES", 100)
     log = EventLog()
     publisher, reader = Publisher(log, Ids()), Reader()
     for line in range(1000):
@@ -229,15 +229,15 @@ def test_pieces_that_cannot_be_put_together_are_bounded_too(monkeypatch: pytest.
     assert log.read()[-1].data["content"] == 999
 
 
-def test_a_picture_is_never_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_TEXT", 10)
+def test_an_image_is_never_truncated(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_TEXT_LENGTH", 10)
     log = EventLog()
     picture: Chunk = {"role": "computer", "type": "image", "format": "base64.png", "content": "x" * 100}
     list(Publisher(log, Ids()).publish({**picture}))
     assert [event.data["content"] for event in log.read() if "content" in event.data] == ["x" * 100]
 
 
-def test_two_pictures_in_a_row_stay_two() -> None:
+def test_consecutive_images_stay_separate() -> None:
     log = EventLog()
     publisher = Publisher(log, Ids())
     for content in ("first", "second"):
@@ -246,8 +246,8 @@ def test_two_pictures_in_a_row_stay_two() -> None:
     assert [event.data["content"] for event in log.read() if "content" in event.data] == ["first", "second"]
 
 
-def test_old_events_go_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_EVENTS", 100)
+def test_old_events_are_dropped_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_EVENTS", 100)
     log, reader = EventLog(), Reader()
     for number in range(1000):
         log.publish("plan", {"number": number})
@@ -259,8 +259,8 @@ def test_old_events_go_when_there_are_too_many(monkeypatch: pytest.MonkeyPatch) 
     assert log.read()[-1].number == log.last == 1000
 
 
-def test_old_events_go_when_they_are_too_large_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "MOST_KEPT", 10_000)
+def test_old_events_are_dropped_when_the_log_is_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MAX_KEPT_LENGTH", 10_000)
     log = EventLog()
     for number in range(100):
         publisher = Publisher(log, Ids("", str(number)))
@@ -274,7 +274,7 @@ def test_old_events_go_when_they_are_too_large_together(monkeypatch: pytest.Monk
 # -- readers that follow -----------------------------------------------------------------------------------------------
 
 
-def test_threads_that_publish_and_threads_that_follow_agree() -> None:
+def test_followers_see_what_concurrent_publishers_publish() -> None:
     log = EventLog()
     seen: list[list[Event]] = [[] for _ in range(4)]
     followers = [_thread(_follow, log, into, every) for every, into in enumerate(seen, 1)]
@@ -285,8 +285,8 @@ def test_threads_that_publish_and_threads_that_follow_agree() -> None:
     for thread in followers:
         thread.join(60)
         assert not thread.is_alive(), "a reader did not end when the log was closed"
-    whole = told(log.read())
-    assert [told(each) == whole for each in seen] == [True] * 4
+    whole = flattened(log.read())
+    assert [flattened(each) == whole for each in seen] == [True] * 4
     for who in range(4):
         mine = [event for event in log.read() if event.ids.action == f"a{who}"]
         said = "".join(f"{who}-{number};" for number in range(300))
@@ -311,7 +311,7 @@ def _publish(log: EventLog, who: int) -> None:
 
 
 def _follow(log: EventLog, into: list[Event], every: int) -> None:
-    """Follow, but drop the connection again and again."""
+    """Follow, with frequent disconnects."""
     position: tuple[int, int | None] = (0, None)
     while True:
         for event in log.follow(*position):
@@ -323,7 +323,7 @@ def _follow(log: EventLog, into: list[Event], every: int) -> None:
             return
 
 
-def test_a_hundred_readers_that_follow_start_no_thread() -> None:
+def test_following_starts_no_threads() -> None:
     log = EventLog()
     log.publish("plan", {})
     before = threading.active_count()
@@ -335,7 +335,7 @@ def test_a_hundred_readers_that_follow_start_no_thread() -> None:
     assert not log._wakes
 
 
-def test_a_reader_that_waits_wakes_for_an_event_and_ends_with_the_log() -> None:
+def test_a_waiting_reader_wakes_for_events_and_ends_with_the_log() -> None:
     log = EventLog()
     seen: list[int] = []
     thread = _thread(lambda: seen.extend(event.number for event in log.follow()))
@@ -347,7 +347,7 @@ def test_a_reader_that_waits_wakes_for_an_event_and_ends_with_the_log() -> None:
     assert not thread.is_alive() and seen == [1, 2]
 
 
-def test_a_wake_up_that_raises_stops_nobody_and_is_not_tried_again() -> None:
+def test_a_failing_subscriber_is_dropped_and_does_not_affect_others() -> None:
     log = EventLog()
     woken: list[str] = []
 
@@ -362,8 +362,8 @@ def test_a_wake_up_that_raises_stops_nobody_and_is_not_tried_again() -> None:
     assert woken == ["gone", "here", "here"]
 
 
-def test_a_wake_up_may_take_a_lock_that_a_reader_holds_while_it_reads() -> None:
-    """Nobody is woken while the log is locked."""
+def test_a_subscriber_can_take_a_lock_held_by_a_reader() -> None:
+    """Subscribers are not called while the log is locked."""
     log, lock = EventLog(), threading.Lock()
 
     def wake() -> None:
@@ -382,7 +382,7 @@ def test_a_wake_up_may_take_a_lock_that_a_reader_holds_while_it_reads() -> None:
     assert not publishing.is_alive()
 
 
-def test_numbers_go_on_after_an_earlier_run() -> None:
+def test_numbering_continues_after_an_earlier_run() -> None:
     log = EventLog()
     log.continue_after(41)
     assert log.publish("plan", {}).number == 42

@@ -1,4 +1,4 @@
-"""The pipeline under stress: cancelled early, left in the middle, read by two, nested, interrupted."""
+"""The action pipeline under stress: cancelled early, abandoned, read by two threads, nested, interrupted."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ def line(text: str) -> Chunk:
     return {"type": "console", "format": "output", "content": text}
 
 
-def over() -> Chunk:
+def ended_chunk() -> Chunk:
     return {"type": "console", "format": "active_line", "content": None, "ended": "done"}  # type: ignore[typeddict-unknown-key]
 
 
-class Talk(Action):
-    """Yields what it is given, and calls what can be called."""
+class ScriptedAction(Action):
+    """Yields the given chunks, and calls the callables among them."""
 
     kind = "talk"
 
@@ -71,91 +71,91 @@ def actor(session: Session) -> Actor:
     return session.add_actor("user", None)
 
 
-def joined(thread: threading.Thread) -> None:
+def join(thread: threading.Thread) -> None:
     thread.join(20)
-    assert not thread.is_alive(), "a thread waits for ever"
+    assert not thread.is_alive(), "a thread hangs"
 
 
 def states(session: Session, action: Action) -> list[str]:
-    return [event.data["state"] for event in session.log.read() if event.kind == "action" and is_of(event, action)]
+    return [event.data["state"] for event in session.log.read() if event.kind == "action" and belongs_to(event, action)]
 
 
-def is_of(event: Event, action: Action) -> bool:
+def belongs_to(event: Event, action: Action) -> bool:
     return event.ids.action == action.id
 
 
 # -- cancelling ------------------------------------------------------------------------------------------------------
 
 
-def test_an_action_that_is_cancelled_before_anybody_reads_it_does_not_run(session: Session, actor: Actor) -> None:
-    action = Talk(line("a"))
+def test_an_action_cancelled_before_it_is_read_does_not_run(session: Session, actor: Actor) -> None:
+    action = ScriptedAction(line("a"))
     performance = session.perform(action, actor)
     session.cancel(action)
     performance.result()
     assert states(session, action) == ["begun", "ended"] and session.log.read()[-1].data["outcome"] == "cancelled"
 
 
-def test_an_action_that_waits_for_the_lane_can_be_cancelled(session: Session, actor: Actor) -> None:
-    first, second = session.perform(Talk(line("a"), line("b")), actor), Talk(line("c"))
+def test_an_action_waiting_for_the_lane_can_be_cancelled(session: Session, actor: Actor) -> None:
+    first, second = session.perform(ScriptedAction(line("a"), line("b")), actor), ScriptedAction(line("c"))
     while next(first).kind != "console":
         pass
     thread, _ = in_thread(session.perform(second, actor).result)
     until(lambda: session.lane.waiting > 0, "the second action")
     session.cancel(second)
-    joined(thread)
+    join(thread)
     assert states(session, second) == ["begun", "ended"]
     assert [event.data["content"] for event in first if event.data.get("content")] == ["a", "b"]
 
 
-def test_an_action_that_asks_can_be_cancelled(session: Session, actor: Actor) -> None:
-    action = Talk(line("a"), asks=confirm())
+def test_an_action_with_an_open_question_can_be_cancelled(session: Session, actor: Actor) -> None:
+    action = ScriptedAction(line("a"), asks=confirm())
     with session.questions.answerable(["confirm"]):
         thread, _ = in_thread(session.perform(action, actor).result)
         until(lambda: bool(session.questions.open), "the question")
         session.cancel(actor)
-        joined(thread)
+        join(thread)
     assert states(session, action) == ["begun", "ended"]
     assert [event.data["choice"] for event in session.log.read() if event.kind == "answer"] == ["withdrawn"]
     assert not session.questions.open
 
 
 def test_children_are_stopped_with_their_parent(session: Session, actor: Actor) -> None:
-    child = Talk(line("a"))
-    waits = Talk(lambda: child.stopped.wait(20))
+    child = ScriptedAction(line("a"))
+    waits = ScriptedAction(lambda: child.stopped.wait(20))
     child.steps = (waits_for(child),)
-    parent = Talk(lambda: session.perform(child, actor).result())
+    parent = ScriptedAction(lambda: session.perform(child, actor).result())
     thread, _ = in_thread(session.perform(parent, actor).result)
     until(lambda: child in session.running, "the child")
     session.cancel(parent)
-    joined(thread)
+    join(thread)
     assert child.stopped.is_set() and parent.stopped.is_set() and not waits.stopped.is_set()
 
 
-def waits_for(action: Talk) -> Callable[[], None]:
+def waits_for(action: ScriptedAction) -> Callable[[], None]:
     def wait() -> None:
         assert action.stopped.wait(20), "it was not stopped"
 
     return wait
 
 
-def test_what_has_ended_is_not_stopped_any_more(session: Session, actor: Actor) -> None:
-    """The next one in the same runtime would be stopped instead."""
-    action = Talk(line("a"))
+def test_cancelling_an_ended_action_does_not_stop_it_again(session: Session, actor: Actor) -> None:
+    """Otherwise the next action in the same runtime would be stopped."""
+    action = ScriptedAction(line("a"))
     session.perform(action, actor).result()
     session.cancel(action)
     assert not action.stopped.is_set()
 
 
-# -- leaving in the middle ---------------------------------------------------------------------------------------------
+# -- abandoned actions -------------------------------------------------------------------------------------------------
 
 
 def up_to(performance: Performance, kind: str) -> Event:
     return next(event for event in performance if event.kind == kind)
 
 
-def test_what_is_dropped_while_it_asks_ends_when_the_next_action_begins(session: Session, actor: Actor) -> None:
-    """No finaliser of a generator does it: that would run anywhere, in the middle of anything."""
-    action = Talk(asks=confirm())
+def test_an_action_dropped_during_its_question_ends_when_the_next_begins(session: Session, actor: Actor) -> None:
+    """Not in a generator's finaliser, which could run anywhere, in the middle of anything."""
+    action = ScriptedAction(asks=confirm())
     performance = session.perform(action, actor)
     up_to(performance, "confirmation")
     gc.collect()
@@ -163,30 +163,28 @@ def test_what_is_dropped_while_it_asks_ends_when_the_next_action_begins(session:
     del performance
     gc.collect()
     assert session.log.last == before, "a finaliser published something"
-    session.perform(Talk(line("b")), actor).result()
+    session.perform(ScriptedAction(line("b")), actor).result()
     assert states(session, action) == ["begun", "ended"]
     assert not session.questions.open and not session.running
 
 
-def test_what_is_dropped_while_it_runs_frees_the_lane_for_one_that_waits_already(
-    session: Session, actor: Actor
-) -> None:
-    action = Talk(line("a"), line("b"))
+def test_a_dropped_running_action_frees_the_lane_for_a_waiting_one(session: Session, actor: Actor) -> None:
+    action = ScriptedAction(line("a"), line("b"))
     performance = session.perform(action, actor)
     up_to(performance, "console")
-    thread, _ = in_thread(session.perform(Talk(line("c")), actor).result)
+    thread, _ = in_thread(session.perform(ScriptedAction(line("c")), actor).result)
     until(lambda: session.lane.waiting > 0, "the second action")
     del performance
     gc.collect()
-    joined(thread)
+    join(thread)
     assert states(session, action) == ["begun", "running", "ended"]
 
 
-def test_two_threads_may_read_one_action(session: Session, actor: Actor) -> None:
-    performance = session.perform(Talk(*[line(str(number)) for number in range(500)]), actor)
+def test_several_threads_can_read_one_action(session: Session, actor: Actor) -> None:
+    performance = session.perform(ScriptedAction(*[line(str(number)) for number in range(500)]), actor)
     readers = [in_thread(lambda: list(performance)) for _ in range(3)]
     for thread, _ in readers:
-        joined(thread)
+        join(thread)
     seen = [(event.position, bool(event.data.get("start"))) for _, found in readers for event in found[0]]
     assert len(seen) == len(set(seen))
     assert [found for _, found in readers if not isinstance(found[0], list)] == []
@@ -194,32 +192,32 @@ def test_two_threads_may_read_one_action(session: Session, actor: Actor) -> None
     assert said == "".join(map(str, range(500)))
 
 
-def test_a_consumer_may_come_back_while_another_thread_ends_its_action(session: Session, actor: Actor) -> None:
+def test_a_consumer_can_resume_while_another_thread_ends_its_action(session: Session, actor: Actor) -> None:
     ending, go_on = threading.Event(), threading.Event()
 
     def slow() -> None:
         ending.set()
         assert go_on.wait(20)
 
-    first = session.perform(Talk(line("a"), over(), slow, line("b")), actor)
+    first = session.perform(ScriptedAction(line("a"), ended_chunk(), slow, line("b")), actor)
     while not first.action.over:
         next(first)
-    other, _ = in_thread(session.perform(Talk(line("c")), actor).result)
+    other, _ = in_thread(session.perform(ScriptedAction(line("c")), actor).result)
     assert ending.wait(20), "the second action did not take the first to its end"
     threading.Timer(0.1, go_on.set).start()
     rest = list(first)
-    joined(other)
+    join(other)
     assert [event.data["content"] for event in rest if event.data.get("content")] == ["b"]
 
 
-def test_closing_what_another_thread_reads_cancels_it_there(session: Session, actor: Actor) -> None:
-    action = Talk(line("a"))
+def test_closing_an_action_read_by_another_thread_cancels_it(session: Session, actor: Actor) -> None:
+    action = ScriptedAction(line("a"))
     action.steps = (line("a"), waits_for(action))
     performance = session.perform(action, actor)
     thread, _ = in_thread(performance.result)
     until(lambda: states(session, action) == ["begun", "running"], "the action")
     performance.close()
-    joined(thread)
+    join(thread)
     assert states(session, action) == ["begun", "running", "ended"]
 
 
@@ -233,7 +231,7 @@ def test_an_action_cannot_be_read_or_closed_from_inside(session: Session, actor:
                 use()
             raised.append(str(error.value))
 
-    performance.append(session.perform(Talk(inside), actor))
+    performance.append(session.perform(ScriptedAction(inside), actor))
     performance[0].result()
     assert len(raised) == 2
 
@@ -241,8 +239,8 @@ def test_an_action_cannot_be_read_or_closed_from_inside(session: Session, actor:
 # -- nesting -----------------------------------------------------------------------------------------------------------
 
 
-def test_what_a_question_handler_does_takes_the_lane_itself(session: Session, actor: Actor) -> None:
-    """An open question holds no lane, so a child of the action that asks is inside nobody's hold."""
+def test_an_action_in_a_question_handler_takes_the_lane(session: Session, actor: Actor) -> None:
+    """An open question doesn't hold the lane, so a child of the asking action has to take it."""
     covered: list[Action] = []
 
     class Checkpoints:
@@ -255,7 +253,7 @@ def test_what_a_question_handler_does_takes_the_lane_itself(session: Session, ac
 
     session = Session(Checkpoints)
     actor = session.add_actor("user", None)
-    child = Talk(lambda: holders.append(session.lane.holder))
+    child = ScriptedAction(lambda: holders.append(session.lane.holder))
     child.covered = True
     holders: list[Any] = []
 
@@ -263,23 +261,23 @@ def test_what_a_question_handler_does_takes_the_lane_itself(session: Session, ac
         session.perform(child, actor).result()
         return Answer(APPROVE)
 
-    parent = Talk(line("a"), asks=confirm())
+    parent = ScriptedAction(line("a"), asks=confirm())
     with session.questions.answerable(["confirm"], handler):
         session.perform(parent, actor).result()
     assert [holder.action for holder in holders] == [child] and covered == [child]
-    assert parent.outcome == "done" and parent.checks == 1  # something has happened meanwhile
+    assert parent.outcome == "done" and parent.checks == 1  # another action ran during the question
 
 
-def test_what_a_question_handler_does_waits_while_another_action_runs(session: Session, actor: Actor) -> None:
+def test_an_action_in_a_question_handler_waits_for_the_running_one(session: Session, actor: Actor) -> None:
     running, go_on = threading.Event(), threading.Event()
 
     def hold_on() -> None:
         running.set()
         assert go_on.wait(20)
 
-    first, _ = in_thread(session.perform(Talk(hold_on), actor).result)
+    first, _ = in_thread(session.perform(ScriptedAction(hold_on), actor).result)
     assert running.wait(20)
-    child = Talk(line("b"))
+    child = ScriptedAction(line("b"))
 
     def handler(question: Question) -> Answer:
         threading.Timer(0.1, go_on.set).start()
@@ -287,8 +285,8 @@ def test_what_a_question_handler_does_waits_while_another_action_runs(session: S
         return Answer(APPROVE)
 
     with session.questions.answerable(["confirm"], handler):
-        session.perform(Talk(line("a"), asks=confirm()), actor).result()
-    joined(first)
+        session.perform(ScriptedAction(line("a"), asks=confirm()), actor).result()
+    join(first)
     kinds = [
         (event.ids.action == child.id, event.data["state"]) for event in session.log.read() if event.kind == "action"
     ]
@@ -300,19 +298,19 @@ def test_code_that_lost_its_context_gets_an_error_instead_of_a_deadlock(session:
 
     def inside() -> None:
         try:
-            contextvars.Context().run(session.perform(Talk(line("b")), actor).result)
+            contextvars.Context().run(session.perform(ScriptedAction(line("b")), actor).result)
         except BusyError as error:
             caught.append(error)
 
     def nested() -> None:
         contextvars.Context().run(lambda: inside())
 
-    thread, _ = in_thread(session.perform(Talk(nested), actor).result)
-    joined(thread)
+    thread, _ = in_thread(session.perform(ScriptedAction(nested), actor).result)
+    join(thread)
     assert len(caught) == 1
 
 
-def test_an_event_reader_may_perform_actions(session: Session, actor: Actor) -> None:
+def test_an_event_reader_can_perform_actions(session: Session, actor: Actor) -> None:
     done: list[str] = []
 
     def react() -> None:
@@ -321,11 +319,11 @@ def test_an_event_reader_may_perform_actions(session: Session, actor: Actor) -> 
                 done.append(event.ids.action)
                 if len(done) == 3:
                     return
-                session.perform(Talk(line("again")), actor).result()
+                session.perform(ScriptedAction(line("again")), actor).result()
 
     thread, _ = in_thread(react)
-    session.perform(Talk(line("a")), actor).result()
-    joined(thread)
+    session.perform(ScriptedAction(line("a")), actor).result()
+    join(thread)
     assert len(set(done)) == 3
 
 
@@ -333,28 +331,28 @@ def test_an_event_reader_may_perform_actions(session: Session, actor: Actor) -> 
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
-def test_whatever_an_action_raises_it_ends_and_frees_the_lane(
+def test_an_action_that_raises_ends_and_frees_the_lane(
     session: Session, actor: Actor, error: type[BaseException]
 ) -> None:
     def fail() -> None:
         raise error
 
-    action = Talk(line("a"), fail)
+    action = ScriptedAction(line("a"), fail)
     with pytest.raises(error):
         session.perform(action, actor).result()
     assert states(session, action) == ["begun", "running", "ended"]
     assert session.log.read()[-1].data["error"] == error.__name__
-    session.perform(Talk(line("b")), actor, wait=False).result()
+    session.perform(ScriptedAction(line("b")), actor, wait=False).result()
 
 
-def test_an_interrupt_at_a_question_settles_it_for_everybody(session: Session, actor: Actor) -> None:
+def test_an_interrupt_at_a_question_withdraws_it(session: Session, actor: Actor) -> None:
     question = confirm()
 
     def handler(asked: Question) -> Answer | None:
         raise KeyboardInterrupt
 
     with session.questions.answerable(["confirm"], handler), pytest.raises(KeyboardInterrupt):
-        session.perform(Talk(asks=question), actor).result()
+        session.perform(ScriptedAction(asks=question), actor).result()
     assert [event.data["choice"] for event in session.log.read() if event.kind == "answer"] == ["withdrawn"]
     assert not question.settle(Answer(APPROVE)), "an answer that came too late counted"
     assert not session.answer(question.id, APPROVE)
@@ -362,7 +360,7 @@ def test_an_interrupt_at_a_question_settles_it_for_everybody(session: Session, a
         session.answer("q0", APPROVE)
 
 
-def test_an_interrupt_that_hits_the_release_of_the_lane_blocks_nobody(
+def test_an_interrupt_during_release_still_frees_the_lane(
     session: Session, actor: Actor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     release = session.lane.release
@@ -373,27 +371,28 @@ def test_an_interrupt_that_hits_the_release_of_the_lane_blocks_nobody(
 
     monkeypatch.setattr(session.lane, "release", interrupted)
     with pytest.raises(KeyboardInterrupt):
-        session.perform(Talk(line("a")), actor).result()
-    thread, found = in_thread(session.perform(Talk(line("b")), actor).result)
-    joined(thread)
+        session.perform(ScriptedAction(line("a")), actor).result()
+    thread, found = in_thread(session.perform(ScriptedAction(line("b")), actor).result)
+    join(thread)
     assert found == [None]
 
 
-def test_an_interrupt_that_hits_a_waiter_leaves_no_place_taken_in_the_queue(session: Session, actor: Actor) -> None:
-    gone = session.perform(Talk(line("a")), actor)
-    session.lane._queue.append(gone._hold)  # as an interrupt leaves it that comes before the waiter has cleaned up
-    thread, found = in_thread(session.perform(Talk(line("b")), actor).result)
-    joined(thread)
+def test_an_interrupted_waiter_leaves_the_queue(session: Session, actor: Actor) -> None:
+    gone = session.perform(ScriptedAction(line("a")), actor)
+    session.lane._queue.append(gone._hold)  # the state after an interrupt, before the waiter has cleaned up
+    thread, found = in_thread(session.perform(ScriptedAction(line("b")), actor).result)
+    join(thread)
     assert found == [None] and session.lane.waiting == 0
 
 
 def test_running_times_do_not_overlap_in_the_log(session: Session, actor: Actor) -> None:
-    """The next one cannot say that it runs before the last one has said that it ended."""
+    """An action is logged as running only after the previous one is logged as ended."""
     threads = [
-        in_thread(lambda: [session.perform(Talk(line("x")), actor).result() for _ in range(50)]) for _ in range(6)
+        in_thread(lambda: [session.perform(ScriptedAction(line("x")), actor).result() for _ in range(50)])
+        for _ in range(6)
     ]
     for thread, _ in threads:
-        joined(thread)
+        join(thread)
     running: str | None = None
     for event in session.log.read():
         if event.kind == "action" and event.data["state"] == "running":

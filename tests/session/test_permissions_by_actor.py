@@ -1,4 +1,4 @@
-"""Two interpreters on one computer: each with its own permissions, conversation and points, in one session."""
+"""Two interpreters on one computer: separate permissions, conversations and checkpoints in one session."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ Guest = Callable[..., OpenInterpreter]
 
 
 @pytest.fixture
-def real() -> None:
-    """Skipped where no sandbox can be made, with the reason."""
+def sandbox_available() -> None:
+    """Skip the test where no sandbox is available."""
     try:
         bubblewrap.available()
     except SandboxUnavailableError as error:
@@ -77,8 +77,8 @@ WRITE = (
 )
 
 
-@pytest.mark.usefixtures("real")
-def test_a_guest_in_plan_mode_cannot_write_with_a_command_of_its_user_either(
+@pytest.mark.usefixtures("sandbox_available")
+def test_a_guests_user_command_cannot_write_in_plan_mode(
     owner: OpenInterpreter, guest_of: Guest, tmp_path: Path
 ) -> None:
     guest = guest_of(owner, mode="plan")
@@ -88,8 +88,8 @@ def test_a_guest_in_plan_mode_cannot_write_with_a_command_of_its_user_either(
     assert (tmp_path / "made").exists()
 
 
-@pytest.mark.usefixtures("real")
-def test_a_guest_in_plan_mode_writes_nothing(owner: OpenInterpreter, guest_of: Guest, tmp_path: Path) -> None:
+@pytest.mark.usefixtures("sandbox_available")
+def test_a_guest_in_plan_mode_cannot_write(owner: OpenInterpreter, guest_of: Guest, tmp_path: Path) -> None:
     owner.computer.run("python", "x = 'of the owner'")
     replies = [tool_call("python", f"x = 'of the guest'\n{WRITE}"), tool_call("python", "print(x)"), text("So.")]
     guest = guest_of(owner, *replies, mode="plan")
@@ -101,8 +101,8 @@ def test_a_guest_in_plan_mode_writes_nothing(owner: OpenInterpreter, guest_of: G
     assert len([words for words in told if "separate runtimes" in words]) == 1
 
 
-@pytest.mark.usefixtures("real")
-def test_the_owner_still_writes_after_a_guest_in_plan_mode(
+@pytest.mark.usefixtures("sandbox_available")
+def test_the_owner_can_still_write_after_a_guest_in_plan_mode(
     owner: OpenInterpreter, guest_of: Guest, tmp_path: Path
 ) -> None:
     chat(guest_of(owner, tool_call("python", WRITE), text("So."), mode="plan"))
@@ -110,8 +110,8 @@ def test_the_owner_still_writes_after_a_guest_in_plan_mode(
     assert (tmp_path / "of_owner").read_text() == "owner\n"
 
 
-@pytest.mark.usefixtures("real")
-def test_an_owner_in_a_sandbox_gives_its_guest_none_of_it(
+@pytest.mark.usefixtures("sandbox_available")
+def test_the_owners_sandbox_does_not_apply_to_a_guest(
     chatting: Chatting, guest_of: Guest, tmp_path: Path, home: Path
 ) -> None:
     owner, _ = chatting(workspace=str(tmp_path), sandbox="workspace", auto_run=True)
@@ -124,7 +124,7 @@ def test_an_owner_in_a_sandbox_gives_its_guest_none_of_it(
     assert not (home / "out").exists()
 
 
-def test_guests_without_another_sandbox_share_the_runtimes(owner: OpenInterpreter, guest_of: Guest) -> None:
+def test_guests_with_the_same_sandbox_share_the_runtimes(owner: OpenInterpreter, guest_of: Guest) -> None:
     owner.computer.run("python", "x = 'shared'")
     guest = guest_of(owner, tool_call("python", "print(x)"), text("So."), auto_run=True)
     chunks = chat(guest)
@@ -132,11 +132,9 @@ def test_guests_without_another_sandbox_share_the_runtimes(owner: OpenInterprete
     assert not [chunk for chunk in chunks if "separate runtimes" in str(chunk.get("content"))]
 
 
-@pytest.mark.usefixtures("real")
-def test_a_guest_that_asks_for_a_sandbox_at_the_approval_gets_it(
-    owner: OpenInterpreter, guest_of: Guest, home: Path
-) -> None:
-    """The block was to run on the owner's runtimes, where there is none."""
+@pytest.mark.usefixtures("sandbox_available")
+def test_a_guest_can_choose_a_sandbox_at_the_approval(owner: OpenInterpreter, guest_of: Guest, home: Path) -> None:
+    """The block would otherwise run in the owner's runtimes, without a sandbox."""
     guest = guest_of(owner, tool_call("python", f"open('{home}/out', 'w').write('x')"), text("So."))
 
     def contain(question: Question) -> Answer:
@@ -148,7 +146,7 @@ def test_a_guest_that_asks_for_a_sandbox_at_the_approval_gets_it(
     assert guest.sandbox == "workspace" and not (home / "out").exists()
 
 
-def test_a_guest_is_asked_though_its_owner_is_not(owner: OpenInterpreter, guest_of: Guest) -> None:
+def test_a_guest_is_asked_even_if_its_owner_is_not(owner: OpenInterpreter, guest_of: Guest) -> None:
     guest = guest_of(owner, tool_call("shell", "echo hi"), text("So."))
     asked: list[Question] = []
 
@@ -168,8 +166,8 @@ def test_a_guest_is_asked_though_its_owner_is_not(owner: OpenInterpreter, guest_
 ACT = "try:\n    print(computer.gadget.press('{0}'))\nexcept PermissionError as error:\n    print(error)"
 
 
-@pytest.mark.usefixtures("real")
-def test_a_tool_call_has_the_permissions_of_who_runs_the_code(
+@pytest.mark.usefixtures("sandbox_available")
+def test_a_tool_call_has_the_permissions_of_the_actor(
     owner: OpenInterpreter, guest_of: Guest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     install(monkeypatch)
@@ -179,8 +177,8 @@ def test_a_tool_call_has_the_permissions_of_who_runs_the_code(
     assert "plan mode" not in printed(owner.computer.run("python", ACT.format("owner")))
 
 
-@pytest.mark.usefixtures("real")
-def test_a_block_in_the_background_keeps_the_permissions_of_who_ran_it(
+@pytest.mark.usefixtures("sandbox_available")
+def test_a_background_block_keeps_the_permissions_of_its_actor(
     owner: OpenInterpreter, guest_of: Guest, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     install(monkeypatch)
@@ -203,7 +201,7 @@ def test_a_block_in_the_background_keeps_the_permissions_of_who_ran_it(
 # -- cancelling ----------------------------------------------------------------------------------------------------------
 
 
-def test_cancelling_a_guest_that_waits_leaves_the_owner_alone(owner: OpenInterpreter, guest_of: Guest) -> None:
+def test_cancelling_a_waiting_guest_does_not_affect_the_owner(owner: OpenInterpreter, guest_of: Guest) -> None:
     guest = guest_of(owner, tool_call("shell", "echo guest"), text("So."), auto_run=True)
     first = owner.computer.run(
         "python", "import time\nfor n in range(5): print(n, flush=True); time.sleep(0.1)", stream=True
@@ -221,11 +219,11 @@ def test_cancelling_a_guest_that_waits_leaves_the_owner_alone(owner: OpenInterpr
 # -- one timeline, two conversations ---------------------------------------------------------------------------------------
 
 
-def both(owner: OpenInterpreter, guest_of: Guest) -> OpenInterpreter:
-    """The owner has chatted, then a guest."""
-    chat(owner, "owner's wish")
+def chat_with_both(owner: OpenInterpreter, guest_of: Guest) -> OpenInterpreter:
+    """The owner chats, then a guest."""
+    chat(owner, "owner's request")
     guest = guest_of(owner, tool_call("shell", "echo guest > of_guest"), text("So."), auto_run=True)
-    chat(guest, "guest's wish")
+    chat(guest, "guest's request")
     return guest
 
 
@@ -233,20 +231,20 @@ def files(folder: Path) -> list[str]:
     return sorted(path.name for path in folder.iterdir())
 
 
-def test_the_points_of_both_are_in_one_timeline(owner: OpenInterpreter, guest_of: Guest) -> None:
-    guest = both(owner, guest_of)
+def test_checkpoints_of_both_are_in_one_timeline(owner: OpenInterpreter, guest_of: Guest) -> None:
+    guest = chat_with_both(owner, guest_of)
     assert guest.timeline is owner.timeline
     points = [(point.kind, point.label, point.actor) for point in owner.checkpoints]
     assert points == [
-        ("turn", "owner's wish", ""),
+        ("turn", "owner's request", ""),
         ("block", "echo owner > of_owner", ""),
-        ("turn", "guest's wish", guest.agent.id),
+        ("turn", "guest's request", guest.agent.id),
         ("block", "echo guest > of_guest", guest.agent.id),
     ]
 
 
-def test_a_guest_takes_back_its_own_work_alone(owner: OpenInterpreter, guest_of: Guest, tmp_path: Path) -> None:
-    guest = both(owner, guest_of)
+def test_a_guest_undoes_only_its_own_work(owner: OpenInterpreter, guest_of: Guest, tmp_path: Path) -> None:
+    guest = chat_with_both(owner, guest_of)
     before = list(owner.messages)
     guest.undo()
     assert files(tmp_path) == ["of_owner"] and guest.messages == [] and owner.messages == before
@@ -254,10 +252,10 @@ def test_a_guest_takes_back_its_own_work_alone(owner: OpenInterpreter, guest_of:
     assert files(tmp_path) == ["of_guest", "of_owner"] and guest.messages[-1]["content"] == "So."
 
 
-def test_going_back_across_the_work_of_another_is_refused_without_an_answer(
+def test_undoing_anothers_work_is_refused_without_an_answer(
     owner: OpenInterpreter, guest_of: Guest, tmp_path: Path
 ) -> None:
-    guest = both(owner, guest_of)
+    guest = chat_with_both(owner, guest_of)
     before = [list(owner.messages), list(guest.messages)]
     with pytest.raises(UndoError, match=f"what {guest.agent.id} did"):
         owner.undo()
@@ -266,10 +264,8 @@ def test_going_back_across_the_work_of_another_is_refused_without_an_answer(
     assert files(tmp_path) == ["of_guest", "of_owner"] and [owner.messages, guest.messages] == before
 
 
-def test_going_back_across_the_work_of_another_asks_first(
-    owner: OpenInterpreter, guest_of: Guest, tmp_path: Path
-) -> None:
-    guest = both(owner, guest_of)
+def test_undoing_anothers_work_asks_first(owner: OpenInterpreter, guest_of: Guest, tmp_path: Path) -> None:
+    guest = chat_with_both(owner, guest_of)
     asked: list[Question] = []
 
     def handler(question: Question) -> Answer:
@@ -286,10 +282,10 @@ def test_going_back_across_the_work_of_another_asks_first(
     assert [owner.messages[-1]["content"], guest.messages[-1]["content"]] == ["Done.", "So."]
 
 
-def test_the_conversation_of_one_who_is_responding_is_not_cut(
+def test_undo_does_not_cut_a_conversation_that_is_responding(
     owner: OpenInterpreter, guest_of: Guest, tmp_path: Path
 ) -> None:
-    guest = both(owner, guest_of)
+    guest = chat_with_both(owner, guest_of)
     owner.auto_run = False
     waiting = threading.Event()
 
@@ -317,31 +313,29 @@ def test_the_conversation_of_one_who_is_responding_is_not_cut(
     assert not thread.is_alive() and files(tmp_path) == ["of_guest", "of_owner"]
 
 
-def test_a_guest_that_resets_leaves_the_owner_alone(owner: OpenInterpreter, guest_of: Guest) -> None:
+def test_resetting_a_guest_does_not_affect_the_owner(owner: OpenInterpreter, guest_of: Guest) -> None:
     owner.computer.run("python", "x = 'kept'")
-    guest = both(owner, guest_of)
+    guest = chat_with_both(owner, guest_of)
     before = list(owner.messages)
     guest.reset()
     assert guest.messages == [] and owner.messages == before
     assert printed(owner.computer.run("python", "print(x)")) == "kept\n"
-    owner.undo()  # the block that was just run
+    owner.undo()  # the block above
 
 
-def test_an_owner_that_resets_forgets_the_points_of_its_guests(owner: OpenInterpreter, guest_of: Guest) -> None:
-    guest = both(owner, guest_of)
+def test_resetting_the_owner_drops_its_guests_checkpoints(owner: OpenInterpreter, guest_of: Guest) -> None:
+    guest = chat_with_both(owner, guest_of)
     owner.reset()
     assert owner.checkpoints == [] and len(owner.timeline.conversations) == 1
     with pytest.raises(UndoError):
         guest.undo()
 
 
-def test_a_session_that_is_taken_up_again_does_not_mix_the_conversations(
-    owner: OpenInterpreter, guest_of: Guest
-) -> None:
-    """The guest's points are about messages that the owner's journal does not have."""
-    chat(owner, "owner's wish")
+def test_a_resumed_session_does_not_mix_the_conversations(owner: OpenInterpreter, guest_of: Guest) -> None:
+    """The guest's checkpoints refer to messages that the owner's journal doesn't have."""
+    chat(owner, "owner's request")
     guest = guest_of(owner, tool_call("shell", "echo guest > of_guest"), text("So."), auto_run=True)
-    chat(guest, "guest's wish")
+    chat(guest, "guest's request")
     journal = owner.journal.id
     messages = list(owner.messages)
     owner.journal.close()
@@ -355,7 +349,7 @@ def test_a_session_that_is_taken_up_again_does_not_mix_the_conversations(
     again.journal.close()
 
 
-def test_direct_blocks_of_a_guest_are_its_own(owner: OpenInterpreter, guest_of: Guest) -> None:
+def test_a_guests_direct_blocks_have_its_own_actor(owner: OpenInterpreter, guest_of: Guest) -> None:
     guest = guest_of(owner, auto_run=True)
     guest.session.perform(Block(guest.runtimes, "shell", "echo x > direct"), guest.user).result()
     (event,) = [e for e in owner.session.log.read() if e.kind == "action" and e.data["state"] == "begun"]

@@ -1,4 +1,4 @@
-"""Questions: who may answer, what an answer covers, and when going on is one."""
+"""Questions: who can answer, what an answer covers, and when continuing counts as consent."""
 
 from __future__ import annotations
 
@@ -48,18 +48,18 @@ def in_thread(function: Callable[[], Any]) -> tuple[threading.Thread, list[Any]]
     return thread, found
 
 
-def joined(thread: threading.Thread) -> None:
+def join(thread: threading.Thread) -> None:
     thread.join(LIMIT)
-    assert not thread.is_alive(), "the chat waits for ever"
+    assert not thread.is_alive(), "the chat hangs"
 
 
-def the_question(interpreter: OpenInterpreter) -> Question:
+def wait_for_question(interpreter: OpenInterpreter) -> Question:
     until(lambda: bool(interpreter.session.questions.open), "a question", LIMIT)
     return interpreter.session.questions.open[0]
 
 
-def rules(words: str) -> None:
-    """The user's own policy file."""
+def write_rules(words: str) -> None:
+    """Write the user's policy file."""
     user_file().parent.mkdir(parents=True, exist_ok=True)
     user_file().write_text("rules:\n" + words)
 
@@ -68,45 +68,45 @@ ASKS_MKDIR = "- decision: ask\n  command: mkdir\n  reason: folders are mine\n"
 DENIES_MKDIR = "- decision: deny\n  command: mkdir\n  reason: folders are mine\n"
 
 
-# -- going on ----------------------------------------------------------------------------------------------------------
+# -- continuing as consent ---------------------------------------------------------------------------------------------
 
 
-def test_going_on_is_consent_if_only_the_mode_asks(chatting: Chatting) -> None:
+def test_continuing_is_consent_if_only_the_mode_asks(chatting: Chatting) -> None:
     interpreter, _ = chatting(tool_call("echo", "hi"), text("Done."))
     list(interpreter.chat("go", display=False, stream=True))
     assert printed(interpreter) == "hi\n" and answers(interpreter) == [("approve", "continued")]
 
 
-def test_going_on_is_no_consent_if_a_front_end_was_to_answer_and_did_not(chatting: Chatting) -> None:
-    """A browser that lost its connection has not said yes."""
+def test_continuing_is_not_consent_if_a_front_end_should_have_answered(chatting: Chatting) -> None:
+    """A browser that lost its connection has not approved anything."""
     interpreter, _ = chatting(tool_call("echo", "hi"), text("Done."), question_timeout=0.1)
     with interpreter.session.questions.answerable(["block"]):
         list(interpreter.chat("go", display=False, stream=True))
     assert printed(interpreter) == "" and answers(interpreter) == [("refuse", "nobody")]
 
 
-def test_going_on_is_no_consent_for_a_front_end_that_reads_events(chatting: Chatting) -> None:
+def test_continuing_is_not_consent_for_readers_of_events(chatting: Chatting) -> None:
     """Only the chunks of `chat` have the meaning that they had in 0.4.3."""
     interpreter, _ = chatting(tool_call("echo", "hi"), text("Done."))
     list(interpreter.respond("go"))
     assert printed(interpreter) == "" and answers(interpreter) == [("refuse", "nobody")]
 
 
-def test_going_on_is_no_consent_if_a_rule_asks(chatting: Chatting, tmp_path: Path) -> None:
-    rules(ASKS_MKDIR)
+def test_continuing_is_not_consent_if_a_rule_asks(chatting: Chatting, tmp_path: Path) -> None:
+    write_rules(ASKS_MKDIR)
     interpreter, _ = chatting(tool_call("shell", "mkdir made"), text("Done."), workspace=str(tmp_path))
     list(interpreter.chat("go", display=False, stream=True))
     assert not (tmp_path / "made").exists() and answers(interpreter) == [("refuse", "nobody")]
 
 
-def test_going_on_is_no_consent_if_a_scan_asks(chatting: Chatting) -> None:
+def test_continuing_is_not_consent_if_a_scan_asks(chatting: Chatting) -> None:
     grave = "import subprocess, sys\ncommand = sys.argv[0]\nsubprocess.run('echo hi; ' + command, shell=True)"
     interpreter, _ = chatting(tool_call("python", grave), text("Done."), safe_mode="auto", auto_run=True)
     list(interpreter.chat("go", display=False, stream=True))
     assert "Not run" in printed(interpreter) and answers(interpreter) == [("refuse", "nobody")]
 
 
-def test_going_on_is_no_consent_if_a_tool_call_asks(chatting: Chatting, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_continuing_is_not_consent_if_a_tool_call_asks(chatting: Chatting, monkeypatch: pytest.MonkeyPatch) -> None:
     install(monkeypatch)
     code = "computer.gadget.mail('ann@example.com', text='Hello Ann')"
     interpreter, _ = chatting(tool_call("python", code), text("Done."), auto_run=True)
@@ -118,7 +118,7 @@ def test_going_on_is_no_consent_if_a_tool_call_asks(chatting: Chatting, monkeypa
 def test_a_question_about_a_call_is_one_event_with_one_answer(
     chatting: Chatting, monkeypatch: pytest.MonkeyPatch, python: str | None
 ) -> None:
-    """Also where code runs in this process, which cannot be suspended while somebody is asked."""
+    """Also where code runs in this process, which can't be suspended during a question."""
     install(monkeypatch)
     code = "computer.gadget.mail('ann@example.com', text='Hello Ann')"
     interpreter, _ = chatting(tool_call("python", code), text("Done."), auto_run=True)
@@ -139,10 +139,10 @@ def test_an_action_waits_for_a_front_end_in_another_thread(chatting: Chatting) -
     interpreter, _ = chatting(tool_call("echo", "hi"), text("Done."))
     with interpreter.session.questions.answerable(["block"]):
         thread, _ = in_thread(lambda: interpreter.chat("go", display=False))
-        question = the_question(interpreter)
+        question = wait_for_question(interpreter)
         assert interpreter.pending is question.subject and interpreter.session.lane.holder is None
         assert interpreter.session.answer(question.id, APPROVE)
-        joined(thread)
+        join(thread)
     assert printed(interpreter) == "hi\n"
     assert not interpreter.session.answer(question.id, REFUSE), "a second answer counted"
 
@@ -151,7 +151,7 @@ def test_the_first_of_many_answers_wins(chatting: Chatting) -> None:
     interpreter, _ = chatting(tool_call("echo", "hi"), text("Done."))
     with interpreter.session.questions.answerable(["block"]):
         chat, _ = in_thread(lambda: interpreter.chat("go", display=False))
-        question = the_question(interpreter)
+        question = wait_for_question(interpreter)
         start = threading.Barrier(8)
 
         def answer(who: int) -> bool:
@@ -160,15 +160,15 @@ def test_the_first_of_many_answers_wins(chatting: Chatting) -> None:
 
         threads = [in_thread(lambda who=who: answer(who)) for who in range(8)]
         for thread, _ in threads:
-            joined(thread)
-        joined(chat)
+            join(thread)
+        join(chat)
     won = [who for who, (_, found) in enumerate(threads) if found == [True]]
     assert len(won) == 1 and [found for _, found in threads if found not in ([True], [False])] == []
     assert answers(interpreter) == [(APPROVE if won[0] % 2 else REFUSE, f"front end {won[0]}")]
     assert printed(interpreter) == ("hi\n" if won[0] % 2 else "")
 
 
-def test_a_handler_of_a_front_end_is_asked_before_one_that_answers_from_elsewhere(chatting: Chatting) -> None:
+def test_a_handler_is_asked_before_waiting_for_other_front_ends(chatting: Chatting) -> None:
     interpreter, _ = chatting(tool_call("echo", "hi"), text("Done."))
     questions = interpreter.session.questions
     with questions.answerable(["block"]), questions.answerable(["block"], lambda question: Answer(APPROVE, by="here")):
@@ -176,16 +176,16 @@ def test_a_handler_of_a_front_end_is_asked_before_one_that_answers_from_elsewher
     assert answers(interpreter) == [("approve", "here")] and printed(interpreter) == "hi\n"
 
 
-def test_an_answer_that_is_no_choice_is_an_error_for_whoever_gives_it(chatting: Chatting) -> None:
+def test_an_invalid_choice_is_an_error_and_keeps_the_question_open(chatting: Chatting) -> None:
     interpreter, _ = chatting(tool_call("echo", "hi"), text("Done."))
     with interpreter.session.questions.answerable(["block"]):
         thread, _ = in_thread(lambda: interpreter.chat("go", display=False))
-        question = the_question(interpreter)
+        question = wait_for_question(interpreter)
         with pytest.raises(Exception, match="takes approve, refuse, edit"):
             interpreter.session.answer(question.id, "perhaps")
         assert question.is_open
         interpreter.session.answer(question.id, REFUSE, "not now")
-        joined(thread)
+        join(thread)
     assert interpreter.messages[-2]["content"] == "not now" or "not now" in str(interpreter.messages)
 
 
@@ -194,27 +194,27 @@ def test_an_open_question_is_withdrawn(chatting: Chatting, how: str) -> None:
     interpreter, _ = chatting(tool_call("echo", "hi"), text("Done."))
     with interpreter.session.questions.answerable(["block"]):
         thread, _ = in_thread(lambda: interpreter.chat("go", display=False))
-        question = the_question(interpreter)
+        question = wait_for_question(interpreter)
         if how == "cancel":
             interpreter.cancel()
         elif how == "cancel the actor":
             interpreter.session.cancel(interpreter.agent)
         else:
             interpreter.session.close()
-        joined(thread)
+        join(thread)
     assert question.withdrawn and printed(interpreter) == "" and not interpreter.session.questions.open
     assert answers(interpreter) == [("withdrawn", "")]
 
 
-def test_an_undo_of_another_withdraws_an_open_approval(chatting: Chatting, tmp_path: Path) -> None:
+def test_an_undo_by_another_actor_withdraws_an_open_approval(chatting: Chatting, tmp_path: Path) -> None:
     interpreter, _ = chatting(tool_call("echo", "hi"), text("Done."), workspace=str(tmp_path))
     guest = OpenInterpreter(computer=interpreter.computer, workspace=str(tmp_path))
     with interpreter.session.questions.answerable(["block"]):
         thread, _ = in_thread(lambda: interpreter.chat("go", display=False))
-        question = the_question(interpreter)
+        question = wait_for_question(interpreter)
         guest.session.perform(Block(guest.runtimes, "shell", "echo x > made"), guest.agent).result()
         guest.undo(parts=["files"], blocks=True)
-        joined(thread)
+        join(thread)
     assert question.withdrawn and printed(interpreter) == "" and not (tmp_path / "made").exists()
 
 
@@ -222,7 +222,7 @@ def test_an_undo_of_another_withdraws_an_open_approval(chatting: Chatting, tmp_p
 
 
 class FrontEnd:
-    """Answers one question after the other, and remembers what it was shown."""
+    """Answers one question after the other, and records what it was shown."""
 
     def __init__(self, *says: Callable[[Question], Answer]) -> None:
         self.says, self.shown = list(says), list[str]()
@@ -271,7 +271,7 @@ def test_an_edited_block_can_be_refused(chatting: Chatting, edit: Callable[[str]
 
 
 @pytest.mark.parametrize("code", ["hi", None])
-def test_an_edit_that_changes_nothing_is_no_yes(chatting: Chatting, code: str | None) -> None:
+def test_an_edit_that_changes_nothing_is_not_an_approval(chatting: Chatting, code: str | None) -> None:
     interpreter, _ = chatting(tool_call("echo", "hi"), text("Done."))
     front_end = FrontEnd(edit_to(code), no)
     with interpreter.session.questions.answerable(["block"], front_end):
@@ -279,7 +279,7 @@ def test_an_edit_that_changes_nothing_is_no_yes(chatting: Chatting, code: str | 
     assert front_end.shown == ["hi", "hi"] and printed(interpreter) == ""
 
 
-def test_a_script_that_rewrites_the_stored_message_has_edited_the_block(chatting: Chatting) -> None:
+def test_rewriting_the_stored_message_edits_the_block(chatting: Chatting) -> None:
     interpreter, _ = chatting(tool_call("echo", "hi"), text("Done."))
     shown: list[str] = []
     for chunk in interpreter.chat("go", display=False, stream=True):
@@ -301,19 +301,19 @@ def test_an_edited_block_is_scanned_again(chatting: Chatting, monkeypatch: pytes
     assert scanned == ["hi", "bye"] and printed(interpreter) == "bye\n"
 
 
-# -- what happens meanwhile --------------------------------------------------------------------------------------------
+# -- changes during a question -----------------------------------------------------------------------------------------
 
 
-def while_asked(interpreter: OpenInterpreter, *meanwhile: Callable[[], Any]) -> list[str]:
-    """Chat; while the first question is open, other things are done, and then every question gets a yes."""
+def chat_and_approve(interpreter: OpenInterpreter, *steps_during_question: Callable[[], Any]) -> list[str]:
+    """Chat; run the steps while the first question is open, then approve every question."""
     shown: list[str] = []
-    steps = list(meanwhile)
+    steps = list(steps_during_question)
 
     def handler(question: Question) -> Answer:
         shown.append(str(question.chunk["content"]["content"]))
         while steps:
             thread, found = in_thread(steps.pop(0))
-            joined(thread)
+            join(thread)
             assert not isinstance(found[0], BaseException), found
         return Answer(APPROVE)
 
@@ -322,40 +322,40 @@ def while_asked(interpreter: OpenInterpreter, *meanwhile: Callable[[], Any]) -> 
     return shown
 
 
-def something(interpreter: OpenInterpreter, code: str = "true") -> Callable[[], Any]:
+def run_shell(interpreter: OpenInterpreter, code: str = "true") -> Callable[[], Any]:
     return lambda: interpreter.computer.run("shell", code)
 
 
-def test_a_yes_holds_if_nothing_that_matters_happened_meanwhile(chatting: Chatting, tmp_path: Path) -> None:
+def test_an_approval_stays_valid_after_unrelated_actions(chatting: Chatting, tmp_path: Path) -> None:
     interpreter, _ = chatting(tool_call("shell", "mkdir made"), text("Done."), workspace=str(tmp_path))
-    assert while_asked(interpreter, something(interpreter)) == ["mkdir made"]
+    assert chat_and_approve(interpreter, run_shell(interpreter)) == ["mkdir made"]
     assert (tmp_path / "made").is_dir()
 
 
-def test_a_rule_that_forbids_it_meanwhile_counts_more_than_a_yes(chatting: Chatting, tmp_path: Path) -> None:
+def test_a_deny_rule_added_during_the_question_overrides_the_approval(chatting: Chatting, tmp_path: Path) -> None:
     interpreter, _ = chatting(tool_call("shell", "mkdir made"), text("Done."), workspace=str(tmp_path))
-    while_asked(interpreter, lambda: rules(DENIES_MKDIR), something(interpreter))
+    chat_and_approve(interpreter, lambda: write_rules(DENIES_MKDIR), run_shell(interpreter))
     assert not (tmp_path / "made").exists() and "denied" in decisions(interpreter)
 
 
-def test_a_rule_that_asks_meanwhile_asks_again(chatting: Chatting, tmp_path: Path) -> None:
+def test_an_ask_rule_added_during_the_question_asks_again(chatting: Chatting, tmp_path: Path) -> None:
     interpreter, _ = chatting(tool_call("shell", "mkdir made"), text("Done."), workspace=str(tmp_path))
-    shown = while_asked(interpreter, lambda: rules(ASKS_MKDIR), something(interpreter))
+    shown = chat_and_approve(interpreter, lambda: write_rules(ASKS_MKDIR), run_shell(interpreter))
     assert shown == ["mkdir made"] * 2 and (tmp_path / "made").is_dir()
 
 
-def test_a_yes_to_one_effect_is_none_to_another(chatting: Chatting, tmp_path: Path) -> None:
-    """Somebody changed the folder meanwhile, so the block would delete something else than what was shown."""
+def test_an_approval_does_not_cover_different_effects(chatting: Chatting, tmp_path: Path) -> None:
+    """The folder changed during the question, so the block would delete something other than what was shown."""
     inside, outside = tmp_path / "inside", tmp_path / "outside"
     for folder in (inside, outside):
         folder.mkdir()
         (folder / "precious").write_text("x")
     interpreter, _ = chatting(tool_call("shell", "rm precious"), text("Done."), workspace=str(inside))
-    shown = while_asked(interpreter, something(interpreter, f"cd {outside}"))
+    shown = chat_and_approve(interpreter, run_shell(interpreter, f"cd {outside}"))
     assert len(shown) == 2
 
 
-def test_a_block_that_nobody_was_asked_about_is_asked_about_if_the_mode_changes_meanwhile(chatting: Chatting) -> None:
+def test_a_waiting_block_is_asked_about_if_the_mode_changes(chatting: Chatting) -> None:
     interpreter, _ = chatting(tool_call("shell", "echo hi"), text("Done."), auto_run=True)
     running, _ = in_thread(lambda: interpreter.computer.run("python", "import time\ntime.sleep(1)"))
     until(lambda: interpreter.session.lane.holder is not None, "the first block", LIMIT)
@@ -369,6 +369,6 @@ def test_a_block_that_nobody_was_asked_about_is_asked_about_if_the_mode_changes_
         thread, _ = in_thread(lambda: interpreter.chat("go", display=False))
         until(lambda: interpreter.session.lane.waiting > 0, "the second block", LIMIT)
         interpreter.auto_run = False
-        joined(thread)
-    joined(running)
+        join(thread)
+    join(running)
     assert len(asked) == 1 and printed(interpreter) == ""

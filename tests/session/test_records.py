@@ -1,4 +1,4 @@
-"""What a session keeps: numbered events with their ids, in the journal as in memory, over kills and restarts."""
+"""Recorded events: numbered and with ids, in the journal and in memory, across kills and restarts."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def entries(interpreter: OpenInterpreter) -> list[dict[str, Any]]:
 
 
 def texts(events: list[Event]) -> list[tuple[int, str]]:
-    """The whole texts of messages, by number."""
+    """The full texts of messages, by number."""
     found: dict[int, str] = {}
     for event in events:
         if event.kind in ("message", "code") and isinstance(event.data.get("content"), str):
@@ -37,7 +37,7 @@ def texts(events: list[Event]) -> list[tuple[int, str]]:
     return list(found.items())
 
 
-def test_events_and_entries_say_whose_they_are(chatting: Chatting) -> None:
+def test_events_and_entries_have_turn_action_and_actor_ids(chatting: Chatting) -> None:
     interpreter, _ = chatting(tool_call("echo", "hello"), text("Done."), auto_run=True)
     interpreter.chat("go", display=False)
     events = interpreter.session.log.read()
@@ -52,10 +52,8 @@ def test_events_and_entries_say_whose_they_are(chatting: Chatting) -> None:
     assert numbers == sorted(numbers)
 
 
-def test_a_text_that_is_not_due_yet_is_recorded_before_the_next_event(
-    chatting: Chatting, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("interpreter.session.journal.file.INTERVAL", 1000.0)
+def test_buffered_text_is_recorded_before_the_next_event(chatting: Chatting, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("interpreter.session.journal.file.WRITE_INTERVAL", 1000.0)
     interpreter, _ = chatting(text("One."))
     interpreter.chat("first", display=False)
     fold = Fold(lambda: interpreter.messages)
@@ -70,7 +68,7 @@ def test_a_text_that_is_not_due_yet_is_recorded_before_the_next_event(
     assert numbers == sorted(numbers)
 
 
-def test_what_the_user_says_is_an_event_and_so_is_what_a_script_changes(chatting: Chatting) -> None:
+def test_user_messages_and_changes_by_scripts_are_events(chatting: Chatting) -> None:
     interpreter, _ = chatting(text("One."), text("Two."))
     interpreter.chat("first", display=False)
     assert [said for _, said in texts(interpreter.session.log.read())] == ["first", "One."]
@@ -82,13 +80,13 @@ def test_what_the_user_says_is_an_event_and_so_is_what_a_script_changes(chatting
     assert events[-1].kind == "turn" and events[-1].data["state"] == "ended"
 
 
-def test_without_a_journal_there_are_the_same_events(chatting: Chatting) -> None:
+def test_events_are_the_same_without_a_journal(chatting: Chatting) -> None:
     interpreter, _ = chatting(text("One."), conversation_history=False)
     interpreter.chat("first", display=False)
     assert [said for _, said in texts(interpreter.session.log.read())] == ["first", "One."]
 
 
-def test_a_resumed_session_replays_and_counts_on(chatting: Chatting) -> None:
+def test_a_resumed_session_replays_and_continues_numbering(chatting: Chatting) -> None:
     before, _ = chatting(tool_call("echo", "hello"), text("Done."), auto_run=True)
     before.chat("go", display=False)
     path, last = before.journal.path, before.session.log.last
@@ -121,7 +119,7 @@ for chunk in oi.chat("go", display=False, stream=True):
 """
 
 
-def test_an_action_that_was_open_at_a_kill_is_marked_lost(tmp_path: Path) -> None:
+def test_an_action_open_during_a_kill_is_marked_lost(tmp_path: Path) -> None:
     code = KILLED.format(tests=str(Path(__file__).parent.parent))
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path)], capture_output=True, text=True, timeout=60)
     assert done.returncode == -signal.SIGKILL, done.stderr
@@ -164,7 +162,7 @@ def test_a_plan_is_an_event(chatting: Chatting) -> None:
     assert interpreter.session.log.read(event.number - 1) == [event]
 
 
-def test_a_session_says_which_events_it_has_in_one_order_to_all(chatting: Chatting) -> None:
+def test_all_readers_get_events_in_the_same_order(chatting: Chatting) -> None:
     interpreter, _ = chatting(tool_call("echo", "hello"), text("Done."), auto_run=True)
     seen: list[list[Event]] = [[], []]
 

@@ -1,4 +1,4 @@
-"""Readers on other machines get events without secrets, live as in a replay, however the output was cut."""
+"""Remote readers get events without secrets, live and in a replay, however the output was split."""
 
 from __future__ import annotations
 
@@ -26,17 +26,19 @@ def texts(events: list[Event]) -> str:
     return "".join(event.data.get("content", "") for event in events if isinstance(event.data.get("content"), str))
 
 
-def cut(text: str, places: list[int]) -> list[str]:
+def split_at(text: str, places: list[int]) -> list[str]:
     edges = [0, *sorted({place % (len(text) + 1) for place in places}), len(text)]
     return [text[start:end] for start, end in pairwise(edges) if start < end]
 
 
 @given(st.lists(st.sampled_from(LINES), min_size=1, max_size=6), st.lists(st.integers(0, 2000), max_size=12), st.data())
-def test_no_secret_gets_through_however_it_is_cut(lines: list[str], places: list[int], data: st.DataObject) -> None:
+def test_secrets_are_redacted_however_the_text_is_split(
+    lines: list[str], places: list[int], data: st.DataObject
+) -> None:
     whole = "".join(lines)
     log = EventLog()
     publisher = Publisher(log, Ids())
-    for piece in cut(whole, places):
+    for piece in split_at(whole, places):
         list(publisher.publish({"role": "computer", "type": "console", "format": "output", "content": piece}))
     list(publisher.close())
     seen = list(redacted(log.read(), redact))
@@ -47,7 +49,7 @@ def test_no_secret_gets_through_however_it_is_cut(lines: list[str], places: list
     assert texts(seen[: at + 1]) + texts(rest) == texts(seen)
 
 
-def test_a_live_reader_gets_them_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_live_reader_gets_redacted_events(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SHOP_TOKEN", "a-very-private-value-1")
     interpreter = OpenInterpreter(workspace=str(tmp_path))
     seen: dict[bool, list[Event]] = {True: [], False: []}

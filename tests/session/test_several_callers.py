@@ -1,4 +1,4 @@
-"""Several callers on one session: one lane, nobody steals another's events, nobody waits for itself."""
+"""Several callers on one session: one lane, separate events, no deadlocks."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_second_caller_waits_while_a_models_block_runs(chatting: Chatting) -> 
     assert interpreter.messages[-1]["content"] == "Done."
 
 
-def test_the_wait_is_visible(interpreter: OpenInterpreter) -> None:
+def test_a_waiting_caller_sees_what_it_waits_for(interpreter: OpenInterpreter) -> None:
     first = interpreter.computer.run("python", SLOW, stream=True)
     next(first)
     thread, _ = in_thread(interpreter.computer.run, "shell", "echo hi")
@@ -57,7 +57,7 @@ def test_the_wait_is_visible(interpreter: OpenInterpreter) -> None:
     assert waiting.data["content"]["text"] == "Waiting: python block 'import time' is running."
 
 
-def test_a_caller_may_choose_not_to_wait(interpreter: OpenInterpreter) -> None:
+def test_a_caller_can_choose_not_to_wait(interpreter: OpenInterpreter) -> None:
     first = interpreter.computer.run("python", SLOW, stream=True)
     next(first)
     thread, found = in_thread(interpreter.computer.run, "shell", "echo hi", wait=False)
@@ -67,8 +67,8 @@ def test_a_caller_may_choose_not_to_wait(interpreter: OpenInterpreter) -> None:
 
 
 @pytest.mark.parametrize("language", ["python", "shell", pytest.param("javascript", marks=pytest.mark.needs("node"))])
-def test_a_thread_never_waits_for_itself(interpreter: OpenInterpreter, language: str) -> None:
-    """What it has left suspended is cancelled, gets its ending, and ends."""
+def test_a_thread_does_not_deadlock_on_its_own_suspended_action(interpreter: OpenInterpreter, language: str) -> None:
+    """The action it left suspended is cancelled and ends."""
     endless = {
         "python": "print('a', flush=True)\nwhile True: pass",
         "shell": "echo a; sleep 60",
@@ -84,7 +84,7 @@ def test_a_thread_never_waits_for_itself(interpreter: OpenInterpreter, language:
         next(first)
 
 
-def test_what_is_over_keeps_nobody_waiting_though_nobody_reads_it(interpreter: OpenInterpreter) -> None:
+def test_a_finished_block_frees_the_lane_even_if_unread(interpreter: OpenInterpreter) -> None:
     first = interpreter.computer.run("python", "x = 1\nprint('a')", stream=True)
     next(first)
     thread, found = in_thread(interpreter.computer.run, "python", "print(x + 1)")
@@ -95,7 +95,7 @@ def test_what_is_over_keeps_nobody_waiting_though_nobody_reads_it(interpreter: O
     assert rest[-1]["ended"] == "done"
 
 
-def test_an_iterator_that_is_dropped_frees_the_lane(interpreter: OpenInterpreter) -> None:
+def test_a_dropped_iterator_frees_the_lane(interpreter: OpenInterpreter) -> None:
     first = interpreter.computer.run("python", "print('a', flush=True)\nwhile True: pass", stream=True)
     next(first)
     del first
@@ -104,10 +104,8 @@ def test_an_iterator_that_is_dropped_frees_the_lane(interpreter: OpenInterpreter
     assert printed(found[0]) == "b\n"
 
 
-def test_undo_takes_back_one_of_two_blocks_that_were_asked_for_at_once(
-    interpreter: OpenInterpreter, tmp_path: Path
-) -> None:
-    """They do not overlap, so each one's files are its own."""
+def test_undo_reverts_one_of_two_concurrent_blocks(interpreter: OpenInterpreter, tmp_path: Path) -> None:
+    """Blocks don't overlap, so each file belongs to one block."""
     code = "import time\ntime.sleep(0.3)\nopen('from_python', 'w').write('x')"
     thread, _ = in_thread(interpreter.computer.run, "python", code)
     until(lambda: bool(interpreter.session.running), "the first block")
@@ -117,7 +115,7 @@ def test_undo_takes_back_one_of_two_blocks_that_were_asked_for_at_once(
     assert [path.name for path in tmp_path.iterdir()] == ["from_python"]
 
 
-def test_undo_waits_for_the_block_that_runs(interpreter: OpenInterpreter, tmp_path: Path) -> None:
+def test_undo_waits_for_the_running_block(interpreter: OpenInterpreter, tmp_path: Path) -> None:
     code = "import time\nopen('made', 'w').write('x')\ntime.sleep(0.5)\nopen('late', 'w').write('x')"
     thread, _ = in_thread(interpreter.computer.run, "python", code)
     until(lambda: (tmp_path / "made").exists(), "the first file")
@@ -126,7 +124,7 @@ def test_undo_waits_for_the_block_that_runs(interpreter: OpenInterpreter, tmp_pa
     assert list(tmp_path.iterdir()) == []
 
 
-def test_code_in_this_process_runs_a_block_in_another_language(interpreter: OpenInterpreter) -> None:
+def test_in_process_code_can_run_a_block_in_another_language(interpreter: OpenInterpreter) -> None:
     interpreter.computer.python = "in-process"
     import sys
 
@@ -137,7 +135,7 @@ def test_code_in_this_process_runs_a_block_in_another_language(interpreter: Open
     assert inner.data["parent"] == events[0].ids.action
 
 
-def test_a_runtime_that_is_busy_with_its_own_parent_says_so(interpreter: OpenInterpreter) -> None:
+def test_a_runtime_busy_with_the_parent_block_raises_busy_error(interpreter: OpenInterpreter) -> None:
     interpreter.computer.python = "in-process"
     import sys
 
@@ -147,7 +145,7 @@ def test_a_runtime_that_is_busy_with_its_own_parent_says_so(interpreter: OpenInt
 
 
 class Endless(BaseLanguage):
-    """Somebody's own, which does not hear of a stop."""
+    """A custom language that ignores a stop."""
 
     name = "endless"
 
@@ -164,7 +162,7 @@ def test_a_language_that_never_ends_is_closed(interpreter: OpenInterpreter) -> N
     assert list(first) == []
 
 
-def test_cancelling_one_actor_leaves_the_other(interpreter: OpenInterpreter) -> None:
+def test_cancelling_one_actor_does_not_affect_another(interpreter: OpenInterpreter) -> None:
     other = OpenInterpreter(computer=interpreter.computer, stream_all=True)
     thread, found = in_thread(interpreter.computer.run, "python", SLOW)
     until(lambda: bool(interpreter.session.running), "the block")
@@ -185,7 +183,7 @@ def test_a_second_chat_does_not_end_another_threads_turn(chatting: Chatting) -> 
     assert interpreter.chat("two", display=False)[-1]["content"] == "Two."
 
 
-def test_a_turn_that_a_thread_left_when_it_ended_is_over(chatting: Chatting) -> None:
+def test_a_turn_left_open_by_an_ended_thread_is_closed(chatting: Chatting) -> None:
     interpreter, _ = chatting(text("One."), text("Two."))
     held: list[Any] = []
 

@@ -1,4 +1,4 @@
-"""A terminal to look at: what a program wrote, as the screen and its scrollback show it."""
+"""A terminal emulator: the screen and the scrollback that a program's output makes."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from typing import Any
 
 import pyte
 
-# Pictures and questions about them, which this screen would show as text; a terminal draws or swallows them.
+# Images and queries about them: a terminal draws or swallows them, but pyte would show them as text.
 _GRAPHICS = re.compile(r"\x1b_G[^\x1b]*\x1b\\|\x1bP[^\x1b]*\x1b\\|\x1b\]1337;[^\x07]*\x07")
 
 
 class Emulator:
-    """A screen of that size with all of its history."""
+    """A screen of the given size with its whole scrollback."""
 
     def __init__(self, columns: int = 80, lines: int = 24) -> None:
         self.screen = pyte.HistoryScreen(columns, lines, history=100_000, ratio=0.5)
         self._stream = pyte.Stream(self.screen)
-        self._above: list[tuple[Any, str]] = []  # rows of the scrollback, which stay as they are
+        self._above: list[tuple[Any, str]] = []  # rows of the scrollback, which don't change
 
     def feed(self, text: str) -> None:
         self._stream.feed(_GRAPHICS.sub("", text))
@@ -35,7 +35,7 @@ class Emulator:
 
     @property
     def everything(self) -> list[str]:
-        """The scrollback, and then the screen. Looked at after every few characters, so it has to be quick."""
+        """The scrollback, and then the screen. Read after every few characters, so it has to be fast."""
         top, known = self.screen.history.top, self._above
         if len(known) > len(top) or (known and known[-1][0] is not top[len(known) - 1]):
             known.clear()
@@ -44,7 +44,7 @@ class Emulator:
 
     @property
     def row(self) -> str:
-        """The one that the cursor is in."""
+        """The cursor's row."""
         return self._text(self.screen.buffer[self.screen.cursor.y])
 
     @property
@@ -52,13 +52,13 @@ class Emulator:
         return self.screen.cursor.x, self.screen.cursor.y
 
     def _text(self, row: Any) -> str:
-        """The characters of a row, which has no cells for what was never written."""
+        """The characters of a row. Cells that were never written don't exist."""
         width = min(max(row, default=-1) + 1, self.screen.columns)
         return "".join([row[column].data for column in range(width)]).rstrip()
 
 
 class EmulatedOutput(io.StringIO):
-    """A file that is a terminal: what is written to it appears on the emulator."""
+    """A file that acts as a terminal: text written to it appears on the emulator."""
 
     def __init__(self, emulator: Emulator) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Somebody at a terminal: types, waits for what appears, and looks at the screen."""
+"""A user at a terminal: types, waits for text to appear, and reads the screen."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from terminal.emulator import Emulator
 
 PROGRAM = """
 import faulthandler, signal, sys
-faulthandler.register(signal.SIGUSR2)  # what hangs says where
+faulthandler.register(signal.SIGUSR2)  # prints the stacks of a program that hangs
 from interpreter.frontends.cli import main
 sys.exit(main())
 """
-PATIENCE = 60.0
+TIMEOUT = 60.0
 DEVICE_ATTRIBUTES, CURSOR_POSITION = "\x1b[c", "\x1b[6n"
 CTRL_B, CTRL_C, CTRL_D, CTRL_J, ALT_ENTER, ENTER = "\x02", "\x03", "\x04", "\n", "\x1b\r", "\r"
 
 
 class Person:
-    """One run of a program in a pseudo-terminal of that size."""
+    """One run of a program in a pseudo-terminal of the given size."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class Person:
         columns: int = 80,
         lines: int = 24,
         env: dict[str, str] | None = None,
-        patience: float = PATIENCE,
+        timeout: float = TIMEOUT,
     ) -> None:
         self.emulator = Emulator(columns, lines)
         self._child = pexpect.spawn(
@@ -46,14 +46,14 @@ class Person:
             dimensions=(lines, columns),
             encoding="utf-8",
             codec_errors="replace",
-            timeout=patience,
+            timeout=timeout,
         )
-        self._patience = patience
+        self._timeout = timeout
         self._child.delaybeforesend = None
         self._child.ptyproc.delayafterclose = 0
         self.before = termios.tcgetattr(self._child.child_fd)
         self.raw = ""
-        self.answer = "\x1b[?62;22c"  # of the terminal, when it is asked about itself
+        self.answer = "\x1b[?62;22c"  # what the terminal reports about itself
 
     # -- looking -----------------------------------------------------------------------------------------
 
@@ -66,26 +66,26 @@ class Person:
         return "\n".join(self.rows)
 
     def sees(self, text: str, times: int = 1) -> None:
-        """Wait until a text is on the screen or above it; where its lines break depends on the length of some path."""
+        """Wait until a text is on the screen or above it, however its lines are broken."""
 
-        def is_there() -> bool:
+        def has_appeared() -> bool:
             rows = self.rows
             return any(glue.join(rows).count(text) >= times for glue in ("\n", " ", ""))
 
-        self.wait_until(is_there, text)
+        self.wait_until(has_appeared, text)
 
     def glimpses(self, text: str) -> None:
-        """Wait until a text was on the screen, for however short a time."""
+        """Wait until a text was on the screen, however briefly."""
         self.wait_until(lambda: text in self.raw, text)
 
     def wait_until(self, condition: Callable[[], bool], what: str) -> None:
-        end = time.monotonic() + self._patience
+        end = time.monotonic() + self._timeout
         while not condition():
             if not self._read(max(0.0, end - time.monotonic())):
                 raise AssertionError(f"{what!r} did not appear on:\n{self.screen}\n\n{self._where_it_hangs()}")
 
     def at_prompt(self) -> None:
-        """Wait for a prompt that takes keys."""
+        """Wait for a prompt that accepts keys."""
         self.wait_until(lambda: self.emulator.row == ">" and self.emulator.cursor[0] == 2, "a prompt")
 
     def _where_it_hangs(self) -> str:
@@ -108,9 +108,9 @@ class Person:
         self.emulator.feed(text)
 
         def is_asked(question: str) -> bool:
-            return question in self.raw[max(0, before - len(question) + 1) :]  # it may have come in two pieces
+            return question in self.raw[max(0, before - len(question) + 1) :]  # it may arrive in two pieces
 
-        # As any terminal does at once.
+        # Terminals answer these at once.
         if is_asked(DEVICE_ATTRIBUTES):
             self.types(self.answer)
         if is_asked(CURSOR_POSITION):
@@ -124,14 +124,14 @@ class Person:
         self._child.send(keys)
 
     def says(self, text: str) -> None:
-        """Type a line, wait until it stands there, and send it."""
+        """Type a line, wait until it appears, and send it."""
         self.at_prompt()
         self.types(text)
         self.sees("> " + text[: self.emulator.screen.columns - 3])
         self.types(ENTER)
 
     def answers(self, question: str, text: str, times: int = 1) -> None:
-        """Answer a question once it is there."""
+        """Answer a question once it appears."""
         self.sees(question, times)
         self.types(text + ENTER)
 
@@ -143,14 +143,14 @@ class Person:
         os.kill(self._child.pid, number)
 
     def leaves(self) -> int:
-        """Press Ctrl-D at the prompt; the exit code."""
+        """Press Ctrl-D at the prompt, and return the exit code."""
         self.at_prompt()
         self.types(CTRL_D)
         return self.ends()
 
     def ends(self) -> int:
-        """Wait for the end; the exit code."""
-        while self._read(self._patience):
+        """Wait for the program to end, and return its exit code."""
+        while self._read(self._timeout):
             pass
         if not self._child.flag_eof:
             raise AssertionError(f"The program did not end:\n{self.screen}\n\n{self._where_it_hangs()}")
@@ -160,7 +160,7 @@ class Person:
 
     @property
     def mode_is_restored(self) -> bool:
-        """Whether the terminal is as it was: line by line, with echo, without paste marks."""
+        """Whether the terminal is as before: line by line, with echo, without bracketed paste."""
         marks = self.raw.rfind("\x1b[?2004h") <= self.raw.rfind("\x1b[?2004l")
         return termios.tcgetattr(self._child.child_fd) == self.before and marks
 
@@ -168,12 +168,12 @@ class Person:
         try:
             self._child.close(force=True)
         except pexpect.ExceptionPexpect:
-            self._child.ptyproc.wait()  # it was killed, and a busy machine takes longer to end it
+            self._child.ptyproc.wait()  # it was killed, but a busy machine takes a while to end it
 
 
 @contextmanager
 def someone(*arguments: str, server: ModelServer | None = None, **more: Any) -> Iterator[Person]:
-    """Somebody who has started the interpreter."""
+    """A user who has started the interpreter."""
     where = ["--api_base", server.base_url, "--api_key", "key"] if server else []
     person = Person([sys.executable, "-c", PROGRAM, *where, *arguments], **more)
     try:

@@ -1,4 +1,4 @@
-"""The question before a block runs: what counts as a yes, and that nothing else does."""
+"""The approval question before a block runs: only a clear yes counts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ RAN = "it ran"
 CODE = "print('it' + ' ran')"
 
 
-def test_a_no_returns_to_the_prompt() -> None:
+def test_declining_returns_to_the_prompt() -> None:
     answers = ["n" + ENTER, "No" + ENTER, CTRL_C, CTRL_D]
     replies = [*[tool_call("python", CODE)] * len(answers), text("Fine.")]
     with ModelServer(replies) as server, someone(server=server) as person:
@@ -65,7 +65,7 @@ def test_in_a_narrow_window_the_question_breaks_between_words() -> None:
 
 
 @pytest.mark.full
-def test_words_after_a_no_go_to_the_model_at_once() -> None:
+def test_text_after_no_goes_to_the_model_at_once() -> None:
     answers = ["n use another way", "no, use another way"]
     replies = [tool_call("python", CODE), tool_call("python", CODE), text("Right away.")]
     with ModelServer(replies) as server, someone(server=server) as person:
@@ -78,7 +78,7 @@ def test_words_after_a_no_go_to_the_model_at_once() -> None:
         assert RAN not in person.screen
 
 
-def test_a_sentence_at_the_card_goes_to_the_model() -> None:
+def test_a_sentence_at_the_approval_goes_to_the_model() -> None:
     replies = [tool_call("python", CODE), text("Right away.")]
     with ModelServer(replies) as server, someone(server=server) as person:
         person.says("run")
@@ -88,14 +88,14 @@ def test_a_sentence_at_the_card_goes_to_the_model() -> None:
         assert RAN not in person.screen
 
 
-def test_every_answer_is_on_the_card_and_arrow_keys_move_in_the_line() -> None:
+def test_the_approval_lists_every_answer_and_accepts_arrow_keys() -> None:
     replies = [tool_call("python", "open('made.txt', 'w').close()"), text("Done.")]
     with ModelServer(replies) as server, someone(server=server) as person:
         person.says("run")
         person.sees(OR_SAY)
-        card = next(row for row in person.rows if row.startswith(QUESTION))
-        assert card == "Run? [y]es  [n]o  [p]review  [e]dit  [s]can  [a]lways  [b]ox"
-        effects = person.rows[person.rows.index(card) - 1]
+        answers_row = next(row for row in person.rows if row.startswith(QUESTION))
+        assert answers_row == "Run? [y]es  [n]o  [p]review  [e]dit  [s]can  [a]lways  [b]ox"
+        effects = person.rows[person.rows.index(answers_row) - 1]
         assert f"\x1b[1m{effects.split()[0]}\x1b[0m" in person.raw  # in bold, not by colour
         person.types("es" + LEFT * 2 + "y" + ENTER)
         person.sees("Done.")
@@ -103,7 +103,7 @@ def test_every_answer_is_on_the_card_and_arrow_keys_move_in_the_line() -> None:
 
 
 @pytest.mark.parametrize("arguments", some(1, [[], ["--plain"]]))
-def test_long_code_is_shown_in_full_and_the_card_says_what_scrolled_away(arguments: list[str]) -> None:
+def test_long_code_is_shown_in_full_with_a_count_of_hidden_lines(arguments: list[str]) -> None:
     code = "\n".join(f"line_{number} = {number}" for number in range(40))
     with ModelServer([tool_call("python", code)]) as server, someone(*arguments, server=server) as person:
         person.says("run")
@@ -115,7 +115,7 @@ def test_long_code_is_shown_in_full_and_the_card_says_what_scrolled_away(argumen
 
 
 @pytest.mark.full
-def test_anything_else_asks_again() -> None:
+def test_any_other_answer_asks_again() -> None:
     answers = ["", "maybe", "ny", "yy", "run", "yes please", "%undo 2"]
     with ModelServer([tool_call("python", CODE), text("Done.")]) as server, someone(server=server) as person:
         person.says("run")
@@ -129,7 +129,7 @@ def test_anything_else_asks_again() -> None:
 
 
 @pytest.mark.parametrize("paste", some(1, ["\x1b[200~y\ry\r\x1b[201~\r", "y\ry\rmore\r"]))
-def test_a_paste_is_no_answer(paste: str) -> None:
+def test_a_paste_does_not_count_as_an_answer(paste: str) -> None:
     with ModelServer([tool_call("python", CODE)]) as server, someone(server=server) as person:
         person.says("run")
         person.sees(QUESTION)
@@ -138,7 +138,7 @@ def test_a_paste_is_no_answer(paste: str) -> None:
         assert RAN not in person.screen
 
 
-def test_what_was_typed_before_the_question_is_no_answer() -> None:
+def test_text_typed_before_the_question_does_not_answer_it() -> None:
     go_on = threading.Event()
     reply = text("Wait. ").then(stall(go_on)).then(tool_call("python", CODE))
     with ModelServer([reply, text("Second.")]) as server, someone(server=server) as person:
@@ -155,7 +155,7 @@ def test_what_was_typed_before_the_question_is_no_answer() -> None:
         assert server.requests[-1].messages[-1]["content"] == "y"
 
 
-def test_e_opens_the_editor_and_asks_about_what_it_leaves(tmp_path: Path) -> None:
+def test_e_opens_the_editor_and_asks_about_the_edited_code(tmp_path: Path) -> None:
     editor = tmp_path / "my editor"
     editor.write_text('#!/bin/sh\nsed -i s/ran/walked/ "$1"\n')
     editor.chmod(0o755)
@@ -188,7 +188,7 @@ def test_the_editor_has_the_terminal_to_itself(tmp_path: Path) -> None:
         person.says("run")
         person.answers(QUESTION, "e")
         person.sees("Which word?")
-        person.types(CTRL_C)  # is for the editor, as in vim
+        person.types(CTRL_C)  # goes to the editor, as in vim
         person.sees("Which word?", times=2)
         before = len(person.raw)
         person.types("walked" + ENTER)
@@ -196,7 +196,7 @@ def test_the_editor_has_the_terminal_to_itself(tmp_path: Path) -> None:
         person.types("y" + ENTER)
         person.sees("Done.")
         assert "it walked" in person.rows
-        assert person.raw[before:].lstrip().startswith("walked")  # shown by the terminal, and nothing was drawn
+        assert person.raw[before:].lstrip().startswith("walked")  # echoed by the terminal; we drew nothing
         assert "Interrupted" not in person.screen
         assert person.leaves() == 0
 
@@ -215,7 +215,7 @@ def test_the_editor_has_the_terminal_to_itself(tmp_path: Path) -> None:
         ],
     ),
 )
-def test_after_an_editor_that_changes_nothing_the_question_is_open(editor: str, says: str) -> None:
+def test_an_editor_that_changes_nothing_returns_to_the_question(editor: str, says: str) -> None:
     if editor.startswith("vim") and not which("vim"):
         pytest.skip("no vim here")
     env = {"EDITOR": editor}
@@ -230,7 +230,7 @@ def test_after_an_editor_that_changes_nothing_the_question_is_open(editor: str, 
 
 
 @pytest.mark.full
-def test_an_edit_is_asked_about_again_even_if_no_rule_asks_about_it(tmp_path: Path) -> None:
+def test_edited_code_always_needs_approval_again(tmp_path: Path) -> None:
     editor = tmp_path / "editor"
     editor.write_text('#!/bin/sh\necho "echo it walked" > "$1"\n')
     editor.chmod(0o755)

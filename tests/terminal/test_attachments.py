@@ -1,4 +1,4 @@
-"""Files and images that go along with a message."""
+"""Files and images attached to a message."""
 
 from __future__ import annotations
 
@@ -49,18 +49,18 @@ def folder(tmp_path: Path, home: Path) -> Path:
         ("/nowhere/x.png", []),
     ],
 )
-def test_what_a_message_names(folder: Path, said: str, names: list[str]) -> None:
+def test_attachments_are_found_in_a_message(folder: Path, said: str, names: list[str]) -> None:
     found = attachments(said.replace("{folder}", str(folder)), str(folder))
     assert [Path(each.path).name for each in found] == names
     assert all(each.is_image == (Path(each.path).suffix in (".png", ".jpg")) for each in found)
 
 
-def test_what_is_not_there(folder: Path) -> None:
+def test_missing_files_are_found_in_a_message(folder: Path) -> None:
     assert missing("@nothing.csv and @sub/x, @a.png, @property, @a.png.", str(folder)) == ["nothing.csv", "sub/x,"]
 
 
 @pytest.mark.usefixtures("no_strays")
-def test_an_image_is_shown_to_a_model_that_can_see_and_a_file_is_named(folder: Path) -> None:
+def test_models_with_vision_get_the_image_and_the_path_of_other_files(folder: Path) -> None:
     with ModelServer([text("A dot.")]) as server, someone(server=server) as person:
         person.says(f"%cd {folder}")
         person.says("see @a.png and @data.csv and @nothing.csv")
@@ -75,7 +75,7 @@ def test_an_image_is_shown_to_a_model_that_can_see_and_a_file_is_named(folder: P
 
 
 @pytest.mark.usefixtures("no_strays")
-def test_a_model_that_cannot_see_is_told_the_path(folder: Path) -> None:
+def test_models_without_vision_get_the_path_of_an_image(folder: Path) -> None:
     with ModelServer([text("Fine.")]) as server, someone("--no-llm_supports_vision", server=server) as person:
         person.says(f"%cd {folder}")
         person.says("see @a.png")

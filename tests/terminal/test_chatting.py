@@ -1,4 +1,4 @@
-"""A chat in a real pseudo-terminal with a scripted model behind it."""
+"""A chat in a real pseudo-terminal with a scripted model."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def last_said(server: ModelServer) -> str:
     return str(server.requests[-1].messages[-1]["content"])
 
 
-def test_say_it_see_the_code_run_it_go_on() -> None:
+def test_a_whole_conversation_with_two_approved_blocks() -> None:
     replies = [
         reasoning("Let me see.")
         .then(text("I will multiply.\n\n", split=3))
@@ -72,7 +72,7 @@ def test_say_it_see_the_code_run_it_go_on() -> None:
 
 
 @pytest.mark.parametrize(("columns", "lines"), some(1, [(20, 12), (200, 50)]))
-def test_other_sizes(columns: int, lines: int) -> None:
+def test_text_is_complete_at_other_terminal_sizes(columns: int, lines: int) -> None:
     words = [f"word{number}" for number in range(100)]
     with (
         ModelServer([text(" ".join(words), split=9)]) as server,
@@ -86,7 +86,7 @@ def test_other_sizes(columns: int, lines: int) -> None:
         assert person.leaves() == 0
 
 
-def test_lines_are_made_with_alt_enter_and_ctrl_j() -> None:
+def test_alt_enter_and_ctrl_j_insert_line_breaks() -> None:
     with ModelServer([text("Yes.")]) as server, someone(server=server) as person:
         person.at_prompt()
         person.types(f"one{ALT_ENTER}two{CTRL_J}three")
@@ -97,7 +97,7 @@ def test_lines_are_made_with_alt_enter_and_ctrl_j() -> None:
 
 
 @pytest.mark.parametrize("marked", some(1, [True, False]))
-def test_a_paste_never_sends_itself(marked: bool) -> None:
+def test_a_paste_is_not_sent_before_enter(marked: bool) -> None:
     pasted = "def f():\r    return 1\r\rf()\r"
     with ModelServer([text("Seen.")]) as server, someone(server=server) as person:
         person.at_prompt()
@@ -110,7 +110,7 @@ def test_a_paste_never_sends_itself(marked: bool) -> None:
 
 
 @pytest.mark.full
-def test_three_quotes_hold_a_message_open() -> None:
+def test_triple_quotes_allow_several_lines() -> None:
     with ModelServer([text("Read.")]) as server, someone(server=server) as person:
         person.at_prompt()
         for line in ('"""a poem', "of lines", 'ends"""'):
@@ -121,7 +121,7 @@ def test_three_quotes_hold_a_message_open() -> None:
         assert last_said(server) == '"""a poem\nof lines\nends"""'
 
 
-def test_history_is_kept_from_one_run_to_the_next(home: Path) -> None:
+def test_the_history_persists_between_runs(home: Path) -> None:
     for run in range(2):
         with ModelServer([text("Hello.")]) as server, someone(server=server) as person:
             person.at_prompt()
@@ -137,7 +137,7 @@ def test_history_is_kept_from_one_run_to_the_next(home: Path) -> None:
     assert kept.stat().st_mode & 0o077 == 0
 
 
-def test_leaving() -> None:
+def test_ctrl_c_twice_and_exit_leave_the_chat() -> None:
     with ModelServer() as server, someone(server=server) as person:
         person.at_prompt()
         person.types("half a thought" + CTRL_C)
@@ -152,7 +152,7 @@ def test_leaving() -> None:
         assert person.ends() == 0
 
 
-def test_what_is_typed_meanwhile_is_sent_next() -> None:
+def test_text_typed_during_a_turn_is_sent_next() -> None:
     go_on = threading.Event()
     replies = [text("First.").then(stall(go_on)), text("Second."), text("Third.")]
     with ModelServer(replies) as server, someone(server=server) as person:
@@ -172,7 +172,7 @@ def test_what_is_typed_meanwhile_is_sent_next() -> None:
 
 
 @pytest.mark.full
-def test_a_wide_reply_after_a_resize_is_whole() -> None:
+def test_a_reply_stays_complete_after_a_resize() -> None:
     go_on = threading.Event()
     words = [f"word{number}" for number in range(60)]
     reply = text(" ".join(words[:30])).then(stall(go_on)).then(text(" " + " ".join(words[30:])))
@@ -198,7 +198,7 @@ def test_a_dumb_terminal_gets_plain_lines() -> None:
 
 
 @pytest.mark.full
-def test_a_terminal_that_cannot_show_every_character() -> None:
+def test_characters_outside_the_terminals_encoding_are_replaced() -> None:
     with (
         ModelServer([text("A 漢 sign.")]) as server,
         someone(server=server, env={"PYTHONIOENCODING": "latin-1"}) as person,
@@ -209,7 +209,7 @@ def test_a_terminal_that_cannot_show_every_character() -> None:
 
 
 @pytest.mark.full
-def test_no_colour_where_none_is_wanted() -> None:
+def test_no_color_turns_off_colours() -> None:
     reply = text("# Title\n`x`\n\n```python\nreturn 1\n```")
     with ModelServer([reply]) as server, someone(server=server, env={"NO_COLOR": "1"}) as person:
         person.says("Hi")
@@ -218,7 +218,7 @@ def test_no_colour_where_none_is_wanted() -> None:
         assert not re.search(r"\x1b\[[0-9;]*(3|4|9|10)[0-7][0-9;]*m", person.raw)
 
 
-def test_an_error_is_told_once_in_words_and_the_chat_goes_on() -> None:
+def test_an_error_is_shown_once_and_the_chat_continues() -> None:
     with ModelServer([error(401, "too odd"), text("Better.")]) as server, someone(server=server) as person:
         person.says("Hi")
         person.sees("too odd")
@@ -230,7 +230,7 @@ def test_an_error_is_told_once_in_words_and_the_chat_goes_on() -> None:
         assert person.leaves() == 0
 
 
-def test_told_to_end_it_leaves_the_terminal_in_order() -> None:
+def test_sigterm_restores_the_terminal() -> None:
     with ModelServer() as server, someone(server=server) as person:
         person.at_prompt()
         person.signals(signal.SIGTERM)
@@ -238,7 +238,7 @@ def test_told_to_end_it_leaves_the_terminal_in_order() -> None:
         assert person.mode_is_restored
 
 
-def test_ctrl_z_at_the_prompt_goes_to_the_shell_and_fg_comes_back() -> None:
+def test_ctrl_z_suspends_the_prompt_and_fg_resumes_it() -> None:
     with ModelServer([text("Hello.")]) as server:
         person = Person(["bash", "--norc", "--noprofile", "-i"])
         try:

@@ -1,4 +1,4 @@
-"""Whole streams of chunks on a screen of a given size."""
+"""Streams of chunks on an emulated screen of a given size."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Stage:
             self.now += 0.05
 
     def wait(self, seconds: float) -> None:
-        """Let time go by, drawing when the display wants to."""
+        """Let time pass, drawing whenever the display is due."""
         end = self.now + seconds
         while (due := self.display.deadline()) is not None and due <= end:
             self.now = max(self.now, due)
@@ -64,7 +64,7 @@ def over(exit_code: int | None = 0, ended: str = "done", **more: Any) -> dict[st
     return {**chunk, "exit_code": exit_code, "ended": ended, **more}
 
 
-def test_a_turn(stage: Stage) -> None:
+def test_a_turn_shows_text_code_and_output(stage: Stage) -> None:
     stage.display.begin()
     stage.show(
         {"type": "message", "start": True},
@@ -96,7 +96,7 @@ def test_a_turn(stage: Stage) -> None:
     ]
 
 
-def test_words_of_ours_in_any_style(stage: Stage) -> None:
+def test_our_own_lines_appear_in_any_style(stage: Stage) -> None:
     for style in ("", "hint", "error"):
         stage.display.line(f"Said {style}.", style)
     assert [row.rstrip() for row in stage.rows if row.strip()] == ["Said .", "Said hint.", "Said error."]
@@ -117,13 +117,13 @@ def test_the_spinner_waits_counts_and_leaves_no_trace(stage: Stage) -> None:
     assert stage.rows == ["", "Hello"]
 
 
-def test_nothing_is_drawn_while_nothing_happens(stage: Stage) -> None:
+def test_an_idle_display_has_no_deadline(stage: Stage) -> None:
     stage.display.begin()
     stage.display.finish()
     assert stage.display.deadline() is None
 
 
-def test_the_active_line_is_named_while_a_block_is_silent(stage: Stage) -> None:
+def test_the_active_line_is_shown_while_a_block_is_silent(stage: Stage) -> None:
     stage.show(code("import time\ntime.sleep(9)\n"), {"type": "code", "format": "python", "end": True})
     stage.show({"role": "computer", "type": "console", "format": "active_line", "content": 2})
     stage.wait(1)
@@ -143,7 +143,7 @@ def test_the_active_line_is_named_while_a_block_is_silent(stage: Stage) -> None:
         (over(None, "background"), "Moved to the background."),
     ],
 )
-def test_how_a_block_ended(stage: Stage, closing: dict[str, Any], said: str) -> None:
+def test_the_display_says_how_a_block_ended(stage: Stage, closing: dict[str, Any], said: str) -> None:
     stage.show({"role": "computer", "type": "console", "start": True})
     stage.now += 0.05
     stage.show(closing)
@@ -162,7 +162,7 @@ def test_a_progress_bar_is_drawn_in_place(stage: Stage) -> None:
     assert "".join(stage.rows) == "100% " + "#" * 100
 
 
-def test_a_long_output_keeps_the_screen_still(stage: Stage) -> None:
+def test_long_output_is_shortened(stage: Stage) -> None:
     for number in range(0, 2000, 10):
         stage.show(output("".join(f"line {number + n}\n" for n in range(10))))
     assert stage.rows[0] == "line 0"
@@ -174,7 +174,7 @@ def test_a_long_output_keeps_the_screen_still(stage: Stage) -> None:
     assert stage.rows[-2:] == ["line 1999", "Done after 10.0 s."]
 
 
-def test_images_and_pages_are_saved_and_named(stage: Stage) -> None:
+def test_images_and_pages_are_saved_and_their_paths_shown(stage: Stage) -> None:
     picture = base64.b64encode(b"not really a png").decode()
     stage.show(output("before"), {"role": "computer", "type": "image", "format": "base64.png", "content": picture})
     stage.show({"role": "computer", "type": "code", "format": "html", "content": "<b>x</b>", "recipient": "user"})
@@ -188,7 +188,7 @@ def test_images_and_pages_are_saved_and_named(stage: Stage) -> None:
     assert Path(drawing.removeprefix("Drawing: ")).read_text() == "<svg/>"
 
 
-def test_a_picture_in_the_middle_does_not_end_the_block(stage: Stage) -> None:
+def test_an_image_in_the_output_does_not_end_the_block(stage: Stage) -> None:
     picture = {"role": "computer", "type": "image", "format": "base64.png"}
     stage.show(code("plot()"), {"type": "code", "format": "python", "end": True})
     stage.show({"role": "computer", "type": "console", "start": True}, output("1\n"))
@@ -204,8 +204,8 @@ def test_a_picture_in_the_middle_does_not_end_the_block(stage: Stage) -> None:
 
 def test_a_rate_limit_counts_down_in_place(stage: Stage) -> None:
     stage.display.begin()
-    news = {"reason": "rate limited", "seconds": 12.0, "attempt": 1}
-    stage.show({"role": "computer", "type": "status", "format": "retry", "content": news})
+    status = {"reason": "rate limited", "seconds": 12.0, "attempt": 1}
+    stage.show({"role": "computer", "type": "status", "format": "retry", "content": status})
     stage.wait(2)
     assert len(stage.rows) == 1
     assert "rate limited, trying again in 10 s" in stage.rows[0]
@@ -214,9 +214,9 @@ def test_a_rate_limit_counts_down_in_place(stage: Stage) -> None:
     assert stage.rows == ["", "Here."]
 
 
-def test_reasoning_and_decisions(stage: Stage) -> None:
+def test_reasoning_and_approvals_are_shown(stage: Stage) -> None:
     stage.show({"type": "reasoning", "content": "Hmm.\nSo"}, {"type": "reasoning", "end": True})
-    allowed = {"by": "policy", "reason": "The package index may be asked, and nobody is asked about that."}
+    allowed = {"by": "policy", "reason": "The package index may be reached, and needs no approval for that."}
     decisions = [
         ("denied", {"by": "policy", "reason": "this comes as output"}),
         ("approved", allowed),
@@ -229,13 +229,13 @@ def test_reasoning_and_decisions(stage: Stage) -> None:
     assert " ".join(stage.rows[2:]) == f"Approved: {allowed['reason']}"
 
 
-def thoughts(count: int) -> list[dict[str, Any]]:
+def reasoning_lines(count: int) -> list[dict[str, Any]]:
     return [{"type": "reasoning", "content": f"thought {number}\n"} for number in range(count)]
 
 
-def test_a_long_chain_of_thoughts_shows_its_end_and_then_a_line(stage: Stage) -> None:
+def test_long_reasoning_shows_its_last_lines_and_then_a_summary(stage: Stage) -> None:
     stage.display.begin()
-    stage.show(*thoughts(40))
+    stage.show(*reasoning_lines(40))
     stage.wait(0.1)
     assert stage.rows == ["", "thought 36", "thought 37", "thought 38", "thought 39"]
     stage.now += 10
@@ -245,7 +245,7 @@ def test_a_long_chain_of_thoughts_shows_its_end_and_then_a_line(stage: Stage) ->
 
 
 @pytest.mark.full
-def test_a_thought_without_line_ends_folds_too_and_costs_little(stage: Stage) -> None:
+def test_reasoning_without_line_breaks_folds_cheaply(stage: Stage) -> None:
     stage.show(*[{"type": "reasoning", "content": f"word{number} "} for number in range(1000)])
     stage.wait(0.1)
     assert len(stage.rows) == 4
@@ -256,25 +256,25 @@ def test_a_thought_without_line_ends_folds_too_and_costs_little(stage: Stage) ->
     assert [row[:11] for row in stage.rows] == ["Thought for"]
 
 
-def test_a_chain_of_thoughts_stays_for_those_who_want_it(stage: Stage) -> None:
+def test_all_reasoning_stays_without_folding(stage: Stage) -> None:
     stage.display.fold_reasoning = False
-    stage.show(*thoughts(40), {"type": "reasoning", "end": True})
+    stage.show(*reasoning_lines(40), {"type": "reasoning", "end": True})
     stage.display.finish()
     assert stage.rows == [f"thought {number}" for number in range(40)]
 
 
-def test_a_model_that_is_being_loaded_is_named(stage: Stage) -> None:
+def test_a_loading_model_is_named(stage: Stage) -> None:
     stage.display.begin()
-    news = {"model": "tiny", "done": False}
-    stage.show({"role": "computer", "type": "status", "format": "loading", "content": news})
+    status = {"model": "tiny", "done": False}
+    stage.show({"role": "computer", "type": "status", "format": "loading", "content": status})
     stage.wait(2)
     assert "loading tiny 2 s" in stage.rows[-1]
-    stage.show({"role": "computer", "type": "status", "format": "loading", "content": {**news, "done": True}})
+    stage.show({"role": "computer", "type": "status", "format": "loading", "content": {**status, "done": True}})
     stage.wait(1)
     assert "thinking 1 s" in stage.rows[-1]
 
 
-def test_what_is_typed_is_shown_below_and_vanishes(stage: Stage) -> None:
+def test_typed_text_is_shown_below_and_then_removed(stage: Stage) -> None:
     stage.display.begin()
     stage.show(message("A text"))
     stage.display.typed("then do this")
@@ -283,7 +283,7 @@ def test_what_is_typed_is_shown_below_and_vanishes(stage: Stage) -> None:
     assert stage.rows == ["", "A text"]
 
 
-def test_an_open_line_of_output_can_become_a_question(stage: Stage) -> None:
+def test_an_unfinished_output_line_becomes_a_question(stage: Stage) -> None:
     stage.show(output("one\nYour name? "))
     with stage.display.asking() as begun:
         assert begun == "Your name? "
@@ -292,7 +292,7 @@ def test_an_open_line_of_output_can_become_a_question(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize(("columns", "lines"), [(20, 10), (80, 24), (200, 50)])
-def test_many_sizes(columns: int, lines: int) -> None:
+def test_text_and_output_are_complete_at_any_size(columns: int, lines: int) -> None:
     stage = Stage(columns, lines)
     stage.display.begin()
     words = [f"word{number}" for number in range(120)]
@@ -307,7 +307,7 @@ def test_many_sizes(columns: int, lines: int) -> None:
     assert "".join(stage.rows).count("x" * 20) == 300 // 20
 
 
-def test_the_cost_of_a_long_text_is_linear() -> None:
+def test_drawing_a_long_text_takes_linear_output() -> None:
     written = []
     for size in (1_000, 2_000, 4_000):
         stage = Stage()
@@ -319,10 +319,10 @@ def test_the_cost_of_a_long_text_is_linear() -> None:
     assert written[2] < 2.5 * written[1] < 2.5 * 2.5 * written[0]
 
 
-def test_words_of_ours_among_the_output_end_their_lines_between_words() -> None:
+def test_our_own_messages_in_the_output_wrap_between_words() -> None:
     stage = Stage(40)
-    told = "Blocked by the sandbox: writing /etc/hosts. Rule: only the workspace can be written."
-    stage.show(output("printed\n"), output(told + "\n", stream="stderr", ours=True), output("x" * 50 + "\n"), over())
+    notice = "Blocked by the sandbox: writing /etc/hosts. Rule: only the workspace can be written."
+    stage.show(output("printed\n"), output(notice + "\n", stream="stderr", ours=True), output("x" * 50 + "\n"), over())
     rows = [row for row in stage.rows if row]
-    assert rows[0] == "printed" and " ".join(rows[1:4]) == told
+    assert rows[0] == "printed" and " ".join(rows[1:4]) == notice
     assert all(len(row) < 40 for row in rows[1:4]) and rows[4:6] == ["x" * 40, "x" * 10]

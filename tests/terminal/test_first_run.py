@@ -1,4 +1,4 @@
-"""Nothing is set up: one screen says what there is, a choice is made once, and the next start knows it."""
+"""The first run without a model: one screen lists the choices, and the next start remembers the choice."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _no_other_keys(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def groq(monkeypatch: pytest.MonkeyPatch) -> Iterator[ModelServer]:
-    """A provider whose address the environment gives; its key is missing all the same."""
+    """A provider whose URL comes from the environment, but whose key is missing."""
     with ModelServer([text("Welcome.")], repeat=True) as server:
         monkeypatch.setenv("GROQ_API_BASE", server.base_url)
         yield server
@@ -55,19 +55,19 @@ def folder(home: Path) -> Path:
     return home / ".config" / "open-interpreter"
 
 
-def pastes(person: Person, key: str = KEY) -> None:
+def paste_key(person: Person, key: str = KEY) -> None:
     person.sees(PASTE)
     person.types(ENTER)
     person.sees("API key, hidden while you type")
     person.types(key + ENTER)
 
 
-def keeps(person: Person, yes: bool) -> None:
+def answer_save_question(person: Person, yes: bool) -> None:
     person.sees("Save the key for next time?")
     person.types((DOWN if yes else "") + ENTER)
 
 
-def test_one_screen_says_what_the_choices_are() -> None:
+def test_one_screen_lists_the_choices() -> None:
     with someone() as person:
         person.sees(PASTE)
         person.sees("Your own GGUF file")
@@ -83,7 +83,7 @@ def test_one_screen_says_what_the_choices_are() -> None:
 
 
 @pytest.mark.full
-def test_on_a_narrow_screen_lines_end_between_words() -> None:
+def test_a_narrow_screen_wraps_between_words() -> None:
     with someone(columns=40, lines=40) as person:
         person.sees("Your own GGUF file")
         words = " ".join(person.screen.split())
@@ -100,7 +100,7 @@ def test_on_a_narrow_screen_lines_end_between_words() -> None:
 @pytest.mark.parametrize(
     ("flag", "term"), [pytest.param("--plain", "xterm-256color", marks=pytest.mark.full), ("--no_plain", "dumb")]
 )
-def test_where_nothing_is_drawn_the_choice_is_a_number(groq: ModelServer, flag: str, term: str) -> None:
+def test_plain_and_dumb_terminals_choose_by_number(groq: ModelServer, flag: str, term: str) -> None:
     with someone(flag, env={"TERM": term}) as person:
         person.sees("1. Paste a provider's API key")
         person.sees("Number (Enter to exit):")
@@ -119,7 +119,7 @@ def test_where_nothing_is_drawn_the_choice_is_a_number(groq: ModelServer, flag: 
         assert term != "dumb" or "\x1b" not in person.raw
 
 
-def test_without_a_terminal_one_message_says_what_helps() -> None:
+def test_without_a_terminal_one_message_says_what_to_do() -> None:
     command = [sys.executable, "-c", PROGRAM]
     done = subprocess.run(command, input="Hi\n", capture_output=True, text=True, timeout=60)
     assert done.returncode == 3
@@ -129,10 +129,10 @@ def test_without_a_terminal_one_message_says_what_helps() -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_a_key_is_pasted_and_known_by_its_look(groq: ModelServer, home: Path) -> None:
+def test_a_pasted_key_is_recognised_by_its_prefix(groq: ModelServer, home: Path) -> None:
     with someone() as person:
-        pastes(person)
-        keeps(person, yes=False)
+        paste_key(person)
+        answer_save_question(person, yes=False)
         person.sees("Using groq/")
         person.says("Hi")
         person.sees("Welcome.")
@@ -141,27 +141,27 @@ def test_a_key_is_pasted_and_known_by_its_look(groq: ModelServer, home: Path) ->
     assert groq.requests[0].headers["authorization"] == f"Bearer {KEY}"
     left = [file for file in home.rglob("*") if file.is_file() and KEY in file.read_text(errors="replace")]
     assert left == []
-    with someone() as person:  # nothing was kept, so nothing is known
+    with someone() as person:  # the key was not saved
         person.sees(PASTE)
 
 
-def test_a_key_that_is_kept_is_used_at_the_next_start(groq: ModelServer, home: Path) -> None:
+def test_a_saved_key_is_used_at_the_next_start(groq: ModelServer, home: Path) -> None:
     with someone() as person:
-        pastes(person)
-        keeps(person, yes=True)
+        paste_key(person)
+        answer_save_question(person, yes=True)
         assert person.leaves() == 0
     file = folder(home) / "keys.env"
     assert file.read_text() == f"GROQ_API_KEY={KEY}\n"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     groq.replies[:] = [
-        text("Yes."),  # to the test of the key
+        text("Yes."),  # the reply to the key test
         tool_call("python", "import os; print([v for v in os.environ.values() if 'gsk_' in v])"),
         text("Ok."),
     ]
     with someone("-y") as person:
         person.sees("Using groq/")
         person.says("Hi")
-        person.sees("[]")  # code does not get it
+        person.sees("[]")  # code does not see the key
         person.sees("Ok.")
         assert KEY not in person.raw
         assert "Paste" not in person.screen
@@ -172,33 +172,33 @@ def test_a_key_that_is_kept_is_used_at_the_next_start(groq: ModelServer, home: P
 
 
 @pytest.mark.full
-def test_whose_key_it_is_is_asked_where_its_look_does_not_tell(groq: ModelServer) -> None:
+def test_the_provider_of_an_unrecognised_key_is_asked_for(groq: ModelServer) -> None:
     with someone() as person:
-        pastes(person, "somebodys-key")
+        paste_key(person, "unrecognised-key")
         person.sees("Whose key is it?")
         person.types(DOWN * list(STARTING_MODELS).index("groq") + ENTER)
-        keeps(person, yes=False)
+        answer_save_question(person, yes=False)
         person.says("Hi")
         person.sees("Welcome.")
         assert person.leaves() == 0
 
 
-def test_a_key_is_tested_at_once_and_a_rejected_one_leads_back_to_the_list(groq: ModelServer, home: Path) -> None:
+def test_a_key_is_tested_at_once_and_a_rejected_one_returns_to_the_list(groq: ModelServer, home: Path) -> None:
     groq.replies[:] = [error(401), text("Yes."), text("Welcome.")]
     with someone() as person:
-        pastes(person, "gsk_wrong")
+        paste_key(person, "gsk_wrong")
         person.sees("Testing the key ...")
         person.sees("rejected the key")
-        pastes(person)
+        paste_key(person)
         person.sees("The key works.")
-        keeps(person, yes=False)
+        answer_save_question(person, yes=False)
         person.says("Hi")
         person.sees("Welcome.")
         assert person.leaves() == 0
     assert [each.headers["authorization"] for each in groq.requests] == ["Bearer gsk_wrong", *[f"Bearer {KEY}"] * 2]
 
 
-def test_a_rejected_key_is_replaced_in_the_chat(groq: ModelServer, home: Path) -> None:
+def test_a_rejected_key_can_be_replaced_in_the_chat(groq: ModelServer, home: Path) -> None:
     groq.replies[:] = [error(401), error(401), text("Yes."), text("Welcome."), text("Yes."), text("Again.")]
     with someone("--model", "groq/mine", "--api_key", "gsk_old") as person:
         person.says("Hi")
@@ -209,12 +209,12 @@ def test_a_rejected_key_is_replaced_in_the_chat(groq: ModelServer, home: Path) -
         person.sees("API key, hidden while you type", times=2)
         person.types(KEY + ENTER)
         person.sees("The key works.")
-        keeps(person, yes=False)
+        answer_save_question(person, yes=False)
         person.says("Hello")
         person.sees("Welcome.")
         person.says("%setup")
-        pastes(person, "gsk_newest")
-        keeps(person, yes=False)
+        paste_key(person, "gsk_newest")
+        answer_save_question(person, yes=False)
         person.says("Once more")
         person.sees("Again.")
         assert person.leaves() == 0
@@ -223,12 +223,12 @@ def test_a_rejected_key_is_replaced_in_the_chat(groq: ModelServer, home: Path) -
 
 
 @pytest.mark.full
-def test_no_key_leads_back_to_the_list() -> None:
+def test_an_unused_key_returns_to_the_list() -> None:
     with someone() as person:
-        pastes(person, "")
+        paste_key(person, "")
         person.sees("No key was given.")
         person.sees(PASTE)
-        pastes(person, "somebodys-key")
+        paste_key(person, "unrecognised-key")
         person.sees("Whose key is it?")
         person.types(ESCAPE)
         person.sees("The key was not used.")
@@ -237,7 +237,7 @@ def test_no_key_leads_back_to_the_list() -> None:
         assert person.ends() == 1
 
 
-def test_a_key_in_the_environment_chooses_its_providers_model(groq: ModelServer) -> None:
+def test_a_key_in_the_environment_selects_its_providers_model(groq: ModelServer) -> None:
     with someone(env={"GROQ_API_KEY": KEY}) as person:
         person.sees("Using groq/openai/gpt-oss-120b because GROQ_API_KEY is set.")
         person.says("Hi")
@@ -247,7 +247,7 @@ def test_a_key_in_the_environment_chooses_its_providers_model(groq: ModelServer)
     assert groq.requests[0].headers["authorization"] == f"Bearer {KEY}"
 
 
-def test_a_key_in_the_environment_does_in_a_pipe_too(groq: ModelServer) -> None:
+def test_a_key_in_the_environment_works_in_a_pipe_too(groq: ModelServer) -> None:
     env = {**os.environ, "GROQ_API_KEY": KEY}
     command = [sys.executable, "-c", PROGRAM]
     done = subprocess.run(command, input="Hi\n", capture_output=True, text=True, env=env, timeout=60)
@@ -256,7 +256,7 @@ def test_a_key_in_the_environment_does_in_a_pipe_too(groq: ModelServer) -> None:
 
 
 @pytest.mark.full
-def test_a_key_that_may_be_for_something_else_chooses_nothing() -> None:
+def test_an_ambiguous_key_selects_no_model() -> None:
     with someone(env={"HF_TOKEN": "hf_made-up"}) as person:
         person.sees("HF_TOKEN is set. To use it: --model huggingface/")
         person.sees(PASTE)
@@ -264,7 +264,7 @@ def test_a_key_that_may_be_for_something_else_chooses_nothing() -> None:
 
 
 @pytest.mark.full
-def test_a_key_that_is_kept_serves_a_model_that_is_named(groq: ModelServer) -> None:
+def test_a_saved_key_is_used_only_for_its_provider(groq: ModelServer) -> None:
     save_key("GROQ_API_KEY", KEY)
     save_key("OPENAI_API_KEY", "sk-other")
     with someone("--model", "groq/other") as person:
@@ -272,11 +272,11 @@ def test_a_key_that_is_kept_serves_a_model_that_is_named(groq: ModelServer) -> N
         person.sees("Welcome.")
         assert person.leaves() == 0
     assert groq.requests[0].headers["authorization"] == f"Bearer {KEY}"
-    with someone("--model", "anthropic/claude-sonnet-5") as person:  # it goes to nobody else
+    with someone("--model", "anthropic/claude-sonnet-5") as person:  # no other provider gets it
         person.sees("There is no key for anthropic")
 
 
-def test_a_servers_model_is_remembered(ollama: RoutedServer, home: Path) -> None:
+def test_the_model_of_a_local_server_is_remembered(ollama: RoutedServer, home: Path) -> None:
     with someone() as person:
         person.sees("> Ollama  tiny")
         person.types(ENTER)
@@ -291,7 +291,7 @@ def test_a_servers_model_is_remembered(ollama: RoutedServer, home: Path) -> None
 
 
 @pytest.mark.full
-def test_a_flag_and_a_key_in_the_environment_beat_what_is_remembered(
+def test_flags_and_the_environment_override_the_remembered_model(
     ollama: RoutedServer, groq: ModelServer, home: Path
 ) -> None:
     with someone("--local") as person:
@@ -309,8 +309,8 @@ def test_a_flag_and_a_key_in_the_environment_beat_what_is_remembered(
         assert "your last choice" not in person.screen
 
 
-def test_the_choice_can_be_changed(ollama: RoutedServer, home: Path) -> None:
-    remembered(home, model="ollama/gone", api_base=f"{ollama.address}/v1")
+def test_setup_changes_the_remembered_model(ollama: RoutedServer, home: Path) -> None:
+    remember_model(home, model="ollama/gone", api_base=f"{ollama.address}/v1")
     with someone("--setup") as person:
         person.sees("> Ollama  tiny")
         person.types(ENTER)
@@ -318,25 +318,25 @@ def test_the_choice_can_be_changed(ollama: RoutedServer, home: Path) -> None:
     assert json.loads((folder(home) / "model.json").read_text())["model"] == "ollama/tiny"
 
 
-def remembered(home: Path, **told: str) -> None:
+def remember_model(home: Path, **settings: str) -> None:
     folder(home).mkdir(parents=True, exist_ok=True)
-    (folder(home) / "model.json").write_text(json.dumps(told))
+    (folder(home) / "model.json").write_text(json.dumps(settings))
 
 
-def test_a_server_that_is_gone_is_said_and_the_choices_come_again(home: Path) -> None:
+def test_an_unreachable_last_server_is_reported_before_the_choices(home: Path) -> None:
     with RoutedServer({}) as gone:
         address = f"{gone.address}/v1"
-    remembered(home, model="ollama/tiny", api_base=address)
+    remember_model(home, model="ollama/tiny", api_base=address)
     with someone() as person:
         person.sees("Can't use your last model, ollama/tiny: nothing answers at")
         person.sees(PASTE)
 
 
 @pytest.mark.full
-def test_a_built_in_model_is_remembered_until_its_file_is_gone(home: Path, tmp_path: Path) -> None:
+def test_a_builtin_model_is_remembered_while_its_file_exists(home: Path, tmp_path: Path) -> None:
     file = tmp_path / "mine.gguf"
     file.write_bytes(b"GGUF")
-    remembered(home, model=f"builtin/{file}")
+    remember_model(home, model=f"builtin/{file}")
     with someone(columns=200) as person:
         person.sees("Using builtin/")
         assert person.leaves() == 0
@@ -360,7 +360,7 @@ def test_a_built_in_model_is_remembered_until_its_file_is_gone(home: Path, tmp_p
         ],
     ),
 )
-def test_a_damaged_memory_is_none(home: Path, written: str) -> None:
+def test_a_damaged_model_file_is_ignored(home: Path, written: str) -> None:
     folder(home).mkdir(parents=True)
     (folder(home) / "model.json").write_text(written)
     with someone() as person:
@@ -368,14 +368,14 @@ def test_a_damaged_memory_is_none(home: Path, written: str) -> None:
         assert "Traceback" not in person.screen
 
 
-def test_offline_offers_only_what_is_here(groq: ModelServer) -> None:
+def test_offline_offers_only_local_models(groq: ModelServer) -> None:
     with someone("--offline", env={"GROQ_API_KEY": KEY}) as person:
         person.sees("> built-in")
         assert "Paste" not in person.screen
 
 
 @pytest.mark.full
-def test_a_program_that_had_to_be_started_is_started_again(
+def test_a_server_we_started_is_started_again_next_time(
     home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = tmp_path / "ollama"
@@ -385,8 +385,8 @@ def test_a_program_that_had_to_be_started_is_started_again(
         "    def log_message(self, *a): pass\n"
         "    def do_GET(self): self.say({'models': [{'name': 'one:latest'}, {'name': 'two:latest'}]})\n"
         "    def do_POST(self): self.say({'model_info': {'x.context_length': 2048}})\n"
-        "    def say(self, told):\n"
-        "        body = json.dumps(told).encode()\n"
+        "    def say(self, reply):\n"
+        "        body = json.dumps(reply).encode()\n"
         "        self.send_response(200); self.send_header('Content-Length', str(len(body)))\n"
         "        self.end_headers(); self.wfile.write(body)\n"
         "host, _, port = os.environ['OLLAMA_HOST'].rpartition(':')\n"

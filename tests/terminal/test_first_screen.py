@@ -1,4 +1,4 @@
-"""The first screen, what is typed before it, and the keys that stop a turn or change the mode."""
+"""The first screen, text typed before it, and the keys that stop a turn or change the mode."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_the_example_fits_the_folder(tmp_path: Path, files: dict[str, str], requ
     assert example_request(str(folder)) == request_
 
 
-def test_an_example_needs_a_folder_that_can_be_read(tmp_path: Path) -> None:
+def test_an_unreadable_folder_gets_the_default_example(tmp_path: Path) -> None:
     assert example_request(str(tmp_path / "gone")) == "plot a sine wave and save it as wave.png"
 
 
@@ -55,7 +55,7 @@ def test_at_most_four_lines_come_before_the_prompt(tmp_path: Path, monkeypatch: 
         assert person.leaves() == 0
 
 
-def test_what_is_typed_before_the_prompt_is_sent_with_its_enter() -> None:
+def test_a_line_typed_before_the_prompt_is_sent() -> None:
     with ModelServer([text("Good morning.")]) as server, someone(*MODEL, server=server) as person:
         person.types("early words" + ENTER)
         person.sees("Good morning.")
@@ -66,7 +66,7 @@ def test_what_is_typed_before_the_prompt_is_sent_with_its_enter() -> None:
         assert person.mode_is_restored
 
 
-def test_an_unfinished_line_waits_in_the_prompt() -> None:
+def test_an_unfinished_early_line_waits_in_the_prompt() -> None:
     with ModelServer([text("Good morning.")]) as server, someone(*MODEL, server=server) as person:
         person.types("early wo")
         person.sees("> early wo")
@@ -90,14 +90,14 @@ def test_escape_stops_the_turn() -> None:
         assert person.leaves() == 0
 
 
-def test_escape_goes_to_the_shell_program_that_runs() -> None:
+def test_escape_goes_to_a_running_shell_program() -> None:
     code = "echo list''ening; read -r key; [ \"$key\" = $'\\e' ] && echo it was Es''c"
     server = ModelServer([tool_call("shell", code), text("Done.")])
     with server, someone(*MODEL, "-y", server=server) as person:
         person.says("Wait for a key")
         person.sees("listening")
         person.types(ESCAPE)
-        time.sleep(0.5)  # longer than a key takes: it is Esc, not Alt-Enter
+        time.sleep(0.5)  # long enough to be Esc, not Alt-Enter
         person.types(ENTER)
         person.sees("Done.")
         assert "it was Esc" in person.screen
@@ -138,7 +138,7 @@ def test_vi_keys_edit_the_prompt() -> None:
         person.types("one two")
         person.sees("> one two")
         person.types(ESCAPE)
-        time.sleep(1)  # until it is Esc, not Alt
+        time.sleep(1)  # long enough to be Esc, not Alt
         person.types("0xiO")
         person.sees("> One two")
         person.types(ENTER)
@@ -149,7 +149,7 @@ def test_vi_keys_edit_the_prompt() -> None:
 @pytest.mark.parametrize(
     ("after", "rings"), some(1, [("1", True), pytest.param("0", False, marks=pytest.mark.full), ("30", False)])
 )
-def test_the_end_of_a_long_turn_rings(after: str, rings: bool) -> None:
+def test_the_bell_rings_after_a_long_turn(after: str, rings: bool) -> None:
     slow = text("One.").then(stall(1.5)).then(text(" Two."))
     with ModelServer([slow]) as server, someone(*MODEL, "--notify_after", after, server=server) as person:
         person.says("Hi")
@@ -168,7 +168,7 @@ def test_the_end_of_a_long_turn_rings(after: str, rings: bool) -> None:
         ({"TERM": "xterm"}, ""),
     ],
 )
-def test_terminals_that_show_notifications(environment: dict[str, str], sequence: str) -> None:
+def test_notification_sequences_depend_on_the_terminal(environment: dict[str, str], sequence: str) -> None:
     assert notification(environment) == sequence
 
 
@@ -179,14 +179,14 @@ def test_a_notification_goes_through_the_terminal_or_the_system(tmp_path: Path) 
     env = {"TERM_PROGRAM": "", "KITTY_WINDOW_ID": "", "TMUX": "", "DBUS_SESSION_BUS_ADDRESS": "unix:path=/nowhere"}
     env["PATH"] = f"{tmp_path}:{os.environ['PATH']}"
     slow = text("One.").then(stall(1.5)).then(text(" Two."))
-    wanted = [*MODEL, "--notify_after", "1", "--notify_by", "desktop"]
+    options = [*MODEL, "--notify_after", "1", "--notify_by", "desktop"]
     with ModelServer([slow, slow]) as server:
-        with someone(*wanted, server=server, env={**env, "TERM_PROGRAM": "WezTerm"}) as person:
+        with someone(*options, server=server, env={**env, "TERM_PROGRAM": "WezTerm"}) as person:
             person.says("Hi")
             person.glimpses("\x1b]9;Open Interpreter: finished\x1b\\\a")
             assert person.leaves() == 0
         assert not said.exists()
-        with someone(*wanted, server=server, env=env) as person:
+        with someone(*options, server=server, env=env) as person:
             person.says("Hi")
             person.sees("Two.")
             until(said.exists, "a notification")
@@ -195,7 +195,7 @@ def test_a_notification_goes_through_the_terminal_or_the_system(tmp_path: Path) 
 
 
 @pytest.mark.full
-def test_a_question_after_a_long_wait_rings() -> None:
+def test_the_bell_rings_for_a_question_after_a_long_wait() -> None:
     slow = stall(1.5).then(tool_call("python", "print(1)"))
     server = ModelServer([slow, text("Fine.")])
     with server, someone(*MODEL, "--notify_after", "1", server=server) as person:

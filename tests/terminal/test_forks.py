@@ -19,7 +19,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def test_one_of_two_forks_is_kept(work: Path) -> None:
+def test_keep_applies_one_fork_and_drops_the_other(work: Path) -> None:
     with ModelServer([]) as server, someone(server=server) as person:
         person.says(">>> x = 1")
         person.says("%fork")
@@ -43,7 +43,7 @@ def test_one_of_two_forks_is_kept(work: Path) -> None:
         assert person.leaves() == 0
 
 
-def test_a_fork_is_dropped(work: Path) -> None:
+def test_drop_discards_a_fork(work: Path) -> None:
     with ModelServer([]) as server, someone(server=server) as person:
         person.says("%keep")
         person.sees("There are no forks yet")
@@ -61,7 +61,7 @@ def test_a_fork_is_dropped(work: Path) -> None:
 
 
 @pytest.mark.full
-def test_three_forks(work: Path) -> None:
+def test_several_forks_are_kept_one_after_the_other(work: Path) -> None:
     with ModelServer([]) as server, someone(server=server) as person:
         for number in (1, 2):
             person.says("%fork")

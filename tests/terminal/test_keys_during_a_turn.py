@@ -1,4 +1,4 @@
-"""Keys during a turn: who reads them, the turn's own thread or a question."""
+"""Keys pressed during a turn go to the turn's reader thread or to a question."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from interpreter.frontends.terminal.tty import Tty
 
 
 class SlowDisplay:
-    """A display that holds up the thread that reads the keys, once it has read a key, until `over`."""
+    """A display that blocks the reader thread after its first key, until `over` is set."""
 
     def __init__(self) -> None:
         self.idle, self.key_read, self.over = threading.Event(), threading.Event(), threading.Event()
@@ -31,8 +31,8 @@ class SlowDisplay:
         self.idle.set()
 
 
-def test_a_key_that_a_question_has_read_does_not_hold_up_the_turn() -> None:
-    """The thread sees a key; a question reads it before the thread does; the turn ends without another key."""
+def test_a_key_read_by_a_question_does_not_block_the_turn() -> None:
+    """The reader thread sees a key, but a question reads it first; the turn ends without another key."""
     person, terminal = pty.openpty()
     display, detaching, detached = SlowDisplay(), threading.Event(), threading.Event()
 
@@ -44,7 +44,7 @@ def test_a_key_that_a_question_has_read_does_not_hold_up_the_turn() -> None:
     with open(terminal, encoding="utf-8") as stdin:
         tty = Tty(stdin, stdin)
         keyboard = TurnKeyboard(tty, display, TypeAhead(), interpreter, marks=False)  # type: ignore[arg-type]
-        keyboard._takes_keys = True  # the terminal of another session is nobody's foreground
+        keyboard._takes_keys = True  # the terminal of another session has no foreground process
         over = threading.Event()
         watchdog = threading.Timer(10, lambda: None if over.is_set() else os.write(person, b"x"))
         with keyboard.on():
@@ -58,8 +58,8 @@ def test_a_key_that_a_question_has_read_does_not_hold_up_the_turn() -> None:
                 assert os.read(terminal, 100) == b"y\n"
             detached.set()
             watchdog.start()
-        was_held_up = not watchdog.is_alive()
+        was_blocked = not watchdog.is_alive()
         over.set()
         watchdog.cancel()
     os.close(person)
-    assert not was_held_up
+    assert not was_blocked

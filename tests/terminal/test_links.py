@@ -1,4 +1,4 @@
-"""What can be clicked, on terminals that have links, and nothing of it elsewhere."""
+"""Clickable links, on terminals that support them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def shown(markdown: str, theme: Theme, width: int = 80) -> str:
 
 
 @pytest.mark.parametrize(
-    ("environ", "has"),
+    ("environ", "expected"),
     [
         ({"TERM": "xterm-kitty"}, True),
         ({"TERM": "xterm-256color", "VTE_VERSION": "7200"}, True),
@@ -45,11 +45,11 @@ def shown(markdown: str, theme: Theme, width: int = 80) -> str:
         ({"TERM": "xterm-kitty", "FORCE_HYPERLINK": "0"}, False),
     ],
 )
-def test_who_has_links(environ: dict[str, str], has: bool) -> None:
-    assert has_links(environ) is has
+def test_link_support_is_detected_from_the_environment(environ: dict[str, str], expected: bool) -> None:
+    assert has_links(environ) is expected
 
 
-def test_a_markdown_link_is_its_words() -> None:
+def test_a_markdown_link_shows_its_text() -> None:
     text = shown("See [the manual](https://x.org/a b) now.", Theme(links=True))
     assert without_styles(text) == "See [the manual](https://x.org/a b) now."  # not a link in Markdown either
     text = shown("See [the manual](https://x.org/ä?q=1) now.", Theme(links=True))
@@ -58,13 +58,13 @@ def test_a_markdown_link_is_its_words() -> None:
     assert without_styles(shown("See [the manual](https://x.org/) now.", Theme())).endswith("(https://x.org/) now.")
 
 
-def test_words_that_look_like_another_address_do_not_hide_the_real_one() -> None:
+def test_link_text_that_looks_like_a_url_does_not_hide_the_real_one() -> None:
     text = shown("[https://good.org](https://bad.org/)", Theme(links=True))
     assert without_styles(text) == "https://good.org (https://bad.org/)"
 
 
 @pytest.mark.parametrize("address", ["javascript:alert(1)", "x", "", "data:text/html,x", "ssh://x"])
-def test_only_plain_kinds_of_addresses_are_links(address: str) -> None:
+def test_only_safe_urls_become_links(address: str) -> None:
     assert safe_address(address) == ""
     assert links(shown(f"[words]({address})", Theme(links=True))) == []
 
@@ -74,14 +74,14 @@ def test_the_same_link_is_drawn_the_same_each_time() -> None:
     assert shown("[a](https://x.org)", theme) == shown("[a](https://x.org)", theme)
 
 
-def test_a_link_has_the_width_of_its_words() -> None:
+def test_a_link_has_the_width_of_its_text() -> None:
     text = "\x1b]8;;https://x.org/very/long\x1b\\words\x1b]8;;\x1b\\"
     assert cells(text) == 5
     assert clip(text, 3) == text.replace("words", "wor")
 
 
 @pytest.mark.parametrize("line", ["File /a/b c.py:12, in f(x)", '  File "/a/b c.py", line 12, in f'])
-def test_a_frame_of_a_traceback_can_be_clicked(line: str) -> None:
+def test_traceback_frames_link_to_their_file(line: str) -> None:
     shown = with_linked_frame(line)
     assert without_styles(shown) == line
     (address, words), *_ = links(shown)
@@ -91,10 +91,10 @@ def test_a_frame_of_a_traceback_can_be_clicked(line: str) -> None:
 
 
 @pytest.mark.parametrize("line", ["Files /a:1", "File x", "Cell In[1], line 1", "a File /a:1"])
-def test_other_lines_stay(line: str) -> None:
+def test_other_lines_get_no_link(line: str) -> None:
     assert with_linked_frame(line) == line
 
 
-def test_paths_of_ours() -> None:
+def test_our_own_paths_become_links() -> None:
     assert Theme().path("/a") == "/a"
     assert links(Theme(links=True).path("/a")) == links(file_link("/a"))

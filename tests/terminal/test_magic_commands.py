@@ -1,4 +1,4 @@
-"""Lines that begin with a percent sign."""
+"""Magic commands: lines that start with a percent sign."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from terminal.person import someone
 
 
 class Desk:
-    """An interpreter, and a terminal that shows what a command says."""
+    """An interpreter with a terminal that shows the output of a command."""
 
     def __init__(self) -> None:
         self.emulator = Emulator(columns=200)
@@ -115,7 +115,7 @@ def test_an_unknown_command_names_the_closest(desk: Desk, line: str, advice: str
     assert advice in desk.run(line)
 
 
-def test_undo_takes_the_last_exchange(desk: Desk) -> None:
+def test_undo_removes_the_last_exchange(desk: Desk) -> None:
     shown = desk.run("%undo")
     assert [message["content"] for message in desk.interpreter.messages] == ["first", "hello"]
     assert "user message: a question that is longer than..." in shown
@@ -124,7 +124,7 @@ def test_undo_takes_the_last_exchange(desk: Desk) -> None:
     assert "nothing to undo" in desk.run("%undo")
 
 
-def test_switches(desk: Desk) -> None:
+def test_auto_run_and_verbose_can_be_switched(desk: Desk) -> None:
     desk.run("%auto_run")
     assert desk.interpreter.auto_run is True
     desk.run("%auto_run false")
@@ -136,7 +136,7 @@ def test_switches(desk: Desk) -> None:
     assert desk.interpreter.verbose is False
 
 
-def test_the_mode_is_heard_before_auto_run_and_that_is_said(desk: Desk) -> None:
+def test_the_mode_overrides_auto_run_and_says_so(desk: Desk) -> None:
     desk.interpreter.mode = "plan"
     shown = desk.run("%auto_run true")
     assert "Mode plan: code can read" in shown and "%mode auto" in shown and "without asking" not in shown
@@ -151,15 +151,13 @@ def test_the_mode_is_heard_before_auto_run_and_that_is_said(desk: Desk) -> None:
         ({"auto_run": True, "mode": "plan"}, "Code can read but not change anything, and has no network. %help"),
     ],
 )
-def test_the_first_words_tell_whether_one_is_asked(desk: Desk, settings: dict[str, Any], words: str) -> None:
+def test_the_greeting_says_whether_code_needs_approval(desk: Desk, settings: dict[str, Any], words: str) -> None:
     apply(desk.interpreter, settings)
     greet(desk.terminal, desk.interpreter)
     assert words in "\n".join(desk.emulator.everything) and "OS mode" not in "\n".join(desk.emulator.everything)
 
 
-def test_os_mode_without_a_display_is_told_before_the_first_message(
-    desk: Desk, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_os_mode_without_a_display_is_reported_at_the_start(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
     desk.interpreter.os = True
@@ -167,7 +165,7 @@ def test_os_mode_without_a_display_is_told_before_the_first_message(
     assert "Can't start OS mode. There is no display here" in "\n".join(desk.emulator.everything)
 
 
-def test_save_and_load(desk: Desk, tmp_path: Path) -> None:
+def test_messages_are_saved_and_loaded(desk: Desk, tmp_path: Path) -> None:
     before = list(desk.interpreter.messages)
     assert str(tmp_path / "talk.json") in desk.run(f"%save_message {tmp_path / 'talk'}").replace("\n", "")
     assert json.loads((tmp_path / "talk.json").read_text()) == before
@@ -180,7 +178,7 @@ def test_save_and_load(desk: Desk, tmp_path: Path) -> None:
     assert desk.interpreter.messages == before
 
 
-def test_another_model_in_mid_conversation(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_model_can_be_changed_in_mid_conversation(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     llm = desk.interpreter.llm
     monkeypatch.setenv("ANTHROPIC_API_KEY", "anthropic-key")
     llm.api_key, llm.context_window, llm.supports_vision = "openai-key", 8000, False
@@ -200,16 +198,16 @@ def test_another_model_in_mid_conversation(desk: Desk, monkeypatch: pytest.Monke
     assert (llm.model, llm.api_key) == ("anthropic/claude-sonnet-4-5", None)
 
 
-def test_a_model_that_cannot_be_asked_changes_nothing(desk: Desk) -> None:
+def test_an_unusable_model_changes_nothing(desk: Desk) -> None:
     llm = desk.interpreter.llm
     llm.api_key, llm.context_window = "openai-key", 8000
-    for name, why in (("nobody/x", "Unknown provider"), ("groq/llama-3.3-70b-versatile", "GROQ_API_KEY")):
+    for name, why in (("acme/x", "Unknown provider"), ("groq/llama-3.3-70b-versatile", "GROQ_API_KEY")):
         with pytest.raises(ModelError, match=why):
             desk.run(f"%model {name}")
     assert (llm.model, llm.api_key, llm.context_window) == ("gpt-4o", "openai-key", 8000)
 
 
-def test_a_model_at_the_same_server_or_another(desk: Desk) -> None:
+def test_a_model_can_keep_or_change_the_server(desk: Desk) -> None:
     llm = desk.interpreter.llm
     llm.api_base, llm.api_key = "http://127.0.0.1:1/v1", "key"
     assert "Using the server at http://127.0.0.1:1/v1" in desk.run("%model meta/llama-3")
@@ -220,14 +218,14 @@ def test_a_model_at_the_same_server_or_another(desk: Desk) -> None:
         desk.run("%model gpt-4o own")
 
 
-def test_cost(desk: Desk) -> None:
+def test_cost_shows_the_session_and_the_budget(desk: Desk) -> None:
     desk.interpreter.llm.max_budget = 1.0
     shown = desk.run("%cost")
     assert "This session: $0.00." in shown
     assert "Left of the budget of $1.00: $1.00." in shown
 
 
-def test_saved_in_the_workspace_wherever_code_has_gone(desk: Desk, tmp_path: Path) -> None:
+def test_messages_are_saved_in_the_workspace_after_a_cd(desk: Desk, tmp_path: Path) -> None:
     desk.interpreter.workspace = str(tmp_path)
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
@@ -240,7 +238,7 @@ def test_saved_in_the_workspace_wherever_code_has_gone(desk: Desk, tmp_path: Pat
     assert len(desk.interpreter.messages) == 4
 
 
-def test_reset_and_info(desk: Desk) -> None:
+def test_info_names_the_model_and_reset_clears_the_messages(desk: Desk) -> None:
     desk.interpreter.llm.model = "my-model"
     assert "my-model" in desk.run("%info")
     desk.run("%reset")
@@ -249,7 +247,7 @@ def test_reset_and_info(desk: Desk) -> None:
 
 @pytest.mark.full
 @pytest.mark.usefixtures("no_strays")
-def test_a_shell_command_of_the_users_own() -> None:
+def test_double_percent_runs_a_shell_command_without_the_model() -> None:
     with ModelServer([text("Yes?")]) as server, someone(server=server) as person:
         person.says("%% echo one$((1 + 1))three; read -p 'name: ' x; echo hi $x")
         person.sees("one2three")
@@ -262,7 +260,7 @@ def test_a_shell_command_of_the_users_own() -> None:
         assert person.leaves() == 0
 
 
-def test_tokens_tells_what_was_used_and_what_it_cost(desk: Desk) -> None:
+def test_tokens_shows_usage_and_cost(desk: Desk) -> None:
     assert "This session: 0 requests, 0 input tokens, 0 output tokens, $0.00." in desk.run("%tokens")
     with ModelServer([text("Hi").then(usage(20_000, 1000))] * 2) as server:
         desk.interpreter.llm.api_base, desk.interpreter.llm.api_key = server.base_url, "key"

@@ -1,4 +1,4 @@
-"""`interpreter --models`: what can be asked now, with what it reads and costs."""
+"""`interpreter --models` lists the available models with their window and price."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def server() -> object:
 
 def listing(*arguments: str, **env: str) -> Done:
     clean = {name: value for name, value in os.environ.items() if not name.endswith(KEYS)}
-    # A port where nothing is: this machine may have an Ollama of its own.
+    # A closed port, in case this machine runs Ollama.
     command = [sys.executable, "-c", PROGRAM, "--models", *arguments]
     closed = {"OLLAMA_HOST": "127.0.0.1:9", **env}
     return subprocess.run(command, capture_output=True, text=True, env=clean | closed, timeout=60)
 
 
-def test_keys_and_what_they_open() -> None:
+def test_providers_with_a_key_are_listed() -> None:
     done = listing(OPENAI_API_KEY="sk-secret", POE_API_KEY="x")
     assert done.returncode == 0
     assert "openai, with OPENAI_API_KEY" in done.stdout
@@ -49,7 +49,7 @@ def test_keys_and_what_they_open() -> None:
     assert "sk-secret" not in done.stdout + done.stderr
 
 
-def test_a_filter_shows_all_that_fit_with_window_and_price() -> None:
+def test_a_filter_shows_matching_models_with_window_and_price() -> None:
     done = listing("gpt-4o-mini", OPENAI_API_KEY="k", ANTHROPIC_API_KEY="k")
     [row] = [line.split() for line in done.stdout.splitlines() if line.startswith("  openai/gpt-4o-mini ")]
     assert row == ["openai/gpt-4o-mini", "128k", "0.15", "/", "0.60"]
@@ -57,7 +57,7 @@ def test_a_filter_shows_all_that_fit_with_window_and_price() -> None:
     assert "image" not in listing("gpt", OPENAI_API_KEY="k").stdout
 
 
-def test_servers_on_this_machine(server: RoutedServer) -> None:
+def test_local_servers_are_listed(server: RoutedServer) -> None:
     done = listing(LM_STUDIO_API_BASE=f"{server.address}/v1")
     assert "LM Studio, on this machine" in done.stdout
     assert "lm_studio/tiny-coder  33k  free" in done.stdout
@@ -65,7 +65,7 @@ def test_servers_on_this_machine(server: RoutedServer) -> None:
 
 
 @pytest.mark.full
-def test_ollama_is_asked_for_the_windows_that_its_list_does_not_tell() -> None:
+def test_ollama_is_asked_for_missing_window_sizes() -> None:
     shown = as_json({"model_info": {"llama.context_length": 2048}})
     tags = as_json({"models": [{"name": "tiny:latest"}, {"name": "other:1b"}]})
     with RoutedServer({"GET /api/tags": tags, "POST /api/show": shown}) as ollama:
@@ -75,21 +75,21 @@ def test_ollama_is_asked_for_the_windows_that_its_list_does_not_tell() -> None:
         assert ollama.paths().count("POST /api/show") == 3
 
 
-def test_offline_lists_this_machine_alone(server: RoutedServer) -> None:
+def test_offline_lists_only_local_models(server: RoutedServer) -> None:
     done = listing("--offline", LM_STUDIO_API_BASE=f"{server.address}/v1", OPENAI_API_KEY="k")
     assert "tiny-coder" in done.stdout
     assert "openai" not in done.stdout
     assert "openai" not in listing(OPENAI_API_KEY="k", INTERPRETER_OFFLINE="true").stdout
 
 
-def test_nothing_found_says_what_to_do() -> None:
+def test_an_empty_list_says_what_to_do() -> None:
     done = listing("sonnet", OPENAI_API_KEY="k")
     assert done.returncode == 1
     assert "set ANTHROPIC_API_KEY" in done.stdout
 
 
-def test_a_table_fits_into_any_width() -> None:
-    long = Available("openrouter/somebody/a-model-with-a-long-name", 1_000_000, Price(0.5, 1.5))
+def test_a_table_fits_any_width() -> None:
+    long = Available("openrouter/acmecorp/a-model-with-a-long-name", 1_000_000, Price(0.5, 1.5))
     source = ModelSource("provider", "openrouter", (long, Available("x/y", 8000)), key="KEY")
     for width in (20, 40, 60, 100):
         shown = list(model_lines(source, width, whole=True))
@@ -99,13 +99,13 @@ def test_a_table_fits_into_any_width() -> None:
     assert len({line.index(word) for line, word in zip(shown[1:], ("1M", "8k"), strict=True)}) == 1
 
 
-def test_on_a_narrow_terminal() -> None:
+def test_a_narrow_terminal_shows_the_price() -> None:
     with someone("--models", "gpt-4o-mini", env={"OPENAI_API_KEY": "k"}, columns=30) as person:
         assert person.ends() == 0
         assert "0.15 / 0.60" in person.screen
 
 
-def test_the_default_for_each_key_is_named_and_why() -> None:
+def test_the_default_for_each_key_is_listed_with_its_reason() -> None:
     done = listing(OPENAI_API_KEY="k", ANTHROPIC_API_KEY="k")
     first = done.stdout.splitlines()[0]
     assert first == f"Default: {STARTING_MODELS['openai']}, because OPENAI_API_KEY is set."
@@ -116,7 +116,7 @@ def test_the_default_for_each_key_is_named_and_why() -> None:
         assert rows[0] == f"{provider}/{STARTING_MODELS[provider]}"
 
 
-def test_the_default_models_are_not_old_ones_but_the_library_keeps_its_default() -> None:
+def test_the_default_models_are_recent_but_the_library_keeps_its_default() -> None:
     assert not any("gpt-4" in name for name in STARTING_MODELS.values())
     assert default_by_key({"OPENAI_API_KEY": "k"}) == (STARTING_MODELS["openai"], "OPENAI_API_KEY")
     assert default_by_key({"OPENAI_API_KEY": "k", "OPENAI_BASE_URL": "http://localhost:1/v1"}) is None

@@ -1,4 +1,4 @@
-"""Whatever a model, a program, a server or a file name says: no terminal gets it raw, and nothing in it is hidden."""
+"""Text from models, programs, servers and file names never reaches a terminal raw, and nothing in it is hidden."""
 
 from __future__ import annotations
 
@@ -44,18 +44,18 @@ HOSTILE = (
     "a\x1b]52;c;aGk=\x07b\x1b]0;title\x07c\x1b[6nd\x1bPq\x1b\\e\x9b31mf\x07g\x08h\x7fi"
     "\u202ej\u2066k\u200bl\u200em\u2028n\u2029o\u3164p\u115fq\u1160r\uffa0s\ufefft\U000e0041u\u2800v\ufe0fw\u00adx\u061cy"
 )
-# Ours: colours, links to files and pages, and what the screen does to draw.
-OURS = re.compile(
+# Our own escapes: colours, links to files and pages, and those that draw the screen.
+OUR_ESCAPES = re.compile(
     r"\x1b\[[0-9;:]*m|\x1b\]8;(?:id=\d+)?;(?:(?:https?|file|mailto):[!-~]*)?\x1b\\|\x1b\[\d*[AJK]|[\r\n\t]"
 )
-OURS_BUT_LINES = re.compile(r"\x1b\[[0-9;:]*[mAJK]")
+OUR_ESCAPES_BUT_LINES = re.compile(r"\x1b\[[0-9;:]*[mAJK]")
 HIDDEN = re.compile(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180d\u180f\u2800\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
 
 
 def assert_nothing_hidden(shown: str) -> None:
-    rest = OURS.sub("", shown)
+    rest = OUR_ESCAPES.sub("", shown)
     found = [f"U+{ord(char):04X}" for char in rest if not char.isprintable() or HIDDEN.match(char)]
     assert not found, f"{found} in {rest!r}"
     assert "a" in rest  # something is shown at all
@@ -103,23 +103,23 @@ CHUNKS: dict[str, list[dict[str, Any]]] = {
         stream="stderr",
     ),
     "output in Markdown": console(HOSTILE, mime="text/markdown"),
-    "our words about a block": console(HOSTILE, ours=True),
+    "our note about a block": console(HOSTILE, ours=True),
     "a figure in a file": said("image", f"/a/{HOSTILE}.png", "path", "computer"),
     "a page": said("code", f"<table><tr><td>{HOSTILE}</td></tr></table><p>{HOSTILE}</p>", "html", "computer"),
-    "a line that runs": [*said("code", f"1\na = '{HOSTILE}'\n", "python"), {**console(2)[0], "format": "active_line"}],
+    "the active line": [*said("code", f"1\na = '{HOSTILE}'\n", "python"), {**console(2)[0], "format": "active_line"}],
     "a retry": status("retry", reason=HOSTILE, seconds=1),
-    "a model that loads": status("loading", model=f"a{HOSTILE}"),
+    "a loading model": status("loading", model=f"a{HOSTILE}"),
     "a fallback": status("fallback", **{"from": HOSTILE, "to": HOSTILE, "reason": HOSTILE}),
     "a notice": status("notice", text=HOSTILE),
-    "what was redacted": status("redacted", what=[HOSTILE]),
+    "a redaction": status("redacted", what=[HOSTILE]),
     "a scan": status("scan", findings=[FINDING], tools=[HOSTILE], notice=HOSTILE, asks=True),
     "a call": [*console("a")[:1], *status("call", acts=True, told=HOSTILE, outcome="ok")],
-    "who stopped it": status("stopped", by=HOSTILE),
+    "who stopped the turn": status("stopped", by=HOSTILE),
     "changed files": [
         *status("files", changed=[{"what": "renamed", "path": HOSTILE, "from": HOSTILE}], not_covered=[[HOSTILE, "x"]]),
         *console("a"),
     ],
-    "a card": [
+    "an approval": [
         {"role": "computer", "type": "confirmation", "effects": [HOSTILE], "reason": HOSTILE, "widening": [HOSTILE]}
     ],
     "a decision": [
@@ -147,7 +147,7 @@ def on_the_screen(chunks: list[dict[str, Any]]) -> str:
     return "".join(written)
 
 
-def plainly(chunks: list[dict[str, Any]]) -> str:
+def in_plain_text(chunks: list[dict[str, Any]]) -> str:
     written: list[str] = []
     display = PlainDisplay(written.append)
     for chunk in chunks:
@@ -157,17 +157,17 @@ def plainly(chunks: list[dict[str, Any]]) -> str:
 
 
 @pytest.mark.parametrize("surface", CHUNKS)
-def test_chunks_on_a_screen(surface: str) -> None:
+def test_chunks_on_a_screen_hide_nothing(surface: str) -> None:
     assert_nothing_hidden("a" + on_the_screen(CHUNKS[surface]))
 
 
 @pytest.mark.parametrize("surface", CHUNKS)
-def test_chunks_in_plain_text(surface: str) -> None:
-    assert_nothing_hidden("a" + plainly(CHUNKS[surface]))
+def test_chunks_in_plain_text_hide_nothing(surface: str) -> None:
+    assert_nothing_hidden("a" + in_plain_text(CHUNKS[surface]))
 
 
-def test_all_kinds_of_chunks_are_tried() -> None:
-    """A display that handles a kind of chunk names it; each has to be in the list above."""
+def test_every_chunk_type_is_covered() -> None:
+    """The displays name each type that they handle; each has to be in the list above."""
     handled: set[str] = set()
     for name in ("render/display.py", "render/plain.py"):
         for node in ast.walk(ast.parse((FRONT_ENDS / "terminal" / name).read_text("utf-8"))):
@@ -187,13 +187,13 @@ def written(terminal: Terminal) -> str:
     return terminal.tty.stdout.getvalue()  # type: ignore[attr-defined, no-any-return]
 
 
-def asked(guarded: bool) -> str:
+def ask_question(guarded: bool) -> str:
     asking = terminal("yes\n")
     asking.ask(HOSTILE, guarded=guarded)
     return written(asking)
 
 
-def told() -> str:
+def notices_and_errors() -> str:
     errors = io.StringIO()
     with redirect_stderr(errors):
         terminal().tell(HOSTILE)
@@ -308,40 +308,42 @@ def typed_ahead() -> str:
 
 SURFACES: dict[str, Callable[..., str]] = {
     "a paste during a turn": typed_ahead,
-    "a question about a block, a tool or a rule": lambda: asked(guarded=True),
-    "input(prompt) of a program": lambda: asked(guarded=False),
-    "notices and errors without a terminal": told,
+    "a question about a block, a tool or a rule": lambda: ask_question(guarded=True),
+    "input(prompt) of a program": lambda: ask_question(guarded=False),
+    "notices and errors without a terminal": notices_and_errors,
     "the list of saved conversations": session_row,
     "a resumed conversation": replayed,
     "%show of tables and texts": values,
     "%diff, and what an undo would overwrite": difference,
     "the status line": status_line,
     "events of --json": events,
-    "a profile from the net": profile,
+    "a profile from a URL": profile,
     "what wtf --show prints": lambda: visible(message_for(FailedCommand(HOSTILE, 1, output=HOSTILE)), OUTPUT),
 }
 
 
 @pytest.mark.parametrize("surface", SURFACES)
-def test_other_surfaces(surface: str) -> None:
+def test_other_surfaces_hide_nothing(surface: str) -> None:
     assert_nothing_hidden(SURFACES[surface]())
 
 
 @pytest.mark.parametrize("surface", [menu, models, command_line_error])
-def test_what_commands_print(surface: Callable[[pytest.MonkeyPatch], str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_command_output_hides_nothing(
+    surface: Callable[[pytest.MonkeyPatch], str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert_nothing_hidden(surface(monkeypatch))
 
 
-def test_what_completion_offers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_completions_hide_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     assert_nothing_hidden(completions(tmp_path))
 
 
-def test_what_the_policy_check_prints() -> None:
+def test_the_policy_check_hides_nothing() -> None:
     assert_nothing_hidden(printed(lambda: commands.run_command(parse(["--policy_check", HOSTILE.replace("\x08", "")]))))
 
 
-def test_colours_of_a_program_stay_but_nothing_that_writes_elsewhere() -> None:
+def test_program_output_keeps_colours_but_no_other_escapes() -> None:
     shown = on_the_screen(
         console("\x1b[31mred\x1b[0m \x1b]8;;https://x.org\x1b\\link\x1b]8;;\x1b\\ \x1b]52;c;eA==\x07\x1b]2;t\x07")
     )
@@ -352,8 +354,8 @@ def test_colours_of_a_program_stay_but_nothing_that_writes_elsewhere() -> None:
 
 # -- a new place that writes to the terminal has to be listed --------------------------------------------------------
 
-# Every function in frontends/ that writes: to the terminal, to standard output, or into a widget. If this test fails,
-# see to it that what the new one shows goes through `visible`, add a case above, and list it here.
+# Every function in frontends/ that writes to the terminal, to standard output, or into a widget. If this test fails,
+# make sure that the new one's text goes through `visible`, add a case above, and list it here.
 WRITERS = {
     "cli.py": "run_program _run",
     "commands.py": "run_command _open_folder _list_models _check_policy",
@@ -365,7 +367,7 @@ WRITERS = {
     "start.py": "start write say piped_text configured _load_profile _accepted make_server_token",
     "terminal/approval.py": "_edit_in_program",
     "terminal/chat.py": "_next_message replay",
-    "terminal/magics/runtimes.py": "_table",
+    "terminal/magics/runtimes.py": "list_variables",
     "terminal/magics/show.py": "show _show _run_full_screen copy",
     "terminal/magics/undo.py": "show_difference",
     "terminal/prompt.py": "_ask _command _code _shell _files",
@@ -373,7 +375,7 @@ WRITERS = {
     "terminal/render/code_block.py": "feed _fold",
     "terminal/render/display.py": "paint",
     "terminal/render/markdown.py": "rich_rows",
-    "terminal/render/plain.py": "_content _console _section _end_section _say _write asking",
+    "terminal/render/plain.py": "show _console _section finish line _write asking",
     "terminal/setup.py": "_use_builtin",
     "terminal/terminal.py": "tell notify ask _line",
     "terminal/tty.py": "write read_line keys restore query hide_early_keys",
@@ -461,11 +463,11 @@ def test_a_language_name_and_a_prompt_cannot_reach_the_clipboard(flags: list[str
         "– — … „“ “” ‘’ ± ² ½",
     ],
 )
-def test_scripts_and_emoji_in_prose(text: str) -> None:
+def test_scripts_and_emoji_stay_readable_in_prose(text: str) -> None:
     assert visible(text, PROSE) == text
     written: list[str] = []
     display = PlainDisplay(written.append)
-    # However a stream is cut; a flag of tags has to come whole.
+    # One character at a time, but a flag made of tag characters has to arrive whole.
     for char in [text] if "\U000e007f" in text else text:
         display.show({"role": "assistant", "type": "message", "content": char})
     assert "".join(written).strip() == text
@@ -474,12 +476,12 @@ def test_scripts_and_emoji_in_prose(text: str) -> None:
 @pytest.mark.parametrize(
     "text", ["a\u200db", "x\u200c", "a\ufe0f", "\U000e0041", "❤\ufe0f\ufe0f"[2:], "\u200d\u200d", "ab\u2060"]
 )
-def test_the_same_characters_where_they_mean_nothing(text: str) -> None:
+def test_meaningless_invisible_characters_are_shown(text: str) -> None:
     assert "<U+" in visible(text, PROSE)
 
 
 @pytest.mark.parametrize("text", ["👩‍💻", "می‌خواهم", "a\u00a0b", "\ue0b0", "a\U00016fe4", "\U00013441", "日　本", "❤️"])
-def test_nothing_of_it_in_code(text: str) -> None:
+def test_invisible_characters_are_shown_in_code(text: str) -> None:
     assert "<U+" in visible(text)
 
 
@@ -500,14 +502,16 @@ NAME = "a\nundo: yes"
         + console("b"),
         [{"role": "computer", "type": "confirmation", "effects": [], "reason": "", "widening": [NAME]}],
     ],
-    ids=["a tool", "its arguments", "files", "what a block wants"],
+    ids=["tool name", "tool arguments", "file names", "sandbox request"],
 )
-def test_a_name_cannot_look_like_lines_of_ours(chunks: list[dict[str, Any]]) -> None:
-    for shown in (on_the_screen(chunks), plainly(chunks)):
-        assert not any(line.startswith("undo: yes") for line in re.split(r"[\r\n]+", OURS_BUT_LINES.sub("", shown)))
+def test_a_name_cannot_imitate_our_own_lines(chunks: list[dict[str, Any]]) -> None:
+    for shown in (on_the_screen(chunks), in_plain_text(chunks)):
+        assert not any(
+            line.startswith("undo: yes") for line in re.split(r"[\r\n]+", OUR_ESCAPES_BUT_LINES.sub("", shown))
+        )
 
 
-def test_a_preview_shows_one_line_for_each_file_and_each_line() -> None:
+def test_a_preview_shows_each_file_and_line_on_one_row() -> None:
     change = SimpleNamespace(what="created", path=NAME, source=None, before=None, after=None)
     diffs = {"a": "+b\u2028undo: yes\n"}
     preview = SimpleNamespace(changes=[change], data_diffs=diffs, denied=[], lost=[], can_apply=False)
@@ -517,5 +521,5 @@ def test_a_preview_shows_one_line_for_each_file_and_each_line() -> None:
     assert "+b<U+2028>undo: yes" in written(shown)
 
 
-def test_icons_of_fonts_in_output() -> None:
+def test_font_icons_stay_in_output() -> None:
     assert visible("\ue0b0 \U000f0001", OUTPUT) == "\ue0b0 \U000f0001"

@@ -1,4 +1,4 @@
-"""Opening what was shown: only when the user says so, and in their own program."""
+"""`%open`: files open only when the user asks for it, and in the user's own program."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from terminal.person import someone
 
 @pytest.fixture
 def opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A browser of the user's: a program that writes down what it was told to open."""
-    told = tmp_path / "told"
+    """The user's browser: a program that records what it should open."""
+    record = tmp_path / "record"
     browser = tmp_path / "browser"
-    browser.write_text(f"#!{sys.executable}\nimport sys\nopen({str(told)!r}, 'a').write(sys.argv[1] + '\\n')\n")
+    browser.write_text(f"#!{sys.executable}\nimport sys\nopen({str(record)!r}, 'a').write(sys.argv[1] + '\\n')\n")
     browser.chmod(0o755)
     monkeypatch.setenv("BROWSER", str(browser))
-    return told
+    return record
 
 
-def test_the_last_one_and_the_ones_before(opened: Path) -> None:
+def test_the_last_and_earlier_files_can_be_opened(opened: Path) -> None:
     first, second = save_text("<b>1</b>", "html"), save_text("<b>2</b>", "html")
     assert (shown_path(), shown_path("2"), shown_path(first)) == (second, first, first)
     open_in_viewer(second)
     assert opened.read_text().split() == [Path(second).as_uri()]
 
 
-def test_paths_are_seen_from_the_folder_of_the_session(tmp_path: Path) -> None:
+def test_paths_are_relative_to_the_sessions_folder(tmp_path: Path) -> None:
     (tmp_path / "chart.png").write_bytes(b"")
     assert shown_path("chart.png", str(tmp_path)) == str(tmp_path / "chart.png")
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="xdg-open")
-def test_the_systems_viewer_comes_first(opened: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_system_viewer_is_preferred(opened: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "browser").rename(tmp_path / "xdg-open")
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("DISPLAY", ":77")
@@ -46,7 +46,7 @@ def test_the_systems_viewer_comes_first(opened: Path, tmp_path: Path, monkeypatc
     assert opened.read_text().split() == [path]
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="displays are known by variables")
+@pytest.mark.skipif(sys.platform != "linux", reason="displays are detected by variables")
 def test_without_a_display_nothing_is_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("DISPLAY", "WAYLAND_DISPLAY", "BROWSER"):
         monkeypatch.delenv(name, raising=False)
@@ -54,18 +54,18 @@ def test_without_a_display_nothing_is_opened(monkeypatch: pytest.MonkeyPatch) ->
         open_in_viewer("/tmp/x.png")
 
 
-def test_nothing_opens_by_itself(opened: Path) -> None:
+def test_saving_a_file_does_not_open_it(opened: Path) -> None:
     save_text("<b>1</b>", "html")
     assert not opened.exists()
 
 
 @pytest.mark.parametrize("which", ["0", "99999", "/no/such/file"])
-def test_what_is_not_there(which: str, opened: Path) -> None:
+def test_missing_files_raise_an_error(which: str, opened: Path) -> None:
     with pytest.raises(UsageError):
         shown_path(which)
 
 
-def test_the_last_file_of_a_block_unless_code_runs_in_a_sandbox(
+def test_opening_a_blocks_file_needs_approval_in_a_sandbox(
     opened: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     work = tmp_path / "project"

@@ -1,4 +1,4 @@
-"""Code that the user runs at the prompt, in the sessions that the model uses."""
+"""Blocks that the user runs at the prompt, in the sessions that the model uses."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from terminal.person import ALT_ENTER, CTRL_C, ENTER, someone
 pytestmark = pytest.mark.usefixtures("no_strays")
 
 
-def test_the_model_sees_what_was_run_and_shares_its_state() -> None:
+def test_the_model_sees_user_blocks_and_shares_their_state() -> None:
     replies = [tool_call("python", "print('it is', answer + 1)"), text("Yes?")]
     with ModelServer(replies) as server, someone("-y", server=server) as person:
         person.says(">>> answer = 41; answer")
@@ -23,17 +23,17 @@ def test_the_model_sees_what_was_run_and_shares_its_state() -> None:
         person.says("hello")
         person.sees("it is 42")
         person.sees("Yes?")
-        told = json.dumps(server.requests[0].messages)
-        assert "I ran this myself:" in told
-        assert "answer = 41; answer" in told and "Its output:\\n41" in told
-        assert "Its output:\\nfrom here" in told
+        sent = json.dumps(server.requests[0].messages)
+        assert "I ran this myself:" in sent
+        assert "answer = 41; answer" in sent and "Its output:\\n41" in sent
+        assert "Its output:\\nfrom here" in sent
         person.says("%undo")
         person.says("%undo")
         person.sees("user code: export PLACE=here")
         assert person.leaves() == 0
 
 
-def test_what_is_typed_while_python_runs_is_sent_afterwards() -> None:
+def test_text_typed_while_python_runs_is_sent_afterwards() -> None:
     with ModelServer([text("Hi.")]) as server, someone(server=server) as person:
         person.says(">>> import time; print('begun', flush=True); time.sleep(1.5)")
         person.sees("begun", times=2)
@@ -44,7 +44,7 @@ def test_what_is_typed_while_python_runs_is_sent_afterwards() -> None:
 
 
 @pytest.mark.full
-def test_the_model_does_not_see_it_where_the_user_wants_that() -> None:
+def test_see_off_hides_user_blocks_from_the_model() -> None:
     with ModelServer([text("Yes?")]) as server, someone(server=server) as person:
         person.says("%see off")
         person.sees("doesn't see")
@@ -56,13 +56,13 @@ def test_the_model_does_not_see_it_where_the_user_wants_that() -> None:
         person.sees("four5six")
         person.says("hello")
         person.sees("Yes?")
-        told = json.dumps(server.requests[0].messages)
-        assert not any(word in told for word in ("one2three", "secret", "four5six", "I ran"))
+        sent = json.dumps(server.requests[0].messages)
+        assert not any(word in sent for word in ("one2three", "secret", "four5six", "I ran"))
         assert person.leaves() == 0
 
 
 @pytest.mark.full
-def test_python_over_several_lines() -> None:
+def test_python_blocks_can_have_several_lines() -> None:
     with ModelServer() as server, someone(server=server) as person:
         person.at_prompt()
         person.types(">>> for n in range(3):" + ENTER)
@@ -76,7 +76,7 @@ def test_python_over_several_lines() -> None:
         assert person.leaves() == 0
 
 
-def test_an_error_and_an_interrupt_leave_the_prompt_in_order() -> None:
+def test_the_prompt_still_works_after_an_error_and_an_interrupt() -> None:
     with ModelServer() as server, someone(server=server) as person:
         person.says(">>> 1/0")
         person.sees("ZeroDivisionError")
@@ -117,7 +117,7 @@ def test_files_run_in_the_session_of_their_language(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_plain_lines_too() -> None:
+def test_plain_mode_accepts_several_lines_too() -> None:
     with ModelServer() as server, someone("--plain", server=server) as person:
         person.at_prompt()
         person.types(">>> if True:" + ENTER + "    print(6 * 7)" + ENTER + ENTER)
@@ -137,7 +137,7 @@ def test_plain_lines_too() -> None:
         (">>>", ""),
     ],
 )
-def test_the_code_of_what_is_typed(typed: str, code: str) -> None:
+def test_prompt_markers_are_removed_from_the_code(typed: str, code: str) -> None:
     assert python_of(typed) == code
 
 
@@ -156,12 +156,12 @@ def test_the_code_of_what_is_typed(typed: str, code: str) -> None:
         ("hello (", False),
     ],
 )
-def test_when_more_is_to_come(typed: str, unfinished: bool) -> None:
+def test_unfinished_input_is_recognised(typed: str, unfinished: bool) -> None:
     assert is_unfinished(typed) is unfinished
 
 
 @pytest.mark.full
-def test_ctrl_c_ends_the_one_that_runs_and_no_later_one() -> None:
+def test_ctrl_c_ends_only_the_running_block() -> None:
     with ModelServer([]) as server, someone(server=server) as person:
         person.says("!echo beg''un; sleep 1000")
         person.sees("begun")

@@ -1,4 +1,4 @@
-"""Without a terminal: standard input is the message, the answer is plain text, the exit code tells."""
+"""Without a terminal: standard input is the message, the reply is plain text, and the exit code gives the result."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def run(server: ModelServer | None, *arguments: str, stdin: str | bytes = "") ->
 @pytest.mark.parametrize(
     "flags", some(1, [["--stdin", "-y"], pytest.param(["-y"], marks=pytest.mark.full), ["-y", "--plain"]])
 )
-def test_the_plain_trace(flags: list[str]) -> None:
+def test_a_turn_is_printed_as_plain_text(flags: list[str]) -> None:
     replies = [text("I will **run** it.").then(tool_call("python", "print(6 * 7)")), text("It is 42.")]
     with ModelServer(replies) as server:
         done = run(server, *flags, stdin="What is\nsix times seven?\n")
@@ -53,7 +53,7 @@ def test_output_is_complete_and_without_colours() -> None:
     assert shown == "".join(f"{n}\n" for n in range(3000)) + "x" * 10000 + "\n2%\n\nDone.\n"
 
 
-def test_nobody_can_say_yes() -> None:
+def test_code_is_not_run_without_approval() -> None:
     with ModelServer([tool_call("python", "print(6 * 7)")]) as server:
         done = run(server, stdin="go")
     assert done.returncode == 4
@@ -61,7 +61,7 @@ def test_nobody_can_say_yes() -> None:
     assert "-y" in done.stderr
 
 
-def test_code_that_asks_gets_the_end_of_input() -> None:
+def test_input_in_code_raises_eof_error() -> None:
     code = "try: input('Name? ')\nexcept EOFError: print('nobody')"
     with ModelServer([tool_call("python", code), text("Alone.")]) as server:
         done = run(server, "-y", stdin="go")
@@ -70,7 +70,7 @@ def test_code_that_asks_gets_the_end_of_input() -> None:
 
 
 @pytest.mark.parametrize("words", [["Make", "a", "venv"], ["--plain", "Make a venv"]])
-def test_words_are_a_message(words: list[str]) -> None:
+def test_words_on_the_command_line_are_the_message(words: list[str]) -> None:
     with ModelServer([text("Made.")]) as server:
         done = run(server, *words)
         assert server.requests[0].messages[-1]["content"] == "Make a venv"
@@ -78,7 +78,7 @@ def test_words_are_a_message(words: list[str]) -> None:
     assert done.returncode == 0
 
 
-def test_words_first_are_a_sentence_and_the_model_is_to_be_quick(
+def test_words_before_options_become_a_sentence_for_a_quick_answer(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -100,10 +100,10 @@ def test_words_first_are_a_sentence_and_the_model_is_to_be_quick(
         ([], 2, "standard input is empty"),
         (["--serve", "--host", "0.0.0.0", "--model", "gpt-4o"], 2, "--server_cert"),
         (["hello"], 3, "OPENAI_API_KEY"),
-        (["hello", "--model", "nobody/knows"], 3, "nobody"),
+        (["hello", "--model", "acme/model"], 3, "acme"),
     ],
 )
-def test_what_is_wrong_is_said_on_standard_error(arguments: list[str], code: int, said: str) -> None:
+def test_errors_go_to_standard_error(arguments: list[str], code: int, said: str) -> None:
     done = run(None, *arguments)
     assert done.returncode == code
     assert said in done.stderr
@@ -111,7 +111,7 @@ def test_what_is_wrong_is_said_on_standard_error(arguments: list[str], code: int
     assert "Traceback" not in done.stderr
 
 
-def test_a_model_that_refuses_is_an_error() -> None:
+def test_a_rejected_key_ends_with_an_error() -> None:
     with ModelServer([error(401, "wrong key")]) as server:
         done = run(server, stdin="Hi")
     assert done.returncode == 3
@@ -119,14 +119,14 @@ def test_a_model_that_refuses_is_an_error() -> None:
     assert done.stdout == ""
 
 
-def test_input_that_is_not_utf_8() -> None:
+def test_input_that_is_not_utf_8_is_accepted() -> None:
     with ModelServer([text("Ünïcode ✓")]) as server:
         done = run(server, stdin=b"caf\xe9")
     assert done.returncode == 0
     assert done.stdout == "Ünïcode ✓\n"
 
 
-def test_an_interrupt_ends_with_130() -> None:
+def test_an_interrupt_ends_with_exit_code_130() -> None:
     with ModelServer([text("Begun").then(stall())]) as server:
         where = ["--api_base", server.base_url, "--api_key", "key"]
         child = subprocess.Popen(
@@ -143,7 +143,7 @@ def test_an_interrupt_ends_with_130() -> None:
         assert child.wait(60) == 130
 
 
-def test_a_reader_that_goes_away_is_no_traceback() -> None:
+def test_a_closed_pipe_prints_no_traceback() -> None:
     go_on = threading.Event()
     with ModelServer([text("first\n").then(stall(go_on)).then(text("x" * 200_000))]) as server:
         where = ["--api_base", server.base_url, "--api_key", "key"]
@@ -155,14 +155,14 @@ def test_a_reader_that_goes_away_is_no_traceback() -> None:
         child.stdout.readline()
         child.stdout.close()
         go_on.set()
-        told = child.stderr.read()
+        errors = child.stderr.read()
         child.stderr.close()
         child.wait(60)
-    assert told == b""
+    assert errors == b""
 
 
 @pytest.mark.full
-def test_a_line_says_that_another_model_answers() -> None:
+def test_a_line_reports_the_fallback_model() -> None:
     with ModelServer([error(503), text("Hello.")]) as server:
         done = run(server, "--max_retries", "0", "--fallback_model", "gpt-4o-mini", stdin="Hi")
     assert "gpt-4o: server problem. gpt-4o-mini answers instead." in done.stdout + done.stderr
@@ -170,7 +170,7 @@ def test_a_line_says_that_another_model_answers() -> None:
     assert done.returncode == 0
 
 
-def test_a_budget_that_is_used_up_is_an_error_in_one_sentence() -> None:
+def test_an_exhausted_budget_ends_with_an_error() -> None:
     with ModelServer([text("Hello.")]) as server:
         done = run(server, "--max_budget", "0.000001", stdin="Hi")
         assert server.requests == []
@@ -179,7 +179,7 @@ def test_a_budget_that_is_used_up_is_an_error_in_one_sentence() -> None:
     assert "Traceback" not in done.stderr
 
 
-def test_somebody_who_pipes_into_it_at_a_terminal_can_still_be_asked() -> None:
+def test_approval_works_with_piped_input_at_a_terminal() -> None:
     with ModelServer([tool_call("python", "print(6 * 7)"), text("Done.")]) as server:
         program = [sys.executable, "-c", PROGRAM, "--api_base", server.base_url, "--api_key", "key"]
         person = Person(["sh", "-c", f"echo count | {shlex.join(program)}"])

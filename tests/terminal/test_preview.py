@@ -1,4 +1,4 @@
-"""`p` at the approval: what the block would do is seen, and then applied, forgotten or edited."""
+"""`p` at the approval previews a block, which is then applied, discarded or edited."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ def workspace(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return folder
 
 
-def asks_for_a_preview(person: Person, times: int = 1) -> None:
+def open_preview(person: Person, times: int = 1) -> None:
     person.answers(QUESTION, "p", times=times)
     person.sees(PREVIEW_QUESTION, times=times)
 
 
-def test_it_is_seen_and_applied(workspace: Path) -> None:
+def test_a_preview_is_shown_and_applied(workspace: Path) -> None:
     second = tool_call("python", "print('still', x)")
     replies = [tool_call("python", CODE), second, text("Done.")]
     with ModelServer(replies) as server, someone(server=server) as person:
         person.says("run")
-        asks_for_a_preview(person)
+        open_preview(person)
         for words in (PREVIEW_BEGINS, "it is 42", "+ created  new.txt", "+hello"):
             assert words in person.screen
         assert not (workspace / "new.txt").exists()
@@ -51,7 +51,7 @@ def test_it_is_seen_and_applied(workspace: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_table_is_described_by_rows_columns_and_cells(workspace: Path) -> None:
+def test_table_changes_are_described_by_rows_columns_and_cells(workspace: Path) -> None:
     (workspace / "sales.csv").write_text("id,amount\n" + "".join(f"{n},{n}0\n" for n in range(1, 101)))
     code = (
         "lines = open('sales.csv').read().replace('7,70', '7,71').split('\\n')[:-11]\n"
@@ -59,7 +59,7 @@ def test_a_table_is_described_by_rows_columns_and_cells(workspace: Path) -> None
     )
     with ModelServer([tool_call("python", code), text("Done.")]) as server, someone(server=server) as person:
         person.says("run")
-        asks_for_a_preview(person)
+        open_preview(person)
         described = (
             "sales.csv: 100 -> 90 rows, 2 -> 3 columns",
             "columns added: x",
@@ -80,7 +80,7 @@ def test_a_table_is_described_by_rows_columns_and_cells(workspace: Path) -> None
 
 
 @pytest.mark.full
-def test_an_excel_file_is_described_the_same_way(workspace: Path) -> None:
+def test_excel_changes_are_described_by_rows_and_cells(workspace: Path) -> None:
     openpyxl = pytest.importorskip("openpyxl")
     book = openpyxl.Workbook()
     for row in [("id", "amount"), *((n, 10 * n) for n in range(1, 101))]:
@@ -92,7 +92,7 @@ def test_an_excel_file_is_described_the_same_way(workspace: Path) -> None:
     )
     with ModelServer([tool_call("python", code), text("Done.")]) as server, someone(server=server) as person:
         person.says("run")
-        asks_for_a_preview(person)
+        open_preview(person)
         for words in ("100 -> 90 rows, 2 columns", "10 rows removed, 1 cell changed", "id 7, amount: 70 -> 71"):
             assert words in person.screen, words
         person.types("d\r")
@@ -106,10 +106,10 @@ def test_an_excel_file_is_described_the_same_way(workspace: Path) -> None:
 
 
 @pytest.mark.parametrize("answer", some(1, ["n\r", CTRL_C]))
-def test_it_is_forgotten_and_asked_about_again(workspace: Path, answer: str) -> None:
+def test_a_discarded_preview_asks_again(workspace: Path, answer: str) -> None:
     with ModelServer([tool_call("python", CODE), text("Fine.")]) as server, someone(server=server) as person:
         person.says("run")
-        asks_for_a_preview(person)
+        open_preview(person)
         person.types(answer)
         person.sees(DISCARDED)
         person.sees(QUESTION, times=2)
@@ -120,13 +120,13 @@ def test_it_is_forgotten_and_asked_about_again(workspace: Path, answer: str) -> 
 
 
 @pytest.mark.full
-def test_other_answers_explain(workspace: Path) -> None:
+def test_other_answers_explain_the_choices(workspace: Path) -> None:
     with (
         ModelServer([tool_call("shell", "echo so > new.txt"), text("Fine.")]) as server,
         someone(server=server) as person,
     ):
         person.says("run")
-        asks_for_a_preview(person)
+        open_preview(person)
         person.types("what\r")
         person.sees("Type one of the letters in brackets.")
         person.sees(PREVIEW_QUESTION, times=2)
@@ -138,7 +138,7 @@ def test_other_answers_explain(workspace: Path) -> None:
         assert (workspace / "new.txt").read_text() == "so\n"
 
 
-def test_every_block_if_that_is_wanted(workspace: Path) -> None:
+def test_the_preview_option_previews_every_block(workspace: Path) -> None:
     replies = [tool_call("python", CODE), text("Done.")]
     with ModelServer(replies) as server, someone("--preview", server=server) as person:
         person.says("run")
@@ -151,7 +151,7 @@ def test_every_block_if_that_is_wanted(workspace: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.needs("node")
-def test_where_there_is_none_the_question_stays(workspace: Path) -> None:
+def test_blocks_that_cannot_be_previewed_return_to_the_question(workspace: Path) -> None:
     replies = [tool_call("javascript", "console.log(6 * 7)"), text("Fine.")]
     with ModelServer(replies) as server, someone(server=server) as person:
         person.says("run")
@@ -163,7 +163,7 @@ def test_where_there_is_none_the_question_stays(workspace: Path) -> None:
         person.sees("Fine.")
 
 
-def test_ctrl_c_while_it_runs(workspace: Path) -> None:
+def test_ctrl_c_ends_a_running_preview(workspace: Path) -> None:
     code = "open('new.txt', 'w').close(); print('beg' + 'un')\nimport time; time.sleep(1000)"
     with ModelServer([tool_call("python", code), text("Fine.")]) as server, someone(server=server) as person:
         person.says("run")

@@ -1,4 +1,4 @@
-"""What programs print: colours kept, the terminal out of their reach, long output folded, bars in place."""
+"""Program output: colours stay, other escapes go, long output is folded, and progress bars stay in place."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def lines_of(*pieces: str, color: bool = True) -> list[str]:
         ("tab\there\n", ["tab\there"]),
     ],
 )
-def test_lines(printed: str, shown: list[str]) -> None:
+def test_program_output_becomes_clean_lines(printed: str, shown: list[str]) -> None:
     assert lines_of(printed) == shown
 
 
@@ -95,7 +95,7 @@ def test_nothing_but_colours_reaches_the_terminal(text: str) -> None:
         assert not re.search(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]", without_styles(line))
 
 
-def test_an_endless_line_stays_small() -> None:
+def test_an_endless_line_uses_limited_memory() -> None:
     text = ProgramText()
     for _ in range(50):
         text.feed("x" * 100_000)
@@ -112,14 +112,14 @@ def test_short_output_is_shown_whole() -> None:
     assert rows + output.close() == [str(n) for n in range(HEAD)]
 
 
-def test_a_little_more_than_fits_is_not_folded() -> None:
+def test_slightly_longer_output_is_not_folded() -> None:
     output = view()
     count = HEAD + TAIL
     rows = output.feed("".join(f"{n}\n" for n in range(count)))
     assert rows + output.close() == [str(n) for n in range(count)]
 
 
-def test_long_output_shows_its_ends_and_where_the_whole_is() -> None:
+def test_long_output_shows_its_ends_and_the_path_of_the_rest() -> None:
     output = view()
     rows: list[str] = []
     for number in range(1000):
@@ -134,7 +134,7 @@ def test_long_output_shows_its_ends_and_where_the_whole_is() -> None:
     assert Path(said[2]).read_text() == "".join(f"line {n}\n" for n in range(1000))
 
 
-def test_the_file_of_the_block_is_named_where_there_is_one(tmp_path: Path) -> None:
+def test_the_blocks_own_output_file_is_named(tmp_path: Path) -> None:
     output = view()
     output.feed("x\n" * 500)
     hint = output.close(whole="/some/where.txt")[0]
@@ -152,7 +152,7 @@ def test_one_huge_line_is_cut() -> None:
     assert len(Path(path).read_text()) == 1_000_004
 
 
-def test_errors_are_tinted_and_the_open_line_can_be_taken() -> None:
+def test_errors_are_red_and_the_unfinished_line_can_be_taken() -> None:
     output = view()
     assert output.feed("oops\n", stderr=True) == ["\x1b[31moops\x1b[0m"]
     assert output.feed("Name: ") == []
@@ -163,7 +163,7 @@ def test_errors_are_tinted_and_the_open_line_can_be_taken() -> None:
 @pytest.mark.parametrize(
     ("text", "width", "clipped"), [("abcdef", 3, "abc"), ("漢字漢字", 5, "漢字"), ("a\tb", 4, "a   ")]
 )
-def test_clip(text: str, width: int, clipped: str) -> None:
+def test_clip_counts_cells(text: str, width: int, clipped: str) -> None:
     assert clip(text, width) == clipped
 
 
@@ -171,5 +171,5 @@ def test_clip_keeps_styles() -> None:
     assert clip("\x1b[31mabcdef\x1b[0m", 2) == "\x1b[31mab\x1b[0m"
 
 
-def test_what_would_hide_in_code_is_visible() -> None:
+def test_hidden_characters_in_code_are_visible() -> None:
     assert visible("a\x1b[8mb\u202ec\r") == "a␛[8mb<U+202E>c␍"

@@ -1,4 +1,4 @@
-"""While a block runs: its keys, its questions, Ctrl-C, Ctrl-B, and output that does not end."""
+"""While a block runs: its keys, its questions, Ctrl-C, Ctrl-B, and endless output."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from terminal.person import CTRL_B, CTRL_C, ENTER, someone
 pytestmark = pytest.mark.usefixtures("no_strays")
 
 
-def test_ctrl_c_during_the_reply_returns_to_the_prompt_with_everything_kept() -> None:
+def test_ctrl_c_during_a_reply_keeps_its_text() -> None:
     reply = text("Once upon a time").then(stall())
     with ModelServer([reply, text("Again.")]) as server, someone(server=server) as person:
         person.says("a story")
@@ -44,7 +44,7 @@ def test_ctrl_c_during_a_block_ends_it_and_keeps_its_session() -> None:
 
 
 @pytest.mark.full
-def test_a_second_ctrl_c_does_not_wait() -> None:
+def test_a_second_ctrl_c_ends_a_stubborn_block() -> None:
     code = "import signal\nsignal.signal(2, signal.SIG_IGN)\nprint('stub' + 'born')\nwhile True: pass"
     with (
         ModelServer([tool_call("python", code), text("Fresh.")]) as server,
@@ -61,7 +61,7 @@ def test_a_second_ctrl_c_does_not_wait() -> None:
         assert person.leaves() == 0
 
 
-def test_input_is_asked_for_where_the_block_stands() -> None:
+def test_input_is_asked_for_in_the_output() -> None:
     code = "print('Well:', end=' ')\nname = input('Your' + ' name? ')\nprint('Hello', name)"
     with (
         ModelServer([tool_call("python", code), text("Met.")]) as server,
@@ -86,7 +86,7 @@ def test_ctrl_c_instead_of_an_answer_ends_the_turn() -> None:
         person.sees("Next.")
         assert "went on" not in person.screen
         assert "Interrupted after" in person.screen
-        assert "EOFError" not in person.screen  # somebody was there, and said no
+        assert "EOFError" not in person.screen  # the user was there, and refused
         assert len(server.requests) == 2
         assert person.leaves() == 0
 
@@ -121,7 +121,7 @@ def test_keys_go_to_a_shell_block() -> None:
         assert person.leaves() == 0
 
 
-def test_keys_during_python_are_for_the_next_prompt() -> None:
+def test_keys_during_a_python_block_go_to_the_next_prompt() -> None:
     code = "import time\nprint('be' + 'gun', flush=True)\nwhile True: time.sleep(0.01)"
     with ModelServer([tool_call("python", code)]) as server, someone("-y", server=server) as person:
         person.says("loop")
@@ -164,7 +164,7 @@ def test_a_long_output_is_folded() -> None:
 
 
 @pytest.mark.parametrize("number", some(1, [signal.SIGTERM, signal.SIGHUP]))
-def test_told_to_end_during_a_block_it_leaves_nothing_behind(number: int) -> None:
+def test_a_signal_during_a_block_leaves_no_processes_behind(number: int) -> None:
     code = "import subprocess\nprint('be' + 'gun', flush=True)\nsubprocess.run(['sleep', '1000'])"
     with ModelServer([tool_call("python", code)]) as server, someone("-y", server=server) as person:
         person.says("sleep")

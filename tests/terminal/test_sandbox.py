@@ -1,4 +1,4 @@
-"""Modes and sandboxes from the keyboard."""
+"""Modes and sandboxes at the prompt."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ pytestmark = pytest.mark.usefixtures("no_strays")
 
 
 @pytest.fixture
-def real() -> None:
+def bubblewrap_works() -> None:
     try:
         bubblewrap.available()
     except SandboxUnavailableError as error:
         pytest.skip(str(error))
 
 
-@pytest.mark.usefixtures("real")
+@pytest.mark.usefixtures("bubblewrap_works")
 def test_b_runs_this_block_and_the_next_in_a_sandbox(home: Path) -> None:
     write = "open({path!r}, 'w').write('x')"
     first = tool_call("python", write.format(path=str(home / "there")))
@@ -49,7 +49,7 @@ def test_b_runs_this_block_and_the_next_in_a_sandbox(home: Path) -> None:
 
 
 @pytest.mark.full
-def test_where_no_sandbox_can_be_made_b_asks_again(home: Path) -> None:
+def test_b_asks_again_if_no_sandbox_is_possible(home: Path) -> None:
     with (
         ModelServer([tool_call("python", "print('it' + ' ran')"), text("Done.")]) as server,
         someone("--workspace", str(home), server=server) as person,
@@ -63,8 +63,8 @@ def test_where_no_sandbox_can_be_made_b_asks_again(home: Path) -> None:
         assert person.leaves() == 0
 
 
-@pytest.mark.usefixtures("real")
-def test_the_sandbox_and_the_mode_can_be_seen_and_changed() -> None:
+@pytest.mark.usefixtures("bubblewrap_works")
+def test_the_sandbox_and_the_mode_are_shown_and_changed() -> None:
     with ModelServer([]) as server, someone(server=server, columns=120) as person:
         person.says("%sandbox")
         person.sees("The sandbox is off")

@@ -1,4 +1,4 @@
-"""Somebody is asked to let a sandbox give more, at the keyboard and where nobody is."""
+"""Blocks request more access than their sandbox gives, with and without a user to ask."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from profiles.programs import interpreter
 from sampling import some
 from terminal.person import someone
 
-pytestmark = pytest.mark.usefixtures("no_strays", "real")
+pytestmark = pytest.mark.usefixtures("no_strays", "bubblewrap_works")
 
 
 @pytest.fixture
-def real() -> None:
+def bubblewrap_works() -> None:
     try:
         bubblewrap.available()
     except SandboxUnavailableError as error:
@@ -38,7 +38,7 @@ def data(home: Path) -> Path:
     return folder
 
 
-def test_it_is_given_for_a_block_a_session_and_always(data: Path) -> None:
+def test_access_is_granted_once_or_always(data: Path) -> None:
     replies = [tool_call("shell", reading(data)), text("One."), tool_call("shell", reading(data)), text("Two.")]
     with ModelServer(replies) as server, someone("-y", "--sandbox", "workspace", server=server) as person:
         person.says("run")
@@ -61,7 +61,7 @@ def test_it_is_given_for_a_block_a_session_and_always(data: Path) -> None:
 
 
 @pytest.mark.parametrize("plain", some(1, [[], ["--plain"]]), ids=["screen", "plain"])
-def test_a_no_is_a_no_to_where_a_link_leads(data: Path, plain: list[str]) -> None:
+def test_declining_covers_the_target_of_a_link(data: Path, plain: list[str]) -> None:
     Path("link").symlink_to(data)
     replies = [tool_call("shell", reading(Path("link"))), text("Then not.")]
     with ModelServer(replies) as server, someone("-y", "--sandbox", "workspace", *plain, server=server) as person:
@@ -73,7 +73,7 @@ def test_a_no_is_a_no_to_where_a_link_leads(data: Path, plain: list[str]) -> Non
         assert "I read 1 2 3" not in person.rows
 
 
-def test_where_nobody_is_the_model_is_told_and_goes_on(data: Path) -> None:
+def test_without_a_user_the_request_is_refused_and_the_model_continues(data: Path) -> None:
     with ModelServer([tool_call("shell", reading(data)), text("Then not.")]) as server:
         done = interpreter("-y", "--plain", "--sandbox", "workspace", "go", server=server)
         assert "there was no one to ask" in server.requests[-1].messages[-1]["content"]

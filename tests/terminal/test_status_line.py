@@ -1,4 +1,4 @@
-"""The line under the prompt."""
+"""The status line under the prompt."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from sampling import some
 from terminal.person import someone
 
 
-def test_it_tells_model_safety_context_cost_and_folder(home: Path) -> None:
+def test_it_shows_the_model_safety_context_cost_and_folder(home: Path) -> None:
     (home / "work").mkdir()
     interpreter = OpenInterpreter(workspace=str(home / "work"))
     assert status_facts(interpreter) == ["gpt-4o", "asks first", "~/work"]
@@ -34,7 +34,7 @@ def test_it_tells_model_safety_context_cost_and_folder(home: Path) -> None:
     assert status_facts(interpreter)[2:] == ["~/work"]
 
 
-def test_after_an_undo_the_context_is_estimated_anew() -> None:
+def test_the_context_size_is_estimated_again_after_an_undo() -> None:
     interpreter = OpenInterpreter()
     with ModelServer([text("Hi").then(usage(20_000, 1000))]) as server:
         interpreter.llm.api_base, interpreter.llm.api_key = server.base_url, "key"
@@ -54,14 +54,14 @@ def test_a_narrow_window_drops_parts_from_the_right(parts: list[str], width: int
     assert line == " · ".join(kept) or len(kept) == 0
 
 
-def test_a_folder_that_does_not_fit_is_told_by_its_last_name() -> None:
+def test_a_folder_that_does_not_fit_is_shortened_to_its_name() -> None:
     parts = ["gpt-4o", "asks first", "~/.config/open-interpreter/forks/4cbdb4b3/project"]
     assert status_line(parts, 79) == " · ".join(parts)
     assert status_line(parts, 40) == "gpt-4o · asks first · .../project"
     assert status_line(parts, 20) == "gpt-4o · asks first"
 
 
-def test_plan_mode_is_a_read_only_sandbox_whatever_the_setting_says() -> None:
+def test_plan_mode_always_shows_a_read_only_sandbox() -> None:
     interpreter = OpenInterpreter(sandbox="workspace")
     assert status_facts(interpreter)[1] == "asks first, sandbox workspace"
     interpreter.mode = "plan"
@@ -70,7 +70,7 @@ def test_plan_mode_is_a_read_only_sandbox_whatever_the_setting_says() -> None:
 
 @pytest.mark.usefixtures("no_strays")
 @pytest.mark.parametrize("columns", some(1, [40, 80, 200]))
-def test_under_the_prompt(columns: int) -> None:
+def test_the_status_line_is_under_the_prompt(columns: int) -> None:
     with ModelServer([text("Hi").then(usage(500, 10))]) as server, someone(server=server, columns=columns) as person:
         person.at_prompt()
         person.sees("gpt-4o · asks first")
@@ -90,7 +90,7 @@ def test_under_the_prompt(columns: int) -> None:
 
 @pytest.mark.usefixtures("no_strays")
 @pytest.mark.parametrize("arguments", some(1, [["--no_status_line"], ["--plain"]]))
-def test_it_can_be_off(arguments: list[str]) -> None:
+def test_the_status_line_can_be_turned_off(arguments: list[str]) -> None:
     with ModelServer([text("Hi")]) as server, someone(*arguments, server=server) as person:
         person.says("Hello")
         person.sees("Hi")

@@ -1,4 +1,4 @@
-"""Markdown that streams in: the same result however it is cut, every line shown once, nothing lost."""
+"""Streamed Markdown: the same result however it is split, every line shown once, nothing lost."""
 
 from __future__ import annotations
 
@@ -74,12 +74,12 @@ LINES = st.lists(
 )
 
 
-def committed(pieces: Iterable[str], width: int = 60, looked_at: bool = True) -> list[str]:
+def committed(pieces: Iterable[str], width: int = 60, redraw: bool = True) -> list[str]:
     view = MarkdownView(Theme(), width)
     rows: list[str] = []
     for piece in pieces:
         rows += view.feed(piece)
-        if looked_at:
+        if redraw:
             rows += view.settle()
             view.open_rows()
     return rows + view.close()
@@ -91,17 +91,17 @@ def test_any_split_gives_the_same_rows(lines: list[str], cuts: list[int]) -> Non
     text = "\n".join(lines)
     edges = [0, *sorted(cut for cut in cuts if cut < len(text)), len(text)]
     pieces = [text[start:end] for start, end in itertools.pairwise(edges)]
-    assert committed(pieces) == committed([text], looked_at=False)
+    assert committed(pieces) == committed([text], redraw=False)
 
 
 @given(text=st.text(alphabet="ab *_`#>|-~1.\n[]()\\<&\t!=+é漢", max_size=120))
 @settings(max_examples=200, deadline=None)
-def test_no_text_breaks_it_and_every_split_agrees(text: str) -> None:
-    assert committed(text) == committed([text], looked_at=False)
+def test_any_text_fed_by_character_gives_the_same_rows(text: str) -> None:
+    assert committed(text) == committed([text], redraw=False)
 
 
 @pytest.mark.parametrize("width", [20, 80, 200])
-def test_what_is_drawn_last_is_what_is_committed(width: int) -> None:
+def test_the_last_drawn_rows_are_the_committed_rows(width: int) -> None:
     view = MarkdownView(Theme(), width)
     rows = view.feed(SAMPLE) + view.settle()
     assert rows + view.open_rows() == committed([SAMPLE], width)
@@ -112,7 +112,7 @@ def test_what_is_drawn_last_is_what_is_committed(width: int) -> None:
     size=st.integers(1, 40),
 )
 @settings(max_examples=60, deadline=None)
-def test_every_word_of_a_plain_text_is_on_the_screen_once_and_in_order(lines: list[str], size: int) -> None:
+def test_every_word_appears_once_and_in_order(lines: list[str], size: int) -> None:
     emulator = Emulator(40, 12)
     display = TerminalDisplay(TerminalScreen(EmulatedOutput(emulator).write, emulator.size), Theme())
     text = "\n".join(lines)
@@ -124,7 +124,7 @@ def test_every_word_of_a_plain_text_is_on_the_screen_once_and_in_order(lines: li
 
 
 @pytest.mark.parametrize(("columns", "lines"), [(80, 24), (200, 50), (20, 10)])
-def test_a_block_taller_than_the_screen_is_in_the_scrollback_once(columns: int, lines: int) -> None:
+def test_a_table_taller_than_the_screen_appears_once(columns: int, lines: int) -> None:
     emulator = Emulator(columns, lines)
     display = TerminalDisplay(TerminalScreen(EmulatedOutput(emulator).write, emulator.size), Theme())
     rows = [f"| {number} | cell{number} |\n" for number in range(2 * lines)]
@@ -137,7 +137,7 @@ def test_a_block_taller_than_the_screen_is_in_the_scrollback_once(columns: int, 
     assert [row.split()[-1] for row in shown] == [f"cell{number}" for number in range(2 * lines)]
 
 
-def test_looks() -> None:
+def test_the_sample_is_rendered_as_expected() -> None:
     rows = [without_styles(row) for row in committed([SAMPLE], 60)]
     assert rows == [
         "A title",
@@ -183,9 +183,7 @@ def test_a_long_paragraph_goes_to_the_scrollback_row_by_row() -> None:
     settled = view.settle()
     assert len(settled) == 4
     assert len(view.open_rows()) == 1
-    assert settled + view.feed("** ones.\n\n") == committed(
-        ["Some words. " * 20 + "And **bold** ones."], looked_at=False
-    )
+    assert settled + view.feed("** ones.\n\n") == committed(["Some words. " * 20 + "And **bold** ones."], redraw=False)
 
 
 def test_a_table_that_is_too_wide_becomes_a_list_of_its_cells() -> None:
@@ -195,7 +193,7 @@ def test_a_table_that_is_too_wide_becomes_a_list_of_its_cells() -> None:
     assert rows == [f"{name}: {name.upper()}" for name in names]
 
 
-def test_text_of_the_model_cannot_command_the_terminal() -> None:
+def test_model_text_cannot_control_the_terminal() -> None:
     rows = committed(
         ["\x1b]0;title\x07red \x1b[2J\r gone\n\n```\n\x1b[31mfence\n```\n\n| \x1b[1A |\n|---|\n| x\x08 |\n"]
     )
@@ -204,13 +202,13 @@ def test_text_of_the_model_cannot_command_the_terminal() -> None:
     assert "␛]0;title␇red ␛[2J" in "\n".join(rows)
 
 
-def test_an_unfinished_emphasis_does_not_jump() -> None:
+def test_unfinished_emphasis_hides_its_markers() -> None:
     view = MarkdownView(Theme(), 60)
     view.feed("This is **very impor")
     assert [without_styles(row) for row in view.open_rows()] == ["This is very impor"]
 
 
 @pytest.mark.parametrize("beginning", ["#", "`", "```", "```py", "-", "1", "1.", "> ", "| ", "***"])
-def test_a_line_whose_kind_is_not_known_yet_waits(beginning: str) -> None:
+def test_a_line_of_unknown_kind_is_held_back(beginning: str) -> None:
     view = MarkdownView(Theme(), 60)
     assert view.feed("text\n\n" + beginning) + view.open_rows() in (["text"], ["text", ""])

@@ -1,4 +1,4 @@
-"""Tables that code displays: read from their HTML, fitted to the screen, told where they are cut."""
+"""Tables that code displays: parsed from HTML and fitted to the screen, with a note on what is left out."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def rows(frame: Any, width: int = 79) -> list[str]:
     return [without_styles(row) for row in fitted(table, width, Theme())[0]]
 
 
-def test_numbers_stand_to_the_right_and_words_to_the_left() -> None:
+def test_numbers_align_right_and_words_left() -> None:
     frame = pd.DataFrame({"name": ["Ann", "Bo"], "n": [1, 2222], "x": [0.5, None]})
     assert rows(frame) == [
         "   name     n    x",
@@ -53,7 +53,7 @@ def test_columns_are_left_out_of_the_middle_and_counted() -> None:
     assert shown[-1] == "23 columns not shown"
 
 
-def test_rows_are_left_out_as_pandas_did_or_as_the_screen_needs() -> None:
+def test_rows_are_left_out_by_pandas_or_for_the_screen() -> None:
     hundred = rows(pd.DataFrame({"n": range(100)}))
     assert [row.split()[0] for row in hundred[2:-1]] == ["0", "1", "2", "3", "4", "…", "95", "96", "97", "98", "99"]
     assert hundred[-1] == "100 rows × 1 columns"
@@ -63,7 +63,7 @@ def test_rows_are_left_out_as_pandas_did_or_as_the_screen_needs() -> None:
 
 
 @pytest.mark.parametrize("note", ["<p>5000 rows × 1 columns</p>", "<small>shape: (5_000, 1)</small>"])
-def test_rows_that_the_page_itself_leaves_out_are_counted(note: str) -> None:
+def test_rows_left_out_by_the_html_are_counted(note: str) -> None:
     cells = ["0", "1", *map(str, range(2, 50)), "...", *map(str, range(4950, 5000))]
     page = f"<div><table>{''.join(f'<tr><td>{cell}</td></tr>' for cell in cells)}</table>{note}</div>"
     table = table_in(page)
@@ -72,7 +72,7 @@ def test_rows_that_the_page_itself_leaves_out_are_counted(note: str) -> None:
     assert table.what_is_saved == "part of the table, 100 rows"
 
 
-def test_several_levels_of_names() -> None:
+def test_multi_level_headers_are_shown() -> None:
     frame = pd.DataFrame({"b": list("xxy"), "c": list("uvu"), "a": [1, 2, 3]}).pivot_table(
         index=["b", "c"], values="a", aggfunc=["sum", "max"]
     )
@@ -87,7 +87,7 @@ def test_several_levels_of_names() -> None:
     ]
 
 
-def test_a_frame_of_polars() -> None:
+def test_a_polars_frame_is_parsed() -> None:
     table = table_in(POLARS)
     assert table == TextTable(
         header=[["n", "word"], ["i64", "str"]],
@@ -108,16 +108,15 @@ def test_a_frame_of_polars() -> None:
         html(pd.DataFrame()),
     ],
 )
-def test_what_is_more_or_less_than_a_table_is_a_page(page: str) -> None:
+def test_html_that_is_not_just_a_table_is_a_page(page: str) -> None:
     assert table_in(page) is None
 
 
 @given(page=st.text(alphabet="<>/trdhablep =\"'12&;\n", max_size=200))
 @settings(max_examples=200, deadline=None)
-def test_no_html_breaks_the_reader(page: str) -> None:
+def test_any_html_is_parsed_and_fitted(page: str) -> None:
     table = table_in("<table>" + page)
-    if table:
-        fitted(table, 40, Theme())
+    assert table is None or fitted(table, 40, Theme())[0]
 
 
 @given(
@@ -127,7 +126,7 @@ def test_no_html_breaks_the_reader(page: str) -> None:
     width=st.integers(30, 120),
 )
 @settings(max_examples=100, deadline=None)
-def test_a_table_never_wraps(grid: list[list[str]], width: int) -> None:
+def test_table_rows_never_wrap(grid: list[list[str]], width: int) -> None:
     table = TextTable([grid[0]], grid[1:])
     for row in fitted(table, width, Theme())[0][:-1]:
         assert cells(row) <= width
@@ -144,14 +143,14 @@ def shown_frame(frame: Any) -> list[dict[str, Any]]:
     return [output(f"{frame}\n", also="html"), page]
 
 
-def test_a_frame_is_a_table_on_the_screen_and_nothing_else() -> None:
+def test_a_frame_is_shown_only_as_a_table() -> None:
     stage = Stage()
     stage.show(output("before\n"), *shown_frame(pd.DataFrame({"n": [1]})), output("after\n"), over())
     stage.display.finish()
     assert stage.rows == ["before", "   n", "────", "0  1", "after"]
 
 
-def test_what_does_not_fit_is_in_a_file() -> None:
+def test_a_table_that_does_not_fit_is_saved_to_a_file() -> None:
     stage = Stage()
     stage.show(*shown_frame(pd.DataFrame(np.ones((2, 60)))), over())
     stage.display.finish()
@@ -159,14 +158,14 @@ def test_what_does_not_fit_is_in_a_file() -> None:
     assert Path(stage.rows[-1].removeprefix("Whole table: ")).read_text().count("<th>") > 60
 
 
-def test_a_page_that_has_not_all_of_the_table_does_not_claim_so() -> None:
+def test_a_file_with_part_of_the_table_says_so() -> None:
     stage = Stage()
     stage.show(*shown_frame(pd.DataFrame(np.ones((100, 60)))), over())
     stage.display.finish()
     assert stage.rows[-1].startswith("Part of the table, 10 rows: ")
 
 
-def test_a_page_keeps_its_text_unless_that_says_nothing() -> None:
+def test_a_page_keeps_its_text_unless_it_is_a_bare_repr() -> None:
     stage = Stage()
     page = {"role": "computer", "type": "code", "format": "html", "content": "<b>x</b>", "recipient": "user"}
     stage.show(output("a model of x\n", also="html"), page, output("<a.B object>\n", also="html"), page, over())
@@ -176,14 +175,14 @@ def test_a_page_keeps_its_text_unless_that_says_nothing() -> None:
     assert first.startswith("Page: ") and second.startswith("Page: ")
 
 
-def test_a_text_whose_better_form_never_comes_is_shown() -> None:
+def test_text_is_shown_if_its_html_never_arrives() -> None:
     stage = Stage()
     stage.show(output("only this\n", also="html"), over(None, "interrupted"))
     stage.display.finish()
     assert stage.rows[0] == "only this"
 
 
-def test_in_plain_text_a_table_is_lines_and_a_file() -> None:
+def test_plain_text_shows_a_table_as_lines_and_a_file() -> None:
     written: list[str] = []
     display = PlainDisplay(written.append)
     for chunk in shown_frame(pd.DataFrame({"n": range(100)})):

@@ -1,4 +1,4 @@
-"""Going back and forth at a real terminal: what is shown first, what is asked, what is there afterwards."""
+"""Undo and redo at a real terminal: what is shown first, what is asked, and the result."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from terminal.person import CTRL_C, ENTER, Person, someone
 from waiting import until
 
 pytestmark = pytest.mark.usefixtures("no_strays")
-ALLOWED = "Run? [y]es  [n]o"
+APPROVAL = "Run? [y]es  [n]o"
 QUESTION = "Change these files? [y/N]"
 DOWN, ESCAPE = "\x1b[B", "\x1b"
 
 
 @pytest.fixture(autouse=True)
 def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The folder that the person is in."""
+    """The user's working folder."""
     folder = tmp_path / "work"
     folder.mkdir()
     monkeypatch.chdir(folder)
@@ -28,7 +28,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def below(person: Person, text: str) -> str:
-    """What stands under the last line that begins so."""
+    """The text below the last line that starts with this text."""
     return person.screen.rpartition(f"\n{text}")[2]
 
 
@@ -36,7 +36,7 @@ def writing(name: str, content: str, more: str = "") -> str:
     return f"open({name!r}, 'w').write({content!r}); {more}None"
 
 
-def test_files_variables_and_conversation_go_back_together_and_return(work: Path) -> None:
+def test_undo_and_redo_cover_files_variables_and_conversation(work: Path) -> None:
     (work / "data.txt").write_text("old\n")
     code = writing("data.txt", "new\n", "open('made.txt', 'w').close(); x = 41; ")
     with ModelServer([tool_call("python", code), text("Done.")]) as server, someone("-y", server=server) as person:
@@ -83,7 +83,7 @@ def test_nothing_changes_without_a_yes(work: Path, answer: str) -> None:
 
 
 @pytest.mark.full
-def test_a_turn_without_files_goes_at_once(work: Path) -> None:
+def test_a_turn_without_files_is_undone_without_asking(work: Path) -> None:
     with ModelServer([text("Hello to you."), text("Who?")]) as server, someone(server=server) as person:
         person.says("%undo")
         person.sees("There is nothing to undo.")
@@ -104,7 +104,7 @@ def test_a_turn_without_files_goes_at_once(work: Path) -> None:
 
 
 @pytest.mark.full
-def test_only_a_part(work: Path) -> None:
+def test_undo_can_be_limited_to_files(work: Path) -> None:
     replies = [tool_call("python", writing("a.txt", "a", "x = 5; ")), text("Done."), text("Still here.")]
     with ModelServer(replies) as server, someone("-y", server=server) as person:
         person.says("Write it")
@@ -125,7 +125,7 @@ def test_only_a_part(work: Path) -> None:
 
 
 @pytest.mark.full
-def test_one_block_of_a_turn(work: Path) -> None:
+def test_undo_can_be_limited_to_one_block(work: Path) -> None:
     replies = [tool_call("python", writing("a.txt", "a")), tool_call("python", writing("b.txt", "b")), text("Done.")]
     with ModelServer(replies) as server, someone("-y", server=server) as person:
         person.says("Write them")
@@ -136,7 +136,7 @@ def test_one_block_of_a_turn(work: Path) -> None:
         assert person.leaves() == 0
 
 
-def test_what_somebody_else_changed_is_asked_about(work: Path) -> None:
+def test_undo_asks_about_files_changed_outside_the_session(work: Path) -> None:
     for name in ("a.txt", "b.txt", "c.txt"):
         (work / name).write_text("old\n")
     code = "for name in 'abc': open(f'{name}.txt', 'w').write('block\\n')"
@@ -162,7 +162,7 @@ def test_what_somebody_else_changed_is_asked_about(work: Path) -> None:
 
 @pytest.mark.full
 @pytest.mark.needs("git")
-def test_the_users_own_repository_stays_as_it_is(work: Path) -> None:
+def test_undo_leaves_the_users_git_repository_alone(work: Path) -> None:
     setup = "git init -q . && git config user.name A && git config user.email a@b && git add . && git commit -qm one"
     replies = [tool_call("shell", "echo new > a.txt; git add a.txt"), text("Done.")]
     with ModelServer(replies) as server, someone("-y", server=server) as person:
@@ -182,7 +182,7 @@ def test_the_users_own_repository_stays_as_it_is(work: Path) -> None:
         assert person.leaves() == 0
 
 
-def test_choosing_a_moment(work: Path) -> None:
+def test_rewind_offers_the_checkpoints(work: Path) -> None:
     replies = [tool_call("python", writing("a.txt", "a")), text("First."), text("Second.")]
     with ModelServer(replies) as server, someone("-y", server=server) as person:
         person.says("%rewind")
@@ -212,14 +212,14 @@ def test_choosing_a_moment(work: Path) -> None:
         assert person.leaves() == 0
 
 
-def test_what_a_block_changed_and_who_let_it(work: Path) -> None:
+def test_diff_and_why_show_a_blocks_changes_and_its_approval(work: Path) -> None:
     (work / "a.txt").write_text("one\ntwo\n")
     code = writing("a.txt", "one\n2\n", "open('b.bin', 'wb').write(bytes(9)); ")
     replies = [tool_call("python", code), tool_call("python", "print('no files')"), text("Done.")]
     with ModelServer(replies) as server, someone(server=server) as person:
         person.says("Make it a number")
-        person.answers(ALLOWED, "y")
-        person.answers(ALLOWED, "y", times=2)
+        person.answers(APPROVAL, "y")
+        person.answers(APPROVAL, "y", times=2)
         person.sees("Done.")
         person.says("%diff")
         person.sees("Binary files /dev/null and b/b.bin differ")
@@ -240,8 +240,8 @@ def test_what_a_block_changed_and_who_let_it(work: Path) -> None:
         assert person.leaves() == 0
 
 
-def falls_into_the_middle(person: Person, work: Path, times: int) -> bool:
-    """Press Ctrl-C as soon as an undo has begun to delete; whether it was in time."""
+def interrupts_an_undo(person: Person, work: Path, times: int) -> bool:
+    """Press Ctrl-C once an undo has begun to delete, and return whether it was in time."""
     interrupted = "Interrupted halfway."
     person.says("%undo -y")
     until(lambda: len(os.listdir(work)) < 3000, "the first file to go")
@@ -250,13 +250,13 @@ def falls_into_the_middle(person: Person, work: Path, times: int) -> bool:
     return interrupted in person.screen
 
 
-def test_ctrl_c_in_the_middle_is_told_and_the_same_command_goes_on(work: Path) -> None:
+def test_an_interrupted_undo_is_reported_and_can_be_resumed(work: Path) -> None:
     with ModelServer([]) as server, someone("-y", server=server) as person:
         person.says(">>> _ = [open(f'f{number}', 'w').close() for number in range(3000)]")
         person.sees("files: created")
         person.at_prompt()
-        for times in range(1, 21):  # an undo that was quicker than the key is done again
-            if falls_into_the_middle(person, work, times):
+        for times in range(1, 21):  # try again if the undo was faster than the key
+            if interrupts_an_undo(person, work, times):
                 break
             person.says("%redo -y")
             person.sees("Redone", times)
@@ -269,7 +269,7 @@ def test_ctrl_c_in_the_middle_is_told_and_the_same_command_goes_on(work: Path) -
 
 @pytest.mark.full
 @pytest.mark.needs("node")
-def test_what_javascript_had_is_run_again(work: Path) -> None:
+def test_rerun_restores_javascript_variables(work: Path) -> None:
     with ModelServer([]) as server, someone("-y", server=server) as person:
         for code in ("let n = 1; 'one'", "n = 2; 'two'"):
             (work / "block.js").write_text(code)
@@ -288,7 +288,7 @@ def test_what_javascript_had_is_run_again(work: Path) -> None:
 
 
 @pytest.mark.full
-def test_own_blocks_go_one_by_one(work: Path) -> None:
+def test_user_blocks_are_undone_one_by_one(work: Path) -> None:
     with ModelServer([]) as server, someone(server=server) as person:
         person.says("!echo a > a.txt")
         person.sees("files: created a.txt")
@@ -303,7 +303,7 @@ def test_own_blocks_go_one_by_one(work: Path) -> None:
         assert person.leaves() == 0
 
 
-def test_a_conversation_that_is_taken_up_again(work: Path) -> None:
+def test_a_resumed_conversation_can_be_undone(work: Path) -> None:
     replies = [tool_call("python", writing("a.txt", "a", "x = 5; ")), text("Done."), text("More.")]
     with ModelServer(replies) as server:
         with someone("-y", server=server) as person:
@@ -332,7 +332,7 @@ def test_a_conversation_that_is_taken_up_again(work: Path) -> None:
 
 
 @pytest.mark.full
-def test_a_reset_without_a_record_brings_back_conversation_and_variables(work: Path) -> None:
+def test_a_reset_without_history_can_be_undone(work: Path) -> None:
     profile = work.parent / "unsaved.yaml"
     profile.write_text("conversation_history: false\n")
     arguments = ("-y", "--profile", str(profile))
@@ -388,7 +388,7 @@ def test_a_reset_asks_and_can_be_undone(work: Path) -> None:
 
 
 @pytest.mark.full
-def test_plain_lines(work: Path) -> None:
+def test_undo_works_in_plain_mode(work: Path) -> None:
     replies = [tool_call("python", writing("a.txt", "a")), text("Done.")]
     with ModelServer(replies) as server, someone("-y", "--plain", server=server) as person:
         person.at_prompt()

@@ -1,4 +1,4 @@
-"""Undo of conversations that were changed, loaded or never seen before; and where nobody can be asked."""
+"""Undo of conversations that were changed, loaded or resumed, and undo without a user to ask."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from terminal.emulator import EmulatedOutput, Emulator
 
 
 class Files(BaseLanguage):
-    """`write NAME`, and no word about how it ended."""
+    """Runs `write NAME`, and does not report how it ended."""
 
     name = "files"
     folder = Path()
@@ -55,7 +55,7 @@ def said(interpreter: OpenInterpreter) -> list[object]:
 
 
 class Desk:
-    """A terminal at which nobody sits."""
+    """A terminal without a user."""
 
     def __init__(self, interpreter: OpenInterpreter) -> None:
         self.interpreter = interpreter
@@ -69,7 +69,7 @@ class Desk:
         return "\n".join(self.emulator.everything[before:])
 
 
-def test_a_language_of_ones_own_is_recorded(talk: OpenInterpreter, work: Path) -> None:
+def test_changes_by_a_custom_language_can_be_undone(talk: OpenInterpreter, work: Path) -> None:
     assert (work / "a.txt").exists()
     talk.undo(2)
     assert not (work / "a.txt").exists() and said(talk) == ["first"]
@@ -77,7 +77,7 @@ def test_a_language_of_ones_own_is_recorded(talk: OpenInterpreter, work: Path) -
     assert (work / "a.txt").exists() and said(talk) == ["first", "second", "third"]
 
 
-def test_messages_that_were_deleted_or_put_in_before(talk: OpenInterpreter) -> None:
+def test_undo_works_after_messages_were_deleted_or_inserted(talk: OpenInterpreter) -> None:
     del talk.messages[:2]
     talk.messages.insert(0, {"role": "computer", "type": "message", "content": "a note"})
     talk.undo()
@@ -86,7 +86,7 @@ def test_messages_that_were_deleted_or_put_in_before(talk: OpenInterpreter) -> N
     assert [message["content"] for message in talk.messages] == ["a note"]
 
 
-def test_another_conversation_in_its_place(talk: OpenInterpreter, work: Path) -> None:
+def test_undo_works_after_the_conversation_was_replaced(talk: OpenInterpreter, work: Path) -> None:
     talk.messages = [
         {"role": "user", "type": "message", "content": "other"},
         {"role": "assistant", "type": "message", "content": "Yes?"},
@@ -98,7 +98,7 @@ def test_another_conversation_in_its_place(talk: OpenInterpreter, work: Path) ->
     assert said(talk) == [] and not (work / "a.txt").exists()
 
 
-def test_what_was_said_before_the_points_begin(chatting: Chatting) -> None:
+def test_loaded_messages_get_checkpoints(chatting: Chatting) -> None:
     interpreter, _ = chatting(text("One."))
     interpreter.messages = [
         {"role": "user", "type": "message", "content": "from elsewhere"},
@@ -112,7 +112,7 @@ def test_what_was_said_before_the_points_begin(chatting: Chatting) -> None:
     assert said(interpreter) == ["from elsewhere"]
 
 
-def test_what_is_attached_goes_with_its_words(chatting: Chatting) -> None:
+def test_attachments_are_undone_with_their_message(chatting: Chatting) -> None:
     interpreter, _ = chatting(text("One."), text("Two."))
     interpreter.chat("first", display=False)
     interpreter.messages.append({"role": "user", "type": "message", "content": "look at these"})
@@ -123,14 +123,14 @@ def test_what_is_attached_goes_with_its_words(chatting: Chatting) -> None:
     assert [message["content"] for message in interpreter.messages] == ["first", "One."]
 
 
-def test_an_undo_never_brings_anything_back(talk: OpenInterpreter) -> None:
+def test_a_further_undo_never_restores_messages(talk: OpenInterpreter) -> None:
     talk.undo(3, parts=["conversation"])
     assert said(talk) == []
     undone = talk.undo()
     assert said(talk) == [] and "conversation" not in undone.plan.parts
 
 
-def taken_up(interpreter: OpenInterpreter, chatting: Chatting, work: Path) -> OpenInterpreter:
+def resumed(interpreter: OpenInterpreter, chatting: Chatting, work: Path) -> OpenInterpreter:
     """The same conversation in another interpreter."""
     name = interpreter.journal.id
     assert name is not None
@@ -140,42 +140,42 @@ def taken_up(interpreter: OpenInterpreter, chatting: Chatting, work: Path) -> Op
     return again
 
 
-def test_what_was_taken_back_stays_so_after_restarts(talk: OpenInterpreter, chatting: Chatting, work: Path) -> None:
+def test_undone_turns_stay_undone_after_restarts(talk: OpenInterpreter, chatting: Chatting, work: Path) -> None:
     talk.undo(2)
-    again = taken_up(talk, chatting, work)
+    again = resumed(talk, chatting, work)
     assert said(again) == ["first"]
     with pytest.raises(UndoError, match="Only 1 step can be undone"):
         again.undo(2)
     again.chat("fourth", display=False)
-    once_more = taken_up(again, chatting, work)
+    once_more = resumed(again, chatting, work)
     assert [point.label for point in once_more.checkpoints] == ["first", "fourth"]
     once_more.undo(2)
     assert once_more.messages == []
     with pytest.raises(UndoError, match="nothing to undo"):
-        taken_up(once_more, chatting, work).undo()
+        resumed(once_more, chatting, work).undo()
 
 
-def test_points_that_no_journal_knows_after_a_restart(chatting: Chatting, work: Path) -> None:
+def test_undone_loaded_messages_stay_undone_after_a_restart(chatting: Chatting, work: Path) -> None:
     interpreter, _ = chatting(text("One."), workspace=str(work))
     interpreter.messages = [{"role": "user", "type": "message", "content": "from elsewhere"}]
     interpreter.chat("here", display=False)
     interpreter.undo(2)
-    again = taken_up(interpreter, chatting, work)
+    again = resumed(interpreter, chatting, work)
     with pytest.raises(UndoError, match="nothing to undo"):
         again.undo()
 
 
-def test_files_that_were_taken_back_alone_after_a_restart(
+def test_files_undone_alone_can_be_redone_after_a_restart(
     talk: OpenInterpreter, chatting: Chatting, work: Path
 ) -> None:
     talk.undo(2, parts=["files"])
     assert not (work / "a.txt").exists()
-    again = taken_up(talk, chatting, work)
+    again = resumed(talk, chatting, work)
     again.redo(2, parts=["files"])
     assert (work / "a.txt").exists() and said(again) == ["first", "second", "third"]
 
 
-def test_without_anybody_to_ask(talk: OpenInterpreter, work: Path) -> None:
+def test_without_a_user_undo_needs_the_yes_option(talk: OpenInterpreter, work: Path) -> None:
     desk = Desk(talk)
     talk.auto_run = False
     assert "Three." in desk.run("%undo")
@@ -190,14 +190,14 @@ def test_without_anybody_to_ask(talk: OpenInterpreter, work: Path) -> None:
     assert "There is no checkpoint 99." in desk.run("%rewind 99")
 
 
-def test_without_anybody_what_somebody_else_changed_stays(talk: OpenInterpreter, work: Path) -> None:
+def test_without_a_user_files_changed_outside_the_session_stay(talk: OpenInterpreter, work: Path) -> None:
     (work / "a.txt").write_text("mine\n")
     shown = Desk(talk).run("%undo 2 -y")
     assert "a.txt was left unchanged: it was changed after the block." in shown
     assert (work / "a.txt").read_text() == "mine\n" and said(talk) == ["first"]
 
 
-def test_a_difference_of_a_whole_turn_and_of_none(talk: OpenInterpreter) -> None:
+def test_diff_shows_the_changes_of_a_block_or_a_turn(talk: OpenInterpreter) -> None:
     desk = Desk(talk)
     assert "+written" in desk.run("%diff")
     turns = [point.id for point in talk.checkpoints if point.kind == "turn"]
@@ -207,7 +207,7 @@ def test_a_difference_of_a_whole_turn_and_of_none(talk: OpenInterpreter) -> None
     assert "%rewind lists them" in desk.run("%diff last")
 
 
-def test_long_differences_are_cut(talk: OpenInterpreter, work: Path) -> None:
+def test_long_diffs_are_cut(talk: OpenInterpreter, work: Path) -> None:
     code = "i" * 5 + "\n"
 
     class Long(BaseLanguage):
@@ -225,7 +225,7 @@ def test_long_differences_are_cut(talk: OpenInterpreter, work: Path) -> None:
     assert desk.run("%diff --all").count("+iiiii") == 500
 
 
-def test_files_switched_off(work: Path, chatting: Chatting) -> None:
+def test_undo_leaves_files_alone_when_file_undo_is_off(work: Path, chatting: Chatting) -> None:
     interpreter, _ = chatting(tool_call("files", "write a.txt"), text("Two."), auto_run=True, workspace=str(work))
     interpreter.undo_files = False
     Files.folder = work
@@ -237,7 +237,7 @@ def test_files_switched_off(work: Path, chatting: Chatting) -> None:
     assert (work / "a.txt").exists() and interpreter.messages == []
 
 
-def test_who_approved_a_block(chatting: Chatting, work: Path) -> None:
+def test_why_says_who_approved_a_block(chatting: Chatting, work: Path) -> None:
     replies = [tool_call("files", f"write {name}") for name in ("a.txt", "b.txt", "c.txt")]
     interpreter, _ = chatting(*replies, text("Done."), workspace=str(work))
     Files.folder = work

@@ -1,4 +1,4 @@
-"""A tool call of the model is judged and asked about as its policy, the rules and the mode say."""
+"""Approval of the model's tool calls by the tool's policy, the rules and the permission mode."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NOTE = {"type": "object", "properties": {"text": {"type": "string"}}, "required"
 
 
 class Notes:
-    """An interpreter with a tool that keeps notes in the workspace, and a model that uses it once."""
+    """An interpreter with a tool that writes a note to the workspace, and a model that calls it once."""
 
     def __init__(self, chatting: Chatting, folder: Path, policy: Any = "acts", **settings: Any) -> None:
         self.folder = folder
@@ -48,7 +48,7 @@ class Notes:
     ("reads", "ask", False), ("acts", "ask", True), ("acts", "auto", False), ("sends", "auto", True), ("sends", "ask", True),
 ])  # fmt: skip
 @pytest.mark.parametrize("allow", [True, False])
-def test_who_is_asked_depends_on_policy_and_mode(
+def test_policy_and_mode_decide_whether_a_call_asks(
     chatting: Chatting, tmp_path: Path, policy: str, mode: str, asks: bool, allow: bool
 ) -> None:
     notes = Notes(chatting, tmp_path, policy, mode=mode)
@@ -65,7 +65,7 @@ def test_who_is_asked_depends_on_policy_and_mode(
     assert ("kept" if allow or not asks else "the user said no") in notes.result()
 
 
-def test_reading_on_is_no_consent_to_a_call(chatting: Chatting, tmp_path: Path) -> None:
+def test_continuing_is_not_consent_to_a_call(chatting: Chatting, tmp_path: Path) -> None:
     notes = Notes(chatting, tmp_path)
     chunks = list(notes.interpreter.chat("go", display=False, stream=True))
     (question,) = [chunk for chunk in chunks if chunk["type"] == "confirmation"]
@@ -73,7 +73,7 @@ def test_reading_on_is_no_consent_to_a_call(chatting: Chatting, tmp_path: Path) 
     assert notes.kept == [] and "there was no one to ask" in notes.result()
 
 
-def test_it_is_answered_through_pending_too(chatting: Chatting, tmp_path: Path) -> None:
+def test_a_call_can_be_approved_through_pending(chatting: Chatting, tmp_path: Path) -> None:
     notes = Notes(chatting, tmp_path)
     for chunk in notes.interpreter.chat("go", display=False, stream=True):
         if chunk["type"] == "confirmation":
@@ -84,7 +84,7 @@ def test_it_is_answered_through_pending_too(chatting: Chatting, tmp_path: Path) 
 
 
 @pytest.mark.parametrize(("decision", "kept"), [("deny", []), ("allow", ["notes"])])
-def test_rules_name_it(chatting: Chatting, tmp_path: Path, home: Path, decision: str, kept: list[str]) -> None:
+def test_rules_can_match_a_tool(chatting: Chatting, tmp_path: Path, home: Path, decision: str, kept: list[str]) -> None:
     user_file().parent.mkdir(parents=True, exist_ok=True)
     user_file().write_text(f"rules:\n  - {{decision: {decision}, call: note, reason: It is so.}}\n")
     folder = tmp_path / "work"
@@ -95,13 +95,13 @@ def test_rules_name_it(chatting: Chatting, tmp_path: Path, home: Path, decision:
     assert ("kept" if kept else "The rules don't allow note: It is so.") in notes.result()
 
 
-def test_in_plan_mode_only_what_reads_is_called(chatting: Chatting, tmp_path: Path) -> None:
+def test_plan_mode_refuses_tools_that_act(chatting: Chatting, tmp_path: Path) -> None:
     notes = Notes(chatting, tmp_path, mode="plan")
     notes.interpreter.chat("go", display=False)
     assert notes.kept == [] and "plan mode" in notes.result()
 
 
-def test_what_it_does_to_files_can_be_undone(chatting: Chatting, tmp_path: Path) -> None:
+def test_file_changes_of_a_tool_can_be_undone(chatting: Chatting, tmp_path: Path) -> None:
     notes = Notes(chatting, tmp_path, mode="auto")
     notes.interpreter.chat("go", display=False)
     assert notes.kept == ["notes"]
@@ -109,8 +109,8 @@ def test_what_it_does_to_files_can_be_undone(chatting: Chatting, tmp_path: Path)
     assert notes.kept == [] and notes.interpreter.messages == []
 
 
-def test_a_tool_may_run_a_block(chatting: Chatting, tmp_path: Path) -> None:
-    """It is a child of the call: it waits for nobody."""
+def test_a_tool_can_run_a_block(chatting: Chatting, tmp_path: Path) -> None:
+    """The block is a child of the call, so it doesn't wait for the lane."""
     made: list[OpenInterpreter] = []
 
     def run(given: dict[str, Any]) -> str:
@@ -131,7 +131,7 @@ def test_a_tool_may_run_a_block(chatting: Chatting, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["ask", "auto"])
-def test_the_handler_of_execute_takes_the_same_path_as_a_block(
+def test_the_execute_handler_uses_the_same_pipeline_as_a_block(
     chatting: Chatting, home: Path, tmp_path: Path, mode: Any
 ) -> None:
     user_file().parent.mkdir(parents=True, exist_ok=True)
@@ -146,4 +146,4 @@ def test_the_handler_of_execute_takes_the_same_path_as_a_block(
     assert "Never here." in str(denied)
     asked: list[Any] = list(execute({"language": "shell", "code": "touch made"}) or ())
     assert any(chunk["type"] == "confirmation" for chunk in asked) == (mode == "ask")
-    assert (folder / "made").exists()  # the mode alone asks, and reading on is consent
+    assert (folder / "made").exists()  # only the mode asks, so continuing is consent

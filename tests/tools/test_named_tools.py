@@ -1,4 +1,4 @@
-"""Named tools: registered in a few lines, offered, called by name, answered, in every wire format and as text."""
+"""Named tools: registered, offered, called by name and answered, in every wire format and in text mode."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TEXT = {"type": "object", "properties": {"text": {"type": "string"}}, "required"
 
 
 def add_note(interpreter: OpenInterpreter) -> list[str]:
-    """The second tool, in full."""
+    """Register a second tool."""
     notes: list[str] = []
 
     def keep(arguments: dict[str, Any]) -> str:
@@ -39,7 +39,7 @@ def add_note(interpreter: OpenInterpreter) -> list[str]:
     return notes
 
 
-# -- the proof: note beside execute in one reply, in each wire format ------------------------------------------
+# -- note and execute in one reply, in each wire format ----------------------------------------------------------
 
 
 def in_chat(split: Any) -> tuple[Any, ...]:
@@ -87,7 +87,7 @@ def talk() -> Iterator[Callable[..., tuple[OpenInterpreter, ModelServer]]]:
 
 @pytest.mark.parametrize("split", [None, 5, "characters"])
 @pytest.mark.parametrize("wire", [in_chat, in_messages, in_responses])
-def test_a_second_tool_is_called_beside_execute_in_one_reply(talk: Any, wire: Any, split: Any) -> None:
+def test_one_reply_can_call_a_second_tool_and_execute(talk: Any, wire: Any, split: Any) -> None:
     interpreter, server = talk(*wire(split))
     notes = add_note(interpreter)
     chunks = list(interpreter.chat("Go", display=False, stream=True))
@@ -105,7 +105,7 @@ def test_a_second_tool_is_called_beside_execute_in_one_reply(talk: Any, wire: An
 
 
 def answered(body: dict[str, Any]) -> list[tuple[str, str, str]]:
-    """The calls of a request, each with the result that has its id."""
+    """The calls in a request, each with the result of the same id."""
     if "input" in body:
         made = [(each["name"], each["call_id"]) for each in body["input"] if each["type"] == "function_call"]
         results = {each["call_id"]: each["output"] for each in body["input"] if "output" in each}
@@ -145,7 +145,7 @@ def test_in_text_mode_a_tool_is_a_fenced_block_with_its_name(chatting: Chatting,
     assert "Kept: Buy milk" in result["content"]
 
 
-def test_without_other_tools_nothing_is_said_of_them(chatting: Chatting) -> None:
+def test_without_other_tools_the_prompt_does_not_mention_tools(chatting: Chatting) -> None:
     interpreter, server = chatting(text("Hi."))
     interpreter.llm.supports_functions = False
     interpreter.chat("Hello", display=False)
@@ -161,9 +161,7 @@ NO_CODE = {
 
 
 @pytest.mark.parametrize(("name", "arguments"), NO_CODE.items())
-def test_a_tool_that_is_not_there_runs_nothing(
-    chatting: Chatting, tmp_path: Path, name: str, arguments: dict[str, str]
-) -> None:
+def test_an_unknown_tool_runs_nothing(chatting: Chatting, tmp_path: Path, name: str, arguments: dict[str, str]) -> None:
     call = tool_call(arguments=json.dumps(arguments), name=name, id="call_x")
     interpreter, server = chatting(call, text("Sorry."), auto_run=True, workspace=str(tmp_path))
     interpreter.computer.context.cwd = str(tmp_path)
@@ -175,10 +173,10 @@ def test_a_tool_that_is_not_there_runs_nothing(
     assert (called, call_id) == (name, "call_x")
     assert result.startswith(f"There is no tool named '{name}', so nothing was run. ")
     assert result.endswith("The tools are: execute.")
-    assert interpreter.messages[-1]["content"] == "Sorry."  # the turn goes on
+    assert interpreter.messages[-1]["content"] == "Sorry."  # the turn continues
 
 
-def test_the_closest_tool_is_named(chatting: Chatting) -> None:
+def test_an_unknown_tool_suggests_the_closest_one(chatting: Chatting) -> None:
     call = tool_call(arguments='{"text": "x"}', name="notes")
     interpreter, server = chatting(call, text("Sorry."), auto_run=True)
     notes = add_note(interpreter)
@@ -188,13 +186,13 @@ def test_the_closest_tool_is_named(chatting: Chatting) -> None:
 
 
 @pytest.mark.parametrize("name", ["execute", "functions.execute", "Execute", "python", "run_code", "", None])
-def test_names_that_models_use_for_execute_run_code(chatting: Chatting, name: str | None) -> None:
+def test_common_names_for_execute_run_code(chatting: Chatting, name: str | None) -> None:
     interpreter, _ = chatting(tool_call("echo", "one", name=name), text("Done."), auto_run=True)
     interpreter.chat("Go", display=False)
     assert [message["content"] for message in interpreter.messages[1:]] == ["one", "one\n", "Done."]
 
 
-def test_a_registered_tool_has_its_name_to_itself(chatting: Chatting) -> None:
+def test_a_registered_tool_takes_precedence_over_names_for_execute(chatting: Chatting) -> None:
     given: list[Any] = []
     interpreter, _ = chatting(tool_call("echo", "one", name="run_code"), text("Done."), auto_run=True)
     both = {"type": "object", "properties": {"language": {"type": "string"}, "code": {"type": "string"}}}
@@ -203,7 +201,7 @@ def test_a_registered_tool_has_its_name_to_itself(chatting: Chatting) -> None:
     assert given == [{"language": "echo", "code": "one"}]
 
 
-# -- what a handler gets and gives -----------------------------------------------------------------------------
+# -- arguments and results of a handler ------------------------------------------------------------------------
 
 RULES = {
     "type": "object",
@@ -232,7 +230,9 @@ FORM = 'Its form is note(text: string, times: integer = ..., where: "top" | "end
         ("Buy milk", "the arguments must be a JSON object"),
     ],
 )
-def test_arguments_that_do_not_fit_are_told_and_not_handled(chatting: Chatting, arguments: str, problem: str) -> None:
+def test_invalid_arguments_are_reported_without_calling_the_handler(
+    chatting: Chatting, arguments: str, problem: str
+) -> None:
     call = tool_call(arguments=arguments, name="note")
     interpreter, server = chatting(call, text("Sorry."), auto_run=True)
     interpreter.tools.append(Tool("note", "Keeps a note.", RULES, pytest.fail, policy="reads"))
@@ -241,7 +241,7 @@ def test_arguments_that_do_not_fit_are_told_and_not_handled(chatting: Chatting, 
 
 
 @pytest.mark.parametrize("arguments", ['{"text": "a\nb"}', json.dumps('{"text": "a\\nb"}')])
-def test_arguments_that_are_nearly_json_are_read(chatting: Chatting, arguments: str) -> None:
+def test_almost_valid_json_arguments_are_accepted(chatting: Chatting, arguments: str) -> None:
     interpreter, server = chatting(tool_call(arguments=arguments, name="note"), text("Done."), auto_run=True)
     notes = add_note(interpreter)
     interpreter.chat("Go", display=False)
@@ -272,7 +272,9 @@ def shows(arguments: dict[str, Any]) -> Iterator[Chunk]:
         ),
     ],
 )
-def test_what_a_handler_gives(chatting: Chatting, handler: Any, result: str, ended: str | None) -> None:
+def test_results_and_errors_of_a_handler_reach_the_model(
+    chatting: Chatting, handler: Any, result: str, ended: str | None
+) -> None:
     interpreter, server = chatting(tool_call(arguments="", name="act"), text("Done."), auto_run=True)
     interpreter.tools.append(Tool("act", "Does something.", {"type": "object"}, handler))
     interpreter.chat("Go", display=False)
@@ -281,7 +283,7 @@ def test_what_a_handler_gives(chatting: Chatting, handler: Any, result: str, end
     assert (stored["call"], stored.get("ended")) == ("call_1", ended)
 
 
-def test_an_interrupted_call_is_told_as_one(chatting: Chatting) -> None:
+def test_the_model_sees_that_a_call_was_interrupted(chatting: Chatting) -> None:
     def interrupted(arguments: dict[str, Any]) -> str:
         raise KeyboardInterrupt
 
@@ -293,7 +295,7 @@ def test_an_interrupted_call_is_told_as_one(chatting: Chatting) -> None:
     assert answered(server.requests[1].body) == [("act", "call_1", "[interrupted]")]
 
 
-def test_a_call_that_changes_nothing_is_not_made_for_ever(chatting: Chatting) -> None:
+def test_a_repeated_call_stops_the_turn(chatting: Chatting) -> None:
     interpreter, server = chatting(*[note("again")] * 4, auto_run=True)
     notes = add_note(interpreter)
     interpreter.chat("Go", display=False)
@@ -320,7 +322,7 @@ def test_a_tool_that_only_reads_is_called_in_every_mode(chatting: Chatting) -> N
 # -- ids -------------------------------------------------------------------------------------------------------
 
 
-def test_ids_are_kept_over_a_resume(chatting: Chatting) -> None:
+def test_call_ids_are_kept_after_a_resume(chatting: Chatting) -> None:
     first, server = chatting(note("a", id="call_a"), tool_call("echo", "b", id="call_b"), text("Done."), auto_run=True)
     add_note(first)
     first.chat("Go", display=False)
@@ -336,7 +338,7 @@ def test_ids_are_kept_over_a_resume(chatting: Chatting) -> None:
     assert [call for _, call, _ in answered(later.requests[0].body)] == ["call_a", "call_b"]
 
 
-def test_an_id_that_comes_twice_goes_out_once(chatting: Chatting) -> None:
+def test_a_duplicate_call_id_is_replaced(chatting: Chatting) -> None:
     interpreter, server = chatting(note("a", id="c"), note("b", id="c"), text("Done."), auto_run=True)
     add_note(interpreter)
     interpreter.chat("Go", display=False)
@@ -346,7 +348,7 @@ def test_an_id_that_comes_twice_goes_out_once(chatting: Chatting) -> None:
     ]
 
 
-def test_a_call_that_was_not_made_is_answered(chatting: Chatting) -> None:
+def test_a_call_that_was_not_made_gets_a_result(chatting: Chatting) -> None:
     interpreter, server = chatting(text("Hm."))
     made = {"role": "assistant", "type": "tool_call", "format": "note", "content": '{"text": "a"}', "call": "c"}
     interpreter.messages = [{"role": "user", "type": "message", "content": "Hi"}, made]  # type: ignore[list-item]
@@ -354,7 +356,7 @@ def test_a_call_that_was_not_made_is_answered(chatting: Chatting) -> None:
     assert answered(server.requests[0].body) == [("note", "c", "This call was not made.")]
 
 
-def test_names_and_ids_of_another_model_are_put_right_for_anthropic(talk: Any) -> None:
+def test_names_and_ids_of_another_model_are_made_valid_for_anthropic(talk: Any) -> None:
     replies = [anthropic.message(anthropic.say("Hm."))]
     interpreter, server = talk("anthropic/claude-sonnet-4-5", anthropic.AnthropicServer, replies)
     made = {"role": "assistant", "type": "tool_call", "format": "a.b c", "content": "{", "call": "functions.x:0"}
@@ -382,9 +384,13 @@ CALLS = tool_call("echo", "one", id="1", index=0).then(note("two", id="2", index
 
 
 @pytest.mark.parametrize(
-    ("reply", "tools"), [(text(FENCED, 4), False), (text(FENCED), False), (CALLS, True)], ids=["cut", "whole", "calls"]
+    ("reply", "tools"),
+    [(text(FENCED, 4), False), (text(FENCED), False), (CALLS, True)],
+    ids=["split", "whole", "calls"],
 )
-def test_where_only_the_first_block_runs_user_and_model_are_told(chatting: Chatting, reply: Reply, tools: bool) -> None:
+def test_user_and_model_are_notified_when_only_the_first_block_runs(
+    chatting: Chatting, reply: Reply, tools: bool
+) -> None:
     interpreter, server = chatting(reply, text("One."), auto_run=True)
     interpreter.llm.model_profile, interpreter.llm.supports_functions = "short", tools
     notes = add_note(interpreter)
@@ -396,7 +402,7 @@ def test_where_only_the_first_block_runs_user_and_model_are_told(chatting: Chatt
     assert "two" not in str(interpreter.messages)
 
 
-def test_a_failed_first_block_is_still_told_as_one(chatting: Chatting) -> None:
+def test_a_failed_first_block_is_still_reported_as_failed(chatting: Chatting) -> None:
     interpreter, server = chatting(text("```python\n1 / 0\n```\n```echo\ntwo\n```"), text("Oh."), auto_run=True)
     interpreter.llm.model = "openai/tiny-coder-1.5b"
     interpreter.chat("Go", display=False)
@@ -405,7 +411,7 @@ def test_a_failed_first_block_is_still_told_as_one(chatting: Chatting) -> None:
     assert ONLY_FIRST in told
 
 
-def test_words_behind_the_only_block_are_nothing_to_tell(chatting: Chatting) -> None:
+def test_text_after_the_only_block_causes_no_notice(chatting: Chatting) -> None:
     words = "This says one. " * 100
     interpreter, _ = chatting(text(f"```echo\none\n```\n{words}", 8), text("One."), auto_run=True)
     interpreter.llm.model = "openai/tiny-coder-1.5b"
@@ -414,7 +420,7 @@ def test_words_behind_the_only_block_are_nothing_to_tell(chatting: Chatting) -> 
     assert ONLY_FIRST not in str(interpreter.messages)
 
 
-# -- however the stream is cut ---------------------------------------------------------------------------------
+# -- splits of the stream --------------------------------------------------------------------------------------
 
 PLAIN = st.none() | st.booleans() | st.integers() | st.text(max_size=8)
 INNER = PLAIN | st.lists(PLAIN, max_size=3)
@@ -422,7 +428,7 @@ JSON = INNER | st.lists(INNER, max_size=3) | st.dictionaries(st.text(max_size=5)
 
 
 def calls_in(name: str, pieces: list[str], fences: bool = False) -> list[tuple[str, str, Any]]:
-    """The calls and blocks that a parser makes of these pieces."""
+    """The calls and blocks that a parser finds in these pieces."""
     parser = ReplyParser(fences=fences, tools=["note"])
     deltas: list[dict[str, Any]]
     if fences:
@@ -444,34 +450,39 @@ def calls_in(name: str, pieces: list[str], fences: bool = False) -> list[tuple[s
     return found
 
 
-def cut(text: str, data: Any) -> list[str]:
+def split_randomly(text: str, data: Any) -> list[str]:
     cuts = sorted(data.draw(st.lists(st.integers(0, len(text)), max_size=6)))
     return [text[a:b] for a, b in zip([0, *cuts], [*cuts, len(text)], strict=True)]
 
 
 @given(st.dictionaries(st.text(max_size=5), JSON, max_size=4), st.sampled_from(["note", "deploy"]), st.data())
-def test_a_call_is_the_same_however_it_is_cut(arguments: dict[str, Any], name: str, data: Any) -> None:
+def test_a_call_is_parsed_the_same_however_it_is_split(arguments: dict[str, Any], name: str, data: Any) -> None:
     written = json.dumps(arguments, ensure_ascii=data.draw(st.booleans()))
     whole = [(name, written, "c")]
-    assert calls_in(name, [written]) == calls_in(name, cut(written, data)) == calls_in(name, list(written)) == whole
+    assert (
+        calls_in(name, [written])
+        == calls_in(name, split_randomly(written, data))
+        == calls_in(name, list(written))
+        == whole
+    )
 
 
 @given(st.text(alphabet='{}[]",:\\ \nab', max_size=40), st.sampled_from(["note", "deploy"]), st.data())
-def test_garbage_is_the_same_however_it_is_cut(written: str, name: str, data: Any) -> None:
-    assert calls_in(name, [written]) == calls_in(name, cut(written, data)) == calls_in(name, list(written))
+def test_invalid_arguments_are_parsed_the_same_however_they_are_split(written: str, name: str, data: Any) -> None:
+    assert calls_in(name, [written]) == calls_in(name, split_randomly(written, data)) == calls_in(name, list(written))
 
 
 @given(st.text(alphabet='`{}", \nnotex', max_size=60), st.data())
-def test_fences_are_the_same_however_they_are_cut(written: str, data: Any) -> None:
+def test_fences_are_parsed_the_same_however_they_are_split(written: str, data: Any) -> None:
     written = f"```note\n{written}"
     whole = calls_in("", [written], fences=True)
-    assert whole == calls_in("", cut(written, data), fences=True) == calls_in("", list(written), fences=True)
+    assert whole == calls_in("", split_randomly(written, data), fences=True) == calls_in("", list(written), fences=True)
 
 
 # -- the list of tools -----------------------------------------------------------------------------------------
 
 
-def test_a_toolbox_is_a_list_with_names() -> None:
+def test_a_toolbox_is_a_list_with_unique_names() -> None:
     interpreter = OpenInterpreter(stream_all=True)
     assert interpreter.tools.names == ["execute"]
     add_note(interpreter)
@@ -486,7 +497,7 @@ def test_a_toolbox_is_a_list_with_names() -> None:
 
 
 @pytest.mark.parametrize(("name", "policy"), [("two words", "reads"), ("", "reads"), ("note", "maybe")])
-def test_a_tool_has_a_name_that_every_provider_takes(name: str, policy: Any) -> None:
+def test_invalid_tool_names_and_policies_are_refused(name: str, policy: Any) -> None:
     with pytest.raises(UsageError):
         Tool(name, "Does it.", TEXT, lambda arguments: None, policy)
 
@@ -500,6 +511,6 @@ def test_execute_is_one_of_the_tools() -> None:
     assert "one\n" in [chunk.get("content") for chunk in chunks or () if isinstance(chunk, dict)]
 
 
-def test_an_empty_toolbox_says_nothing() -> None:
+def test_an_empty_toolbox_has_no_text() -> None:
     assert Toolbox().as_text() == ""
     assert Toolbox().closest("x") is None

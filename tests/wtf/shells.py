@@ -1,4 +1,4 @@
-"""Somebody at a real shell with the hook in it, and `wtf` on the path."""
+"""A user at a real shell with the hook installed and `wtf` on the PATH."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pexpect
 
-PATIENCE = 40
+TIMEOUT = 40
 SHELLS = ("bash", "zsh")
 PROMPT = "ready% "
 PROGRAM = '#!/bin/sh\nexec "{}" -c "import sys; from interpreter.frontends.{} import main; sys.exit(main())" "$@"\n'
@@ -18,22 +18,22 @@ DOCUMENTATION = Path(__file__).parent.parent.parent / "docs" / "wtf.md"
 
 
 class Shell:
-    """Types a line, waits for the next prompt, and gives what was shown between the two."""
+    """Types a line, waits for the next prompt, and returns what was shown in between."""
 
     def __init__(self, child: pexpect.spawn[str]) -> None:
         self.child = child
 
     def types(self, line: str) -> str:
         self.child.sendline(line)
-        return self.comes(PROMPT)
+        return self.waits_for(PROMPT)
 
-    def comes(self, text: str) -> str:
+    def waits_for(self, text: str) -> str:
         self.child.expect_exact(text)
         return str(self.child.before)
 
 
 def documented_line(name: str) -> str:
-    """What people are told to put into their rc file."""
+    """The line that the docs recommend for the rc file."""
     lines = DOCUMENTATION.read_text("utf-8").splitlines()
     return next(line for line in lines if line.startswith("eval ") and name in line)
 
@@ -65,13 +65,13 @@ def shell_with_hook(name: str, folder: Path, record: bool = False, **variables: 
         env={**os.environ, **more},
         cwd=str(work),
         encoding="utf-8",
-        timeout=PATIENCE,
+        timeout=TIMEOUT,
         dimensions=(40, 200),
     )
     child.delaybeforesend = None
     try:
         shell = Shell(child)
-        shell.comes(PROMPT)
+        shell.waits_for(PROMPT)
         yield shell
     finally:
         child.close(force=True)

@@ -22,81 +22,81 @@ QUESTION = "Run? [y]es  [n]o"
 
 
 def said(server: ModelServer, number: int = 0) -> str:
-    """What the user's last message to the model was."""
+    """The user's last message to the model."""
     content: Any = server.requests[number].messages[-1]["content"]
     return content if isinstance(content, str) else json.dumps(content)
 
 
-def fixing(server: ModelServer) -> dict[str, str]:
+def environment(server: ModelServer) -> dict[str, str]:
     return {"OPENAI_API_BASE": server.base_url}
 
 
 @pytest.mark.parametrize("name", some(1, SHELLS))
-def test_the_failed_command_is_explained_and_the_fix_runs_after_a_yes(
+def test_the_failed_command_is_explained_and_the_fix_runs_after_approval(
     name: str, tmp_path: Path, no_strays: None
 ) -> None:
     replies = [text("The folder is missing.").then(tool_call("shell", "mkdir fixed")), text("Made it.")]
-    with ModelServer(replies) as server, shell_with_hook(name, tmp_path, **fixing(server)) as shell:
+    with ModelServer(replies) as server, shell_with_hook(name, tmp_path, **environment(server)) as shell:
         shell.types("ls missing")
         shell.types("(exit 4) # 'quoted' \"too\"" if name == "bash" else "(exit 4)")
         shell.types("cd /")
         shell.types(f"cd {tmp_path / 'work'}")
         shell.child.sendline("wtf")
-        shown = shell.comes(QUESTION)
+        shown = shell.waits_for(QUESTION)
         assert "The folder is missing." in shown and "mkdir fixed" in shown
         assert not (tmp_path / "work" / "fixed").exists()
         assert "only the command and its status are known" in shown.lower()
         shell.child.send("y\r")
-        shell.comes("Made it.")
-        shell.comes(PROMPT)
+        shell.waits_for("Made it.")
+        shell.waits_for(PROMPT)
         assert (tmp_path / "work" / "fixed").is_dir()
-        told = said(server)
-        assert "(exit 4)" in told and "status 4" in told and "Its output is unknown." in told
-        assert str(tmp_path / "work") in told and name in told
+        sent = said(server)
+        assert "(exit 4)" in sent and "status 4" in sent and "Its output is unknown." in sent
+        assert str(tmp_path / "work") in sent and name in sent
 
 
-def test_a_no_runs_nothing(tmp_path: Path, no_strays: None) -> None:
+def test_declining_runs_nothing(tmp_path: Path, no_strays: None) -> None:
     reply = text("Hm.").then(tool_call("shell", "touch made"))
-    with ModelServer([reply]) as server, shell_with_hook("bash", tmp_path, **fixing(server)) as shell:
+    with ModelServer([reply]) as server, shell_with_hook("bash", tmp_path, **environment(server)) as shell:
         shell.types("echo ran >> runs; false")
         shell.child.sendline("wtf")
-        shell.comes(QUESTION)
+        shell.waits_for(QUESTION)
         shell.child.send("n\r")
-        shell.comes(PROMPT)
+        shell.waits_for(PROMPT)
         assert not (tmp_path / "work" / "made").exists()
-        assert (tmp_path / "work" / "runs").read_text() == "ran\n"  # and not twice
+        assert (tmp_path / "work" / "runs").read_text() == "ran\n"  # and only once
         assert "<1|echo ran >> runs; false>" in shell.types(
             'printf "<%s|%s>\\n" "$__wtf_status" "$__wtf_command"'
         )  # not wtf itself
 
 
 @pytest.mark.full
-def test_code_that_runs_without_asking_elsewhere_is_asked_about_here(tmp_path: Path, no_strays: None) -> None:
+def test_the_yes_option_still_asks_for_approval(tmp_path: Path, no_strays: None) -> None:
     reply = text("So.").then(tool_call("shell", "touch made"))
-    with ModelServer([reply]) as server, shell_with_hook("bash", tmp_path, **fixing(server)) as shell:
+    with ModelServer([reply]) as server, shell_with_hook("bash", tmp_path, **environment(server)) as shell:
         shell.types("false")
         shell.child.sendline("wtf -y why though")
-        shell.comes(QUESTION)
+        shell.waits_for(QUESTION)
         shell.child.send("n\r")
-        shell.comes(PROMPT)
+        shell.waits_for(PROMPT)
         assert "why though" in said(server)
         assert not (tmp_path / "work" / "made").exists()
 
 
 @pytest.mark.parametrize("name", some(1, SHELLS))
-def test_under_the_recorder_the_output_is_known(name: str, tmp_path: Path, no_strays: None) -> None:
+def test_the_recorder_provides_the_output(name: str, tmp_path: Path, no_strays: None) -> None:
     with (
         ModelServer([text("I see.")]) as server,
-        shell_with_hook(name, tmp_path, record=True, **fixing(server)) as shell,
+        shell_with_hook(name, tmp_path, record=True, **environment(server)) as shell,
     ):
         shell.types("echo before")
         shell.types("printf 'progress 1\\rprogress 2\\n\\033[31mred trouble\\033[0m\\n'; test -t 1 && (exit 9)")
         shell.types("echo after; ls -d /")
         shell.types("wtf is it")
-        told = said(server)
-        assert "```text\nprogress 2\nred trouble\n```" in told
-        assert "status 9" in told and "is it" in told
-        assert "before" not in told and "after" not in told
+        sent = said(server)
+        assert "```text\nprogress 2\nred trouble\n```" in sent
+        assert "status 9" in sent and "is it" in sent
+        assert "before" not in sent and "after" not in sent
         found = re.search(r"/\S*/wtf-\w+", shell.types("echo $WTF_RECORD"))
         assert found is not None
         record = Path(found[0])
@@ -109,7 +109,7 @@ def test_under_the_recorder_the_output_is_known(name: str, tmp_path: Path, no_st
 
 
 @pytest.mark.needs("tmux")
-def test_in_tmux_the_pane_is_read(tmp_path: Path) -> None:
+def test_the_tmux_pane_provides_the_output(tmp_path: Path) -> None:
     socket = str(tmp_path / "tmux")
     tmux = [str(shutil.which("tmux")), "-S", socket, "-f", "/dev/null"]
     run = [sys.executable, "-c", "from interpreter.frontends.wtf import main; main()", "--show"]
@@ -144,7 +144,7 @@ def wtf(*arguments: str, piped: str | None = None, **variables: str) -> subproce
 FAILED = {"WTF_STATUS": "1", "WTF_COMMAND": "make", "WTF_SURE": "1", "WTF_SHELL": "bash"}
 
 
-def test_what_is_piped_in_is_explained() -> None:
+def test_piped_input_is_explained() -> None:
     with ModelServer([text("A semicolon is missing.")]) as server:
         done = wtf(piped="x.c:3: error: expected ';'\n", OPENAI_API_BASE=server.base_url, OPENAI_API_KEY="key")
         assert done.returncode == 0, done.stderr
@@ -152,13 +152,13 @@ def test_what_is_piped_in_is_explained() -> None:
         assert "x.c:3: error" in said(server)
 
 
-def test_without_a_hook_it_says_how_to_get_one() -> None:
+def test_without_a_hook_the_error_says_how_to_install_it() -> None:
     done = wtf()
     assert done.returncode == 1
     assert "interpreter --shell-hook bash" in done.stderr and done.stdout == ""
 
 
-def test_secrets_are_not_told() -> None:
+def test_secrets_are_not_sent() -> None:
     key = "sk-proj-" + "a1B2" * 10
     done = wtf(
         "--show",
@@ -171,7 +171,7 @@ def test_secrets_are_not_told() -> None:
     assert key not in done.stdout and "hunter2" not in done.stdout and "x9x9" not in done.stdout
 
 
-def test_the_source_that_a_traceback_names_goes_along(tmp_path: Path) -> None:
+def test_source_lines_named_in_a_traceback_are_sent(tmp_path: Path) -> None:
     (tmp_path / "app.py").write_text("\n".join(f"line{number} = {number}" for number in range(1, 30)))
     trace = f'Traceback:\n  File "{tmp_path}/app.py", line 10, in <module>\n  File "/etc/passwd", line 1, in x\nError\n'
     shown = wtf("--show", piped=trace, WTF_FOLDER=str(tmp_path), **FAILED).stdout
@@ -180,7 +180,7 @@ def test_the_source_that_a_traceback_names_goes_along(tmp_path: Path) -> None:
 
 
 @pytest.mark.full
-def test_the_profile_may_name_another_model(home: Path, tmp_path: Path) -> None:
+def test_a_profile_can_set_another_model(home: Path, tmp_path: Path) -> None:
     profile = tmp_path / "mine.yaml"
     profile.write_text("llm:\n  model: gpt-4o\nwtf:\n  model: gpt-4o-mini\n")
     with ModelServer([text("a"), text("b")]) as server:
@@ -190,7 +190,7 @@ def test_the_profile_may_name_another_model(home: Path, tmp_path: Path) -> None:
         assert [request.body["model"] for request in server.requests] == ["gpt-4o-mini", "gpt-4.1"]
 
 
-def test_nothing_is_kept_of_it(home: Path) -> None:
+def test_no_conversation_is_saved(home: Path) -> None:
     with ModelServer([text("a")]) as server:
         wtf(OPENAI_API_BASE=server.base_url, OPENAI_API_KEY="key", **FAILED)
     assert not [path for path in home.rglob("*") if path.suffix in (".jsonl", ".json")]

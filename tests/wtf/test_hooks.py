@@ -1,4 +1,4 @@
-"""The hook remembers the last failed command, and is no burden otherwise."""
+"""The shell hook remembers the last failed command and changes nothing else."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ def test_the_last_failure_is_remembered(name: str, tmp_path: Path, no_strays: No
         assert "<7|ls '/no such' | cat; (exit 7)>" in shell.types(REMEMBERED)
         shell.types("true")
         shell.types("")
-        assert "<7|ls" in shell.types(REMEMBERED)  # what works since then does not count
+        assert "<7|ls" in shell.types(REMEMBERED)  # later successes don't count
         shell.types("no-such-command")
         assert "<127|no-such-command>" in shell.types(REMEMBERED)
 
 
 @pytest.mark.parametrize("name", SHELLS)
-def test_the_status_and_other_hooks_stay_as_they_are(name: str, tmp_path: Path) -> None:
+def test_the_exit_status_and_other_hooks_are_preserved(name: str, tmp_path: Path) -> None:
     with shell_with_hook(name, tmp_path) as shell:
         shell.types("(exit 5)")
         assert "is 5" in shell.types('echo "is $?"')
@@ -50,7 +50,7 @@ def test_a_list_of_prompt_commands_stays_a_list(tmp_path: Path) -> None:
         assert "12" in shell.types('echo "$x$y"')
 
 
-def test_a_command_that_the_history_leaves_out_is_not_taken_for_certain(tmp_path: Path) -> None:
+def test_a_command_missing_from_the_history_is_not_certain(tmp_path: Path) -> None:
     with shell_with_hook("bash", tmp_path) as shell:
         shell.types("false plain")
         assert "[1]" in shell.types('echo "[$__wtf_sure]"')
@@ -59,7 +59,7 @@ def test_a_command_that_the_history_leaves_out_is_not_taken_for_certain(tmp_path
 
 
 @pytest.mark.parametrize("name", SHELLS)
-def test_a_second_time_changes_nothing_and_a_script_never_sees_it(name: str, tmp_path: Path) -> None:
+def test_sourcing_the_hook_twice_or_in_a_script_changes_nothing(name: str, tmp_path: Path) -> None:
     (tmp_path / "hook").write_text(hook(name))
     done = subprocess.run([name, str(tmp_path / "hook")], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout == done.stderr == ""
@@ -70,11 +70,11 @@ def test_a_second_time_changes_nothing_and_a_script_never_sees_it(name: str, tmp
 
 
 @pytest.mark.parametrize("name", SHELLS)
-def test_the_command_line_prints_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_line_prints_the_hook(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--shell-hook", name]) == 0
     assert capsys.readouterr().out == hook(name) + "\n"
 
 
-def test_another_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_shell_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--shell-hook", "tcsh"]) == 2
     assert "bash" in capsys.readouterr().err

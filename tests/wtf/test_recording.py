@@ -1,4 +1,4 @@
-"""What the recorder keeps: the last 64 KB, in a file for its owner alone."""
+"""The recorder keeps the last 64 KB in a file that only its owner can read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from interpreter.frontends.wtf import recorded_output
 from interpreter.frontends.wtf.recorder import (
-    SIZE,
+    MAX_BYTES,
     Recording,
     read_recording,
 )
@@ -22,23 +22,23 @@ PROGRAM = "import sys; from interpreter.frontends.wtf import main; sys.exit(main
 
 
 @settings(max_examples=30, deadline=None)
-@given(st.lists(st.integers(0, SIZE + 5000), max_size=8))
-def test_the_last_bytes_are_kept_however_they_come(lengths: list[int]) -> None:
+@given(st.lists(st.integers(0, MAX_BYTES + 5000), max_size=8))
+def test_the_last_bytes_are_kept_however_they_are_split(lengths: list[int]) -> None:
     recording, whole = Recording(), b""
     for number, length in enumerate(lengths):
         piece = bytes([number % 256]) * length
         recording.add(piece)
         whole += piece
     try:
-        assert read_recording(recording.path) == whole[-SIZE:]
-        assert os.stat(recording.path).st_size <= SIZE
+        assert read_recording(recording.path) == whole[-MAX_BYTES:]
+        assert os.stat(recording.path).st_size <= MAX_BYTES
         assert os.stat(recording.path).st_mode & 0o777 == 0o600
     finally:
         recording.close()
     assert read_recording(recording.path) == b""
 
 
-def test_a_file_that_is_no_recording_is_not_read(tmp_path: Path) -> None:
+def test_other_files_are_not_read_as_recordings(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("private")
     assert read_recording(str(tmp_path / "x")) == b""
 
@@ -57,7 +57,7 @@ def marked(output: str, status: int) -> str:
         ("", ""),
     ],
 )
-def test_the_output_is_that_of_the_command_that_failed(text: str, found: str) -> None:
+def test_the_output_of_the_failed_command_is_found(text: str, found: str) -> None:
     assert recorded_output(text, 2) == found
 
 
@@ -81,13 +81,13 @@ def test_the_recorded_program_has_a_terminal_of_the_same_size(no_strays: None) -
     assert child.exitstatus == (-15) % 256
 
 
-def test_a_window_that_closes_takes_the_shell_along(no_strays: None) -> None:
+def test_closing_the_window_ends_the_shell(no_strays: None) -> None:
     child = pexpect.spawn(sys.executable, ["-c", PROGRAM, "--record", "sh", "-c", "echo here; read x"], timeout=60)
     child.expect_exact("here")
     child.close(force=True)
 
 
-def test_a_program_that_is_not_there_is_said() -> None:
+def test_a_missing_program_is_reported() -> None:
     child = pexpect.spawn(sys.executable, ["-c", PROGRAM, "--record", "no-such-shell"], encoding="utf-8", timeout=60)
     child.expect_exact("no-such-shell")
     child.expect(pexpect.EOF)

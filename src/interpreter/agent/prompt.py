@@ -6,7 +6,7 @@ import getpass
 import platform
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 SITUATION = "You are on {system} as {user}, in {cwd}. Languages: {languages}."
 SKILLS = "Python has these functions, kept from earlier; computer.skills.read(name) shows one: {}"
-MOST_SKILLS = 30
+MAX_SKILLS = 30
 SPAN = re.compile(r"\{\{(.*?)\}\}", re.DOTALL)
 IN_SANDBOX = (
     "Code runs in a sandbox: it can write only to {places}, the home folder is empty, and there is no network{but}."
@@ -105,7 +105,7 @@ class SystemPrompt:
             return ""
         if SKILLS not in self.rendered:
             names = self._interpreter.computer.skills.import_skills()
-            listed = ", ".join(f"{name}()" for name in names[:MOST_SKILLS]) + (", ..." if names[MOST_SKILLS:] else "")
+            listed = ", ".join(f"{name}()" for name in names[:MAX_SKILLS]) + (", ..." if names[MAX_SKILLS:] else "")
             self.rendered[SKILLS] = SKILLS.format(listed) if names else ""
         return self.rendered[SKILLS]
 
@@ -173,9 +173,9 @@ _NAMED = 10
 _VERBS = {"created": "Created", "changed": "Changed", "deleted": "Deleted", "renamed": "Renamed", "mode": "Changed"}
 
 
-def file_change_note(changed: Mapping[str, Any] | None, folder: str) -> str:
+def file_change_note(changes: Sequence[Mapping[str, Any]], folder: str) -> str:
     """The files that a block changed, with the beginning of the first ones; empty if it changed none."""
-    listed = _listed(changed)
+    listed = _listed(changes)
     lines = []
     for number, change in enumerate(listed[:_NAMED]):
         name = str(change["path"])
@@ -192,11 +192,11 @@ def file_change_note(changed: Mapping[str, Any] | None, folder: str) -> str:
     return "\n".join(lines)
 
 
-def missing_columns(request: str, changed: Mapping[str, Any] | None, folder: str) -> str:
+def missing_columns(request: str, changes: Sequence[Mapping[str, Any]], folder: str) -> str:
     """Which of the columns that a request lists are missing in a table that was written; empty if none or all are."""
     found = _COLUMNS.search(request)
     asked = re.split(r",? and |, ", found[1]) if found else []
-    for change in _listed(changed) if asked else ():
+    for change in _listed(changes) if asked else ():
         if change["path"].lower().endswith((".csv", ".tsv")) and change["path"] in request:
             header = re.findall(
                 r"\w+", beginning("", Path(folder, change["path"])).partition("\n")[2].partition("\n")[0]
@@ -205,12 +205,6 @@ def missing_columns(request: str, changed: Mapping[str, Any] | None, folder: str
             if 0 < len(missing) < len(asked):  # if all are missing, the request may mean other things
                 return f"{change['path']} has no column {' and no column '.join(missing)}."
     return ""
-
-
-def is_missing_change(request: str, changed: Mapping[str, Any] | None) -> bool:
-    """Whether the user asked for a change of files, and there was none."""
-    is_known = changed is None or not (changed.get("off") or changed.get("not_covered"))
-    return is_known and not _listed(changed) and asks_for_change(request)
 
 
 def asks_for_change(request: str) -> bool:
@@ -232,6 +226,5 @@ def asks_for_change(request: str) -> bool:
 _OF_SERVERS = frozenset({"llama.log", "llama-server.log", "llamafile.log", "main.log"})
 
 
-def _listed(changed: Mapping[str, Any] | None) -> list[Mapping[str, Any]]:
-    listed = (changed or {}).get("changed", ())
-    return [each for each in listed if each["what"] in _VERBS and Path(each["path"]).name not in _OF_SERVERS]
+def _listed(changes: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    return [each for each in changes if each["what"] in _VERBS and Path(each["path"]).name not in _OF_SERVERS]

@@ -9,8 +9,8 @@ from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from interpreter.agent.guards import BlockGuard, Refusal, StuckDetector, failure_of, without_failures
-from interpreter.agent.prompt import NOTHING_CHANGED, file_change_note, is_missing_change, missing_columns
+from interpreter.agent.guards import BlockGuard, StuckDetector, failure_of, without_failures
+from interpreter.agent.prompt import NOTHING_CHANGED, asks_for_change, file_change_note, missing_columns
 from interpreter.computer_api.runtime_pool import unknown_language
 from interpreter.errors import InterpreterError, LimitReachedError, ModelError, RepeatingReplyError
 from interpreter.llm.text_mode import PROSE_LANGUAGES
@@ -39,7 +39,7 @@ ENDINGS = {
     "repetition": "Stopped: the model was repeating itself.",
     "no effect": "Stopped: the last actions changed nothing on the screen.",
 }
-_MOST_ANSWERS = 3  # in a row without an action, where `loop` asks the model to continue
+_MAX_ANSWERS = 3  # in a row without an action, where `loop` asks the model to continue
 
 
 # How many characters after a block are read to see whether another one begins, where only the first one runs.
@@ -62,12 +62,9 @@ class StreamedReply(Iterator[Chunk]):
         if self._rest is None:
             return next(self._chunks)
         item = self._rest.get()
-        if isinstance(item, BaseException):
+        if item is None or isinstance(item, BaseException):
             self._rest.put(None)
-            raise item
-        if item is None:
-            self._rest.put(None)
-            raise StopIteration
+            raise StopIteration if item is None else item
         return item
 
     def read_on_in_background(self, only_ahead: bool = False) -> None:
@@ -134,7 +131,7 @@ class Turn:
         interpreter, publisher = self.interpreter, self._publisher
         try:
             interpreter.timeline.tell_model(interpreter)
-            begun = self._tell("begun")
+            begun = interpreter.session.log.publish("turn", {"state": "begun"}, publisher.ids)
             self._journal.begin_turn(self._fold, publisher.ids)
             interpreter.timeline.begin_turn(interpreter)
             yield begun
@@ -156,8 +153,7 @@ class Turn:
                     {"role": "computer", "type": "status", "format": "notice", "content": {"text": words}}
                 )
         except (KeyboardInterrupt, InterpreterError) as error:
-            kinds = {KeyboardInterrupt: "stopped", LimitReachedError: "limit"}
-            self.ending = kinds.get(type(error), "error")
+            self.ending = {KeyboardInterrupt: "stopped", LimitReachedError: "limit"}.get(type(error), "error")
             yield from publisher.close()
             raise
         finally:
@@ -166,11 +162,9 @@ class Turn:
             self._journal.end_turn()
             if self._control is not None:
                 self._control.end()
-            ended = self._tell("ended", reason=self.ending or "stopped")
+            over = {"state": "ended", "reason": self.ending or "stopped"}
+            ended = interpreter.session.log.publish("turn", over, publisher.ids)
         yield ended
-
-    def _tell(self, state: str, **more: str) -> Event:
-        return self.interpreter.session.log.publish("turn", {"state": state, **more}, self._publisher.ids)
 
     def _end(self, ending: str) -> None:
         self.over, self.ending = True, ending
@@ -187,8 +181,7 @@ class Turn:
         while not self.over:
             most = self.interpreter.max_turns
             if most is not None and requests >= most:
-                words = f"Stopped: the limit of {most} requests per message (`max_turns`) is reached."
-                raise LimitReachedError(words)
+                raise LimitReachedError(f"Stopped: the limit of {most} requests per message (`max_turns`) is reached.")
             requests += 1
             count = self.guard.blocks
             try:
@@ -278,7 +271,7 @@ class Turn:
         words = [" ".join(answer.split()) for answer in self._answers]
         if self.guard.exhausted:
             self._end("limit")
-        elif len(words) >= _MOST_ANSWERS or words[-1] in words[:-1]:
+        elif len(words) >= _MAX_ANSWERS or words[-1] in words[:-1]:
             self._end("repetition")
         return not self.over
 
@@ -300,15 +293,16 @@ class Turn:
 
     def _call_tool(self, name: str, arguments: str, call: str | None) -> Generator[Step]:
         """Call a tool, and record its result under the id of the call."""
+        fields: Chunk = {"call": call} if call is not None else {}
         refusal = self.guard.refusal(name, arguments)
         if refusal is not None:
-            self._refused(refusal)
+            if refusal.final:
+                self._end("limit" if self.guard.exhausted else "repetition")
             for chunk in self._say(f"{refusal.words}\n", refusal.failed):
-                yield {**chunk, "call": call} if call is not None else chunk
+                yield {**chunk, **fields}
             return
         before = len(self.interpreter.messages)
-        action = ToolCall(self.interpreter, name, arguments)
-        yield from self._performed(action, {"call": call} if call is not None else {})
+        yield from self._performed(ToolCall(self.interpreter, name, arguments), fields)
         results = self.interpreter.messages[before:]
         self.guard.ran(name, arguments, [result.get("content") for result in results], bool(failure_of(results)))
         self.over = self.over or self.interpreter.cancelled
@@ -318,7 +312,8 @@ class Turn:
     def _block(self, language: str, code: str) -> Generator[Step]:
         refusal = self.guard.refusal(language, code)
         if refusal is not None:
-            self._refused(refusal)
+            if refusal.final:
+                self._end("limit" if self.guard.exhausted else "repetition")
             yield decision("denied", "limit" if self.guard.exhausted else "guard", refusal.words)
             yield from self._say(f"{refusal.words}\n", refusal.failed)
             if refusal.failed and self.stuck.refused():
@@ -364,14 +359,14 @@ class Turn:
         with closing(performance):
             for event in performance:
                 chunk: Chunk = event.chunk or {}
-                kind = chunk.get("type"), chunk.get("format")
-                if kind == ("status", "files"):
-                    self._changed, self._changed_any = chunk["content"], True
-                    for each in self._changed.get("changed", ()):
-                        if each["what"] != "touched" or each["path"] not in self._untold:
-                            self._untold[each["path"]] = each
-                elif kind == ("status", "call") and self._control is not None:
-                    self._control.called(chunk["content"])
+                match chunk:
+                    case {"type": "status", "format": "files"}:
+                        self._changed, self._changed_any = chunk["content"], True
+                        for each in chunk["content"].get("changed", ()):
+                            if each["what"] != "touched" or each["path"] not in self._untold:
+                                self._untold[each["path"]] = each
+                    case {"type": "status", "format": "call"} if self._control is not None:
+                        self._control.called(chunk["content"])
                 if "ended" in chunk and self._control is not None:
                     yield from self._control.after_block()
                     if self._control.is_stuck:
@@ -387,14 +382,14 @@ class Turn:
         said = (m for m in reversed(interpreter.messages) if m["role"] == "user" and m["type"] == "message")
         words = next((str(message["content"]) for message in said), "")
         # A block that failed may have written files, too.
-        changed = {**(self._changed or {}), "changed": list(self._untold.values())}
+        last, changes = self._changed or {}, list(self._untold.values())
         folder, self._untold = str(interpreter.workspace), {}
-        if note := file_change_note(changed, folder):
-            missing = "" if self._told_columns else missing_columns(words, changed, folder)
+        if note := file_change_note(changes, folder):
+            missing = "" if self._told_columns else missing_columns(words, changes, folder)
             self._note("\n".join(filter(None, (note, missing))))
             if missing:
                 self._told_columns, interpreter.messages[-1]["ended"] = True, "unfinished"
-        elif not self._changed_any and is_missing_change(words, changed):
+        elif not (self._changed_any or last.get("off") or last.get("not_covered")) and asks_for_change(words):
             self._changed_any = True  # say it once
             self._note(NOTHING_CHANGED)["ended"] = "unfinished"
 
@@ -422,10 +417,6 @@ class Turn:
             self.guard.blocks += 1
         else:
             self._end("declined")
-
-    def _refused(self, refusal: Refusal) -> None:
-        if refusal.final:
-            self._end("limit" if self.guard.exhausted else "repetition")
 
     def _say(self, text: str, failed: bool = False) -> Generator[Chunk]:
         """Tell the model something in place of a block's output."""

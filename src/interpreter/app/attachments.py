@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from interpreter.api import OpenInterpreter
-    from interpreter.messages import Message
-    from interpreter.session import Event
+from interpreter.api import OpenInterpreter
+from interpreter.messages import Message
+from interpreter.session import Event
 
 IMAGES = frozenset({".png", ".jpg", ".jpeg", ".gif", ".webp"})
 _QUOTED = r"\"(?:[^\"\\\n]|\\.)+\"|'[^'\n]+'"
@@ -88,22 +86,17 @@ def is_image(path: str) -> bool:
 
 def existing(written: str, folder: str) -> str | None:
     """The path, if it exists; a full stop after it may belong to the sentence."""
-    for spelled in _spellings(written):
+    if written[0] in "\"'" and written[-1] == written[0]:
+        spellings = [written[1:-1]]
+    else:
+        if written.startswith("file://"):
+            from urllib.parse import unquote, urlsplit
+
+            written = unquote(urlsplit(written).path)
+        unescaped = re.sub(r"\\(.)", r"\1", written)
+        spellings = [written, unescaped, unescaped.rstrip(".,;:!?)]}'\"")]
+    for spelled in spellings:
         path = os.path.join(folder, os.path.expanduser(spelled))
         if os.path.exists(path):
             return os.path.normpath(path)
     return None
-
-
-def _spellings(written: str) -> Iterator[str]:
-    if written[0] in "\"'" and written[-1] == written[0]:
-        yield written[1:-1]
-        return
-    if written.startswith("file://"):
-        from urllib.parse import unquote, urlsplit
-
-        written = unquote(urlsplit(written).path)
-    yield written
-    unescaped = re.sub(r"\\(.)", r"\1", written)
-    yield unescaped
-    yield unescaped.rstrip(".,;:!?)]}'\"")

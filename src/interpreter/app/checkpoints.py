@@ -3,34 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Generator
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
+from interpreter.api import OpenInterpreter
 from interpreter.app import perform
 from interpreter.errors import UndoError
 from interpreter.session import Do, Event, Question
 from interpreter.session.checkpoints.checkpoint import PARTS, Part, UndoKind, UndoPlan, UndoResult
-from interpreter.session.checkpoints.fork import Keep, Merged, plan_keep
+from interpreter.session.checkpoints.fork import Keep, Merged
 from interpreter.session.checkpoints.timeline import Asks, UndoAction
-
-if TYPE_CHECKING:
-    from interpreter.api import OpenInterpreter
-    from interpreter.workspace import Step
 
 
 def plan_undo(
-    interpreter: OpenInterpreter, count: int = 1, parts: Collection[Part] = PARTS, blocks: bool = False
+    interpreter: OpenInterpreter,
+    count: int = 1,
+    parts: Collection[Part] = PARTS,
+    blocks: bool = False,
+    kind: Literal["undo", "redo"] = "undo",
 ) -> UndoPlan:
-    """What undoing the last turns, or with `blocks` the last blocks, would change."""
+    """What undoing the last turns, or with `blocks` the last blocks, would change; or what a redo would."""
     timeline = interpreter.timeline
-    return timeline.plan(timeline.back(count, parts, blocks), parts, "undo")
-
-
-def plan_redo(
-    interpreter: OpenInterpreter, count: int = 1, parts: Collection[Part] = PARTS, blocks: bool = False
-) -> UndoPlan:
-    """What redoing the last undo would change."""
-    timeline = interpreter.timeline
-    return timeline.plan(timeline.forward(count, parts, blocks), parts, "redo")
+    return timeline.plan(timeline.destination(kind, count, parts, blocks), parts, kind)
 
 
 def plan_restore(interpreter: OpenInterpreter, checkpoint: int | None, parts: Collection[Part] = PARTS) -> UndoPlan:
@@ -101,10 +94,6 @@ class Forks:
 
     # -- ending one ------------------------------------------------------------------------------------------------
 
-    def plan_keep(self) -> list[Step]:
-        """What keeping the current fork would change in the workspace that it came from."""
-        return plan_keep(self.current)
-
     def keep(self) -> Generator[Event, None, Merged | None]:
         """Merge the files of the current fork into the workspace it came from, and continue there.
 
@@ -157,8 +146,7 @@ class Forks:
         )
         action = Do("drop", dropped.drop, "a fork is being dropped", question=question, recorded=False)
         yield from perform(dropped, action)
-        if action.outcome != "done":
-            return False
-        self.all.remove(dropped)
-        self.current = parent
-        return True
+        if action.outcome == "done":
+            self.all.remove(dropped)
+            self.current = parent
+        return action.outcome == "done"

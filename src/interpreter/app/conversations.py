@@ -8,16 +8,18 @@ import time
 from collections.abc import Generator, Iterable
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
+from interpreter.api import OpenInterpreter
 from interpreter.app import perform, result_of
+from interpreter.computer_api.runtime_pool import Outcomes
 from interpreter.console_text import counted, first_few
 from interpreter.errors import ConversationFileError, LanguageNotFound, NotRestorableError
 from interpreter.host import files
 from interpreter.policy.approval import BlockApproval, mode_of
+from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.state import Restored
 from interpreter.session import APPROVE, REFUSE, Block, Do, Event, Ids, Publisher, Question
-from interpreter.session.journal import SavedSession, Summary, find, last_in, listed
+from interpreter.session.journal import SavedSession, Summary, find, listed
 from interpreter.session.journal.reader import (
     Entry,
     RecordedBlock,
@@ -25,11 +27,6 @@ from interpreter.session.journal.reader import (
     entries_from_session,
     read_original,
 )
-
-if TYPE_CHECKING:
-    from interpreter.api import OpenInterpreter
-    from interpreter.computer_api.runtime_pool import Outcomes
-    from interpreter.runtimes.base import BaseLanguage
 
 RERUN = "rerun"  # an answer about variables: run the blocks again that built them
 _NAMED = 8  # variables that a question names
@@ -57,18 +54,16 @@ _RERUN = "The user has run {done} of the {all} successful blocks again, so what 
 def list_conversations(interpreter: OpenInterpreter, words: str = "") -> list[Summary]:
     """The saved conversations, newest first, whose title or folder has all these words."""
     wanted = words.lower().split()
-    rows = listed(interpreter.journal.root)
-    return [row for row in rows if all(word in f"{row.title} {row.facts.folder}".lower() for word in wanted)]
+    return [
+        row
+        for row in listed(interpreter.journal.root)
+        if all(word in f"{row.title} {row.facts.folder}".lower() for word in wanted)
+    ]
 
 
 def find_conversation(interpreter: OpenInterpreter, beginning: str) -> Summary:
     """The conversation whose id begins like this, or a conversation file of Open Interpreter 0.4.3."""
     return find(interpreter.journal.root, beginning)
-
-
-def last_conversation(interpreter: OpenInterpreter) -> Summary:
-    """The newest conversation in this workspace."""
-    return last_in(interpreter.journal.root, os.path.abspath(interpreter.workspace))
 
 
 # -- resuming ----------------------------------------------------------------------------------------------------
@@ -286,8 +281,7 @@ class Rerun:
 
 
 def _note(interpreter: OpenInterpreter, again: str = "", text: str = _RESUMED, **more: str) -> str:
-    folder = interpreter.computer.context.cwd
-    return text.format(date=time.strftime("%d %B %Y"), again=again, folder=folder, **more)
+    return text.format(date=time.strftime("%d %B %Y"), again=again, folder=interpreter.computer.context.cwd, **more)
 
 
 # -- as a file ---------------------------------------------------------------------------------------------------

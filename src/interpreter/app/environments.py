@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from typing import TYPE_CHECKING
 
+from interpreter.api import OpenInterpreter
 from interpreter.app import perform
 from interpreter.console_text import counted
 from interpreter.errors import NotRestorableError, SessionStartError, UsageError
 from interpreter.runtimes.environments import SESSION, Choice, Environment, empty_layer, offered_project
 from interpreter.session import Do, Event, Question
-
-if TYPE_CHECKING:
-    from interpreter.api import OpenInterpreter
 
 
 def environment_of(interpreter: OpenInterpreter) -> Environment:

@@ -6,7 +6,6 @@ import os
 import sys
 from collections.abc import Callable, Generator
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -61,8 +60,39 @@ def export(
     existing file is only replaced with `force`. Secrets are left out unless `keep_secrets` is set. A script has the
     blocks that the result needs, or with `whole` all.
     """
+    from interpreter.llm.secrets import redacted
 
-    write = partial(_write, interpreter, form, path, force, keep_secrets, whole)
+    def installed() -> Installed:
+        from interpreter.export.script.program import installed_for
+
+        shared = _session_context(interpreter)
+        return installed_for(_python(shared), shared.environment(), shared.containment)
+
+    def write() -> Export | None:
+        session = interpreter.journal.read() if interpreter.messages else None
+        if session is not None and interpreter.journal.is_in_step:
+            # The messages in memory have what was printed; in the record, secrets are redacted.
+            session.messages = interpreter.messages
+            entries = entries_from_session(session)
+        else:
+            entries = entries_from_messages(interpreter.messages)
+        title = (session.title if session else "") or title_of(entries)
+        if not entries:
+            return None
+        if not keep_secrets:
+            known = interpreter.llm.known_secrets()
+            entries, title = without_secrets(entries, known), redacted(title, known)[0]
+        folder, registry, exporter = interpreter.workspace, interpreter.computer.registry, EXPORTERS[form]
+        # Not to the directory that code moved to: where that is, only code says.
+        file = choose_path(path, folder, title, exporter.suffix, force)
+        document = exporter.make(ExportedConversation(entries, title, registry, file, folder, installed, whole))
+        write_file(file, document.text, force, document.pictures)
+        notes = list(document.notes)
+        if not keep_secrets:
+            # A program has only some of the blocks.
+            notes += secrets_notice(document.text if document.program else texts_of(entries))
+        return Export(file, entries, notes, document.program)
+
     return (yield from perform(interpreter, Do("export", write, "an export is being written")))  # type: ignore[no-any-return]
 
 
@@ -86,72 +116,32 @@ def verify(interpreter: OpenInterpreter, exported: Export) -> Generator[Event, N
 
     Always asks first; None if the answer was not a yes.
     """
-    from interpreter.export.script.verify import place_of_run
+    from interpreter.export.script.verify import Verification, place_of_run
+
+    program = exported.program
+    assert program is not None
+
+    def run() -> VerifyReport:
+        shared = _session_context(interpreter)
+        environment = shared.python_environment()
+        verification = Verification(
+            program.text,
+            _python(shared),
+            Path(interpreter.workspace),
+            program.pictures,
+            next((entry.at for entry in exported.entries if isinstance(entry, RecordedBlock)), None),
+            shared.environment(),
+            cast("Containment | None", shared.containment),
+            environment.folder if environment.is_layer else "",
+        )
+        try:
+            return verification.run()
+        except OSError as error:
+            raise ExportError(f"The program could not be verified: {error}") from error
 
     where = place_of_run(_session_context(interpreter).containment)
     question = Question.in_words("confirm", "verify", f"{VERIFY} {where}", exported)
-    run = Do("verify", lambda: _verified(interpreter, exported), "an export is being verified", question=question)
-    return (yield from perform(interpreter, run))  # type: ignore[no-any-return]
-
-
-def _write(
-    interpreter: OpenInterpreter, form: str, path: str, force: bool, keep_secrets: bool, whole: bool
-) -> Export | None:
-    from interpreter.llm.secrets import redacted
-
-    session = interpreter.journal.read() if interpreter.messages else None
-    if session is not None and interpreter.journal.is_in_step:
-        # The messages in memory have what was printed; in the record, secrets are redacted.
-        session.messages = interpreter.messages
-        entries = entries_from_session(session)
-    else:
-        entries = entries_from_messages(interpreter.messages)
-    title = (session.title if session else "") or title_of(entries)
-    if not entries:
-        return None
-    if not keep_secrets:
-        known = interpreter.llm.known_secrets()
-        entries, title = without_secrets(entries, known), redacted(title, known)[0]
-    folder, registry, exporter = interpreter.workspace, interpreter.computer.registry, EXPORTERS[form]
-    # Not to the directory that code moved to: where that is, only code says.
-    file = choose_path(path, folder, title, exporter.suffix, force)
-    installed = partial(_installed, interpreter)
-    document = exporter.make(ExportedConversation(entries, title, registry, file, folder, installed, whole))
-    write_file(file, document.text, force, document.pictures)
-    notes = list(document.notes)
-    if not keep_secrets:
-        # A program has only some of the blocks.
-        notes += secrets_notice(document.text if document.program else texts_of(entries))
-    return Export(file, entries, notes, document.program)
-
-
-def _installed(interpreter: OpenInterpreter) -> Installed:
-    from interpreter.export.script.program import installed_for
-
-    shared = _session_context(interpreter)
-    return installed_for(_python(shared), shared.environment(), shared.containment)
-
-
-def _verified(interpreter: OpenInterpreter, exported: Export) -> VerifyReport:
-    from interpreter.export.script.verify import Verification
-
-    assert exported.program is not None
-    shared = _session_context(interpreter)
-    environment = shared.python_environment()
-    verification = Verification(
-        exported.program.text,
-        _python(shared),
-        Path(interpreter.workspace),
-        exported.program.pictures,
-        next((entry.at for entry in exported.entries if isinstance(entry, RecordedBlock)), None),
-        shared.environment(),
-        cast("Containment | None", shared.containment),
-        environment.folder if environment.is_layer else "",
-    )
-    try:
-        return verification.run()
-    except OSError as error:
-        raise ExportError(f"The program could not be verified: {error}") from error
+    return (yield from perform(interpreter, Do("verify", run, "an export is being verified", question=question)))  # type: ignore[no-any-return]
 
 
 def _session_context(interpreter: OpenInterpreter) -> SessionContext:

@@ -8,12 +8,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Literal, NamedTuple
 from urllib.parse import urlsplit
 
+from interpreter.api import OpenInterpreter
 from interpreter.config.homes import make_folder
 from interpreter.config.setting import apply, sources
 from interpreter.errors import ModelError
+from interpreter.llm.local import servers
 from interpreter.llm.providers import (
     PROVIDERS,
     ROWS,
@@ -26,11 +28,7 @@ from interpreter.llm.providers import (
     selects_provider,
     starting_model,
 )
-
-if TYPE_CHECKING:
-    from interpreter.api import OpenInterpreter
-    from interpreter.llm.local.servers import LocalServer, Model
-    from interpreter.llm.usage import Price
+from interpreter.llm.usage import Price, known_models
 
 # In the list of prices, and nothing to talk to.
 _NOT_FOR_CHATS = (
@@ -66,7 +64,7 @@ class ModelSource:
 
 def usable_models(words: Sequence[str], environ: Mapping[str, str], offline: bool = False) -> Iterator[ModelSource]:
     """What can be used now, with all of these words in its name."""
-    from interpreter.llm.local import engine, servers, weights
+    from interpreter.llm.local import engine, weights
 
     for server in servers.find(environ=environ):
         models = [model for model in server.models if _has(server.model_string(model), words)]
@@ -95,8 +93,6 @@ def models_without_key(words: Sequence[str], environ: Mapping[str, str]) -> Iter
 
 
 def _at_provider(row: Provider, words: Sequence[str]) -> tuple[Available, ...]:
-    from interpreter.llm.usage import known_models
-
     known = [each for each in known_models(row.prefix) if not any(word in each.name for word in _NOT_FOR_CHATS)]
     made = [Available(f"{row.prefix}/{each.name}", each.window, each.price) for each in known]
     return tuple(each for each in reversed(made) if _has(each.model, words))
@@ -171,10 +167,8 @@ def choose_by_key(interpreter: OpenInterpreter) -> str | None:
     return variable
 
 
-def use_server_model(interpreter: OpenInterpreter, server: LocalServer, model: Model) -> int | None:
+def use_server_model(interpreter: OpenInterpreter, server: servers.LocalServer, model: servers.Model) -> int | None:
     """Use a model of a server on this machine; its window in tokens, if that is known."""
-    from interpreter.llm.local import servers
-
     llm = interpreter.llm
     window = servers.context_of(server, model, llm.context_window)
     llm.model, llm.api_base = server.model_string(model), server.api_base

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator
-from typing import TYPE_CHECKING
 
+from interpreter.api import OpenInterpreter
 from interpreter.app import perform
 from interpreter.errors import UsageError
 from interpreter.host import files
 from interpreter.messages import Fold
 from interpreter.session import Actor, Block, Do, Event, Ids, Publisher
-
-if TYPE_CHECKING:
-    from interpreter.api import OpenInterpreter
 
 
 class OwnBlock(Block):
@@ -102,11 +99,8 @@ def is_unfinished(text: str) -> bool:
         return False
     from codeop import compile_command
 
-    code = python_of(text.lstrip())
-    if not code.strip():
-        return False
     ends = text.endswith(("\n", "\n..."))
     try:
-        return compile_command(code + "\n" * ends) is None
+        return compile_command(python_of(text.lstrip()) + "\n" * ends) is None
     except (SyntaxError, ValueError, OverflowError):
         return False  # it runs, and Python says what is wrong; IPython takes more than Python does

@@ -7,20 +7,17 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import ceil
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from interpreter.computer_api.at_session import read_bytes
 from interpreter.computer_api.tool import ComputerTool, Picture
 from interpreter.errors import BudgetExceededError, ComputerError
+from interpreter.llm import SideChat
 from interpreter.llm.context import BYTES_PER_TOKEN, estimate_text
 from interpreter.llm.usage import look_up
 
-if TYPE_CHECKING:
-    from interpreter.llm import SideChat
-
-
-MOST_CALLS = 40
-AT_ONCE = 4
+MAX_CALLS = 40
+MAX_PARALLEL_REQUESTS = 4
 SYSTEM = "You answer one question for a program. Say what is asked for and nothing else."
 PART = (
     "You read one part of a longer text for a program. Answer from this part alone, briefly; "
@@ -42,7 +39,7 @@ class Ai(ComputerTool):
             )
         return model.answer(SYSTEM, text, base64)
 
-    def query(self, text: str, query: str, custom_reduce_query: str | None = None, max_calls: int = MOST_CALLS) -> str:
+    def query(self, text: str, query: str, custom_reduce_query: str | None = None, max_calls: int = MAX_CALLS) -> str:
         """Ask a question about a text of any length, in parts if needed, with at most `max_calls` requests."""
         model = self._model()
         plan = plan_for(text, query, model.window(estimate_text(text) + estimate_text(query)))
@@ -60,8 +57,7 @@ class Ai(ComputerTool):
                     f"The answers were longer than expected: {max_calls} requests are not enough. "
                     f"Give max_calls={calls * 2}."
                 )
-            reduce = custom_reduce_query or query
-            asked = [f"{reduce}\n\nFrom the parts of the text:\n\n{group}" for group in groups]
+            asked = [f"{custom_reduce_query or query}\n\nFrom the parts of the text:\n\n{group}" for group in groups]
             if len(asked) == 1:
                 return model.answer(SYSTEM, asked[0])
             answers = self._answers(SYSTEM, asked, plan)
@@ -75,14 +71,9 @@ class Ai(ComputerTool):
         model = self._model()
         # One at a time where a budget has to be kept, or a server on this machine does the work.
         has_budget = model.max_budget is not None or model.max_budget_tokens is not None
-        at_once = 1 if has_budget or model.is_near else AT_ONCE
+        at_once = 1 if has_budget or model.is_near else MAX_PARALLEL_REQUESTS
         with ThreadPoolExecutor(at_once, "computer.ai") as pool:
-            waiting = [pool.submit(self._model(plan.reply).answer, system, each) for each in asked]
-            try:
-                return [each.result() for each in waiting]
-            finally:
-                for each in waiting:
-                    each.cancel()
+            return list(pool.map(lambda each: self._model(plan.reply).answer(system, each), asked))
 
     def _check(self, model: SideChat, plan: SplitPlan, max_calls: int) -> None:
         price = look_up(model.model, model.api_base).price
@@ -103,16 +94,14 @@ class Ai(ComputerTool):
     def _model(self, max_tokens: int | None = None) -> SideChat:
         if self.computer.interpreter is None:
             raise ComputerError("There is no model to ask, because this computer has no interpreter.")
-        from interpreter.llm import SideChat
-
         return SideChat(self.computer.interpreter.llm, max_tokens)
 
 
 UNKNOWN_WINDOW = 8_000  # tokens, if the real size is unknown
-LARGEST_PIECE = 32_000  # tokens: in longer ones models overlook things
-SMALLEST_PIECE = 200
+MAX_PIECE_TOKENS = 32_000  # tokens: in longer ones models overlook things
+MIN_PIECE_TOKENS = 200
 OVERLAP = 0.05  # of a piece, at the beginning of the next
-REPLY = 1_000  # tokens of an answer about one piece
+REPLY_TOKENS = 1_000  # of an answer about one piece
 
 
 @dataclass(frozen=True)
@@ -128,8 +117,8 @@ class SplitPlan:
 def plan_for(text: str, query: str, window: int | None) -> SplitPlan:
     """How a text is cut for a model with this window; half of it is left to the question, the answer and mistakes."""
     asked = estimate_text(query) + 100
-    piece = min(LARGEST_PIECE, max(SMALLEST_PIECE, (window or UNKNOWN_WINDOW) // 2 - asked))
-    reply = min(REPLY, max(50, piece // 4))
+    piece = min(MAX_PIECE_TOKENS, max(MIN_PIECE_TOKENS, (window or UNKNOWN_WINDOW) // 2 - asked))
+    reply = min(REPLY_TOKENS, max(50, piece // 4))
     whole = estimate_text(text)
     if whole <= piece:
         return SplitPlan(piece * BYTES_PER_TOKEN, 1, whole + asked, reply)
@@ -215,8 +204,7 @@ class Vision(ComputerTool):
         pil_image: Any = None,
     ) -> str:
         """The text in a picture, line by line, read on this machine."""
-        image = self._image(base_64, path, lmc, pil_image)
-        lines = self.computer.display.get_text_as_list_of_lists(image)
+        lines = self.computer.display.get_text_as_list_of_lists(self._image(base_64, path, lmc, pil_image))
         return "\n".join(" ".join(line) for line in lines)
 
     def _image(self, base_64: str | None, path: str | None, lmc: dict[str, Any] | None, pil_image: Any) -> bytes:

@@ -217,7 +217,7 @@ def send_mail(to: list[str], subject: str, body: str, files: Sequence[tuple[str,
     """Have Mail send it, from its default account, with files of these names and contents."""
     paths = []
     if files:
-        # Copies, since Mail reads them later, when something else may be at the original path.
+        # Copies, since Mail reads them later, when the original may have changed.
         folder = tempfile.mkdtemp(prefix="mail-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
         for number, (name, content) in enumerate(files):
@@ -313,24 +313,31 @@ def events(start: datetime, end: datetime, calendar: str | None) -> list[list[st
     Each is its begin and end as stamps, "true" if it is for whole days, its title, location, notes, calendar and uid,
     the rule of a series, and the stamps of the dates that are left out of it.
     """
-    script = EVENTS.format(start=moment(start), end=moment(end), calendars=_calendars(calendar))
-    return records(script, "Calendar")
+    return records(EVENTS.format(start=moment(start), end=moment(end), calendars=_calendars(calendar)), "Calendar")
 
 
 def create_event(
     title: str, start: datetime, end: datetime, all_day: bool, location: str, notes: str, calendar: str | None
 ) -> str:
     """Make an event; the name of the calendar that it is in."""
-    values = {"title": quoted(title), "location": quoted(location), "notes": quoted(notes)}
-    values |= {"start": moment(start), "end": moment(end), "all_day": str(all_day).lower()}
-    into = f"first calendar whose name is {quoted(calendar)}" if calendar else WRITABLE
-    return run(CREATE_EVENT.format(**values, calendar=into), "Calendar")
+    script = CREATE_EVENT.format(
+        title=quoted(title),
+        location=quoted(location),
+        notes=quoted(notes),
+        start=moment(start),
+        end=moment(end),
+        all_day=str(all_day).lower(),
+        calendar=f"first calendar whose name is {quoted(calendar)}" if calendar else WRITABLE,
+    )
+    return run(script, "Calendar")
 
 
 def delete_event(title: str, start: datetime, end: datetime, calendar: str | None) -> None:
     """Delete the one event with this title that starts between two times."""
-    values = {"start": moment(start), "end": moment(end), "title": quoted(title)}
-    said = run(DELETE_EVENT.format(**values, calendars=_calendars(calendar)), "Calendar")
+    said = run(
+        DELETE_EVENT.format(start=moment(start), end=moment(end), title=quoted(title), calendars=_calendars(calendar)),
+        "Calendar",
+    )
     if said == "series":
         raise NotFoundError(
             "That event repeats. Delete this one date in the Calendar app, because a script would delete all of them."
@@ -377,5 +384,8 @@ def contacts(name: str) -> list[tuple[str, list[str], list[str]]]:
     """Name, phone numbers and mail addresses of people whose name shares a word; without a name, of all."""
     conditions = " or ".join(f"name contains {quoted(word)}" for word in name.split())
     people = f"(every person whose {conditions})" if conditions else "people"
-    found = records(CARDS.format(people=people), "Contacts")
-    return [(full, phones.split("\n")[:-1], emails.split("\n")[:-1]) for full, phones, emails in found if full]
+    return [
+        (full, phones.split("\n")[:-1], emails.split("\n")[:-1])
+        for full, phones, emails in records(CARDS.format(people=people), "Contacts")
+        if full
+    ]

@@ -22,7 +22,7 @@ from interpreter.runtimes.launch import SessionContext, Start, run_to_end
 
 WORK = "interpreter.computer_api.files.work"
 FOLDER = Path(__file__).parent / "files" / "work"
-SECONDS = 120.0
+CALL_TIMEOUT = 120.0
 # Its package is made from the sources that come with the request. Nothing is imported from the directory of the
 # session, where `-c` would look first.
 PROGRAM = """
@@ -67,7 +67,9 @@ def do(computer: Computer, module: str, function: str, /, apart: bool = False, *
     return _ask(shared, [sys.executable, "-I"], module, function, arguments)
 
 
-def do_in_python(computer: Computer, module: str, function: str, /, seconds: float = SECONDS, **arguments: Any) -> Any:
+def do_in_python(
+    computer: Computer, module: str, function: str, /, seconds: float = CALL_TIMEOUT, **arguments: Any
+) -> Any:
     """The same in a process of the session's Python, which knows what that can import."""
     shared = context_of(computer)
     return _ask(
@@ -103,7 +105,7 @@ def _ask(
     module: str,
     function: str,
     arguments: dict[str, Any],
-    seconds: float = SECONDS,
+    seconds: float = CALL_TIMEOUT,
 ) -> Any:
     plain = Start([*python, "-c", PROGRAM], shared.environment(), shared.cwd)
     request = {"sources": _sources(), "module": module, "function": function, "arguments": arguments}
@@ -115,15 +117,13 @@ def _ask(
         raise ComputerError(f"Can't start the operation in the session: {error}") from error
     try:
         told = json.loads(answer.stdout)
-        kind = ERRORS.get(told["error"], ComputerError) if "error" in told else None
-        words = told["words"] if kind is not None else ""
-        value = told["value"] if kind is None else None
+        if "error" not in told:
+            return told["value"]
+        failure = ERRORS.get(told["error"], ComputerError)(told["words"])
     except (ValueError, TypeError, LookupError, RecursionError) as error:  # code can send anything
         said = answer.stderr.decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]
         raise ComputerError(f"The operation failed in the session: {said[-1]}") from error
-    if kind is not None:
-        raise kind(words)
-    return value
+    raise failure
 
 
 @cache

@@ -49,8 +49,9 @@ class Calendar(ComputerTool):
             found = list(apple_events(start, end, calendar))
         else:
             with collections(account, CALENDARS) as calendars:
-                wanted = named(calendars, calendar)
-                found = [(event, owner.name) for owner, _, event in events_between(wanted, start, end)]
+                found = [
+                    (event, owner.name) for owner, _, event in events_between(named(calendars, calendar), start, end)
+                ]
         found.sort(key=lambda each: (beginning(each[0].start), each[0].title))
         return [event.as_dict(name) for event, name in found]
 

@@ -8,8 +8,9 @@ from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from interpreter.computer_api.computer import CALL, Computer
 from interpreter.computer_api.tool import (
     TOOLS,
     ComputerTool,
@@ -19,17 +20,13 @@ from interpreter.computer_api.tool import (
 )
 from interpreter.console_text import visible
 from interpreter.messages import Chunk
+from interpreter.runtimes.calls import ComputerCall
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.python.driver.parcels import packed, packed_error, unpacked
 from interpreter.session import ACTION, Action, Question
 
-if TYPE_CHECKING:
-    from interpreter.computer_api.computer import Computer
-    from interpreter.runtimes.calls import ComputerCall
-
-
-LONGEST = 200  # characters of arguments in the record
-LONGEST_SHOWN = 4000  # and in a question, where the user has to see what is sent
+MAX_RECORDED_LENGTH = 200  # characters of arguments in the record
+MAX_SHOWN_LENGTH = 4000  # and in a question, where the user has to see what is sent
 
 
 @dataclass(frozen=True)
@@ -64,15 +61,17 @@ class Use:
     @property
     def in_full(self) -> str:
         """The call as code would write it."""
-        names = [visible(name if name.isidentifier() else repr(name)) for name in self.kwargs]
-        named = [f"{name}={shown(value)}" for name, value in zip(names, self.kwargs.values(), strict=True)]
+        named = [
+            f"{visible(name if name.isidentifier() else repr(name))}={shown(value)}"
+            for name, value in self.kwargs.items()
+        ]
         told = [*map(shown, self.args), *named]
         if self.how == "call":
             return f"{self.name}({', '.join(told)})"
         return f"{self.name} = {''.join(told)}" if self.how == "set" else self.name
 
     def __str__(self) -> str:
-        return cut(self.in_full, len(self.name) + LONGEST)
+        return cut(self.in_full, len(self.name) + MAX_RECORDED_LENGTH)
 
 
 class CodeCall(Action):
@@ -127,8 +126,6 @@ def answer(computer: Computer, call: ComputerCall) -> Frame:
 
 def make(computer: Computer, call: ComputerCall, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Judge the call and make it; either way, the block's record has it."""
-    from interpreter.computer_api.computer import CALL
-
     use = _meant(computer, call, args, kwargs)
     block = call.action or ACTION.get()
     actor = block.actor if block is not None and block.actor is not None else computer.user
@@ -143,7 +140,7 @@ def make(computer: Computer, call: ComputerCall, args: list[Any], kwargs: dict[s
             raise action.refusal
         return value
     except Exception as error:
-        told |= {"error": cut(str(error), LONGEST), "kind": type(error).__name__}
+        told |= {"error": cut(str(error), MAX_RECORDED_LENGTH), "kind": type(error).__name__}
         raise
     finally:
         ACTION.reset(inside)
@@ -180,8 +177,11 @@ def _meant(computer: Computer, call: ComputerCall, args: list[Any], kwargs: dict
             f"Open the file with code there."
         )
     box = call.containment
-    about: dict[str, Any] = {"contained": box is not None, "only_reads": box is not None and box.only_reads}
-    about["machine"] = call.machine
+    about: dict[str, Any] = {
+        "contained": box is not None,
+        "only_reads": box is not None and box.only_reads,
+        "machine": call.machine,
+    }
     function: Callable[..., Any]
     if call.how == "call" and kind == "method":
         function = getattr(owner, name)
@@ -215,7 +215,7 @@ def asked_first(use: Use, ask: Callable[[str], bool | None]) -> str:
     sender = getattr(use.function, "__self__", None)
     if isinstance(sender, ComputerTool):
         sender.check_sending()
-    parts = [f"  {name}: {cut(shown(value), LONGEST_SHOWN)}" for name, value in use.given.items()]
+    parts = [f"  {name}: {cut(shown(value), MAX_SHOWN_LENGTH)}" for name, value in use.given.items()]
     allowed = ask("\n".join([f"The code wants to send something with {use.name}:", *parts, "Send it?"]))
     if allowed is None:
         raise PermissionError(f"{use.name} sent nothing: sending needs approval, and there was no one to ask.")

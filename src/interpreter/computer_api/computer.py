@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 import threading
+import weakref
 from collections.abc import Callable, Generator
 from contextlib import ExitStack, closing, suppress
 from contextvars import ContextVar
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from interpreter.computer_api.runtime_pool import Language, Outcomes, RuntimePool
 from interpreter.computer_api.tool import TOOLS, ComputerTool, Picture, help_on, info, kind_of
 from interpreter.config.settings import ComputerSettings
-from interpreter.errors import NotRestorableError, UnknownSettingError, UsageError
+from interpreter.errors import InterpreterError, NotRestorableError, UnknownSettingError, UsageError
 from interpreter.messages import UNFLAGGED, Chunk, Framer, fold, only_original
 from interpreter.runtimes import Registry, resolve
 from interpreter.runtimes.base import BaseLanguage
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 CALL: ContextVar[ComputerCall | None] = ContextVar("call", default=None)
 
 MACHINES_OF, LANGUAGES_FOR = "interpreter.remote.machines:machines_of", "interpreter.remote.machines:languages_for"
-_MOST_OUTPUT = 10_000_000  # characters that `run` gives; of more, the beginning and the end
+_MAX_OUTPUT_LENGTH = 10_000_000  # characters that `run` gives; of more, the beginning and the end
 
 
 class Computer(ComputerSettings):
@@ -78,7 +79,6 @@ class Computer(ComputerSettings):
         self.interpreter = interpreter
         self._lock = threading.RLock()
         self._languages: list[Language] | None = None
-        self._known: tuple[Language, ...] = ()  # the list as it was when it was last read
         self._machines: dict[str, Any] = {}
         self._machines_for: tuple[Any, ...] = (None, ())
         self._languages_for: tuple[Any, ...] = (None, ())
@@ -114,12 +114,9 @@ class Computer(ComputerSettings):
 
             built_in = built_in_languages()
             added = [each for each in self._languages or () if each not in built_in and not each.runs_on]
-            self._languages = resolve(LANGUAGES_FOR)(machines, built_in) if machines else built_in
-            self._languages += added
+            self._languages = [*(resolve(LANGUAGES_FOR)(machines, built_in) if machines else built_in), *added]
             self._languages_for = self._machines_for
-        if (found := tuple(self._languages)) != self._known:
-            self._languages[:] = map(_completed, found)
-            self._known = tuple(self._languages)
+        self._languages[:] = map(_completed, self._languages)  # some may be new
         return self._languages
 
     @languages.setter
@@ -192,11 +189,9 @@ class Computer(ComputerSettings):
         if display:
             from interpreter.frontend import display as front_end
 
-            chunks = block_chunks(front_end().show_events(self.interpreter, performance))
+            chunks = block_chunks(front_end().show_events(self.interpreter, performance))  # it handles Ctrl-C itself
         else:
-            chunks = block_chunks(performance.chunks)
-        if not display:  # a terminal handles Ctrl-C itself
-            chunks = Guarded(chunks, partial(self.session.cancel, block))
+            chunks = Guarded(block_chunks(performance.chunks), partial(self.session.cancel, block))
         if stream:
             everything = self.interpreter is not None and self.interpreter.stream_all
             return chunks if everything else _until_end(only_original(chunks))
@@ -204,7 +199,7 @@ class Computer(ComputerSettings):
         with closing(chunks):
             shown = (chunk for chunk in chunks if chunk["type"] not in UNFLAGGED)
             framed = (each for chunk in shown for each in framer.frame({**chunk, "role": "computer"}))
-            messages = fold(framed, self.max_output or _MOST_OUTPUT)
+            messages = fold(framed, self.max_output or _MAX_OUTPUT_LENGTH)
         for message in messages:
             message.pop("role", None)
         return [message for message in messages if message["content"] != "" or "ended" in message]
@@ -332,8 +327,11 @@ class Computer(ComputerSettings):
 
     def _get_all_computer_tools_signature_and_description(self) -> list[str]:
         """Every method of every tool, each as `computer.mouse.scroll(clicks) # what it does`."""
-        listed = [info(tool) for tool in self._get_all_computer_tools_list()]
-        return [f"{each['signature']} # {each['description']}" for tool in listed for each in tool["methods"]]
+        return [
+            f"{each['signature']} # {each['description']}"
+            for tool in self._get_all_computer_tools_list()
+            for each in info(tool)["methods"]
+        ]
 
     def _extract_tool_info(self, tool: ComputerTool) -> dict[str, Any]:
         """A tool by its name, its signature lines and what it is."""
@@ -358,10 +356,20 @@ class Computer(ComputerSettings):
 
 
 class _CodeCalls:
-    """Answers the calls from code. What that takes is loaded at the first call."""
+    """Answers the calls from code. What that takes is loaded at the first call.
+
+    Runtimes have it, whose threads must not keep a computer that is no longer used.
+    """
 
     def __init__(self, computer: Computer) -> None:
-        self._computer = computer
+        self._reference = weakref.ref(computer)
+
+    @property
+    def _computer(self) -> Computer:
+        computer = self._reference()
+        if computer is None:
+            raise InterpreterError("This computer is no longer used.")
+        return computer
 
     def answer(self, call: ComputerCall) -> Frame:
         from interpreter.computer_api.code_calls import answer

@@ -214,7 +214,21 @@ class DavServer:
         xml = f'<?xml version="1.0" encoding="utf-8"?><{element} {spaces}>{body}</{element}>'
         headers = {"Depth": str(depth), "Content-Type": "application/xml; charset=utf-8"}
         answer = self.send(method, url, xml, headers, (207, *missing))
-        return _resources(str(answer.url), answer.content) if answer.status_code == 207 else []
+        if answer.status_code != 207:
+            return []
+        try:
+            root = ElementTree.fromstring(answer.content)
+        except ElementTree.ParseError as error:
+            raise ServerRefusedError(f"Can't read the server's answer: {error}. Check the URL.") from None
+        found = []
+        for response in root.iter(f"{DAV}response"):
+            properties: dict[str, ElementTree.Element] = {}
+            for state in response.iter(f"{DAV}propstat"):
+                if " 200" in (state.findtext(f"{DAV}status") or " 200"):
+                    properties |= {each.tag: each for prop in state.iter(f"{DAV}prop") for each in prop}
+            href = (response.findtext(f"{DAV}href") or "").strip()
+            found.append(Resource(urljoin(str(answer.url), href), properties))
+        return found
 
     def send(self, method: str, url: str, text: str, headers: dict[str, str], good: tuple[int, ...]) -> httpx.Response:
         """The answer to a request; an error unless its status is one of `good`."""
@@ -325,18 +339,3 @@ def is_related(host: str, own: str) -> bool:
         return False
     provider = [domain for domain in PROVIDERS if own == domain or own.endswith(f".{domain}")]
     return any(host.endswith(f".{domain}") for domain in (own, *provider))
-
-
-def _resources(url: str, xml: bytes) -> list[Resource]:
-    try:
-        root = ElementTree.fromstring(xml)
-    except ElementTree.ParseError as error:
-        raise ServerRefusedError(f"Can't read the server's answer: {error}. Check the URL.") from None
-    found = []
-    for response in root.iter(f"{DAV}response"):
-        properties: dict[str, ElementTree.Element] = {}
-        for state in response.iter(f"{DAV}propstat"):
-            if " 200" in (state.findtext(f"{DAV}status") or " 200"):
-                properties |= {each.tag: each for prop in state.iter(f"{DAV}prop") for each in prop}
-        found.append(Resource(urljoin(url, (response.findtext(f"{DAV}href") or "").strip()), properties))
-    return found

@@ -25,9 +25,9 @@ from interpreter.computer_api.tool import ComputerTool, acts
 from interpreter.errors import ComputerError
 from interpreter.host.processes import is_exposed, run, which
 
-_LONGEST_NOTIFICATION = 200
+_MAX_NOTIFICATION_LENGTH = 200
 _TITLE = "Open Interpreter"
-_LIMIT = 5
+_TIMEOUT = 5
 
 
 class WindowError(ComputerError, ValueError):
@@ -53,13 +53,13 @@ class Os(ComputerTool):
     def notify(self, text: str) -> bool:
         """Show the user a short notice on the desktop; whether it could be shown."""
         text = str(text)
-        if len(text) > _LONGEST_NOTIFICATION:
-            text = text[: _LONGEST_NOTIFICATION - 1] + "…"
+        if len(text) > _MAX_NOTIFICATION_LENGTH:
+            text = text[: _MAX_NOTIFICATION_LENGTH - 1] + "…"
         if sys.platform == "darwin":
             words, title = (json.dumps(part, ensure_ascii=False) for part in (text, _TITLE))
             return _runs(["osascript", "-e", f"display notification {words} with title {title}"])
         with suppress(Exception):  # a notification never fails loudly
-            if run_async(lambda: _notify(text), _LIMIT):
+            if run_async(lambda: _notify(text), _TIMEOUT):
                 return True
         return _runs(["notify-send", "--app-name", _TITLE, _TITLE, text])
 
@@ -112,8 +112,15 @@ def _as_dict(window: Window) -> dict[str, Any]:
     place: dict[str, int | None] = {"x": x, "y": y, "width": width, "height": height}
     if window.hidden:
         place |= {"x": None, "y": None}  # a click there would hit another window
-    state = {"active": window.active, "hidden": window.hidden, "pid": window.pid}
-    return {"id": window.id, "title": window.title, "application": window.application, **place, **state}
+    return {
+        "id": window.id,
+        "title": window.title,
+        "application": window.application,
+        **place,
+        "active": window.active,
+        "hidden": window.hidden,
+        "pid": window.pid,
+    }
 
 
 def _now(windows: WindowManager, before: Window) -> dict[str, Any]:
@@ -169,9 +176,8 @@ def names_of(application: DesktopApplication, called: str, workspace: str) -> tu
         return (os.path.realpath(called) if "/" in called else called,)
     program = os.path.realpath(which(application.command[0]) or application.command[0])
     folder, bare = os.path.realpath(workspace), os.path.basename(application.command[0])
-    if folder != "/" and Path(program).is_relative_to(folder):
-        return (program,)
-    if "/" in called and os.path.realpath(which(bare) or "") != program:
+    is_in_workspace = folder != "/" and Path(program).is_relative_to(folder)
+    if is_in_workspace or ("/" in called and os.path.realpath(which(bare) or "") != program):
         return (program,)
     return called.strip(), application.name, bare, program
 
@@ -198,8 +204,13 @@ def _entries() -> Iterator[tuple[DesktopApplication, list[str]]]:
             continue
         if entry.get("Terminal") == "true":
             command = ["x-terminal-emulator", "-e", *command]
-        names = [entry.get("Name", file.stem), file.stem, file.stem.rpartition(".")[2], Path(command[0]).name]
-        names += [entry["GenericName"]] if "GenericName" in entry else []
+        names = [
+            entry.get("Name", file.stem),
+            file.stem,
+            file.stem.rpartition(".")[2],
+            Path(command[0]).name,
+            *([entry["GenericName"]] if "GenericName" in entry else []),
+        ]
         yield DesktopApplication(names[0], tuple(command)), [name.casefold() for name in dict.fromkeys(names)]
 
 
@@ -208,7 +219,7 @@ def _entries() -> Iterator[tuple[DesktopApplication, list[str]]]:
 
 def _runs(command: list[str]) -> bool:
     try:
-        return run(command, timeout=_LIMIT).returncode == 0
+        return run(command, timeout=_TIMEOUT).returncode == 0
     except OSError:
         return False
 

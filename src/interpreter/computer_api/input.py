@@ -47,11 +47,13 @@ def release(computer: Computer) -> None:
             _devices[computer].release()
 
 
-def close_device(computer: Computer) -> None:
-    release(computer)
-    device = _devices.pop(computer, None)
-    if device is not None:
-        device.close()
+class InputTool(ComputerTool):
+    """A tool that uses the input device."""
+
+    def terminate(self) -> None:
+        device = _devices.pop(self.computer, None)
+        if device is not None:
+            device.close()
 
 
 @contextmanager
@@ -68,7 +70,7 @@ def acting(computer: Computer) -> Iterator[InputDevice]:
 
 
 def press_together(device: InputDevice, keys: list[str], interval: float = 0) -> None:
-    """Press keys one after the other, and release them whatever happens."""
+    """Press keys one after the other, and always release them."""
     with ExitStack() as held:
         for number, key in enumerate(keys):
             if number:
@@ -124,13 +126,16 @@ browserback
 browserforward
 """
 _NAMES = {
-    spelling.replace("\\n", "\n").replace("\\r", "\r").replace("\\t", "\t"): line.split()[0]
-    for line in _SPELLINGS.split("\n")
-    for spelling in line.split()
+    **{
+        spelling.replace("\\n", "\n").replace("\\r", "\r").replace("\\t", "\t"): line.split()[0]
+        for line in _SPELLINGS.split("\n")
+        for spelling in line.split()
+    },
+    **{f"f{number}": f"f{number}" for number in range(1, 25)},
+    **{f"num{digit}": f"num{digit}" for digit in range(10)},
+    # What is Command on a Mac is Control everywhere else.
+    **dict.fromkeys(("cmd", "command", "commandleft"), "cmd" if sys.platform == "darwin" else "ctrl"),
 }
-_NAMES |= {name: name for name in [f"f{number}" for number in range(1, 25)] + [f"num{digit}" for digit in range(10)]}
-# What is Command on a Mac is Control everywhere else.
-_NAMES |= dict.fromkeys(("cmd", "command", "commandleft"), "cmd" if sys.platform == "darwin" else "ctrl")
 
 
 def key_name(name: str) -> str:
@@ -163,7 +168,7 @@ def chords(names: Iterable[str | Iterable[str]]) -> list[list[str]]:
     return found
 
 
-class Keyboard(ComputerTool):
+class Keyboard(InputTool):
     """Types text and presses keys, in the window that has the keyboard."""
 
     @acts
@@ -212,16 +217,13 @@ class Keyboard(ComputerTool):
         with acting(self.computer) as device:
             device.key(key_name(key), False)
 
-    def terminate(self) -> None:
-        close_device(self.computer)
-
 
 # Programs see a drag as a user's: in steps, over a fraction of a second.
-_STEP, _FEWEST_STEPS, _MOST_STEPS, _STEP_TIME = 12, 8, 40, 0.008
+_STEP, _MIN_STEPS, _MAX_STEPS, _STEP_TIME = 12, 8, 40, 0.008
 _HOW = "Give a text that is on the screen, an element, or coordinates: click('Save') or click(x=100, y=200)."
 
 
-class Mouse(ComputerTool):
+class Mouse(InputTool):
     """Moves the pointer and clicks. A target is a text, a description of an icon, an element, or coordinates."""
 
     @acts
@@ -303,7 +305,7 @@ class Mouse(ComputerTool):
             device.button(button, True)
             try:
                 across, down = goal[0] - begin[0], goal[1] - begin[1]
-                steps = min(max(max(abs(across), abs(down)) // _STEP, _FEWEST_STEPS), _MOST_STEPS)
+                steps = min(max(max(abs(across), abs(down)) // _STEP, _MIN_STEPS), _MAX_STEPS)
                 for step in range(1, steps):
                     device.move(round(begin[0] + across * step / steps), round(begin[1] + down * step / steps))
                     time.sleep(_STEP_TIME)
@@ -318,9 +320,6 @@ class Mouse(ComputerTool):
         if (x, y) != device.position():
             _put(device, x, y)
         return x, y
-
-    def terminate(self) -> None:
-        close_device(self.computer)
 
 
 def _check_button(button: str) -> None:
@@ -411,7 +410,7 @@ def _locate(computer: Computer, target: Any, screenshot: Any) -> tuple[int, int]
     return matches[0].x, matches[0].y
 
 
-class Clipboard(ComputerTool):
+class Clipboard(InputTool):
     """What was copied: text, or a picture."""
 
     def __init__(self, computer: Computer) -> None:

@@ -101,7 +101,7 @@ class Mail(ComputerTool):
             raise ComputerError(NEEDS_IMAP)
         with imap_connection(account) as imap:
             open_folder(imap, folder)
-            found = attachments_of(fetch_whole(imap, int(mail_id), folder))
+            found = fetch_attachments(imap, int(mail_id), folder)
         wanted = [names] if isinstance(names, str) else names if names is not None else [name for name, *_ in found]
         if missing := sorted(set(wanted) - {name for name, *_ in found}):
             there = ", ".join(repr(name) for name, *_ in found) or "none"
@@ -310,16 +310,27 @@ def fetch_mail(imap: imaplib.IMAP4, number: int) -> dict[str, Any] | None:
     about = b" ".join(part[0] if isinstance(part, tuple) else part or b"" for part in parts)
     uid, size = (re.search(word + rb" (\d+)", about) for word in (rb"UID", rb"RFC822.SIZE"))
     flags = re.search(rb"FLAGS \(([^)]*)\)", about)
+    message = parsed(texts[0])
+    try:
+        date = parsedate_to_datetime(header(message, "Date")).isoformat()
+    except (ValueError, TypeError, OverflowError):
+        date = None
+    inner = list(leaf_parts(message))
     return {
         "id": int(uid[1]) if uid else None,
-        **read_mail(texts[0]),
+        "from": header(message, "From"),
+        "to": header(message, "To"),
+        "subject": header(message, "Subject"),
+        "date": date,
+        "body": body_of(inner),
+        "attachments": [name for part in inner if (name := attachment_name(part)) is not None],
         "unread": flags is not None and rb"\Seen" not in flags[1].split(),
         "truncated": size is not None and int(size[1]) > len(texts[0]),
     }
 
 
-def fetch_whole(imap: imaplib.IMAP4, uid: int, folder: str) -> bytes:
-    """All of a mail; it stays unread."""
+def fetch_attachments(imap: imaplib.IMAP4, uid: int, folder: str) -> list[tuple[str, str, bytes]]:
+    """The name, the type and the content of each attachment of a mail, which stays unread."""
     most = MAX_ATTACHED_BYTES * 3 // 2  # encoded, they take a third more
     _, parts = imap.uid("FETCH", str(uid), f"(BODY.PEEK[]<0.{most}>)")
     texts = [part[1] for part in parts if isinstance(part, tuple)]
@@ -329,7 +340,13 @@ def fetch_whole(imap: imaplib.IMAP4, uid: int, folder: str) -> bytes:
         raise ComputerError(
             f"The attachments have more than {MAX_ATTACHED_BYTES >> 20} MB. Save them in a mail program."
         )
-    return bytes(texts[0])
+    found = []
+    for part in leaf_parts(parsed(texts[0])):
+        if (name := attachment_name(part)) is not None:
+            is_mail = part.get_content_type() == "message/rfc822" and part.is_multipart()
+            content = part.get_payload(0).as_bytes() if is_mail else part.get_payload(decode=True)
+            found.append((name, part.get_content_type(), content or b""))
+    return found
 
 
 # -- sending, by SMTP --------------------------------------------------------------------------------------------------
@@ -339,7 +356,6 @@ def send_by_smtp(account: Account, message: EmailMessage, to: list[str]) -> dict
     """Send a mail; the recipients that the server refused, and why."""
     server = server_of(account, "smtp")
     user, password, tls = account.get("user"), account.password(), account.tls()
-    sender = parseaddr(str(message["From"]))[1]
     with reaching(str(server), account.timeout):
         try:
             if server.starts_plain:
@@ -351,7 +367,7 @@ def send_by_smtp(account: Account, message: EmailMessage, to: list[str]) -> dict
                     smtp.starttls(context=tls)
                 authenticate(smtp, account, user, password)
                 # `send_message` would put a > before lines that begin with From.
-                refused = smtp.sendmail(sender, to, message.as_bytes())
+                refused = smtp.sendmail(parseaddr(str(message["From"]))[1], to, message.as_bytes())
         except smtplib.SMTPAuthenticationError as error:
             raise server.login_refused(account, reply(error.smtp_code, error.smtp_error)) from None
         except smtplib.SMTPRecipientsRefused as error:
@@ -472,24 +488,6 @@ def read_attachments(computer: Computer, paths: str | Sequence[str] | None) -> l
 # -- a mail that was received ------------------------------------------------------------------------------------------
 
 
-def read_mail(raw: bytes) -> dict[str, Any]:
-    """A mail as a dict: from, to, subject, date, body and the names of its attachments."""
-    message = parsed(raw)
-    try:
-        date = parsedate_to_datetime(header(message, "Date")).isoformat()
-    except (ValueError, TypeError, OverflowError):
-        date = None
-    parts = list(leaf_parts(message))
-    return {
-        "from": header(message, "From"),
-        "to": header(message, "To"),
-        "subject": header(message, "Subject"),
-        "date": date,
-        "body": body_of(parts),
-        "attachments": [name for part in parts if (name := attachment_name(part)) is not None],
-    }
-
-
 class _Policy(email.policy.EmailPolicy):
     """Headers may contain bytes of an undeclared character set."""
 
@@ -557,17 +555,6 @@ def attachment_name(part: Any) -> str | None:
     return " ".join((name or "unnamed").split())
 
 
-def attachments_of(raw: bytes) -> list[tuple[str, str, bytes]]:
-    """The name, the type and the content of each attachment."""
-    found = []
-    for part in leaf_parts(parsed(raw)):
-        if (name := attachment_name(part)) is not None:
-            is_mail = part.get_content_type() == "message/rfc822" and part.is_multipart()
-            content = part.get_payload(0).as_bytes() if is_mail else part.get_payload(decode=True)
-            found.append((name, part.get_content_type(), content or b""))
-    return found
-
-
 def file_name(name: str, kind: str) -> str:
     """A name from a mail as the name of a file: in no other folder, not hidden, and nothing in it that misleads."""
     last = re.split(r"[/\\]", name)[-1]
@@ -625,5 +612,4 @@ def text_of_html(html: str) -> str:
     reader.feed(html)
     reader.close()
     text = re.sub(r"[ \t\xa0]+", " ", "".join(reader.pieces))
-    lines = [line.strip() for line in text.split("\n")]
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip()
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(line.strip() for line in text.split("\n"))).strip()

@@ -15,7 +15,6 @@ from interpreter.computer_api.display.display import screen_of
 from interpreter.computer_api.input import STOP_KEY, device_of, find_target, release
 from interpreter.computer_api.platforms import (
     StoppedByUser,
-    Window,
     is_terminal,
     open_control_frame,
     open_stop_key,
@@ -36,7 +35,7 @@ WARN_AFTER, END_AFTER = 5, 10
 WHOLE_LIST_EVERY = 4  # looks; in between the model gets what has changed in the list
 NO_EFFECT = f"Your last {WARN_AFTER} actions changed nothing on the screen. Try something else, or say what is wrong."
 _CARET = 4  # pixels: what is no wider, such as a cursor that blinks, is no change
-LONGEST_SUMMARY = 2500  # characters
+MAX_SUMMARY_LENGTH = 2500  # characters
 BY_KEY, BY_CORNER = "the stop key", "the mouse in a corner"
 STOPPED = "The user has stopped you ({}). Nothing more was done on the screen. Ask what they want before you continue."
 _DESKTOP = "the desktop"
@@ -68,15 +67,19 @@ class ScreenControl:
         """Take control, and show the model where it is."""
         computer = self._interpreter.computer
         computer.display.size()  # where there is no screen, this says so
-        with suppress(InterpreterError):  # what is missing for input is said when it is used
+        with suppress(InterpreterError):  # the first use of the input device reports what is missing
             device_of(computer)  # opened here, where no interrupt of a block can strike
         keys = None
         with suppress(InterpreterError):  # where no key can be watched, Ctrl-C is left
             self._stop_watching = open_stop_key(STOP_KEY, lambda: self._stop(BY_KEY), self._in_corner)
             keys = "+".join(word.capitalize() for word in STOP_KEY)
         self._interpreter.os_control = self
-        content = {"stop": keys, "sign": self._frame.show()}
-        yield {"role": "computer", "type": "status", "format": "control", "content": content}
+        yield {
+            "role": "computer",
+            "type": "status",
+            "format": "control",
+            "content": {"stop": keys, "sign": self._frame.show()},
+        }
         yield from self._show("The screen now")
 
     def end(self) -> None:
@@ -184,8 +187,10 @@ class ScreenControl:
             return [CHANGES, *changes] if changes else ["The list is as before."]
         self._looks = 0
         kept = "\n".join(lines)
-        if len(kept) > LONGEST_SUMMARY:
-            kept = kept[:LONGEST_SUMMARY].rpartition("\n")[0] + "\n(and more: computer.display.elements() has them all)"
+        if len(kept) > MAX_SUMMARY_LENGTH:
+            kept = (
+                kept[:MAX_SUMMARY_LENGTH].rpartition("\n")[0] + "\n(and more: computer.display.elements() has them all)"
+            )
         return [WHOLE, kept]
 
     def _active(self) -> int | None:
@@ -235,7 +240,11 @@ class ScreenControl:
             if any(window.id == self._window for window in windows):
                 open_windows().focus(self._window or 0)
             active = self._active()
-        if active is not None and active == _own_terminal(ours):
+        named = [window for window in ours if str(window.id) == os.environ.get("WINDOWID")]
+        shown = [window for window in ours if not window.popup]
+        # The one that we run in: the environment names it, or there is only one, and it is a terminal.
+        own = named or (shown if len(shown) == 1 and is_terminal(shown[0].application) else [])
+        if own and active == own[0].id:
             self._is_fresh = False
             raise PermissionError(
                 "The window in front is the terminal that this conversation is held in, and what you type there would "
@@ -253,8 +262,12 @@ class ScreenControl:
                 yield self._application_at(use, use.args)
             case "display":
                 yield self._application_at(use, (use.given["element"],))
+            case "os" if use.name.endswith(".launch"):
+                name = str(next(iter(use.given.values()), ""))
+                yield names_of(find_application(name), name, self._interpreter.workspace)
             case "os":
-                yield self._named(use)
+                window = find_window(open_windows(), next(iter(use.given.values()), ""))
+                yield (window.application or window.title,)
             case "keyboard" | "clipboard":
                 if _types(use):
                     active = self._interpreter.computer.os.active_window()
@@ -271,17 +284,8 @@ class ScreenControl:
         there = screen_of(computer.display).windows()
         hit = next((window for window in there if window.box.has(x, y)), None)
         if hit is not None and hit.popup:  # a menu: its process shows whose it is
-            owners = (window for window in there if not window.popup and window.pid == hit.pid)
-            hit = next(owners, hit)
+            hit = next((window for window in there if not window.popup and window.pid == hit.pid), hit)
         return ((hit.application or hit.title) if hit is not None else _DESKTOP,)
-
-    def _named(self, use: Use) -> tuple[str, ...]:
-        """The application that a call of `computer.os` names, or whose window it names."""
-        target = next(iter(use.given.values()), "")
-        if use.name.endswith(".launch"):
-            return names_of(find_application(str(target)), str(target), self._interpreter.workspace)
-        window = find_window(open_windows(), target)
-        return (window.application or window.title,)
 
 
 def _is_same(picture: Picture, before: Picture | None) -> bool:
@@ -292,15 +296,6 @@ def _is_same(picture: Picture, before: Picture | None) -> bool:
 
     changed = ImageChops.difference(picture.pil(), before.pil()).getbbox()
     return changed is None or changed[2] - changed[0] <= _CARET
-
-
-def _own_terminal(ours: list[Window]) -> int | None:
-    """The window that we run in, if that is certain and a terminal."""
-    for window in ours:
-        if str(window.id) == os.environ.get("WINDOWID"):
-            return window.id
-    ours = [window for window in ours if not window.popup]
-    return ours[0].id if len(ours) == 1 and is_terminal(ours[0].application) else None
 
 
 def _types(use: Use) -> bool:

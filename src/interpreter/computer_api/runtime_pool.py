@@ -109,10 +109,9 @@ class RuntimePool:
         shared.preload, shared.max_shared = computer.preload, computer.max_shared
         shared.tools, shared.emit_images = computer.code_calls, computer.emit_images
         shared.skills = computer.skills.import_skills if computer.import_skills else None
+        shared.offline = owner is not None and owner.offline if computer.offline is None else computer.offline
         if owner is not None:
-            shared.timeout = owner.block_timeout
-            shared.max_output = owner.max_output
-            shared.offline = owner.offline if computer.offline is None else computer.offline
+            shared.timeout, shared.max_output = owner.block_timeout, owner.max_output
         return shared
 
     def apply_sandbox(self) -> None:
@@ -170,9 +169,11 @@ class RuntimePool:
 
     def describe_languages(self, only_common: bool = False) -> str:
         """The languages that run here with their versions, for the model."""
-        found = [each for each in self._versions() if each[1] is not None and (each[0].is_common or not only_common)]
-        names = ((language.name.lower(), version) for language, version in found)
-        return ", ".join(f"{name} ({version})" if version else name for name, version in names)
+        return ", ".join(
+            f"{language.name.lower()} ({version})" if version else language.name.lower()
+            for language, version in self._versions()
+            if version is not None and (language.is_common or not only_common)
+        )
 
     def _versions(self) -> list[tuple[Language, str | None]]:
         """Every language with its version, None if its program is missing.
@@ -186,20 +187,17 @@ class RuntimePool:
         settings = (context.python, context.shell, context.sql, context.containment, context.cwd)
         known = (languages, settings, env.get("VIRTUAL_ENV"), env.get("NODE_PATH"), *map(_changed, folders))
         if known != self._known:
-            asks = [language.version is not BaseLanguage.version for language in languages]
             self._found = [
-                (language, self.runtime(language.name).version() if ask else "")
-                for language, ask in zip(languages, asks, strict=True)
+                (each, "" if each.version is BaseLanguage.version else self.runtime(each.name).version())
+                for each in languages
             ]
             self._known = known
         return self._found
 
     def has_python_package(self, name: str) -> bool:
         """Whether Python blocks can import a package, found out without starting a runtime."""
-        if self.context.elsewhere:
-            return False
         try:
-            return self.context.has_python_package(name)
+            return not self.context.elsewhere and self.context.has_python_package(name)
         except InterpreterError:
             return False
 
@@ -271,8 +269,13 @@ class RuntimePool:
             yield from run_with_packages(cast("LiveLanguage", self.active), block.code, block.not_over)
         elif self.active.handles_interrupts:
             yield from self.active.run(block.code)
-        else:
-            yield from _user_chunks(call_user_code(self.active.run, block.code))
+        else:  # a user's language may yield or return chunks, also one alone or a text
+            made: Any = call_user_code(self.active.run, block.code)
+            for item in iterate_user_code([made] if isinstance(made, str | dict) or made is None else made):
+                chunk: Any = item if isinstance(item, dict) else {"content": "" if item is None else str(item)}
+                if chunk.setdefault("type", "console") == "console":
+                    chunk.setdefault("format", "output")
+                yield chunk
 
     def _can_ask(self) -> bool:
         return self._computer.session.questions.can_be_answered("offer")
@@ -396,8 +399,11 @@ class RuntimePool:
         from interpreter.runtimes.state import Mark
 
         shared = self.context
-        stateful = [each for each in self._computer.languages if each.state is not BaseLanguage.state]
-        runtimes = {each.name: self._running.get(each) or self._make(each) for each in stateful}
+        runtimes = {
+            each.name: self._running.get(each) or self._make(each)
+            for each in self._computer.languages
+            if each.state is not BaseLanguage.state
+        }
         states = {name: runtime.state for name, runtime in runtimes.items() if runtime.state is not None}
         return Mark(states, shared.cwd, dict(shared.exported))
 
@@ -480,15 +486,6 @@ def _changed(folder: str) -> int:
         return os.stat(folder).st_mtime_ns
     except OSError:
         return 0
-
-
-def _user_chunks(made: Any) -> Generator[Chunk]:
-    """What the `run` of a user's language made, as chunks: it may yield or return them, also one alone or a text."""
-    for item in iterate_user_code([made] if isinstance(made, str | dict) or made is None else made):
-        chunk: Any = item if isinstance(item, dict) else {"content": "" if item is None else str(item)}
-        if chunk.setdefault("type", "console") == "console":
-            chunk.setdefault("format", "output")
-        yield chunk
 
 
 def unknown_language(name: str, languages: list[Language]) -> str:

@@ -7,8 +7,7 @@ import keyword
 import os
 import re
 import textwrap
-from dataclasses import dataclass
-from dataclasses import replace as with_changes
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from types import SimpleNamespace
@@ -28,7 +27,7 @@ Names = list[str]
 Rows = list[dict[str, Any]]
 MAX_BYTES = 1024 * 1024
 SHARED = Path(".agents", "skills")  # in the home folder, and in a project
-TEST_SECONDS = 60.0
+TEST_TIMEOUT = 60.0
 MAX_ERROR_LENGTH = 1_500
 STEPS = '''"""{about}"""
 
@@ -113,8 +112,7 @@ class Skills(ComputerTool):
             return skill_function(found.name, self._text(found.path))(*args, **kwargs)
         if self.computer.runtimes.active is not None:
             raise ComputerError("A block is running. A skill needs a separate block.")
-        call = f"computer.skills.run({found.name!r}, *{args!r}, **{kwargs!r})"
-        return self.computer.run("python", call)
+        return self.computer.run("python", f"computer.skills.run({found.name!r}, *{args!r}, **{kwargs!r})")
 
     def code(self, skill: str) -> dict[str, str]:
         """What a session needs to run a skill itself: its name, its kind and its text."""
@@ -268,8 +266,7 @@ def check_saving(skills: Skills, name: str, replace: bool) -> None:
 
 def names_in(folder: Path) -> list[str]:
     """The names of the skills that are Python files; none is read for it."""
-    names = sorted(file.stem for file in folder.glob("*.py"))
-    return [name for name in names if name.isidentifier() and not name.startswith("_")]
+    return sorted(file.stem for file in folder.glob("[!_]*.py") if file.stem.isidentifier())
 
 
 def front_matter(text: str) -> dict[str, Any]:
@@ -352,9 +349,7 @@ def of_code(name: str, code: str, description: str) -> str:
         lines[function.lineno - 1] = re.sub(rf"\b{function.name}\b", name, head, count=1)
         lines.insert(function.end_lineno or len(lines), f"\n\n{function.name} = {name}")
         code = "\n".join(lines) + "\n"
-    if description and ast.get_docstring(tree) is None:
-        return f"{quoted}\n\n{code}"
-    return code
+    return f"{quoted}\n\n{code}" if description and ast.get_docstring(tree) is None else code
 
 
 def _wrapped(name: str, code: str, tree: ast.Module, docstring: str) -> str:
@@ -381,7 +376,7 @@ def failure(shared: SessionContext, *blocks: str) -> str | None:
     from interpreter.runtimes.python import Python
 
     python = None if shared.python == "in-process" else shared.python
-    alone = with_changes(shared, python=python, on_input=None, keyboard=False, snapshots=0, timeout=TEST_SECONDS)
+    alone = replace(shared, python=python, on_input=None, keyboard=False, snapshots=0, timeout=TEST_TIMEOUT)
     session = Python(SimpleNamespace(context=alone))
     try:
         for block in blocks:
@@ -391,7 +386,7 @@ def failure(shared: SessionContext, *blocks: str) -> str | None:
                     output += str(chunk["content"])
                 ended = str(chunk.get("ended", ended))
             if ended == "timed_out":
-                return f"It took more than {TEST_SECONDS:.0f} seconds."
+                return f"It took more than {TEST_TIMEOUT:.0f} seconds."
             if ended != "done":
                 return output.strip()[-MAX_ERROR_LENGTH:] or f"It ended: {ended}."
         return None

@@ -64,9 +64,8 @@ class SMS(ComputerTool):
                 if len(found) >= min(limit, MAX_MESSAGES):
                     break
                 words = text or archived_text(body)
-                if not words or (wanted and normal(handle or "") not in wanted):
-                    continue
-                if substring and substring.casefold() not in words.casefold():
+                is_other = wanted and normal(handle or "") not in wanted
+                if not words or is_other or (substring and substring.casefold() not in words.casefold()):
                     continue
                 seconds = when / 1e9 if when > NANOSECONDS else when
                 date = (EPOCH + timedelta(seconds=int(seconds))).astimezone().isoformat()

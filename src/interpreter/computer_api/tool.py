@@ -199,22 +199,14 @@ def help_on(name: str) -> str:
     tool, _, method = path.partition(".")
     if tool not in TOOLS:
         raise ComputerError(f"There is no computer.{tool}. Available: {', '.join(TOOLS)}.")
-    kind = kind_of(tool)
-    lines = [description(kind)]
-    for each, what in of_class(kind).items() if not method else ():
-        value = getattr(kind, each)
-        called = f"({signature(value, whole=True)})" if what == "method" else ""
-        words = description(value) if what == "method" or isinstance(value, property) else ""
-        lines.append(f"computer.{kind.__name__.lower()}.{each}{called}{f' # {words}' if words else ''}{_marks(value)}")
-    if not method:
-        return "\n".join(filter(None, lines))
-    if method not in of_class(kind):
+    kind, lines = kind_of(tool), []
+    if method and method not in of_class(kind):
         raise ComputerError(f"There is no computer.{path}. Available: {', '.join(of_class(kind))}.")
-    value = getattr(kind, method)
-    called = f"({signature(value, whole=True)})" if callable(value) else ""
-    words = inspect.getdoc(value) or ""
-    return f"computer.{kind.__name__.lower()}.{method}{called}{_marks(value)}\n{words}".rstrip()
-
-
-def _marks(value: Any) -> str:
-    return " (asks the user first)" if getattr(value, "__sends__", False) else ""
+    for each in [method] if method else of_class(kind):
+        value = getattr(kind, each)
+        called = f"({signature(value, whole=True)})" if callable(value) else ""
+        words = description(value) if not method and (callable(value) or isinstance(value, property)) else ""
+        marks = " (asks the user first)" if getattr(value, "__sends__", False) else ""
+        lines.append(f"computer.{kind.__name__.lower()}.{each}{called}{f' # {words}' if words else ''}{marks}")
+    described = [*lines, inspect.getdoc(value) or ""] if method else [description(kind), *lines]
+    return "\n".join(filter(None, described))

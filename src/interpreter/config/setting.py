@@ -107,9 +107,23 @@ def setting(
     The annotation gives its kind, and `Literal[...]` its choices. `kw_only` is for type checkers, which make the
     constructor's arguments from the declarations.
     """
-    shown = (flag, short, no_flag, env)
-    names = (old_names, wrong_names)
-    return Setting(description, section, default, choices, minimum, *shown, headless, alias_of, secret, inert, *names)
+    return Setting(
+        description,
+        section,
+        default,
+        choices,
+        minimum,
+        flag,
+        short,
+        no_flag,
+        env,
+        headless,
+        alias_of,
+        secret,
+        inert,
+        old_names,
+        wrong_names,
+    )
 
 
 def argument(*, default: None = None, kw_only: bool = True) -> Any:
@@ -187,8 +201,7 @@ def parse_value(row: Setting, text: str, given_as: str = "") -> Any:
     try:
         value = _PARSERS.get(row.kind, str)(text)
     except ValueError:
-        name = given_as or row.name
-        raise SettingTypeError(f"{name} takes {expected(row)}, not {text!r:.60}.") from None
+        raise SettingTypeError(f"{given_as or row.name} takes {expected(row)}, not {text!r:.60}.") from None
     return check_value(row._replace(name=given_as or row.name), value)
 
 
@@ -233,7 +246,7 @@ class SettingsGroup:
     """
 
     _group: ClassVar[str]
-    _rows: ClassVar[Mapping[str, Setting]]
+    setting_rows: ClassVar[Mapping[str, Setting]]  # by attribute name
     _declared: ClassVar[frozenset[str]]
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
@@ -244,7 +257,7 @@ class SettingsGroup:
     if not TYPE_CHECKING:  # type checkers would accept any name
 
         def __getattr__(self, name: str) -> Any:
-            row = self._rows.get(name)
+            row = self.setting_rows.get(name)
             # A property that raised AttributeError also leads here: raise its own error.
             if name.startswith("_") or hasattr(type(self), name) or (row is None and name in self._declared):
                 return object.__getattribute__(self, name)
@@ -254,11 +267,11 @@ class SettingsGroup:
                     raise _unknown(self, name)
                 return getattr(*_owner(self._root(), row.name))
             if row.alias_of:
-                return getattr(*_owner(self, row.alias_of))
+                return getattr(*_stored_in(self, row))
             return self.__dict__.setdefault(name, row.default_value())
 
         def __setattr__(self, name: str, value: Any) -> None:
-            row = None if name.startswith("_") else self._rows.get(name)
+            row = None if name.startswith("_") else self.setting_rows.get(name)
             if row is not None:
                 _offer(self, row, value, *_speaker.get())
             elif name.startswith("_") or name in self._declared:
@@ -279,8 +292,7 @@ class SettingsGroup:
         row = renamed(self._group, name)
         if row is not None and isinstance(self._root(), SettingsGroup):
             _warn_once(f"{dotted} is now {row.name}.")
-            owner, leaf = _owner(self._root(), row.name)
-            setattr(owner, leaf, value)
+            setattr(*_owner(self._root(), row.name), value)
             return
         close = closest_setting(name, self._group, 0.8)
         if close is not None and name not in self.__dict__:
@@ -288,12 +300,7 @@ class SettingsGroup:
         object.__setattr__(self, name, value)
 
     def __dir__(self) -> Iterable[str]:
-        return {*super().__dir__(), *self._rows}
-
-    @property
-    def setting_rows(self) -> Mapping[str, Setting]:
-        """The settings of this object, by attribute name."""
-        return self._rows
+        return {*super().__dir__(), *self.setting_rows}
 
 
 @dataclass_transform(eq_default=False, kw_only_default=True, field_specifiers=(setting, argument))
@@ -321,8 +328,8 @@ def settings_class(group: str) -> Callable[[Class], Class]:
                 optional=" | None" in annotation,
                 choices=choices,
             )
-        cls._group, cls._rows = group, MappingProxyType(rows)
-        GROUPS[group] = cls._rows
+        cls._group, cls.setting_rows = group, MappingProxyType(rows)
+        GROUPS[group] = cls.setting_rows
         return cls
 
     return register
@@ -340,7 +347,7 @@ def apply(group: SettingsGroup, values: Mapping[str, Any], source: str = "profil
     """
     for name, value in values.items():
         owner, leaf = _owner(group, name)
-        row = owner._rows.get(leaf)
+        row = owner.setting_rows.get(leaf)
         if row is not None:
             _offer(owner, row, value, source, where)
         elif isinstance(value, Mapping) and isinstance(getattr(owner, leaf, None), SettingsGroup):
@@ -356,7 +363,7 @@ Given = tuple[Any, str, str]  # the value of a setting, its source, and the file
 
 def given_settings(group: SettingsGroup) -> dict[str, Given]:
     """The settings that have been given or read, by dotted name; those of the groups in it too."""
-    rows = [row for row in group._rows.values() if not row.alias_of and row.leaf in vars(group)]
+    rows = [row for row in group.setting_rows.values() if not row.alias_of and row.leaf in vars(group)]
     found: dict[str, Given] = {row.name: (vars(group)[row.leaf], *_given(group, row)) for row in rows}
     for name in GROUPS:
         inner = vars(group).get(name)
@@ -369,7 +376,7 @@ def give_settings(group: SettingsGroup, given: Mapping[str, Given]) -> None:
     """Set these settings, each as its source did."""
     for name, (value, source, where) in given.items():
         owner, leaf = _owner(group, name)
-        _offer(owner, owner._rows[leaf], value, source, where)
+        _offer(owner, owner.setting_rows[leaf], value, source, where)
 
 
 def from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
@@ -385,13 +392,13 @@ def headless_defaults() -> dict[str, Any]:
 
 def sources(group: SettingsGroup) -> dict[str, str]:
     """Where each setting of this object got its value: default, profile, environment, flag or code."""
-    return {row.name: _given(group, row)[0] for row in group._rows.values()}
+    return {row.name: _given(group, row)[0] for row in group.setting_rows.values()}
 
 
 def origins(group: SettingsGroup) -> dict[str, str]:
     """The same as text, with the file, variable or flag that set it."""
     found = {}
-    for row in group._rows.values():
+    for row in group.setting_rows.values():
         source, where = _given(group, row)
         where = {"environment": row.env, "flag": row.flag or row.no_flag}.get(source) or where
         found[row.name] = f"{source} {where}".rstrip()
@@ -456,25 +463,21 @@ def _owner(group: SettingsGroup, name: str) -> tuple[SettingsGroup, str]:
 def _offer(group: SettingsGroup, row: Setting, value: Any, source: str, where: str) -> None:
     """Store the value, unless a stronger source has set it; an invalid one is an error either way."""
     value = check_value(row, converted(row, value) if source == "code" else value)
+    owner, leaf = _stored_in(group, row)
     if STRENGTH[_given(group, row)[0]] <= STRENGTH[source]:
-        _store(group, row, value, source, where)
+        object.__setattr__(owner, leaf, value)
+        owner.__dict__.setdefault("_sources", {})[leaf] = (source, where)
 
 
-def _store(group: SettingsGroup, row: Setting, value: Any, source: str, where: str) -> None:
-    if row.alias_of:
-        owner, leaf = _owner(group, row.alias_of)
-        _store(owner, owner._rows[leaf], value, source, where)
-        return
-    object.__setattr__(group, row.leaf, value)
-    group.__dict__.setdefault("_sources", {})[row.leaf] = (source, where)
+def _stored_in(group: SettingsGroup, row: Setting) -> tuple[SettingsGroup, str]:
+    """The object that has the value, and the name of its attribute; of an alias, those of what it stands for."""
+    return _owner(group, row.alias_of) if row.alias_of else (group, row.leaf)
 
 
 def _given(group: SettingsGroup, row: Setting) -> tuple[str, str]:
-    if row.alias_of:
-        owner, leaf = _owner(group, row.alias_of)
-        return _given(owner, owner._rows[leaf])
-    given: dict[str, tuple[str, str]] = group.__dict__.get("_sources", {})
-    return given.get(row.leaf, ("default", ""))
+    owner, leaf = _stored_in(group, row)
+    given: dict[str, tuple[str, str]] = owner.__dict__.get("_sources", {})
+    return given.get(leaf, ("default", ""))
 
 
 _warned: set[str] = set()

@@ -65,9 +65,10 @@ class Document:
 
 
 class Exporter(NamedTuple):
-    """One form: how its file names end, what the user calls it, and the function that makes it."""
+    """One form: how its file names end, what the user calls it in a menu and in a sentence, and its function."""
 
     suffix: str
+    label: str
     title: str
     function: str
 
@@ -76,10 +77,10 @@ class Exporter(NamedTuple):
 
 
 EXPORTERS = {
-    "notebook": Exporter(".ipynb", "The notebook", "interpreter.export.notebook:notebook"),
-    "markdown": Exporter(".md", "The conversation", "interpreter.export.documents:markdown"),
-    "html": Exporter(".html", "The page", "interpreter.export.documents:page"),
-    "script": Exporter(".py", "The program", "interpreter.export.script.program:program"),
+    "notebook": Exporter(".ipynb", "notebook", "The notebook", "interpreter.export.notebook:notebook"),
+    "markdown": Exporter(".md", "Markdown", "The conversation", "interpreter.export.documents:markdown"),
+    "html": Exporter(".html", "HTML", "The page", "interpreter.export.documents:page"),
+    "script": Exporter(".py", "script", "The program", "interpreter.export.script.program:program"),
 }
 
 

@@ -219,7 +219,7 @@ def quoted(text: str) -> str:
 
 _POLICY = "default-src 'none'; img-src data:; font-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 _LIGHT, _DARK = "friendly", "github-dark"
-_ROW_HEIGHT, _LEAST_HEIGHT, _MOST_HEIGHT = 30, 140, 640
+_ROW_HEIGHT, _MIN_HEIGHT, _MAX_HEIGHT = 30, 140, 640
 
 
 def page(conversation: ExportedConversation) -> Document:
@@ -246,8 +246,7 @@ class Renderer:
         self._markdown: Any = MarkdownIt("commonmark", options).enable("table").enable("strikethrough")
         self._markdown.add_render_rule("image", _image)
         self._markdown.core.ruler.push("alignment", _align_by_class)
-        make: Any = HtmlFormatter
-        self._formatter = make(nowrap=True)
+        self._formatter = HtmlFormatter(nowrap=True)
 
     def markdown(self, text: str) -> str:
         return str(self._markdown.render(text))
@@ -275,8 +274,10 @@ class _PageWriter:
         from pygments.formatters import HtmlFormatter
 
         self._registry, self._renderer = registry, Renderer(registry)
-        make: Any = HtmlFormatter
-        light, dark = (make(style=name).get_style_defs(".code") for name in (_LIGHT, _DARK))
+        light, dark = (
+            HtmlFormatter(style=name).get_style_defs(".code")  # type: ignore[no-untyped-call]
+            for name in (_LIGHT, _DARK)
+        )
         plain = ".code { background: none; }"
         self.style = f"{light}\n{plain}\n@media (prefers-color-scheme: dark) {{\n{dark}\n{plain}\n}}\n"
         self._figures = 0
@@ -292,20 +293,17 @@ class _PageWriter:
                     return self._figure(image)
                 return f'<section class="you">{escape(str(message.get("content", "")))}</section>'
             case RecordedBlock():
-                return self._block(entry)
+                told = f'<span class="bad">{escape(reason)}</span>' if (reason := why_not(entry)) else ""
+                language = self._registry.describe(entry.language)
+                code = self._renderer.code(entry.code, entry.language)
+                return (
+                    f'<section class="block"><header><span>{escape(language.name.lower())}</span>{told}</header>'
+                    f'<pre class="code"><code>{code}</code></pre>'
+                    f"{self._outputs(entry) if entry.ran else ''}</section>"
+                )
             case RecordedToolCall():
                 code = f'<pre class="code"><code>{escape(str(entry))}</code></pre>'
                 return f'<section class="block">{code}{self._outputs(entry)}</section>'
-
-    def _block(self, block: RecordedBlock) -> str:
-        told = f'<span class="bad">{escape(reason)}</span>' if (reason := why_not(block)) else ""
-        language = self._registry.describe(block.language)
-        code = self._renderer.code(block.code, block.language)
-        return (
-            f'<section class="block"><header><span>{escape(language.name.lower())}</span>{told}</header>'
-            f'<pre class="code"><code>{code}</code></pre>'
-            f"{self._outputs(block) if block.ran else ''}</section>"
-        )
 
     def _outputs(self, of: RecordedBlock | RecordedToolCall) -> str:
         return "".join(f'<div class="out">{self._output(output)}</div>' for output in outputs_of(of.outputs))
@@ -331,7 +329,7 @@ def _frame(html: str) -> str:
     """A page within the page: it may run its own scripts, but reach neither this page nor the network."""
     rows = len(re.findall(r"<tr\b", html, re.IGNORECASE))
     lively = re.search(r"<(?:script|svg|canvas|img|iframe)\b", html, re.IGNORECASE)
-    height = _MOST_HEIGHT if lively else min(max(rows * _ROW_HEIGHT + 40, _LEAST_HEIGHT), _MOST_HEIGHT)
+    height = _MAX_HEIGHT if lively else min(max(rows * _ROW_HEIGHT + 40, _MIN_HEIGHT), _MAX_HEIGHT)
     inside = f"<!doctype html><style>{_template('frame.css')}</style>{html}"
     return f'<iframe sandbox="allow-scripts" style="height: {height}px" srcdoc="{escape(inside)}"></iframe>'
 

@@ -52,9 +52,15 @@ def notebook(conversation: ExportedConversation) -> Document:
     for number, cell in enumerate(cells):
         cell["id"] = hashlib.sha256(f"{number} {cell['source']}".encode()).hexdigest()[:12]
         cell["source"] = cell["source"].splitlines(keepends=True)
-    kernel = {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"}
-    metadata = {"kernelspec": kernel, "language_info": {"name": "python", "file_extension": ".py"}}
-    whole = {"cells": cells, "metadata": metadata, "nbformat": 4, "nbformat_minor": 5}
+    whole = {
+        "cells": cells,
+        "metadata": {
+            "kernelspec": {"name": "python3", "display_name": "Python 3 (ipykernel)", "language": "python"},
+            "language_info": {"name": "python", "file_extension": ".py"},
+        },
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
     return Document(json.dumps(whole, indent=1, ensure_ascii=False) + "\n")
 
 
@@ -97,9 +103,8 @@ class _NotebookWriter:
                     yield _markdown("\n\n".join([fenced(str(entry), ""), *_printed(entry)]))
 
     def _is_cell(self, block: RecordedBlock) -> bool:
-        known = self._registry.describe(block.language).cell_magic is not None
         return (
-            known
+            self._registry.describe(block.language).cell_magic is not None
             and block.ran
             and block.ended not in ("interrupted", "timed_out", "died", "background")
             and bool(block.code.strip())
@@ -160,8 +165,13 @@ def _markdown(text: str) -> Cell:
 
 
 def _code_cell(source: str, outputs: Sequence[dict[str, Any]], count: int | None) -> Cell:
-    cell: Cell = {"cell_type": "code", "metadata": {}, "source": source.rstrip("\n")}
-    return cell | {"execution_count": count, "outputs": list(outputs)}
+    return {
+        "cell_type": "code",
+        "metadata": {},
+        "source": source.rstrip("\n"),
+        "execution_count": count,
+        "outputs": list(outputs),
+    }
 
 
 def _output(output: Output) -> dict[str, Any]:

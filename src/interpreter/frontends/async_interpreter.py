@@ -28,15 +28,16 @@ class AsyncInterpreter(OpenInterpreter):
 
         def __init__(self, *args, **settings):
             super().__init__(*args, **settings)
-            parts = vars(self)  # these are no settings
-            parts["respond_thread"] = None
-            parts["stop_event"] = threading.Event()
-            parts["output_queue"] = asyncio.Queue()
-            parts["unsent_messages"] = deque()
-            parts["acknowledged_outputs"] = []
-            parts["require_acknowledge"] = os.environ.get("INTERPRETER_REQUIRE_ACKNOWLEDGE") == "True"
-            parts["server"] = Server(self)
-            parts["_said"] = []
+            vars(self).update(  # these are no settings
+                respond_thread=None,
+                stop_event=threading.Event(),
+                output_queue=asyncio.Queue(),
+                unsent_messages=deque(),
+                acknowledged_outputs=[],
+                require_acknowledge=os.environ.get("INTERPRETER_REQUIRE_ACKNOWLEDGE") == "True",
+                server=Server(self),
+                _said=[],
+            )
 
     server: Server
     output_queue: asyncio.Queue[Any]

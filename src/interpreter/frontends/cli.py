@@ -82,9 +82,8 @@ def _run(arguments: list[str]) -> int:
     signal.signal(signal.SIGTERM, _leave)
     if sys.platform != "win32":
         signal.signal(signal.SIGHUP, _leave)
-    is_chat = not {"stdin", "serve", "server", "web"} & parsed.actions.keys()
-    is_chat = is_chat and not parsed.settings.get("plain_text_display")
-    if parsed.message is None and is_chat:
+    is_chat = parsed.message is None and not {"stdin", "serve", "server", "web"} & parsed.actions.keys()
+    if is_chat and not parsed.settings.get("plain_text_display"):
         from interpreter.frontends.terminal.tty import hide_early_keys
 
         hide_early_keys()  # the next line takes most of the start

@@ -18,7 +18,7 @@ from interpreter.config.homes import our_folder
 from interpreter.errors import BusyError, InterpreterError, UsageError
 from interpreter.messages import Chunk, Message, as_original
 
-_ATTEMPTS = 30  # to reach a server again that was there
+_MAX_ATTEMPTS = 30  # to reach a server again that was there
 
 
 class RemoteInterpreter(AbstractContextManager["RemoteInterpreter"]):
@@ -82,7 +82,7 @@ class RemoteInterpreter(AbstractContextManager["RemoteInterpreter"]):
             self._thread = threading.Thread(target=self._chat_in_background, args=[message, display], daemon=True)
             self._thread.start()
             return None
-        chunks = self._shown(self._turn(message, asks=True)) if display else self._turn(message, asks=False)
+        chunks = self._turn(message, _terminal() if display else None)
         if stream:
             return chunks
         with closing(chunks):
@@ -105,7 +105,8 @@ class RemoteInterpreter(AbstractContextManager["RemoteInterpreter"]):
             raise error
         return self.messages[self.last_messages_count :]
 
-    def _turn(self, message: Any, asks: bool) -> Generator[Chunk]:
+    def _turn(self, message: Any, terminal: Any) -> Generator[Chunk]:
+        """The chunks of the turn that answers a message. With a terminal they are shown, and questions asked, there."""
         content = message if isinstance(message, str) else message.get("content")
         self.last_messages_count = len(self.messages) + 1
         said = self.ask("POST", f"{self.path}/messages", {"content": content})
@@ -125,59 +126,52 @@ class RemoteInterpreter(AbstractContextManager["RemoteInterpreter"]):
                     return
                 chunk = as_original(data) if "type" in data and data.get("role") != "user" else None
                 if chunk is not None:
+                    if terminal is not None:
+                        terminal.display.show(chunk)
                     yield chunk
                 if "question" in data and kind != "answer":
-                    self._answer(data, asks)
+                    self._answer(data, terminal)
         finally:
+            if terminal is not None:
+                terminal.display.finish()
             if not over:  # the consumer has left
                 self.cancel()
 
-    def _answer(self, data: dict[str, Any], asks: bool) -> None:
+    def _answer(self, data: dict[str, Any], terminal: Any) -> None:
         """Answer a question after the consumer has seen it; as in 0.4.3, to read on past a block is to approve it."""
-        open_now = self.ask("GET", f"{self.path}/questions")["questions"]
-        question = next((each for each in open_now if each["id"] == data["question"]), None)
+        question = next((each for each in self.pending if each["id"] == data["question"]), None)
         if question is None:
             return
         only_mode = question["kind"] == "block" and not {"reason", "findings", "widening"} & question.keys()
         body = {"choice": "refuse"}
-        if only_mode and (self.auto_run or not asks):
+        if only_mode and (self.auto_run or terminal is None):
             body = {"choice": "approve", "digest": question["digest"]}
-        elif asks:
-            body = self._asked(question)
-        self.answer(question["id"], **body)
-
-    def _asked(self, question: dict[str, Any]) -> dict[str, Any]:
-        from interpreter.frontends.terminal.render.notes import card
-
-        terminal = _terminal()
-        if question["kind"] in ("text", "password"):
+        elif terminal is not None and question["kind"] in ("text", "password"):
             typed = terminal.ask("", password=question["kind"] == "password")
-            return {"choice": "answer", "text": typed} if typed is not None else {"choice": "refuse"}
-        if lines := card(question):
-            terminal.tell(lines)
-        if terminal.confirm("Run this code?" if question["kind"] == "block" else "Allow this?"):
-            choice = "grant" if "grant" in question["choices"] else "approve"
-            return {"choice": choice, "digest": question["digest"]}
-        return {"choice": "refuse"}
+            body = {"choice": "answer", "text": typed} if typed is not None else body
+        elif terminal is not None:
+            from interpreter.frontends.terminal.render.notes import card
 
-    def _shown(self, chunks: Generator[Chunk]) -> Generator[Chunk]:
-        terminal = _terminal()
-        with closing(chunks):
-            try:
-                for chunk in chunks:
-                    terminal.display.show(chunk)
-                    yield chunk
-            finally:
-                terminal.display.finish()
+            if lines := card(question):
+                terminal.tell(lines)
+            if terminal.confirm("Run this code?" if question["kind"] == "block" else "Allow this?"):
+                choice = "grant" if "grant" in question["choices"] else "approve"
+                body = {"choice": choice, "digest": question["digest"]}
+        self.answer(question["id"], **body)
 
     def events(self, after: str = "0") -> Iterator[dict[str, Any]]:
         """All events after a position, then those that come. A connection that breaks is made again."""
         failures = 0
         while True:
             try:
-                headers, query = {"Accept": "text/event-stream"}, {"after": after}
-                path = f"{self.path}/events"
-                with self.http.stream("GET", path, params=query, headers=headers, timeout=httpx.Timeout(60)) as answer:
+                stream = self.http.stream(
+                    "GET",
+                    f"{self.path}/events",
+                    params={"after": after},
+                    headers={"Accept": "text/event-stream"},
+                    timeout=httpx.Timeout(60),
+                )
+                with stream as answer:
                     if answer.is_error:
                         answer.read()
                         _checked(answer)
@@ -189,7 +183,7 @@ class RemoteInterpreter(AbstractContextManager["RemoteInterpreter"]):
                             yield event
             except httpx.TransportError as error:
                 failures += 1
-                if failures > _ATTEMPTS:
+                if failures > _MAX_ATTEMPTS:
                     raise InterpreterError(f"Lost the connection to {self._url}: {error}.") from error
                 time.sleep(min(5.0, 0.1 * 2**failures))
 

@@ -8,14 +8,15 @@ import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
+from interpreter.api import OpenInterpreter
 from interpreter.app.models import ModelSource, default_by_key, models_without_key, usable_models
 from interpreter.config import profiles
 from interpreter.config.homes import make_folder
-from interpreter.config.setting import Setting, from_environment, origins
+from interpreter.config.setting import from_environment, origins
 from interpreter.config.settings import SETTINGS
 from interpreter.console_text import short_count, visible
+from interpreter.frontends.flags import Parsed
 from interpreter.frontends.wtf import hook
 from interpreter.host import processes
 from interpreter.llm.local.weights import models_folder
@@ -23,10 +24,6 @@ from interpreter.llm.providers import ROWS, saved_keys, starting_model
 from interpreter.policy import Policy, decide, propose_rule
 from interpreter.policy.analysis import analyze
 from interpreter.policy.policy_file import rule_text
-
-if TYPE_CHECKING:
-    from interpreter.api import OpenInterpreter
-    from interpreter.frontends.flags import Parsed
 
 _MODELS_SHOWN = 12
 _PIPE_WIDTH = 100  # columns, where the output is no terminal
@@ -177,7 +174,7 @@ def setting_lines(interpreter: OpenInterpreter, profile: profiles.Profile | None
 
 
 def settings_in_use(interpreter: OpenInterpreter) -> Iterator[tuple[str, str, str]]:
-    """Name, value and origin of each setting."""
+    """Name, value on one line, and origin of each setting; secrets are not shown."""
     origin_of = origins(interpreter) | origins(interpreter.llm) | origins(interpreter.computer)
     for row in SETTINGS:
         if row.alias_of:
@@ -186,12 +183,8 @@ def settings_in_use(interpreter: OpenInterpreter) -> Iterator[tuple[str, str, st
         value = getattr(owner, row.leaf)
         if row.name == "llm.completions" and getattr(value, "__self__", None) is owner:
             value = None  # our own method
-        yield row.name, shown(row, value), origin_of[row.name]
-
-
-def shown(row: Setting, value: Any) -> str:
-    """A value on one line; secrets are not shown."""
-    if row.secret and value is not None:
-        return "(set, not shown)"
-    text = _CREDENTIALS.sub("***", repr(value))
-    return text if len(text) <= _VALUE_WIDTH else f"{text[: _VALUE_WIDTH - 3]}..."
+        text = _CREDENTIALS.sub("***", repr(value))
+        text = text if len(text) <= _VALUE_WIDTH else f"{text[: _VALUE_WIDTH - 3]}..."
+        if row.secret and value is not None:
+            text = "(set, not shown)"
+        yield row.name, text, origin_of[row.name]

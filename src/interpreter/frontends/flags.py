@@ -1,4 +1,4 @@
-"""CommandFlag-line flags: the parser, `--help` and shell completion, all generated from the table of settings."""
+"""Command-line flags: the parser, `--help` and shell completion, all generated from the table of settings."""
 
 from __future__ import annotations
 
@@ -106,8 +106,7 @@ def flags() -> list[Flag]:
     for command in COMMANDS:
         names = tuple(filter(None, (command.flag, command.short)))
         found.append(Flag(names, command, None if command.value else True))
-    old_name = Flag(("--debug_mode",), setting_named("verbose"), True, offered=False)
-    return [*found, old_name]
+    return [*found, Flag(("--debug_mode",), setting_named("verbose"), True, offered=False)]  # the old name
 
 
 def parse(argv: Sequence[str], prog: str = "interpreter") -> Parsed:
@@ -159,7 +158,7 @@ def _split_tail(words: list[str]) -> tuple[list[str], list[Found]]:
         if start + end == len(words):
             return words[:start], found
     for word in words:
-        if word.startswith("--") and _lookup(word) is None and _closest(word, cutoff=0.8):
+        if word.startswith("--") and _lookup(word) is None and closest(_with_underscores(word), _options(), 0.8):
             raise _unknown(word)
     return words, []
 
@@ -239,12 +238,8 @@ def _value(spelled: str, flag: Flag, text: str | None) -> Any:
     return value if flag.switch is None else value == flag.switch
 
 
-def _closest(word: str, cutoff: float = 0.6) -> str | None:
-    return closest(_with_underscores(word), _options(), cutoff)
-
-
 def _unknown(word: str) -> UsageError:
-    close = _closest(word)
+    close = closest(_with_underscores(word), _options(), 0.6)
     advice = f"Did you mean {close}?" if close else "See `interpreter --help`."
     return UsageError(f"There is no flag {word}. {advice}")
 
@@ -276,34 +271,30 @@ Piped input is sent along with the message."""
 def help_text() -> str:
     lines = [_USAGE]
     sections: dict[str, list[Setting | CommandFlag]] = {}
-    for row in SETTINGS:
-        if row.flag or row.no_flag:
-            sections.setdefault(row.section, []).append(row)
+    for setting in SETTINGS:
+        if setting.flag or setting.no_flag:
+            sections.setdefault(setting.section, []).append(setting)
     sections["Commands"] = list(COMMANDS)
     for heading, rows in sections.items():
         lines += ["", f"{heading}:"]
-        for flag in rows:
-            lines += _help_lines(flag)
+        for row in rows:
+            left = "  " + ", ".join(filter(None, (row.short, row.flag or getattr(row, "no_flag", ""))))
+            words = row.help.replace("`", "")
+            if isinstance(row, CommandFlag):
+                left = f"{left} {row.value}".rstrip()
+            elif row.kind == "bool":
+                left += f" | {row.no_flag}" if row.flag and row.no_flag else ""
+            else:
+                left += " " + ("|".join(row.choices) or _VALUE_NAMES.get(row.kind, "TEXT"))
+                if isinstance(row.default, int | float | str) and row.default != "":
+                    words += f" Default: {row.default}."
+            if not row.flag:
+                words = f"Do not {words[0].lower()}{words[1:]}"
+            right = wrap(words, _WIDTH - _COLUMN, break_long_words=False, break_on_hyphens=False)
+            lines.append(left if len(left) > _COLUMN - 2 else left.ljust(_COLUMN) + right.pop(0))
+            lines += [" " * _COLUMN + line for line in right]
     codes = [f"  {code:<4} {words}" for code, words in MEANINGS.items()]
     return "\n".join([*lines, "", _FOOTER, "", "Exit codes:", *codes])
-
-
-def _help_lines(row: Setting | CommandFlag) -> list[str]:
-    left = "  " + ", ".join(filter(None, (row.short, row.flag or getattr(row, "no_flag", ""))))
-    words = row.help.replace("`", "")
-    if isinstance(row, CommandFlag):
-        left = f"{left} {row.value}".rstrip()
-    elif row.kind == "bool":
-        left += f" | {row.no_flag}" if row.flag and row.no_flag else ""
-    else:
-        left += " " + ("|".join(row.choices) or _VALUE_NAMES.get(row.kind, "TEXT"))
-    if not row.flag:
-        words = f"Do not {words[0].lower()}{words[1:]}"
-    if isinstance(row, Setting) and row.kind != "bool" and isinstance(row.default, int | float | str):
-        words += f" Default: {row.default}." if row.default != "" else ""
-    right = wrap(words, _WIDTH - _COLUMN, break_long_words=False, break_on_hyphens=False)
-    first = [left] if len(left) > _COLUMN - 2 else [left.ljust(_COLUMN) + right.pop(0)]
-    return first + [" " * _COLUMN + line for line in right]
 
 
 # -- completion ----------------------------------------------------------------------------------------------------

@@ -9,20 +9,18 @@ import sys
 import time
 from collections.abc import Generator, Iterator
 from html.parser import HTMLParser
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from IPython.display import HTML, DisplayHandle, Image, Markdown, display
 
+from interpreter.api import OpenInterpreter
 from interpreter.console_text import OUTPUT, PROSE, visible, visible_line
+from interpreter.messages import Chunk
 from interpreter.session import ANSWER, APPROVE, REFUSE, Answer, Event, Question
 from interpreter.sigint import Guarded, call_user_code
 
-if TYPE_CHECKING:
-    from interpreter.api import OpenInterpreter
-    from interpreter.messages import Chunk
-
 QUESTION = "Run this code? (y/n, or say what to change) "
-_REFRESH = 0.1  # seconds between two updates of a text that grows
+_REFRESH_INTERVAL = 0.1  # seconds between two updates of a text that grows
 _YES = ("y", "yes")
 _TABLE_TAGS = frozenset("div style table caption colgroup col thead tbody tfoot tr th td p br b i em strong".split())
 _TABLE_ATTRIBUTES = frozenset("class border style scope scoped colspan rowspan align valign id halign".split())
@@ -31,28 +29,20 @@ _TABLE_ATTRIBUTES = frozenset("class border style scope scoped colspan rowspan a
 def show_chat(interpreter: OpenInterpreter, message: Any = None) -> Iterator[Chunk]:
     """Show the answer to a message as it comes; without one, ask for messages until an empty one."""
     if message is not None:
-        yield from _guarded(interpreter, interpreter.respond(message))
+        yield from show_events(interpreter, interpreter.respond(message))
         return
     while (said := input("> ").strip()) not in ("", "exit", "quit"):
-        yield from _guarded(interpreter, interpreter.respond(said))
+        yield from show_events(interpreter, interpreter.respond(said))
 
 
 def show_events(interpreter: OpenInterpreter | None, events: Iterator[Event]) -> Iterator[Chunk]:
-    """Show the events of a block while they pass."""
-    if interpreter is None:
-        from interpreter.api import OpenInterpreter
-
-        interpreter = OpenInterpreter()
-    yield from _guarded(interpreter, events)
+    """Show events while they pass; interrupting the cell interrupts the turn, whose end is shown and recorded."""
+    shown_for = interpreter or OpenInterpreter()
+    yield from Guarded(_show(shown_for, events), shown_for.cancel)
 
 
 def show_message(interpreter: OpenInterpreter, markdown: str) -> None:
     display(Markdown(markdown))
-
-
-def _guarded(interpreter: OpenInterpreter, events: Iterator[Event]) -> Iterator[Chunk]:
-    """Show the events; interrupting the cell interrupts the turn, whose end is shown and recorded."""
-    return Guarded(_show(interpreter, events), interpreter.cancel)
 
 
 def _show(interpreter: OpenInterpreter, events: Iterator[Event]) -> Generator[Chunk]:
@@ -103,23 +93,24 @@ class _Cell:
 
     def show(self, chunk: Chunk) -> None:
         """Show a chunk; text of the model at most every tenth of a second, and at its end."""
-        kind, content = chunk["type"], chunk.get("content")
-        if chunk.get("start") or chunk.get("end"):
-            self._refresh(chunk)
-            self._text, self._handle = "", None
-        elif chunk["role"] == "assistant" and kind in self._types:
-            self._text += str(content)
-            if time.monotonic() - self._updated > _REFRESH:
+        form, content = str(chunk.get("format", "")), chunk.get("content")
+        match chunk:
+            case {"start": True} | {"end": True}:
                 self._refresh(chunk)
-        elif kind == "console" and chunk.get("format") == "output" and "also" not in chunk:
-            sys.stdout.write(visible(str(content), OUTPUT))
-            sys.stdout.flush()
-        elif kind == "image" and str(chunk.get("format", "")).startswith("base64"):
-            display(Image(data=base64.b64decode(str(content))))
-        elif kind == "code" and chunk["role"] == "computer":
-            display(_rich(str(chunk.get("format")), str(content)))
-        elif kind == "status" and chunk.get("format") == "notice" and isinstance(content, dict):
-            print(visible(str(content["text"])))
+                self._text, self._handle = "", None
+            case {"role": "assistant", "type": kind} if kind in self._types:
+                self._text += str(content)
+                if time.monotonic() - self._updated > _REFRESH_INTERVAL:
+                    self._refresh(chunk)
+            case {"type": "console", "format": "output"} if "also" not in chunk:
+                sys.stdout.write(visible(str(content), OUTPUT))
+                sys.stdout.flush()
+            case {"type": "image"} if form.startswith("base64"):
+                display(Image(data=base64.b64decode(str(content))))
+            case {"type": "code", "role": "computer"}:
+                display(_rich(form, str(content)))
+            case {"type": "status", "format": "notice", "content": {"text": words}}:
+                print(visible(str(words)))
 
     def _refresh(self, chunk: Chunk) -> None:
         if not self._text.strip():
@@ -137,13 +128,14 @@ class _Cell:
 
 def _rich(language: str, content: str) -> Any:
     """What code displays. A script in it could act as the notebook does, so that it gets its own origin."""
-    if language == "markdown":
-        return Markdown(content)
-    if language == "html" and _is_table(content):
-        return HTML(content)
-    if language in ("html", "svg"):
-        frame = f'<iframe sandbox="allow-scripts" srcdoc="{html.escape(content)}" width="100%" height="450"></iframe>'
-        return HTML(frame)
+    match language:
+        case "markdown":
+            return Markdown(content)
+        case "html" if _is_table(content):
+            return HTML(content)
+        case "html" | "svg":
+            size = 'width="100%" height="450"'
+            return HTML(f'<iframe sandbox="allow-scripts" srcdoc="{html.escape(content)}" {size}></iframe>')
     return Markdown(f"```{language}\n{content}\n```")
 
 

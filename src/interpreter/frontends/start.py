@@ -37,7 +37,7 @@ UNATTENDED_SAFE_MODE = (
 )
 UNATTENDED = "Not run: code needs approval, and there is no terminal to ask at. Use -y to run code without asking."
 
-LONGEST_INPUT = 10_000_000  # characters
+MAX_INPUT_LENGTH = 10_000_000  # characters
 _SILENCE = 2.0  # seconds before we say that we are waiting
 
 _VARIED = ("codestral", "llama3")  # those with a form for the screen and one for images
@@ -175,7 +175,7 @@ def _resume(parsed: Parsed, terminal: Terminal, interpreter: OpenInterpreter) ->
 
 
 def end(interpreter: OpenInterpreter) -> None:
-    """Save the variables, end the runtimes and close the journal, as far as there are any."""
+    """Save the variables, end the runtimes and close the journal."""
     if "journal" in vars(interpreter) and "computer" in vars(interpreter) and interpreter.journal.path is not None:
         with suppress(KeyboardInterrupt):  # the user does not want to wait for it
             interpreter.save_variables_now(interpreter.save_variables_exit_seconds)
@@ -238,10 +238,11 @@ def piped_text() -> str:
     sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]
     if sys.platform != "win32" and not select.select([sys.stdin], [], [], _SILENCE)[0]:
         print("Waiting for standard input to end. (If there is no input, add </dev/null.)", file=sys.stderr, flush=True)
-    text = sys.stdin.read(LONGEST_INPUT + 1)
-    if len(text) > LONGEST_INPUT:
-        words = f"Standard input is longer than {LONGEST_INPUT:,} characters. Name the file in your message instead."
-        raise UsageError(words)
+    text = sys.stdin.read(MAX_INPUT_LENGTH + 1)
+    if len(text) > MAX_INPUT_LENGTH:
+        raise UsageError(
+            f"Standard input is longer than {MAX_INPUT_LENGTH:,} characters. Name the file in your message instead."
+        )
     return text.strip()
 
 
@@ -361,8 +362,7 @@ def _accepted(profile: Profile) -> bool:
             f"Save it as a file and load that, or use --trust_profile."
         )
     print(described(profile))
-    answer = Terminal(plain=True).ask("Load it? (y/n) ")
-    return (answer or "").strip().lower() in ("y", "yes")
+    return (Terminal(plain=True).ask("Load it? (y/n) ") or "").strip().lower() in ("y", "yes")
 
 
 def described(profile: Profile) -> str:

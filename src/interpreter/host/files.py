@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cache
 from itertools import accumulate
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from interpreter.host.processes import exposed_place
 
@@ -27,8 +27,10 @@ CONFINED = os.open in os.supports_dir_fd
 BINARY = getattr(os, "O_BINARY", 0)  # for `os.open`, which on Windows would write other line endings without it
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NO_FOLLOW
+_ITSELF = getattr(os, "O_PATH", 0) | _NO_FOLLOW
 _PLACE = getattr(os, "O_PATH", 0) | _FOLDER  # a folder to name things in, which need not be readable
 _FILE = getattr(os, "O_NONBLOCK", 0) | BINARY | _NO_FOLLOW  # a pipe must not block us
+Result = TypeVar("Result")
 _MODES = {
     "rb": os.O_RDONLY,
     "r+b": os.O_RDWR,
@@ -106,7 +108,7 @@ class Folder(AbstractContextManager["Folder"]):
         except FileNotFoundError:
             known = permissions
         try:
-            with self.open(temporary, "xb") as file:
+            with self.open(temporary, "xb", permissions or 0o666) as file:
                 file.write(data)
             if known is not None:
                 self.chmod(temporary, known)
@@ -121,8 +123,7 @@ class Folder(AbstractContextManager["Folder"]):
         """What is at a name; of a link, the link itself."""
         if not name and self._fd is not None:
             return os.fstat(self._fd)
-        with self._at(name) as (last, place):
-            return os.stat(last, dir_fd=place, follow_symlinks=False)
+        return self._call(os.stat, name, follow_symlinks=False)
 
     def exists(self, name: str) -> bool:
         """Whether something exists that can be reached without a link."""
@@ -140,8 +141,7 @@ class Folder(AbstractContextManager["Folder"]):
             return False
 
     def readlink(self, name: str) -> str:
-        with self._at(name) as (last, place):
-            return os.readlink(last, dir_fd=place)
+        return str(self._call(os.readlink, name))
 
     def listdir(self, name: str = "") -> list[str]:
         with self.opened(name) as place:
@@ -152,19 +152,19 @@ class Folder(AbstractContextManager["Folder"]):
         """A folder below this one, open as long as the block runs: a descriptor, or its path where there are none."""
         if not CONFINED:
             yield self._checked(name)
-            return
-        descriptor = _resolve(self.fileno(), name, _FOLDER) if name else os.open(".", _FOLDER, dir_fd=self.fileno())
-        try:
-            yield descriptor
-        finally:
-            os.close(descriptor)
+        else:
+            here = self.fileno()
+            descriptor = _resolve(here, name, _FOLDER) if name else os.open(".", _FOLDER, dir_fd=here)
+            try:
+                yield descriptor
+            finally:
+                os.close(descriptor)
 
     # -- changes -------------------------------------------------------------------------------------------------
 
     def mkdir(self, name: str, mode: int = 0o777, parents: bool = False, exist_ok: bool = False) -> None:
         try:
-            with self._at(name) as (last, place):
-                os.mkdir(last, mode, dir_fd=place)
+            self._call(os.mkdir, name, mode)
         except FileNotFoundError:
             above = name.split("/")[:-1]
             if not parents or not above:
@@ -181,8 +181,7 @@ class Folder(AbstractContextManager["Folder"]):
             os.symlink(target, last, dir_fd=place)
 
     def mkfifo(self, name: str) -> None:
-        with self._at(name) as (last, place):
-            os.mkfifo(last, dir_fd=place)
+        self._call(os.mkfifo, name)
 
     def link(self, source: str, name: str) -> None:
         """Give the file at `source` a second name."""
@@ -193,15 +192,13 @@ class Folder(AbstractContextManager["Folder"]):
 
     def unlink(self, name: str, missing_ok: bool = False) -> None:
         try:
-            with self._at(name) as (last, place):
-                os.unlink(last, dir_fd=place)
+            self._call(os.unlink, name)
         except FileNotFoundError:
             if not missing_ok:
                 raise
 
     def rmdir(self, name: str) -> None:
-        with self._at(name) as (last, place):
-            os.rmdir(last, dir_fd=place)
+        self._call(os.rmdir, name)
 
     def chmod(self, name: str, mode: int) -> None:
         """Set the permissions of a file or a folder; a link raises OSError."""
@@ -210,8 +207,7 @@ class Folder(AbstractContextManager["Folder"]):
                 os.chmod(last, mode, dir_fd=place, follow_symlinks=place is None)
                 return
             # Linux has no `chmod` that does not follow links, so the file itself is opened, which needs no permission.
-            flags = getattr(os, "O_PATH", 0) | _NO_FOLLOW
-            descriptor = os.open(last, flags, dir_fd=place) if name else os.dup(place)
+            descriptor = os.open(last, _ITSELF, dir_fd=place) if name else os.dup(place)
         try:
             if stat.S_ISLNK(os.fstat(descriptor).st_mode):
                 raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name)
@@ -220,12 +216,10 @@ class Folder(AbstractContextManager["Folder"]):
             os.close(descriptor)
 
     def chown(self, name: str, user: int, group: int) -> None:
-        with self._at(name) as (last, place):
-            os.chown(last, user, group, dir_fd=place, follow_symlinks=False)
+        self._call(os.chown, name, user, group, follow_symlinks=False)
 
     def utime(self, name: str, ns: tuple[int, int]) -> None:
-        with self._at(name) as (last, place):
-            os.utime(last, ns=ns, dir_fd=place, follow_symlinks=False)
+        self._call(os.utime, name, ns=ns, follow_symlinks=False)
 
     # -- names ---------------------------------------------------------------------------------------------------
 
@@ -235,17 +229,21 @@ class Folder(AbstractContextManager["Folder"]):
         head, _, last = name.rpartition("/")
         if not CONFINED:
             yield os.path.join(self._checked(head), last), None
-            return
-        if last in ("..", ".") or name.startswith("/"):
+        elif last in ("..", ".") or name.startswith("/"):
             raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), name)
-        if not head:
+        elif not head:
             yield last or ".", self.fileno()
-            return
-        place = _resolve(self.fileno(), head, _PLACE)
-        try:
-            yield last, place
-        finally:
-            os.close(place)
+        else:
+            place = _resolve(self.fileno(), head, _PLACE)
+            try:
+                yield last, place
+            finally:
+                os.close(place)
+
+    def _call(self, call: Callable[..., Result], name: str, *more: int, **options: Any) -> Result:
+        """Make a system call for a name, in the open folder that it is in."""
+        with self._at(name) as (last, place):
+            return call(last, *more, dir_fd=place, **options)
 
     def _both(self, call: Callable[..., None], source: str, name: str, **more: bool) -> None:
         with self._at(source) as (old, old_place), self._at(name) as (new, new_place):
@@ -293,11 +291,11 @@ def read_bytes(path: str | os.PathLike[str], limit: int = -1) -> bytes:
         return folder.read_bytes(name, limit)
 
 
-def write_bytes(path: str | os.PathLike[str], data: bytes) -> None:
-    """Replace a file, without following a link that code could have made."""
+def write_bytes(path: str | os.PathLike[str], data: bytes, permissions: int | None = None) -> None:
+    """Replace a file as a whole, without following a link that code could have made."""
     folder, name = confined(path)
     with folder:
-        folder.write_bytes(name, data)
+        folder.write_bytes(name, data, permissions)
 
 
 def remove(path: str | os.PathLike[str]) -> None:
@@ -335,9 +333,8 @@ _LOCKED_BYTE = 2**31 - 2  # on Windows, where no other program can read a byte t
 def left_behind(folder: Path, prefix: str) -> Iterator[Path]:
     """What is named by the prefix and the number of a process that has ended."""
     for path in folder.glob(f"{prefix}*"):
-        pid = path.name.removeprefix(prefix).partition("-")[0]
         try:
-            os.kill(int(pid), 0)
+            os.kill(int(path.name.removeprefix(prefix).partition("-")[0]), 0)
         except ProcessLookupError:
             yield path
         except (ValueError, OverflowError, OSError):
@@ -361,6 +358,13 @@ def lock(descriptor: int, *, wait: bool = False, shared: bool = False) -> None:
         import fcntl
 
         fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | (0 if wait else fcntl.LOCK_NB))
+
+
+def write_all(descriptor: int, data: bytes) -> None:
+    """Write all of it: one system call may write less."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(descriptor, view) :]
 
 
 # -- resolving ---------------------------------------------------------------------------------------------------

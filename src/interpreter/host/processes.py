@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 PIPE = -1  # subprocess.PIPE; the module is imported when it is needed
 TIMEOUT = 60.0
-MOST_OUTPUT = 50_000_000
+MAX_OUTPUT_BYTES = 50_000_000
 _NEUTRAL_FOLDER = os.path.abspath(os.sep)
 _DROPPED = tuple("LD_ DYLD_ PYTHON PERL RUBY GIT_ BASH_ GLIBC_ _JAVA JDK_JAVA JAVA_TOOL LESS".split())
 _DROPPED_NAMES = frozenset(
@@ -62,7 +62,7 @@ def run(
     cwd: str | os.PathLike[str] | None = None,
     stdin: bytes = b"",
     timeout: float = TIMEOUT,
-    most: int = MOST_OUTPUT,
+    most: int = MAX_OUTPUT_BYTES,
 ) -> Completed:
     """Run a program to its end. `env` is added to our own environment."""
     with as_file(stdin) as file:
@@ -81,7 +81,7 @@ def as_file(content: bytes) -> Iterator[IO[bytes]]:
         yield file
 
 
-def collect(process: Popen[bytes], timeout: float = TIMEOUT, most: int = MOST_OUTPUT) -> Completed:
+def collect(process: Popen[bytes], timeout: float = TIMEOUT, most: int = MAX_OUTPUT_BYTES) -> Completed:
     """Wait for a program and read its pipes. It is killed if it takes too long or writes too much.
 
     What it started ends with it.
@@ -198,8 +198,7 @@ def which(program: str) -> str | None:
     """Where a program is. One that sandboxed code could have written does not count."""
     import shutil
 
-    folders = [""] if os.path.dirname(program) else _search_path(os.environ.get("PATH", os.defpath))
-    for folder in folders:
+    for folder in [""] if os.path.dirname(program) else _search_path(os.environ.get("PATH", os.defpath)):
         found = shutil.which(program, path=folder)
         if found and os.path.isabs(found) and not is_exposed(found):
             return found
@@ -269,8 +268,7 @@ def exposed_place(path: str) -> tuple[str, str] | None:
         here = os.path.join(here, left.pop())
         if os.path.islink(here) and links < 40:
             links += 1
-            target = os.path.normpath(os.path.join(os.path.dirname(here), os.readlink(here)))
-            left += reversed(_parts(target))
+            left += reversed(_parts(os.path.normpath(os.path.join(os.path.dirname(here), os.readlink(here)))))
             here = left.pop()
     return None
 

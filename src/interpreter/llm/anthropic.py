@@ -56,24 +56,23 @@ class AnthropicMessages(Exchange):
         endpoint = self.endpoint
         name = endpoint.model.lower()
         thinks = name.startswith("claude-") and not matches(name, _EARLIER)
-        body = {key: value for key, value in params.items() if key not in _HANDLED and value is not None}
         system = [_text(text) for text in self.system if text.strip()]
         tools = _tools(endpoint, params.get("tools"))
-        body |= {
+        body: Block = {
+            **{key: value for key, value in params.items() if key not in _HANDLED and value is not None},
             "model": endpoint.model,
             "max_tokens": params.get("max_tokens") or next(n for each, n in _MAX_TOKENS if fnmatchcase(name, each)),
             "stream": True,
+            **({"tools": tools} if tools else {}),
+            **({"system": system} if system else {}),
+            "messages": self._messages(Prefix(endpoint, system, tools)),
         }
-        body |= {"tools": tools} if tools else {}
-        body |= {"system": system} if system else {}
-        body["messages"] = self._messages(Prefix(endpoint, system, tools))
         self._unmarked = system, tools, list(body["messages"])
         if params.get("temperature") is not None and not thinks and not matches(name, ("claude-*-4[-.][789]*",)):
             body["temperature"] = min(1, params["temperature"])
         if thinks:  # it thinks by default, but shows nothing unless asked
             body.setdefault("thinking", {"type": "adaptive", "display": "summarized"})
-        if params.get("stop"):
-            stop = params["stop"]
+        if stop := params.get("stop"):
             body["stop_sequences"] = [stop] if isinstance(stop, str) else list(stop)
         _mark_for_cache(body)
         return body
@@ -172,16 +171,13 @@ class AnthropicMessages(Exchange):
             # Words, and one call behind them, go back the same without being stored.
             is_special = any(b["type"] in _THINKING or _is_computer_call(b) for b in self._complete)
             if is_special or any(map(_is_call, self._complete[:-1])):
-                self._keep()
+                system, tools, messages = self._unmarked
+                self.replies[Prefix(self.endpoint, system, tools).at(messages)] = list(self._complete)
+                if self.screen is not None:
+                    # Thinking is refused behind anything but what it was made behind.
+                    actions = [block for block in self._complete if block["type"] not in _THINKING]
+                    self.replies[Prefix.without_pictures(self.endpoint).at(self.chat)] = actions
         return out
-
-    def _keep(self) -> None:
-        system, tools, messages = self._unmarked
-        self.replies[Prefix(self.endpoint, system, tools).at(messages)] = list(self._complete)
-        if self.screen is not None:
-            # Thinking is refused behind anything but what it was made behind.
-            actions = [block for block in self._complete if block["type"] not in _THINKING]
-            self.replies[Prefix.without_pictures(self.endpoint).at(self.chat)] = actions
 
     def _finish(self, delta: Mapping[str, Any]) -> list[dict[str, Any]]:
         reason = delta.get("stop_reason")
@@ -216,8 +212,14 @@ def _tools(endpoint: Endpoint, tools: Sequence[Mapping[str, Any]] | None) -> lis
     out: list[Block] = []
     for tool in tools or ():
         if function := tool.get("function"):
-            names = {"name": function["name"], "description": function["description"]}
-            out.append({**names, "input_schema": function["parameters"], **eager})
+            out.append(
+                {
+                    "name": function["name"],
+                    "description": function["description"],
+                    "input_schema": function["parameters"],
+                    **eager,
+                }
+            )
     kind, screen = kind_of(endpoint.wire, name), screen_in(tools)
     if kind and screen:
         size = {"display_width_px": screen.width, "display_height_px": screen.height}

@@ -8,20 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from fnmatch import fnmatchcase
-from typing import Any
+from typing import Any, ClassVar
 
 from interpreter.llm.http import Exchange, Replies
 from interpreter.llm.kept_replies import Prefix, parts_of, turns
 from interpreter.llm.providers import Endpoint
 
 _OURS = frozenset({"api_base", "api_key", "api_version"})
-# What is left out, or sent under another name, for a server that objects to it.
-_CAN_DO_WITHOUT = {
-    "stream_options": None,
-    "temperature": None,
-    "max_tokens": "max_completion_tokens",
-    "return_progress": None,
-}
 _TELLS_PROGRESS = frozenset({"builtin", "llamafile"})  # llama.cpp, while it reads a long prompt
 _WANT_REPLIES_BACK = frozenset({"deepseek", "gemini"})
 # What Google expects on a call that another model made, or that has changed.
@@ -32,24 +25,27 @@ class ChatCompletions(Exchange):
     """The wire format. A reply that just stops is broken, unless HTTP marks its end."""
 
     path = "/chat/completions"
-    can_do_without = tuple(_CAN_DO_WITHOUT)
+    can_do_without: ClassVar = {
+        "stream_options": None,
+        "temperature": None,
+        "max_tokens": "max_completion_tokens",
+        "return_progress": None,
+    }
 
     def __init__(self, endpoint: Endpoint, params: Mapping[str, Any], replies: Replies) -> None:
         super().__init__(endpoint, params, replies)
-        self._is_kept = endpoint.provider in _WANT_REPLIES_BACK
         self._message: dict[str, Any] = {"role": "assistant", "content": ""}
         self._last: dict[str, Any] = {}
 
     def make_body(self, params: Mapping[str, Any]) -> dict[str, Any]:
         endpoint = self.endpoint
-        body = {name: value for name, value in params.items() if name not in _OURS and value is not None}
-        body |= {"model": endpoint.model, "stream": True, "stream_options": {"include_usage": True}}
-        if endpoint.provider in _TELLS_PROGRESS:
-            body["return_progress"] = True
-        for name in endpoint.refused_fields:
-            value, other_name = body.pop(name, None), _CAN_DO_WITHOUT.get(name)
-            if other_name and value is not None:
-                body[other_name] = value
+        body = {
+            **{name: value for name, value in params.items() if name not in _OURS and value is not None},
+            "model": endpoint.model,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            **({"return_progress": True} if endpoint.provider in _TELLS_PROGRESS else {}),
+        }
         is_thinking = endpoint.provider != "deepseek" or self.replies
         if endpoint.provider in _WANT_REPLIES_BACK and is_thinking:
             body["messages"] = self._with_kept_replies(body)
@@ -62,15 +58,13 @@ class ChatCompletions(Exchange):
         prefix = Prefix(endpoint, body.get("tools"))
         for turn in turns(body["messages"], out, self.replies, prefix, lambda kept: parts_of(kept[0])):
             message = turn.messages[0]
-            kept = turn.kept[0] if turn.kept else {}
+            kept, has_calls = turn.kept[0] if turn.kept else {}, bool(message.get("tool_calls"))
             if turn.ids is not None:
                 calls = [{**call, "id": own} for call, own in zip(kept["tool_calls"], turn.ids, strict=True)]
                 out += [{**kept, "tool_calls": calls}, *map(dict, turn.results)]
-            elif not message.get("tool_calls"):
-                out.append(dict(message))
-            elif endpoint.provider == "deepseek":
+            elif has_calls and endpoint.provider == "deepseek":
                 out.append({**message, "reasoning_content": kept.get("reasoning_content", "")})
-            elif fnmatchcase(endpoint.model.lower(), "gemini-[3-9]*"):
+            elif has_calls and fnmatchcase(endpoint.model.lower(), "gemini-[3-9]*"):
                 first, *others = message["tool_calls"]
                 out.append({**message, "tool_calls": [{**first, "extra_content": _UNSIGNED}, *others]})
             else:
@@ -79,7 +73,7 @@ class ChatCompletions(Exchange):
 
     def read(self, event: dict[str, Any]) -> list[dict[str, Any]]:
         self._last = event
-        if self._is_kept:
+        if self.endpoint.provider in _WANT_REPLIES_BACK:
             self._keep(event)
         return [event]
 

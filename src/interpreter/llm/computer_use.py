@@ -149,10 +149,8 @@ def _click(kind: str, action: Mapping[str, Any], at: str) -> str:
     method = {"left_click": "click", "middle_click": "click"}.get(kind, kind)
     if method == "click" and button == "right":
         method, button = "right_click", "left"
-    arguments = [at] if at else []
-    if button != "left":
-        arguments.append(f"button={button!r}")
-    return f"computer.mouse.{method}({', '.join(arguments)})"
+    arguments = [at, f"button={button!r}" if button != "left" else ""]
+    return f"computer.mouse.{method}({', '.join(filter(None, arguments))})"
 
 
 def _drag(action: Mapping[str, Any], screen: ModelScreen) -> Iterator[str]:

@@ -77,8 +77,11 @@ def old_pictures(messages: Sequence[Message], most: int | None) -> frozenset[int
     """
     if most is None:
         return frozenset()
-    shown = (at for at, m in enumerate(messages) if is_image(m) and m.get("role") == "computer")
-    pictures = [at for at in shown if messages[at].get("recipient", "assistant") == "assistant"]
+    pictures = [
+        at
+        for at, m in enumerate(messages)
+        if is_image(m) and m.get("role") == "computer" and m.get("recipient", "assistant") == "assistant"
+    ]
     step = max(1, most // 2)
     gone = -(-max(0, len(pictures) - most) // step) * step
     return frozenset(pictures[:gone])
@@ -159,7 +162,7 @@ _COUNTED = (
     ("image", ("image", "images")),
 )
 _SHORT = 300
-_MOST_NAMES = 40
+_MAX_NAMES = 40
 _QUOTED = re.compile(r"""["']([^"'\n]{1,200})["']""")
 _WORD = re.compile(r"[\w~./\\@+-]+")
 _FILE = re.compile(r"(?:[\w~./\\ ()@+-]*[\w)]\.[A-Za-z]\w{1,4}|(?:~|\.{1,2})?/[\w./@+-]+\.\w{1,5})")
@@ -254,7 +257,7 @@ def _fitting(lines: list[str], most: int) -> list[str]:
 def _newest(names: list[str], most: int) -> str:
     """The newest of the names, each once, as many as fit."""
     unique = list(dict.fromkeys(reversed(names)))[::-1]
-    kept = _fitting([f"{name}, " for name in unique[-_MOST_NAMES:]], most)
+    kept = _fitting([f"{name}, " for name in unique[-_MAX_NAMES:]], most)
     more = len(unique) - len(kept)
     return "".join(kept).removesuffix(", ") + (f" and {more} more" if more else "")
 
@@ -262,8 +265,8 @@ def _newest(names: list[str], most: int) -> str:
 # -- compaction --------------------------------------------------------------------------------------------------
 
 _NEWEST_IMAGES = 2
-_LONGEST_NOTE = 1500  # tokens
-_SHORTEST_NOTE = 150
+_MAX_NOTE_TOKENS = 1500  # tokens
+_MIN_NOTE_TOKENS = 150
 
 
 @dataclass(frozen=True)
@@ -290,8 +293,15 @@ def compact(messages: Sequence[Message], room: int, runtimes: Runtimes, *, visio
     costs = [cost(message, at in blind) for at, message in enumerate(messages)]
     if blind and sum(costs[1:]) <= room * 3 // 2:
         return without_old_images(messages, None)
-    note = max(_SHORTEST_NOTE, min(_LONGEST_NOTE, room // 4))
-    kept = _requests(messages)
+    note = max(_MIN_NOTE_TOKENS, min(_MAX_NOTE_TOKENS, room // 4))
+    # The user's first and last request, each with everything sent along with it.
+    from_user = {at for at, message in enumerate(messages) if message.get("role") == "user"}
+    first, last = min(from_user, default=0), max(from_user, default=0)
+    while first + 1 in from_user:
+        first += 1
+    while last - 1 in from_user:
+        last -= 1
+    kept = frozenset(at for at in from_user if at <= first or at >= last)
     start = _newest_rounds(messages, costs, kept, room - note)
     dropped = frozenset(range(1, start)) - kept
     if not dropped:
@@ -307,8 +317,7 @@ def without_old_images(messages: Sequence[Message], cut: Cut | None) -> Cut | No
     blind = _old_images(messages) - cut.dropped
     if blind <= cut.blind:
         return None
-    seen = _copies(messages, max(max(blind) + 1, len(cut.seen) + 1))
-    return replace(cut, blind=blind, seen=seen)
+    return replace(cut, blind=blind, seen=_copies(messages, max(max(blind) + 1, len(cut.seen) + 1)))
 
 
 def _old_images(messages: Sequence[Message]) -> frozenset[int]:
@@ -327,19 +336,6 @@ def cost(message: Message, is_blind: bool = False) -> int:
     if is_image(message):
         return MESSAGE_TOKENS + (estimate_text(LEFT_OUT) if is_blind else IMAGE_TOKENS)
     return MESSAGE_TOKENS + estimate_text(str(message.get("content") or ""))
-
-
-def _requests(messages: Sequence[Message]) -> frozenset[int]:
-    """The user's first and last request, each with everything sent along with it."""
-    from_user = {at for at, message in enumerate(messages) if message.get("role") == "user"}
-    if not from_user:
-        return frozenset()
-    first, last = min(from_user), max(from_user)
-    while first + 1 in from_user:
-        first += 1
-    while last - 1 in from_user:
-        last -= 1
-    return frozenset(at for at in from_user if at <= first or at >= last)
 
 
 def _newest_rounds(messages: Sequence[Message], costs: Sequence[int], kept: frozenset[int], room: int) -> int:
@@ -365,7 +361,7 @@ def _newest_rounds(messages: Sequence[Message], costs: Sequence[int], kept: froz
 Params = dict[str, Any]
 Place = tuple[str, str | None]  # a model and its address
 
-_REPLY = 4096  # tokens for the reply if no limit is set, or a quarter of a small window
+_REPLY_TOKENS = 4096  # tokens for the reply if no limit is set, or a quarter of a small window
 _NEAR = 0.6  # of the window: a refusal without a reason beyond it is taken for "too long"
 _TIGHTENINGS = 2
 
@@ -418,7 +414,7 @@ class Context:
         ceiling = self._ceilings.get(_place(params))
         if window is None:
             return ceiling
-        asked, reply = params.get("max_tokens"), min(_REPLY, window // 4)
+        asked, reply = params.get("max_tokens"), min(_REPLY_TOKENS, window // 4)
         room = window - (asked if asked and asked <= window // 2 else reply)
         return min(room, ceiling) if ceiling is not None else room
 
@@ -463,13 +459,12 @@ class Fitting:
         is_near = self._window is not None and self._size >= self._window * _NEAR
         if not isinstance(error, ContextTooLongError) and not (unexplained and is_near):
             return False
-        refused = self._size
-        self._context.refused(self.params, refused, error)
+        self._context.refused(self.params, self._size, error)
         if error.status == 413 and self._vision:
             cut = without_old_images(self._messages, self._context.cut)
             if cut is not None and self._use(cut):
                 return True
-        limit = self._context.limit(self.params, self._window) or refused
+        limit = self._context.limit(self.params, self._window) or self._size
         while self._tightened < _TIGHTENINGS:
             self._tightened += 1
             if self._compact(limit // 2 if self._tightened < _TIGHTENINGS else 0):
@@ -488,7 +483,7 @@ class Fitting:
     def _use(self, cut: Cut) -> bool:
         """Use this cut if it makes the request smaller."""
         params = self._make(cut)
-        if _weight(params) >= _weight(self.params):
+        if len(str(params["messages"])) >= len(str(self.params["messages"])):
             return False
         news: dict[str, Any] = {
             "messages": len(cut.dropped),
@@ -505,7 +500,3 @@ class Fitting:
 
 def _place(params: Params) -> Place:
     return params["model"], params.get("api_base")
-
-
-def _weight(params: Params) -> int:
-    return sum(len(str(message)) for message in params["messages"])

@@ -86,8 +86,7 @@ def failure_of(data: Any, status: int | None = None, headers: Mapping[str, str] 
     codes = {str(fields.get(key)).lower() for key in ("code", "type", "status") if fields.get(key)}
     details = fields.get("details")
     if isinstance(details, list):  # Google reports a wrong key there, with the status of a wrong request
-        reasons = [each.get("reason") for each in details if isinstance(each, dict)]
-        codes |= {str(reason).lower() for reason in reasons if reason}
+        codes |= {str(each["reason"]).lower() for each in details if isinstance(each, dict) and each.get("reason")}
     params = {str(fields["param"])} if fields.get("param") else set()
     detail = data.get("detail")
     if isinstance(detail, list):  # the unknown fields that FastAPI and pydantic report
@@ -215,15 +214,15 @@ def _close_names(endpoint: Endpoint) -> str:
     row = ROWS.get(endpoint.provider)
     if row is None or row.base_url != endpoint.base_url:
         return ""  # the provider's list says nothing about another server
-    names = [known.name for known in known_models(endpoint.provider)]
-    close = get_close_matches(endpoint.model.lower(), names, n=3)
+    close = get_close_matches(endpoint.model.lower(), [known.name for known in known_models(endpoint.provider)], n=3)
     return f"Did you mean {' or '.join(close)}? " if close else ""
 
 
 def not_a_stream(endpoint: Endpoint, content_type: str) -> NotAStreamError:
     kind = content_type.partition(";")[0] or "something without a content type"
-    server = f"The server at {endpoint.base_url}"
-    return NotAStreamError(f"{server} answered with {kind} instead of a model's reply. {_CHECK_BASE}")
+    return NotAStreamError(
+        f"The server at {endpoint.base_url} answered with {kind} instead of a model's reply. {_CHECK_BASE}"
+    )
 
 
 def one_line(text: str, limit: int = 500) -> str:

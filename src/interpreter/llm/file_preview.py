@@ -24,15 +24,17 @@ _FILES = 3
 _LINES, _WIDTH = 6, 160
 _READ = 4096
 _LISTED = 15
-_LARGEST_JSON = 1_000_000
+_MAX_JSON_BYTES = 1_000_000
 
 
 def peek(words: str, folder: str) -> str:
     """A few lines on the files in a folder, and on those that a request names; empty if there are none."""
     named = _named(words, Path(folder))
-    parts = [_listing(Path(folder), "This folder")]
-    parts += [_listing(path, f"The folder {name}") for name, path in named if path.is_dir()]
-    parts += [beginning(name, path) for name, path in named if path.is_file()]
+    parts = [
+        _listing(Path(folder), "This folder"),
+        *(_listing(path, f"The folder {name}") for name, path in named if path.is_dir()),
+        *(beginning(name, path) for name, path in named if path.is_file()),
+    ]
     return "\n".join(filter(None, parts))
 
 
@@ -92,8 +94,8 @@ def beginning(name: str, path: Path) -> str:
 def _json_shape(path: Path) -> str:
     """A JSON document on one line, with the first item of each list; empty if it is too large or not JSON."""
     try:
-        data = files.read_bytes(path, _LARGEST_JSON + 1)
-        if len(data) > _LARGEST_JSON:
+        data = files.read_bytes(path, _MAX_JSON_BYTES + 1)
+        if len(data) > _MAX_JSON_BYTES:
             return ""
         document = json.loads(data)
     except (OSError, ValueError, RecursionError):

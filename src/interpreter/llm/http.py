@@ -14,11 +14,11 @@ import time
 import weakref
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from interpreter.errors import (
     BrokenStreamError,
@@ -57,12 +57,12 @@ _HEADERS = {
     "User-Agent": f"open-interpreter/{__version__}",
 }
 _ENOUGH = 7  # bytes of the body, to see what it is ...
-_MOST_SPACE = 65536  # ... behind no more space than this
-LARGEST_EVENT = 4 * 1024 * 1024  # bytes of one event or line
-LARGEST_ANSWER = 8 * 1024 * 1024  # of an answer that is not streamed; as lists, it takes 30 times that in memory
-_LARGEST_REPLY = 256 * 1024 * 1024  # of a stream; a token comes with hundreds of bytes around it
-_LARGEST_FAILURE = 256 * 1024  # as much of an error is read
-_DEEPEST = 200  # JSON that is nested deeper can't be sent back
+_MAX_SPACE = 65536  # ... behind no more space than this
+MAX_EVENT_BYTES = 4 * 1024 * 1024  # bytes of one event or line
+MAX_ANSWER_BYTES = 8 * 1024 * 1024  # of an answer that is not streamed; as lists, it takes 30 times that in memory
+_MAX_REPLY_BYTES = 256 * 1024 * 1024  # of a stream; a token comes with hundreds of bytes around it
+_MAX_FAILURE_BYTES = 256 * 1024  # as much of an error is read
+_MAX_DEPTH = 200  # JSON that is nested deeper can't be sent back
 _BOM = b"\xef\xbb\xbf"
 DONE = b"[DONE]"  # the end mark of Chat Completions
 
@@ -74,7 +74,8 @@ class Exchange(ABC):
     """One request and its reply, in the wire format of a family of servers. Each format is a subclass."""
 
     path = ""
-    can_do_without: Collection[str] = ()  # fields that a server may reject by name
+    # Fields that a server may reject by name, and under which other name they are sent then, if there is one.
+    can_do_without: ClassVar[Mapping[str, str | None]] = {}
 
     def __init__(self, endpoint: Endpoint, params: Mapping[str, Any], replies: Replies) -> None:
         self.endpoint, self.replies = endpoint, replies
@@ -84,10 +85,14 @@ class Exchange(ABC):
         self.is_framed = False  # HTTP marks the end of the reply
         self.has_ended = False  # the reply said that it is complete
         self.body = self.make_body(params)
+        for name in endpoint.refused_fields:
+            value, other_name = self.body.pop(name, None), self.can_do_without.get(name)
+            if other_name and value is not None:
+                self.body[other_name] = value
 
     @abstractmethod
     def make_body(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The request's body. Parameters that are not set, or that the endpoint objects to, are not sent."""
+        """The request's body, also with fields that the endpoint refuses. Parameters that are not set are not in it."""
 
     @abstractmethod
     def read(self, event: dict[str, Any]) -> Sequence[dict[str, Any]]:
@@ -197,8 +202,7 @@ class Connections:
                 extensions={"trace": note_socket},
             )
             send = partial(client.send, request, stream=True)
-            longest = min(connecting + silence, total)
-            with contextlib.closing(self.send(send, cancelled, longest)) as response:
+            with contextlib.closing(self.send(send, cancelled, min(connecting + silence, total))) as response:
                 yield _Arriving(response, where, silence, ends)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
             raise unreachable(endpoint, error) from error
@@ -287,7 +291,7 @@ def _adapt(known: set[str], error: RequestRefusedError, exchange: Exchange) -> b
         if objections & known:
             known -= objections  # refused without it too, so it had another reason
             return False
-    new = objections & set(exchange.can_do_without) & exchange.body.keys()
+    new = objections & exchange.can_do_without.keys() & exchange.body.keys()
     known |= new
     return bool(new)
 
@@ -326,8 +330,8 @@ class _Arriving:
                 raise ModelTimeoutError(
                     f"The reply from {self._where} took too long. To wait longer, raise the setting llm.reply_timeout."
                 )
-            if size > _LARGEST_REPLY:
-                raise too_large(f"more than {_LARGEST_REPLY:,} bytes")
+            if size > _MAX_REPLY_BYTES:
+                raise too_large(f"more than {_MAX_REPLY_BYTES:,} bytes")
             yield piece
 
 
@@ -340,7 +344,7 @@ def _inflated(pieces: Iterable[bytes]) -> Iterator[bytes]:
     inflate = zlib.decompressobj(zlib.MAX_WBITS | 32)
     for piece in pieces:
         while piece:
-            yield inflate.decompress(piece, LARGEST_EVENT // 64)
+            yield inflate.decompress(piece, MAX_EVENT_BYTES // 64)
             piece = inflate.unconsumed_tail
 
 
@@ -357,14 +361,14 @@ def _joined(pieces: Iterable[bytes], most: int) -> bytes:
 def _answer(arriving: _Arriving, exchange: Exchange) -> Iterator[dict[str, Any]]:
     endpoint, response, pieces = exchange.endpoint, arriving.response, iter(arriving)
     if not response.is_success:
-        body = _joined(pieces, _LARGEST_FAILURE)
+        body = _joined(pieces, _MAX_FAILURE_BYTES)
         raise error_for(read_failure(response.status_code, response.headers, body), endpoint)
     first = b""
     for piece in pieces:
         first += piece
         if len(first.strip()) >= _ENOUGH:
             break
-        if len(first) > _MOST_SPACE:
+        if len(first) > _MAX_SPACE:
             raise too_large("nothing but space")
     begins = first.removeprefix(_BOM).lstrip()
     kind = response.headers.get("content-type", "")
@@ -373,9 +377,9 @@ def _answer(arriving: _Arriving, exchange: Exchange) -> Iterator[dict[str, Any]]
     chunks: Iterable[dict[str, Any]]
     if begins.startswith((b"{", b"[")) and not is_lines:
         try:
-            body = _joined(chain([first], pieces), LARGEST_ANSWER)
-            if len(body) > LARGEST_ANSWER:
-                raise too_large(f"more than {LARGEST_ANSWER:,} bytes")
+            body = _joined(chain([first], pieces), MAX_ANSWER_BYTES)
+            if len(body) > MAX_ANSWER_BYTES:
+                raise too_large(f"more than {MAX_ANSWER_BYTES:,} bytes")
             answer = loads(body)
             if not isinstance(answer, dict) or answer.get("error"):
                 raise error_for(failure_of(answer), endpoint)
@@ -427,8 +431,8 @@ def json_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
             lines[0] = bytes(held) + lines[0]
             held.clear()
         held += rest
-        if len(held) > LARGEST_EVENT:
-            raise too_large(f"a line of more than {LARGEST_EVENT:,} bytes")
+        if len(held) > MAX_EVENT_BYTES:
+            raise too_large(f"a line of more than {MAX_EVENT_BYTES:,} bytes")
         yield from filter(bytes.strip, lines)
 
 
@@ -442,17 +446,20 @@ def event_data(pieces: Iterable[bytes]) -> Iterator[bytes]:
     after_return = False
     size = 0  # of the unfinished event
     for piece in chain(pieces, [b"\n\n"]):  # some servers omit the empty line after the last event
-        if not data and not held and not after_return and (only := _only_data(piece)):
-            yield only
-            continue
+        is_whole = piece.endswith(b"\n\n") and b"\r" not in piece
+        if is_whole and not data and not held and not after_return:  # nearly always one event with one line of data
+            start = piece.find(b"\n") + 1 if piece.startswith(b"event: ") else 0
+            if piece.startswith(b"data: ", start) and piece.find(b"\n", start) == len(piece) - 2:
+                yield piece[start + 6 : -2]
+                continue
         if after_return and piece:
             piece, after_return = piece.removeprefix(b"\n"), False
         if b"\r" in piece:
             after_return = piece.endswith(b"\r")
             piece = piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         size += len(piece)
-        if size > LARGEST_EVENT:
-            raise too_large(f"a part of more than {LARGEST_EVENT:,} bytes")
+        if size > MAX_EVENT_BYTES:
+            raise too_large(f"a part of more than {MAX_EVENT_BYTES:,} bytes")
         *lines, rest = piece.split(b"\n")
         if lines:
             lines[0] = bytes(held) + lines[0]
@@ -467,16 +474,6 @@ def event_data(pieces: Iterable[bytes]) -> Iterator[bytes]:
                 data, size = [], 0
 
 
-def _only_data(piece: bytes) -> bytes:
-    """The data of a piece that is exactly one event with one line of data, as nearly all are; otherwise nothing."""
-    if not piece.endswith(b"\n\n") or b"\r" in piece:
-        return b""
-    start = piece.find(b"\n") + 1 if piece.startswith(b"event: ") else 0
-    if not piece.startswith(b"data: ", start) or piece.find(b"\n", start) != len(piece) - 2:
-        return b""
-    return piece[start + 6 : -2]
-
-
 def loads(text: str | bytes | bytearray) -> Any:
     """The value of a JSON text; a ValueError if it is nested too deeply."""
     try:
@@ -484,7 +481,7 @@ def loads(text: str | bytes | bytearray) -> Any:
     except RecursionError as error:
         raise ValueError("JSON is nested too deeply") from error
     level = [value]
-    for _ in range(_DEEPEST):
+    for _ in range(_MAX_DEPTH):
         inner = (each.values() if isinstance(each, dict) else each for each in level if isinstance(each, dict | list))
         level = [each for values in inner for each in values]
     if level:
@@ -512,9 +509,12 @@ def plain_client(timeout: httpx.Timeout, headers: Mapping[str, str] | None = Non
     """A client for this machine: no proxy, and no certificates read for plain HTTP."""
     import httpx
 
-    trust = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    plain = {"Accept-Encoding": "identity", **(headers or {})}
-    return httpx.Client(timeout=timeout, headers=plain, trust_env=False, verify=trust)
+    return httpx.Client(
+        timeout=timeout,
+        headers={"Accept-Encoding": "identity", **(headers or {})},
+        trust_env=False,
+        verify=ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT),
+    )
 
 
 def fetch_json(
@@ -554,7 +554,7 @@ def fetch_json(
         ):
             for piece in chain(response.iter_raw(), [b""]):  # it may end because it was given up
                 read += piece
-                if len(read) > LARGEST_EVENT or time.monotonic() > ends:
+                if len(read) > MAX_EVENT_BYTES or time.monotonic() > ends:
                     raise httpx.ReadTimeout("its answer is too large or too slow")
     finally:
         late.cancel()

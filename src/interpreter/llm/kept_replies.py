@@ -114,8 +114,10 @@ def _stored_turn(chat: Messages, start: int, kept: list[dict[str, Any]], parts: 
 
 def parts_of(message: Mapping[str, Any]) -> Parts:
     content = message.get("content")
-    functions = [each["function"] for each in message.get("tool_calls") or ()]
-    calls = [call_part(function["arguments"], function.get("name") or "") for function in functions]
+    calls = [
+        call_part(each["function"]["arguments"], each["function"].get("name") or "")
+        for each in message.get("tool_calls") or ()
+    ]
     return joined_parts([content if isinstance(content, str) else "", *calls])
 
 

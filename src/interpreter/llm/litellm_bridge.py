@@ -61,10 +61,17 @@ def ask(
     watch: Callable[[socket.socket, threading.Event], None],
 ) -> Iterator[dict[str, Any]]:
     """The chunks of the reply in OpenAI's shape, or a typed error. Ends silently when cancelled."""
-    request = {name: value for name, value in params.items() if value is not None}
-    request |= {"model": endpoint.model, "stream": True, "stream_options": {"include_usage": True}}
-    request |= {"timeout": timeout, "num_retries": 0, "max_retries": 0, "drop_params": True}
-    request["_skip_mcp_handler"] = True  # it would want a package that it does not install
+    request = {
+        **{name: value for name, value in params.items() if value is not None},
+        "model": endpoint.model,
+        "stream": True,
+        "stream_options": {"include_usage": True},
+        "timeout": timeout,
+        "num_retries": 0,
+        "max_retries": 0,
+        "drop_params": True,
+        "_skip_mcp_handler": True,  # it would want a package that it does not install
+    }
     # Each chunk rings the bell; shutting the bell ends the wait.
     bell, rope = socket.socketpair()
     came: deque[dict[str, Any]] = deque()

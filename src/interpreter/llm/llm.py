@@ -42,7 +42,7 @@ from interpreter.llm.context import (
 from interpreter.llm.failures import MALFORMED, malformed, wait_before_retry
 from interpreter.llm.http import Connections, Exchange
 from interpreter.llm.local.servers import BUILTIN, OLLAMA_WIRE, LocalServers
-from interpreter.llm.model_profile import AS_IS, Assessment, Forms, ModelProfile, is_unknown, profile_for
+from interpreter.llm.model_profile import AS_IS, PROFILES, Assessment, Forms, ModelProfile, is_unknown
 from interpreter.llm.ollama import OllamaChat
 from interpreter.llm.providers import (
     LITELLM,
@@ -63,7 +63,7 @@ from interpreter.messages import Chunk, Message, only_original
 from interpreter.sigint import call_user_code, iterate_user_code
 from interpreter.tools import Toolbox
 
-_LONGEST_WAIT_BEFORE_FALLBACK = 5.0
+_MAX_WAIT_BEFORE_FALLBACK = 5.0
 _FORMATS: Mapping[str, type[Exchange]] = {
     "chat": ChatCompletions,
     "anthropic": AnthropicMessages,
@@ -71,7 +71,7 @@ _FORMATS: Mapping[str, type[Exchange]] = {
     OLLAMA_WIRE: OllamaChat,
 }
 _ABOUT_THE_MODEL = ("supports_functions", "supports_vision", "context_window")
-_SMALLEST_WINDOW = 1500  # tokens: a shorter request fits any model
+_MIN_WINDOW = 1500  # tokens: a shorter request fits any model
 
 Completions = Callable[..., Iterator[dict[str, Any]]]
 
@@ -126,7 +126,7 @@ class Llm(LlmSettings):
     def profile(self) -> ModelProfile:
         """The profile of this model: the one in `model_profile`, or one chosen by name, size and earlier replies."""
         if self.model_profile is not None:
-            return profile_for(self.model, named=self.model_profile)
+            return next(profile for profile in PROFILES if profile.name == self.model_profile)
         return self._assessment.profile(self.model, self.api_base)
 
     @property
@@ -240,8 +240,11 @@ class Llm(LlmSettings):
         templates = {str(at): template for (at, _), template in self.memory.templates.items()}
         if all(template == AS_IS for template in templates.values()):
             templates = {}
-        replies = dict(self.memory.replies)
-        return {"templates": templates, "replies": replies, "stepped_down": self._assessment.as_data()}
+        return {
+            "templates": templates,
+            "replies": dict(self.memory.replies),
+            "stepped_down": self._assessment.as_data(),
+        }
 
     def resume(self, forms: Mapping[str, Any], used: Usage) -> None:
         """Continue a conversation from the journal: in the forms in which it went out, and with its usage."""
@@ -259,7 +262,7 @@ class Llm(LlmSettings):
 
     def window(self, tokens: int) -> int | None:
         """How many tokens the model can read, for a request of about `tokens`; None if unknown."""
-        endpoint = self.endpoint if tokens >= _SMALLEST_WINDOW else None
+        endpoint = self.endpoint if tokens >= _MIN_WINDOW else None
         if endpoint is None:
             return self.context_window
         told = self._servers.window(endpoint, self.context_window)
@@ -275,9 +278,10 @@ class Llm(LlmSettings):
     @property
     def needs_pictures(self) -> bool:
         """Whether every action on the screen has to be answered with a picture, as OpenAI's computer tool wants it."""
-        if (endpoint := self.endpoint) is None or endpoint.wire != "responses":
-            return False
-        return kind_of(endpoint.wire, endpoint.model) is not None
+        endpoint = self.endpoint
+        return (
+            endpoint is not None and endpoint.wire == "responses" and kind_of("responses", endpoint.model) is not None
+        )
 
     def _request(self, messages: Sequence[Message], cut: Cut | None = None) -> dict[str, Any]:
         # In OS mode, a model may have a computer tool of its provider; others act through code alone.
@@ -371,7 +375,6 @@ class Llm(LlmSettings):
                 ModelUnreachableError,
                 RateLimitedError,
             ) as error:
-                fallback = self.fallback_model
                 if not silent or fallback is None or fallback == self.model or cancelled.is_set():
                     raise
                 news = {"reason": error.reason, "from": self.model, "to": fallback}
@@ -412,7 +415,7 @@ class Llm(LlmSettings):
         fitting, attempt = fit(), 0
         longest = self.max_retry_wait
         if self.fallback_model is not None:
-            longest = min(longest, _LONGEST_WAIT_BEFORE_FALLBACK)
+            longest = min(longest, _MAX_WAIT_BEFORE_FALLBACK)
         while True:
             if attempt == 0 and fitting.status is not None:
                 yield fitting.status
@@ -445,8 +448,11 @@ class Llm(LlmSettings):
                     if seconds is None:
                         raise
                     wait = seconds
-                    status = {"reason": error.reason, "seconds": wait, "attempt": attempt}
-                    notice = {"type": "status", "format": "retry", "content": status}
+                    notice = {
+                        "type": "status",
+                        "format": "retry",
+                        "content": {"reason": error.reason, "seconds": wait, "attempt": attempt},
+                    }
             yield notice
             if cancelled.wait(wait):
                 return
@@ -467,8 +473,11 @@ class Llm(LlmSettings):
         try:
             for piece in pieces:
                 if isinstance(read := piece.get("prompt_progress"), dict):
-                    counts = {"done": read.get("processed"), "total": read.get("total")}
-                    yield {"type": "status", "format": "reading", "content": counts}
+                    yield {
+                        "type": "status",
+                        "format": "reading",
+                        "content": {"done": read.get("processed"), "total": read.get("total")},
+                    }
                     continue
                 came = True
                 try:
@@ -511,7 +520,7 @@ class Llm(LlmSettings):
         if self._is_trial(params) and not was_cut:
             if weakness := parser.weakness:
                 yield self._step_down(weakness)
-            elif parser.has_called:
+            elif parser.calls:
                 self._assessment.called.add((self.model, self.api_base))
         if parser.finish_reason == "content_filter":
             raise ReplyDeclinedError(

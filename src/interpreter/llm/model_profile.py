@@ -126,10 +126,8 @@ _OWN_MACHINE = ("ollama", "builtin", "lm_studio", "llamafile", "jan", "vllm")
 _WITHOUT_TOOLS = ("ollama", "builtin")
 
 
-def profile_for(model: str, api_base: str | None = None, named: str | None = None) -> ModelProfile:
-    """The profile with this name, or the best match for the model's name and address."""
-    if named is not None:
-        return next(profile for profile in PROFILES if profile.name == named)
+def profile_for(model: str, api_base: str | None = None) -> ModelProfile:
+    """The best match for the model's name and address."""
     size = _size_in(model, api_base)
     if size is None:
         is_small = is_unknown(model, api_base) and identify(model, api_base)[0].startswith(_WITHOUT_TOOLS)

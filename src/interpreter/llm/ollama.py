@@ -45,16 +45,13 @@ class OllamaChat(Exchange):
         self._last = ""
 
     def make_body(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        options = {theirs: params[ours] for ours, theirs in _OPTIONS.items() if params.get(ours) is not None}
-        body: dict[str, Any] = {
+        return {
             "model": self.endpoint.model,
             "messages": [_message(message) for message in params["messages"]],
             "stream": True,
-            "options": options,
+            "options": {theirs: params[ours] for ours, theirs in _OPTIONS.items() if params.get(ours) is not None},
+            **({"tools": params["tools"]} if params.get("tools") else {}),
         }
-        if params.get("tools"):
-            body["tools"] = params["tools"]
-        return body
 
     def read(self, event: dict[str, Any]) -> list[dict[str, Any]]:
         message = event.get("message") or {}
@@ -117,9 +114,14 @@ def _chunk(event: Mapping[str, Any], calls: int) -> dict[str, Any]:
         function = call.get("function") or {}
         arguments = function.get("arguments") or {}
         text = arguments if isinstance(arguments, str) else json.dumps(arguments, ensure_ascii=False)
-        called = {"index": index, "id": call.get("id") or f"call_{index}", "type": "function"}
-        called["function"] = {"name": function.get("name"), "arguments": text}
-        delta.setdefault("tool_calls", []).append(called)
+        delta.setdefault("tool_calls", []).append(
+            {
+                "index": index,
+                "id": call.get("id") or f"call_{index}",
+                "type": "function",
+                "function": {"name": function.get("name"), "arguments": text},
+            }
+        )
     chunk: dict[str, Any] = {"choices": [{"delta": delta, "finish_reason": None}]}
     if event.get("done"):
         chunk["choices"][0]["finish_reason"] = event.get("done_reason") or "stop"
@@ -134,8 +136,8 @@ def _chunk(event: Mapping[str, Any], calls: int) -> dict[str, Any]:
 
 # By default Ollama reads only 2,048 or 4,096 tokens of any model, and silently drops the beginning.
 WINDOW = 16384
-_LONGEST_SILENCE = 600.0  # seconds of a download; checking a large file takes minutes
-_MOST_LAYERS = 1000  # files of a model
+_MAX_SILENCE = 600.0  # seconds of a download; checking a large file takes minutes
+_MAX_LAYERS = 1000  # files of a model
 WINDOW_WITH_LITTLE_MEMORY = 8192
 _LITTLE_MEMORY = 12 * 1024**3
 
@@ -187,18 +189,17 @@ def pull(address: str, model: str) -> Iterator[tuple[int, int]]:
 
     layers: dict[str, tuple[int, int]] = {}
     ended = False
-    body = {"model": model, "stream": True}
     try:
         with (
-            plain_client(httpx.Timeout(_LONGEST_SILENCE, connect=3)) as client,
-            client.stream("POST", f"{address}/api/pull", json=body) as response,
+            plain_client(httpx.Timeout(_MAX_SILENCE, connect=3)) as client,
+            client.stream("POST", f"{address}/api/pull", json={"model": model, "stream": True}) as response,
         ):
             for line in json_lines(response.iter_raw()):
                 try:
                     event = {**loads(line)}
                     if digest := event.get("digest"):
                         layers[digest] = (event.get("completed") or 0, event.get("total") or 0)
-                        if len(layers) > _MOST_LAYERS or not all(0 <= size < 2**63 for size in layers[digest]):
+                        if len(layers) > _MAX_LAYERS or not all(0 <= size < 2**63 for size in layers[digest]):
                             raise ValueError("no model is like this")
                     done, total = (sum(column) for column in zip(*layers.values(), strict=True)) if layers else (0, 0)
                 except MALFORMED as error:

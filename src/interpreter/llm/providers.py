@@ -202,24 +202,24 @@ def resolve(
     row = ROWS.get(provider)
     if row is None:
         return _through_litellm(model, provider, api_base, api_key)
-    base_url = _base_url(row, environ, api_base)
+    base_url, wire = _base_url(row, environ, api_base), row.wire
     key = (api_key or next(filter(None, map(environ.get, row.key_variables)), "")).strip() or None
-    if row.prefix == "azure":
-        version = api_version or environ.get("AZURE_API_VERSION") or "2024-10-21"
-        base_url = f"{base_url}/openai/deployments/{name}"
-        return Endpoint("azure", name, base_url, key, {"api-version": version}, row.key_header)
+    query: dict[str, str] = {}
+    headers: dict[str, str] = {}
     if key is None and base_url == row.base_url and not row.is_local:
         raise MissingKeyError(
             f"There is no key for {row.prefix}. Set {row.key_variables[0]} in the environment, or pass --api_key "
             "(in Python: interpreter.llm.api_key). To use your own server, pass --api_base and --model."
         )
-    if row.wire == "anthropic":
-        headers = {"anthropic-version": api_version or "2023-06-01"}
-        return Endpoint(row.prefix, name, base_url, key, {}, row.key_header, row.wire, headers)
     is_only_responses = base_url == row.base_url and matches(name, _ONLY_RESPONSES)
-    if row.prefix == "openai" and (is_only_responses or name.startswith(_RESPONSES)):
-        return Endpoint(row.prefix, name.removeprefix(_RESPONSES), base_url, key, wire="responses")
-    return Endpoint(row.prefix, name, base_url, key, wire=row.wire, refused_fields=row.refused_fields)
+    if row.prefix == "azure":
+        query = {"api-version": api_version or environ.get("AZURE_API_VERSION") or "2024-10-21"}
+        base_url = f"{base_url}/openai/deployments/{name}"
+    elif row.wire == "anthropic":
+        headers = {"anthropic-version": api_version or "2023-06-01"}
+    elif row.prefix == "openai" and (is_only_responses or name.startswith(_RESPONSES)):
+        wire, name = "responses", name.removeprefix(_RESPONSES)
+    return Endpoint(row.prefix, name, base_url, key, query, row.key_header, wire, headers, row.refused_fields)
 
 
 def _through_litellm(model: str, provider: str, api_base: str | None, api_key: str | None) -> Endpoint:
@@ -230,8 +230,9 @@ def _through_litellm(model: str, provider: str, api_base: str | None, api_key: s
     if find_spec(LITELLM) is not None:
         return Endpoint(provider, model.removeprefix(f"{LITELLM}/"), api_base or "", api_key, wire=LITELLM)
     if provider in THROUGH_LITELLM:
-        how = "pip install 'open-interpreter[litellm]'"
-        raise LiteLLMMissingError(f"{model!r} needs LiteLLM, which is not installed. Run: {how}")
+        raise LiteLLMMissingError(
+            f"{model!r} needs LiteLLM, which is not installed. Run: pip install 'open-interpreter[litellm]'"
+        )
     close = get_close_matches(provider, ROWS, n=3)
     meant = f"Did you mean {' or '.join(close)}? " if close else ""
     raise ProviderNotFoundError(
@@ -250,8 +251,7 @@ def identify(model: str, api_base: str | None = None) -> tuple[str, str]:
         return (prefix, name) if slash and prefix in _KEPT_WITH_API_BASE else ("openai", model)
     if slash:
         return prefix, name
-    elsewhere = (who for start, who in _ELSEWHERE.items() if model.startswith(start))
-    return next(elsewhere, "openai"), model
+    return next((who for start, who in _ELSEWHERE.items() if model.startswith(start)), "openai"), model
 
 
 def _base_url(row: Provider, environ: Mapping[str, str], api_base: str | None) -> str:

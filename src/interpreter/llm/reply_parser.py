@@ -16,15 +16,15 @@ from typing import Any, cast
 from interpreter.llm.failures import too_large
 from interpreter.llm.providers import matches
 from interpreter.llm.text_mode import PROSE_LANGUAGES, TextParser
-from interpreter.llm.tool_mode import MOST_CALLS, CallArguments, ToolArguments, begins_call, called_tool
+from interpreter.llm.tool_mode import MAX_CALLS, CallArguments, ToolArguments, begins_call, called_tool
 from interpreter.messages import Chunk
 from interpreter.tools.toolbox import read_arguments
 
-LONGEST_REPLY = 10_000_000  # characters
-_EVERY = 200  # characters between two checks, so that the work stays linear in the text
+MAX_REPLY_LENGTH = 10_000_000  # characters
+_CHECK_INTERVAL = 200  # characters between two checks, so that the work stays linear in the text
 _LOOKS_BACK = 4000
-_TIMES = 6  # a stretch that is repeated this often ...
-_LEAST = 600  # ... and makes up so many characters is not a list or table that the user wants
+_MIN_REPEATS = 6  # a stretch that is repeated this often ...
+_MIN_REPEATED_LENGTH = 600  # ... and makes up so many characters is not a list or table that the user wants
 _PROBE = 40
 _DULL = 3  # shorter stretches are rules and rows of zeros, and have to repeat for longer
 
@@ -40,7 +40,7 @@ class Repetition:
         """Whether the end of the text repeats itself."""
         self._tail = (self._tail + text)[-_LOOKS_BACK:] if len(text) < _LOOKS_BACK else text[-_LOOKS_BACK:]
         self._unseen += len(text)
-        if self._unseen < _EVERY:
+        if self._unseen < _CHECK_INTERVAL:
             return False
         self._unseen = 0
         return repeats(self._tail)
@@ -53,7 +53,7 @@ def repeats(text: str) -> bool:
     if before < 0:
         return False
     stretch = len(text) - len(end) - before
-    needed = max(_LEAST, _TIMES * stretch) if stretch > _DULL else 2 * _LEAST
+    needed = max(_MIN_REPEATED_LENGTH, _MIN_REPEATS * stretch) if stretch > _DULL else 2 * _MIN_REPEATED_LENGTH
     return len(text) >= needed and text[-needed:-stretch] == text[stretch - needed :]
 
 
@@ -81,8 +81,7 @@ def unwrapped(text: str) -> tuple[str, str] | None:
     chunks = call.feed(text) + call.finish()
     if not call.complete or sorted(call.keys) != ["code", "language"]:
         return None
-    code = "".join(chunk["content"] for chunk in chunks if "content" in chunk)
-    return chunks[-1]["format"], code
+    return chunks[-1]["format"], "".join(chunk["content"] for chunk in chunks if "content" in chunk)
 
 
 class CallRepair:
@@ -194,7 +193,7 @@ class ReplyParser:
         self.usage: Mapping[str, Any] | None = None
         self.written = 0  # characters that the model wrote, of any kind
         self._tools = tools
-        self._calls: list[_ReplyCall] = []
+        self.calls: list[_ReplyCall] = []
         self._by_index: dict[Any, _ReplyCall] = {}
         self._repair = CallRepair()
         self._words = _Pairing()
@@ -222,35 +221,31 @@ class ReplyParser:
             if delta.get("tool_calls") or delta.get("function_call"):
                 out += self._call(delta.get("tool_calls") or [{"function": delta["function_call"]}])
             break  # we never request more than one choice
-        if self.written > LONGEST_REPLY or self._repair.blocks > MOST_CALLS or len(self._calls) > MOST_CALLS:
-            raise too_large(f"more than {LONGEST_REPLY:,} characters, or more than {MOST_CALLS} blocks and calls")
+        if self.written > MAX_REPLY_LENGTH or self._repair.blocks > MAX_CALLS or len(self.calls) > MAX_CALLS:
+            raise too_large(f"more than {MAX_REPLY_LENGTH:,} characters, or more than {MAX_CALLS} blocks and calls")
         return out
 
     def finish(self, close: bool = True) -> list[Chunk]:
         """The rest, at the end of the reply. Without `close`, an open block stays open."""
         out = self._in_order(self._text.finish(close))
-        for call in self._calls:
+        for call in self.calls:
             call.finish(close)
             if call.out and call not in self._waiting:
                 self._waiting.append(call)
         return self._repair.feed(out + self._drain(everything=True)) + self._repair.finish()
 
     @property
-    def has_called(self) -> bool:
-        return bool(self._calls)
-
-    @property
     def weakness(self) -> str:
         """How the model failed to call a tool properly; empty if it did not. Valid after `finish`."""
         if self._text.languages - PROSE_LANGUAGES or self._repair.unwrapped:
             return "wrote code as text instead of calling the tool"
-        is_broken = any(read_arguments("".join(call.written)) is None for call in self._calls)
+        is_broken = any(read_arguments("".join(call.written)) is None for call in self.calls)
         return "wrote a tool call that can't be read" if is_broken else ""
 
     @property
     def in_block(self) -> bool:
         """Whether a block is still open. Valid after `finish(close=False)`."""
-        return self._text.in_block or any(not call.complete for call in self._calls)
+        return self._text.in_block or any(not call.complete for call in self.calls)
 
     def _in_order(self, chunks: list[Chunk]) -> list[Chunk]:
         """The chunks, unless they follow an incomplete call and have to wait for its end."""
@@ -260,11 +255,11 @@ class ReplyParser:
         return []
 
     def _call(self, deltas: list[Mapping[str, Any]]) -> list[Chunk]:
-        for delta in deltas[: MOST_CALLS + 1]:
+        for delta in deltas[: MAX_CALLS + 1]:
             # Servers omit, repeat or mix up indexes and ids.
             index, call_id = delta.get("index"), str(delta.get("id") or "")
             name = (delta.get("function") or {}).get("name") or ""
-            last = self._calls[-1] if self._calls else None
+            last = self.calls[-1] if self.calls else None
             call = last if index is None else self._by_index.get(index)
             if call is not None and call_id and call.id and call_id != call.id:
                 is_new = bool(name) or call.complete
@@ -272,7 +267,7 @@ class ReplyParser:
                 is_new = call is None or (bool(name) and call.complete and bool(_arguments_of(delta).strip()))
             if call is None or is_new:
                 call = _ReplyCall(call_id, self._tools)
-                self._calls.append(call)
+                self.calls.append(call)
             if index is not None:
                 self._by_index[index] = call
             self.written += call.add(delta)
@@ -354,8 +349,11 @@ def _reasoning_of(delta: Mapping[str, Any]) -> str:
         return reasoning
     details = delta.get("reasoning_details")
     if isinstance(details, list):
-        parts = [part for part in _parts(details) if part.get("type") != "reasoning.encrypted"]
-        return "".join(_text_of(part.get("text") or part.get("summary") or "") for part in parts)
+        return "".join(
+            _text_of(part.get("text") or part.get("summary") or "")
+            for part in _parts(details)
+            if part.get("type") != "reasoning.encrypted"
+        )
     content = delta.get("content")
     if isinstance(content, list):
         return "".join(_text_of(part.get("thinking") or "") for part in _parts(content))
@@ -368,9 +366,7 @@ def _parts(content: list[Any]) -> list[dict[str, Any]]:
 
 def _text_of(content: Any) -> str:
     """Content as text; some servers send a list of parts."""
-    if isinstance(content, str):
-        return content
-    return "".join(part.get("text") or "" for part in _parts(content))
+    return content if isinstance(content, str) else "".join(part.get("text") or "" for part in _parts(content))
 
 
 class _Pairing:

@@ -38,7 +38,7 @@ from interpreter.messages import EPHEMERAL, Message, has_failed
 from interpreter.tools import Toolbox
 
 ADDRESS = ("api_base", "api_key", "api_version")  # the settings that say where a model is
-LARGEST_IMAGE = 5 * 1024 * 1024
+MAX_IMAGE_BYTES = 5 * 1024 * 1024
 _SHOWN = "[{} was shown to the user]"
 _SHOWN_BY_CODE = "This image is part of the output of the last code."
 _NEVER_SENT = EPHEMERAL | {"error", "command"}
@@ -148,11 +148,9 @@ def _with_preview(
 
 def request_params(llm: LlmSettings, chat: list[dict[str, Any]]) -> dict[str, Any]:
     """A request with these chat messages, and the parameters that are set."""
-    params: dict[str, Any] = {"model": llm.model, "messages": chat, "stream": True}
-    for name in ("max_tokens", "temperature", *ADDRESS):
-        if getattr(llm, name) is not None:
-            params[name] = getattr(llm, name)
-    return params
+    settings = {name: getattr(llm, name) for name in ("max_tokens", "temperature", *ADDRESS)}
+    given = {name: value for name, value in settings.items() if value is not None}
+    return {"model": llm.model, "messages": chat, "stream": True, **given}
 
 
 # -- the messages ------------------------------------------------------------------------------------------------
@@ -165,7 +163,13 @@ def convert(
     messages: Sequence[Message], chat: Chat, forms: Forms, memory: Memory, cut: Cut | None = None
 ) -> list[dict[str, Any]]:
     """The conversation as chat messages, without what is cut, in time linear to its length."""
-    templates = _templates(messages, forms, memory)
+    said = [at for at, m in enumerate(messages) if m.get("role") == "user" and m.get("type") == "message"]
+    templates: dict[tuple[int, str], str] = {}
+    for at in said:  # the template that it went out with before, or the one of the settings
+        key = (at, str(messages[at]["content"]))
+        rule = forms.user_template if forms.always_use_user_template or at == said[-1] else AS_IS
+        templates[key] = memory.templates.get(key, rule)
+    memory.templates = templates
     old = old_pictures(messages, forms.pictures)
     lists = old_lists(messages, forms.lists, old)
     memory.redactor.begin()
@@ -189,21 +193,8 @@ def convert(
         elif position in old and is_image(message):
             chat.picture([{"type": "text", "text": _SHOWN_BY_CODE}, dict(LEFT_OUT_PART)], True)
         else:
-            _add(message, chat, forms, memory, templates.get(position, AS_IS))
+            _add(message, chat, forms, memory, templates.get((position, str(message.get("content"))), AS_IS))
     return chat.finish()
-
-
-def _templates(messages: Sequence[Message], forms: Forms, memory: Memory) -> dict[int, str]:
-    """The template of each user message: the one it went out with before, or the one of the settings."""
-    said = [at for at, m in enumerate(messages) if m.get("role") == "user" and m.get("type") == "message"]
-    templates: dict[int, str] = {}
-    remembered: dict[tuple[int, str], str] = {}
-    for at in said:
-        key = (at, str(messages[at]["content"]))
-        rule = forms.user_template if forms.always_use_user_template or at == said[-1] else AS_IS
-        templates[at] = remembered[key] = memory.templates.get(key, rule)
-    memory.templates = remembered
-    return templates
 
 
 def _add_own_block(message: Message, chat: Chat, forms: Forms, memory: Memory) -> None:
@@ -315,7 +306,7 @@ def image_url(message: Message, shrink: bool = True) -> str | None:
             return None
     else:
         kind, data = str(message.get("format", "")).partition(".")[2], str(message["content"])
-    if shrink and len(data) * 3 // 4 > LARGEST_IMAGE:
+    if shrink and len(data) * 3 // 4 > MAX_IMAGE_BYTES:
         kind, data = _shrunk(kind, data)
     mime = {"jpg": "jpeg", "": "png"}.get(kind, kind)
     return f"data:image/{mime};base64,{data}"
@@ -334,8 +325,8 @@ def _shrunk(kind: str, data: str) -> tuple[str, str]:
     except (UnidentifiedImageError, ValueError):
         return kind, data
     saved_as = "JPEG" if kind in ("jpg", "jpeg") else "PNG"
-    while len(data) * 3 // 4 > LARGEST_IMAGE:
-        scale = min(0.9, (LARGEST_IMAGE / (len(data) * 3 // 4)) ** 0.5)
+    while len(data) * 3 // 4 > MAX_IMAGE_BYTES:
+        scale = min(0.9, (MAX_IMAGE_BYTES / (len(data) * 3 // 4)) ** 0.5)
         image = image.resize((max(1, int(image.width * scale)), max(1, int(image.height * scale))))
         buffer = BytesIO()
         image.save(buffer, saved_as, compress_level=1)
@@ -347,7 +338,7 @@ def _shrunk(kind: str, data: str) -> tuple[str, str]:
 
 _FRAME = re.compile(r'^\s*(?:File|Cell) ["<]?(?P<file>[^"\n,]*)')
 _LIBRARY = re.compile(r"site-packages|/lib/python|\\lib\\|^frozen", re.IGNORECASE)
-_LONGEST_LINE = 300
+_MAX_LINE_LENGTH = 300
 
 
 def digest(text: str) -> str:
@@ -366,7 +357,7 @@ def digest(text: str) -> str:
         elif line[:1].strip() and not line.startswith("-"):
             is_kept = True  # the error itself is at the margin
         if is_kept and (line.strip() or (kept and kept[-1].strip())):
-            kept.append(line[:_LONGEST_LINE])
+            kept.append(line[:_MAX_LINE_LENGTH])
     return "\n".join([said, *kept]).strip()
 
 

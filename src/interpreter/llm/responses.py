@@ -32,7 +32,7 @@ class Responses(Exchange):
     """The wire format. Keeps replies with reasoning in them."""
 
     path = "/responses"
-    can_do_without = ("temperature", "include", "reasoning", "max_output_tokens", "store")
+    can_do_without = dict.fromkeys(("temperature", "include", "reasoning", "max_output_tokens", "store"))
 
     def __init__(self, endpoint: Endpoint, params: Mapping[str, Any], replies: Replies) -> None:
         super().__init__(endpoint, params, replies)
@@ -43,19 +43,26 @@ class Responses(Exchange):
     def make_body(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """The request's body. The server stores nothing, so reasoning travels with it, encrypted."""
         endpoint, screen = self.endpoint, self.screen
-        body = {key: value for key, value in params.items() if key not in _HANDLED and value is not None}
         instructions = "\n\n".join(self.system).strip()
         kind = kind_of(endpoint.wire, endpoint.model)
-        functions = [tool["function"] for tool in params.get("tools") or () if "function" in tool]
-        tools: list[Item] = [{"type": "function", **function, "strict": False} for function in functions]
+        tools: list[Item] = [
+            {"type": "function", **tool["function"], "strict": False}
+            for tool in params.get("tools") or ()
+            if "function" in tool
+        ]
         if kind and screen:
             system = {"darwin": "mac", "windows": "windows"}.get(screen.system, "linux")
             size = {"display_width": screen.width, "display_height": screen.height, "environment": system}
             tools.append({"type": TOOL} if kind.tool == TOOL else {"type": kind.tool, **size})
-        body |= {"model": endpoint.model, "stream": True, "store": False}
-        body |= {"instructions": instructions} if instructions else {}
-        body |= {"tools": tools} if tools else {}
-        body["input"] = self._input(Prefix(endpoint, instructions, tools))
+        body: Item = {
+            **{key: value for key, value in params.items() if key not in _HANDLED and value is not None},
+            "model": endpoint.model,
+            "stream": True,
+            "store": False,
+            **({"instructions": instructions} if instructions else {}),
+            **({"tools": tools} if tools else {}),
+            "input": self._input(Prefix(endpoint, instructions, tools)),
+        }
         if kind is not None and screen is not None and kind.tool == "computer_use_preview":
             body.setdefault("truncation", "auto")  # required
         if params.get("max_tokens") is not None:
@@ -66,13 +73,12 @@ class Responses(Exchange):
             body["include"] = ["reasoning.encrypted_content"]
             if endpoint.provider == "openai" and endpoint.base_url.startswith("https://api.openai.com"):
                 body.pop("temperature", None)
-        return {name: value for name, value in body.items() if name not in endpoint.refused_fields}
+        return body
 
     def _input(self, prefix: Prefix) -> list[Item]:
-        screen = self.screen
-        blind = Prefix.without_pictures(self.endpoint) if screen is not None else None
+        blind = Prefix.without_pictures(self.endpoint) if self.screen is not None else None
         out: list[Item] = []
-        for turn in turns(self.chat, out, self.replies, prefix, lambda kept: _parts(kept, screen), blind):
+        for turn in turns(self.chat, out, self.replies, prefix, lambda kept: _parts(kept, self.screen), blind):
             results = _results(turn)
             if turn.ids is None or results is None:
                 until = next((at for at, item in enumerate(turn.kept) if item["type"] != "reasoning"), len(turn.kept))
@@ -147,33 +153,33 @@ class Responses(Exchange):
                 out += self._arguments(place, item.get("arguments") or "{}")
         # Reasoning without either field stands for something that only the server could look up.
         is_reasoning = kind == "reasoning" and (item.get("encrypted_content") or item.get("content"))
-        if is_reasoning or kind in ("message", *_CALLS):
-            self._items.append(dict(item))
-            self._keep()
+        if not is_reasoning and kind not in ("message", *_CALLS):
+            return out
+        self._items.append(dict(item))
+        is_special = any(each["type"] in ("reasoning", "computer_call") for each in self._items)
+        # Words, and one call behind them, go back the same without being stored.
+        if is_special or any(each["type"] == "function_call" for each in self._items[:-1]):
+            prefix = Prefix(self.endpoint, self.body.get("instructions", ""), self.body.get("tools", []))
+            self.replies[prefix.at(self.body["input"])] = list(self._items)
+            if self.screen is not None:
+                self.replies[Prefix.without_pictures(self.endpoint).at(self.chat)] = list(self._items)
         return out
-
-    def _keep(self) -> None:
-        """Store the reply, unless it is only words and one call behind them, which go back the same anyway."""
-        is_special = any(item["type"] in ("reasoning", "computer_call") for item in self._items)
-        if not is_special and all(item["type"] != "function_call" for item in self._items[:-1]):
-            return
-        body, endpoint = self.body, self.endpoint
-        prefix = Prefix(endpoint, body.get("instructions", ""), body.get("tools", []))
-        self.replies[prefix.at(body["input"])] = list(self._items)
-        if self.screen is not None:
-            self.replies[Prefix.without_pictures(endpoint).at(self.chat)] = list(self._items)
 
     def _finish(self, response: Mapping[str, Any]) -> list[dict[str, Any]]:
         self.has_ended = True
         out: list[dict[str, Any]] = []
         if usage := response.get("usage"):
-            counted = {
-                "prompt_tokens": usage.get("input_tokens"),
-                "completion_tokens": usage.get("output_tokens"),
-                "prompt_tokens_details": usage.get("input_tokens_details"),
-                "completion_tokens_details": usage.get("output_tokens_details"),
-            }
-            out.append({"choices": [], "usage": counted})
+            out.append(
+                {
+                    "choices": [],
+                    "usage": {
+                        "prompt_tokens": usage.get("input_tokens"),
+                        "completion_tokens": usage.get("output_tokens"),
+                        "prompt_tokens_details": usage.get("input_tokens_details"),
+                        "completion_tokens_details": usage.get("output_tokens_details"),
+                    },
+                }
+            )
         reason = (response.get("incomplete_details") or {}).get("reason")
         if response.get("status") == "failed" or response.get("error"):
             return [*out, {"error": response.get("error") or {"code": "server_error", "message": ""}}]
@@ -201,8 +207,9 @@ def _items(message: Mapping[str, Any]) -> list[Item]:
         return [{"type": "message", "role": "user", "content": parts}] if content else []
     text = [{"type": "output_text", "text": content}]
     said = [{"type": "message", "role": "assistant", "content": text}] if content and content.strip() else []
-    calls = message.get("tool_calls") or ()
-    return said + [{"type": "function_call", "call_id": each["id"], **each["function"]} for each in calls]
+    return said + [
+        {"type": "function_call", "call_id": each["id"], **each["function"]} for each in message.get("tool_calls") or ()
+    ]
 
 
 def _as_sent(item: Item) -> Item:
@@ -212,8 +219,7 @@ def _as_sent(item: Item) -> Item:
 
 def _results(turn: KeptTurn) -> list[Item] | None:
     """The results of the calls of a stored reply; None if an action has no picture to answer it with."""
-    stored = (item for item in turn.kept if item["type"] in _CALLS)
-    calls = dict(zip(turn.ids or (), stored, strict=False))
+    calls = dict(zip(turn.ids or (), (item for item in turn.kept if item["type"] in _CALLS), strict=False))
     if all(item["type"] != "computer_call" for item in calls.values()):
         return [item for result in turn.results for item in _items(result)]
     pictures = [part for result in turn.results for part in _pictures(result)]
@@ -258,8 +264,7 @@ def _parts(items: Sequence[Item], screen: ModelScreen | None) -> Parts:
 
 
 def _text_of(item: Mapping[str, Any]) -> str:
-    parts = item.get("content") or ()
-    return "".join(part.get("text") or part.get("refusal") or "" for part in parts)
+    return "".join(part.get("text") or part.get("refusal") or "" for part in item.get("content") or ())
 
 
 def _code_of_call(item: Mapping[str, Any], screen: ModelScreen) -> str:

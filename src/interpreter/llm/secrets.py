@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-_SHORTEST = 12  # characters of a variable's value that counts as a secret
+_MIN_LENGTH = 12  # characters of a variable's value that counts as a secret
 _NAMED = r"(?i)(?:^|_)(?:API_?KEY|KEY|TOKEN|SECRET|PASSWORD|PASSWD|PASSPHRASE|CREDENTIALS?)(?:_|$)"
 _WORD = r"(?<![A-Za-z0-9_-])"
 _END = r"(?![A-Za-z0-9_-])"
@@ -132,7 +132,7 @@ def is_secret_name(name: str) -> bool:
 
 def _is_secret(value: str) -> bool:
     """Long enough, and neither a path nor words nor a plain number."""
-    if len(value) < _SHORTEST or any(char.isspace() for char in value) or value.isdecimal():
+    if len(value) < _MIN_LENGTH or any(char.isspace() for char in value) or value.isdecimal():
         return False
     is_path = value.startswith(("/", "~", "./")) or (len(value) > 3 and value[1:3] == ":\\")
     return not (is_path and os.path.exists(os.path.expanduser(value)))

@@ -14,7 +14,7 @@ from interpreter.messages import Chunk
 
 DEFAULT_LANGUAGE = "python"
 PROSE_LANGUAGES = frozenset({"text", "markdown", "plaintext"})  # a block in one of these is not code
-LONGEST_FENCE_LINE = 256  # a longer line is never a fence, so little is ever held back
+MAX_FENCE_LINE_LENGTH = 256  # a longer line is never a fence, so little is ever held back
 
 _MAYBE_OPENS = re.compile(r"[ \t]*(?:`{0,2}|~{0,2}|`{3,}[^`]*|~{3,}.*)\Z")
 _OPENS = re.compile(r"(?P<indent>[ \t]*)(?P<fence>`{3,}(?=[^`]*\Z)|~{3,})(?P<info>.*)\Z")
@@ -124,7 +124,7 @@ class TextParser:
     def _is_undecided(self) -> bool:
         """Whether the beginning of a line may become a mark or a fence."""
         line = self._text
-        if "\n" in line or len(line) > LONGEST_FENCE_LINE:
+        if "\n" in line or len(line) > MAX_FENCE_LINE_LENGTH:
             return False
         if self._block is not None:
             return self._block.maybe_closes.match(line) is not None
@@ -135,7 +135,7 @@ class TextParser:
         block, is_begun = self._block, False
         while True:
             line, newline, rest = self._text.partition("\n")
-            may_be_fence = not is_begun and len(line) <= LONGEST_FENCE_LINE
+            may_be_fence = not is_begun and len(line) <= MAX_FENCE_LINE_LENGTH
             late = None
             if block is None and newline:
                 opening = (_OPENS.match(line) if may_be_fence else None) or _OPENS_LATE.search(line)
@@ -302,8 +302,7 @@ class TextChat:
         if self._forms.output_sender == "assistant":
             self._add("assistant", fenced("output", output or "No output"))
         elif output:
-            forms = self._forms
-            template = forms.failed_output_template if self._failed else forms.output_template
+            template = self._forms.failed_output_template if self._failed else self._forms.output_template
             self._add("user", template.replace("{content}", output).strip())
         else:
             self._add("user", self._forms.empty_output_template.strip())

@@ -20,8 +20,8 @@ from interpreter.tools.toolbox import read_arguments, wire_name
 
 NO_OUTPUT = "No output"
 SEE_IMAGE = "The output is the image that follows."
-_LONGEST_ID = 40  # characters, at OpenAI
-MOST_CALLS = 256  # in one reply
+_MAX_ID_LENGTH = 40  # characters, at OpenAI
+MAX_CALLS = 256  # in one reply
 
 
 class ToolChat:
@@ -88,15 +88,6 @@ class ToolChat:
         self._end_turn()
         return self._messages
 
-    def _id(self, call: str | None) -> str:
-        self._count += 1
-        free = call if call and len(call) <= _LONGEST_ID else f"toolu_{self._count}"
-        while free in self._ids:
-            self._count += 1
-            free = f"toolu_{self._count}"
-        self._ids.add(free)
-        return free
-
     def _add(self, role: str, content: Any) -> None:
         self._messages.append({"role": role, "content": content})
 
@@ -111,10 +102,19 @@ class ToolChat:
         message: dict[str, Any] = {"role": "assistant", "content": "\n".join(self._said)}
         results = []
         for call in self._calls:
-            call_id = self._id(call.call)
-            function = {"name": call.name, "arguments": call.arguments}
-            called = {"id": call_id, "type": "function", "function": function}
-            message.setdefault("tool_calls", []).append(called)
+            self._count += 1
+            call_id = call.call if call.call and len(call.call) <= _MAX_ID_LENGTH else f"toolu_{self._count}"
+            while call_id in self._ids:
+                self._count += 1
+                call_id = f"toolu_{self._count}"
+            self._ids.add(call_id)
+            message.setdefault("tool_calls", []).append(
+                {
+                    "id": call_id,
+                    "type": "function",
+                    "function": {"name": call.name, "arguments": call.arguments},
+                }
+            )
             content = call.unmade if call.results is None else "\n".join(call.results) or NO_OUTPUT
             results.append({"role": "tool", "tool_call_id": call_id, "name": call.name, "content": content})
         self._messages += [message, *results, *self._pictures]
@@ -195,9 +195,8 @@ _BARE_KEY = re.compile(r"\w+(?!\w|\Z)")
 def called_tool(name: str, tools: Collection[str]) -> str | None:
     """The tool that a call names, known or not; None if it is a call of `execute`."""
     name = name.strip()
-    prefix = next((each for each in _PREFIXES if name.startswith(each)), "")
     if name not in tools:
-        name = name.removeprefix(prefix)
+        name = name.removeprefix(next(filter(name.startswith, _PREFIXES), ""))
     if name == EXECUTE or (name.lower() in CODE_NAMES and name not in tools):
         return None
     return name
@@ -297,8 +296,8 @@ class CallArguments:
             self._at += 1
             self._end_block()
             self.complete = True
-            if len(self._out) > 2 * MOST_CALLS:
-                raise too_large(f"more than {MOST_CALLS} calls")
+            if len(self._out) > 2 * MAX_CALLS:
+                raise too_large(f"more than {MAX_CALLS} calls")
 
     def _read_member(self, first: str) -> Iterator[None]:
         if first in "\"'":
@@ -409,8 +408,8 @@ class ToolArguments:
                 break
             out += self.finish()
             text = text[end:]
-            if len(out) > 2 * MOST_CALLS:
-                raise too_large(f"more than {MOST_CALLS} calls")
+            if len(out) > 2 * MAX_CALLS:
+                raise too_large(f"more than {MAX_CALLS} calls")
         return out
 
     def finish(self, close: bool = True) -> list[Chunk]:

@@ -77,8 +77,7 @@ def _find(provider: str, name: str) -> list[Any] | None:
     provider = _SAME_AS.get(provider, provider)
     name = name.lower()
     dated = re.sub(r"-(20\d{2})(\d{2})(\d{2})$", r"-\1-\2-\3", name)
-    also = _tables().get(provider, {}).get("also", ())
-    rows = [row for prefix in (provider, *also) for row in _rows(prefix)]
+    rows = [row for each in (provider, *_tables().get(provider, {}).get("also", ())) for row in _rows(each)]
     spelled = ((row, each) for each in dict.fromkeys([name, dated]) for row in rows)
     fitting = (row for row, each in spelled if any(_matches(pattern, each) for pattern in row[1] or row[:1]))
     return next(fitting, None)
@@ -141,8 +140,11 @@ class Usage:
         return self.input_tokens + self.output_tokens
 
     def __add__(self, other: Usage) -> Usage:
-        names = [field.name for field in fields(self) if field.name != "estimated"]
-        sums = {name: getattr(self, name) + getattr(other, name) for name in names}
+        sums = {
+            field.name: getattr(self, field.name) + getattr(other, field.name)
+            for field in fields(self)
+            if field.name != "estimated"
+        }
         return Usage(**sums, estimated=self.estimated or other.estimated)
 
 

@@ -6,13 +6,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from interpreter.policy.analysis import Effect, Effects, EffectStep, analyze, reversibility
     from interpreter.policy.policy import MODES, Mode, Outcome, Policy, Sandboxing, decide
-    from interpreter.policy.policy_file import ProjectRules, save_rule, trust
+    from interpreter.policy.policy_file import Grant, ProjectRules, grant_text, save_grant, save_rule, trust
     from interpreter.policy.rules import Decision, Rule, StepVerdict, Verdict, propose_rule
 
 __all__ = [
     "MODES",
     "Decision",
+    "Effect",
+    "EffectStep",
+    "Effects",
+    "Grant",
     "Mode",
     "Outcome",
     "Policy",
@@ -21,8 +26,12 @@ __all__ = [
     "Sandboxing",
     "StepVerdict",
     "Verdict",
+    "analyze",
     "decide",
+    "grant_text",
     "propose_rule",
+    "reversibility",
+    "save_grant",
     "save_rule",
     "trust",
 ]
@@ -30,7 +39,7 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     if name in __all__:
-        for module in ("policy", "policy_file", "rules"):
+        for module in ("analysis", "policy", "policy_file", "rules"):
             found = vars(import_module(f"interpreter.policy.{module}"))
             if name in found:
                 globals()[name] = found[name]

@@ -15,17 +15,14 @@ from interpreter.session import APPROVE, EDIT, REFUSE, Answer, Block, Question
 
 if TYPE_CHECKING:
     from interpreter.computer_api.runtime_pool import RuntimePool
-    from interpreter.policy.analysis import Effect, Effects
-    from interpreter.policy.policy import Mode, Outcome, Policy, Sandboxing
-    from interpreter.policy.policy_file import ProjectRules
-    from interpreter.policy.rules import Rule
+    from interpreter.policy import Effect, Effects, Grant, Mode, Outcome, Policy, ProjectRules, Rule, Sandboxing
     from interpreter.policy.scanners import Scan, Scanner
     from interpreter.sandbox.requests import SandboxRequest, Scope
     from interpreter.session.checkpoints import Timeline
     from interpreter.session.preview import Preview
 
 
-FOUND = "A scan of this code found:"
+_MAX_LISTED = 20  # findings that the model reads
 SCOPE_WORDS = {"block": "this block", "session": "this session", "always": "always"}
 UNATTENDED = "this code needs approval, and there was no one to ask."
 
@@ -66,7 +63,6 @@ class PendingBlock:
 
     def __init__(self, language: str, code: str, scan: Callable[[str, str], Scan]) -> None:
         self.language, self.code = language, code
-        self.edited = False
         self.declined = False
         self.words: str | None = None  # what the user said when declining
         self.unattended = False  # no one was there to answer
@@ -94,7 +90,6 @@ class PendingBlock:
     def edit(self, code: str) -> None:
         """Replace its code, which is then judged and asked about again."""
         self.code = code
-        self.edited = True
 
     def decline(self, words: str | None = None) -> None:
         """Do not run it; words, if given, go to the model at once."""
@@ -181,7 +176,7 @@ class BlockApproval:
         if self.pending is None:
             self.pending = PendingBlock(block.language, block.code, lambda *code: self._context.scanner.scan(*code))
         pending = self.pending
-        yield from self.obtain(pending)
+        yield from self._obtain(pending)
         block.refused = pending.denied is not None or pending.declined
         block.code, block.sandbox_request = pending.code, pending.sandbox_request
         block.runner = self._context.runtimes  # the sandbox may have been changed with the answer
@@ -208,7 +203,7 @@ class BlockApproval:
         is_same = pending.effects is not None and _comparable(pending.effects) == pending.shown
         return self._asked and is_same and pending.asked_by_rule <= by_rule
 
-    def obtain(self, pending: PendingBlock) -> Iterator[Chunk | Question]:
+    def _obtain(self, pending: PendingBlock) -> Iterator[Chunk | Question]:
         """Ask where that is needed; `pending` has the answer then."""
         context = self._context
         pending.offers_scan = context.safe_mode == "ask"
@@ -247,7 +242,12 @@ class BlockApproval:
         What was granted stays granted if the code has changed and asks for no more.
         """
         outcome = self._judge(pending)
-        before, request = pending.sandbox_request, self._sandbox_request(pending)
+        before, request = pending.sandbox_request, None
+        if "need" in pending.code and self._sandboxing(pending) is not None:
+            runtimes = self._context.runtimes
+            runtimes.apply_sandbox()
+            containment: Any = runtimes.context.containment
+            request = containment.request_of(pending.code) if containment is not None else None
         pending.sandbox_request = request
         if request is not None and before is not None and set(request.wanted) <= set(before.wanted):
             request.granted = before.granted
@@ -273,14 +273,6 @@ class BlockApproval:
         language = runtimes.registry.find(pending.language)
         return language is not None and language.variant(runtimes.context).sandboxable
 
-    def _sandbox_request(self, pending: PendingBlock) -> SandboxRequest | None:
-        if "need" not in pending.code or self._sandboxing(pending) is None:
-            return None
-        runtimes = self._context.runtimes
-        runtimes.apply_sandbox()
-        containment: Any = runtimes.context.containment
-        return containment.request_of(pending.code) if containment is not None else None
-
     # -- asking ----------------------------------------------------------------------------------------------------
 
     def _ask(self, pending: PendingBlock, message: Message | None) -> Iterator[Chunk | Question]:
@@ -295,7 +287,6 @@ class BlockApproval:
             pending.contain = self._contain
         while True:
             shown = pending.code
-            pending.edited = False
             question = self._question(pending)
             self._asked, pending.question = True, question
             yield question
@@ -303,7 +294,7 @@ class BlockApproval:
             trial, pending.dry_run = pending.dry_run, None
             if trial is not None and (question.answer is None or question.answer.details.get("preview") is not trial):
                 trial.discard()
-            if message is not None and not pending.edited:
+            if message is not None and pending.code == shown:
                 pending.code = message["content"]  # as in 0.4.3: scripts rewrite the stored message
             if question.answer is not None and not (pending.code != shown and question.answer.by == "nobody"):
                 pending.take(question.answer)
@@ -345,15 +336,17 @@ class BlockApproval:
             raise
 
     def _question(self, pending: PendingBlock) -> Question:
-        from interpreter.policy.analysis import reversibility
-
-        shown: Chunk = {"type": "code", "format": pending.language, "content": pending.code}
-        chunk: Chunk = {"role": "computer", "type": "confirmation", "format": "execution", "content": shown}
+        chunk: Chunk = {
+            "role": "computer",
+            "type": "confirmation",
+            "format": "execution",
+            "content": {"type": "code", "format": pending.language, "content": pending.code},
+        }
         if pending.scanned is not None:
             chunk["findings"] = pending.scanned.as_data()["findings"]
         if pending.effects is not None:
             left_out = self._left_out(pending.language)
-            undo = reversibility(pending.effects, left_out)
+            undo = policies.reversibility(pending.effects, left_out)
             chunk["undo"] = {"kind": undo.kind, "reasons": list(undo.reasons)}
             pending.shown = _comparable(pending.effects)
             chunk["effects"] = pending.effects.lines(left_out)
@@ -393,9 +386,8 @@ class BlockApproval:
         status: Chunk = {"role": "computer", "type": "status"}
         yield {**status, "format": "scanning"}
         scanned = pending.scan()
-        if scanned.cancelled:
-            return
-        yield {**status, "format": "scan", "content": {"language": pending.language, **scanned.as_data()}}
+        if not scanned.cancelled:
+            yield {**status, "format": "scan", "content": {"language": pending.language, **scanned.as_data()}}
 
 
 class RuleEditor:
@@ -411,16 +403,6 @@ class RuleEditor:
     def reload(self) -> None:
         """Read the rules again when they are next used."""
         self.__dict__.pop("policy", None)
-
-    @property
-    def workspace(self) -> str:
-        """The folder they apply to, with links resolved."""
-        return os.path.realpath(self._context.workspace)
-
-    @property
-    def untrusted(self) -> ProjectRules | None:
-        """The project's own rules, if they do not count."""
-        return self.policy.untrusted
 
     def trust(self, project: ProjectRules) -> None:
         """Have them count from now on."""
@@ -439,17 +421,16 @@ class RuleEditor:
 
     def grant_lines(self, request: SandboxRequest) -> list[str]:
         """What would be added to the user's file to always give this."""
-        from interpreter.policy.policy_file import Grant, grant_text
-
-        grants = [Grant(wanted.kind, wanted.value, self.workspace) for wanted in request.wanted]
-        return ["sandbox:", *(grant_text(grant).rstrip() for grant in grants)]
+        return ["sandbox:", *(policies.grant_text(grant).rstrip() for grant in self._grants(request))]
 
     def grant_always(self, request: SandboxRequest) -> None:
         """Add what a block asks its sandbox for to the user's file."""
-        from interpreter.policy.policy_file import Grant, save_grant
+        for grant in self._grants(request):
+            policies.save_grant(grant)
 
-        for wanted in request.wanted:
-            save_grant(Grant(wanted.kind, wanted.value, self.workspace))
+    def _grants(self, request: SandboxRequest) -> list[Grant]:
+        folder = os.path.realpath(self._context.workspace)
+        return [policies.Grant(wanted.kind, wanted.value, folder) for wanted in request.wanted]
 
     def save(self, rule: Rule) -> Path:
         """Add a rule to the user's file and return its path."""
@@ -460,13 +441,11 @@ class RuleEditor:
 
 def analyze_block(context: ApprovalContext, language: str, code: str) -> Effects:
     """What code would do, where the sessions are now and with the functions that they have."""
-    from interpreter.policy.analysis import analyze
-
     cwd, registry = context.runtimes.context.cwd, context.runtimes.registry
     workspace, machine = context.workspace, getattr(registry.find(language), "machine", None)
     if machine is not None:  # its files are elsewhere, and so is the session there
         workspace, cwd = machine.workspace, machine.place or machine.workspace
-    return analyze(language, code, workspace, cwd=cwd, known=context.known_functions, registry=registry)
+    return policies.analyze(language, code, workspace, cwd=cwd, known=context.known_functions, registry=registry)
 
 
 def _comparable(effects: Effects) -> list[str]:
@@ -492,6 +471,9 @@ def decision(outcome: str, by: str, reason: str) -> Chunk:
 
 def format_findings(pending: PendingBlock) -> str:
     """What a scan of the block found, for the model; empty if it found nothing or there was none."""
-    if pending.scanned is None or not pending.scanned.findings:
+    findings = pending.scanned.findings if pending.scanned is not None else []
+    if not findings:
         return ""
-    return f"{FOUND}\n{pending.scanned.as_list()}"
+    more = len(findings) - _MAX_LISTED
+    lines = [f"- {finding}" for finding in findings[:_MAX_LISTED]] + [f"- and {more} more"] * (more > 0)
+    return "\n".join(["A scan of this code found:", *lines])

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import interpreter.policy as policies
-from interpreter.computer_api.code_calls import LONGEST_SHOWN, Use, asked_first, cut
+from interpreter.computer_api.code_calls import MAX_SHOWN_LENGTH, Use, asked_first, cut
 from interpreter.messages import Chunk
 from interpreter.policy.approval import ApprovalContext, mode_of
 from interpreter.session import ACTION, APPROVE, Action, Block, Question
@@ -17,7 +17,7 @@ from interpreter.tools.toolbox import call_tool, read_arguments, shown_call
 
 if TYPE_CHECKING:
     from interpreter.policy import Policy, Verdict
-    from interpreter.tools import Tool, Toolbox
+    from interpreter.tools import Toolbox
 
 # Whether the user allows it; None if there is no one to ask.
 Ask = Callable[[str], "bool | None"]
@@ -63,10 +63,14 @@ class CallApproval:
         reason = self._reason_to_ask(use, verdict)
         if not reason:
             return "block"  # who let the block run
-        same = use.in_full if use.name in ASKED_ANEW else use.name
+        same, hint = use.name, " A yes covers all such calls in this block."
+        if use.name in ASKED_ANEW:
+            same, hint = use.in_full, ""
         with self._asking:
             if same not in self._allowed:
-                self._ask(use, reason, ask)
+                allowed = ask(f"{reason}\nLet the code use {cut(use.in_full, MAX_SHOWN_LENGTH)}?{hint}")
+                if not allowed:
+                    raise PermissionError(_not_called(use.name, allowed))
                 self._allowed.add(same)
         return "user"
 
@@ -90,20 +94,17 @@ class CallApproval:
             return "The code runs in a sandbox, and this call acts outside it."
         return ""
 
-    def _ask(self, use: Use, reason: str, ask: Ask) -> None:
-        hint = "" if use.name in ASKED_ANEW else " A yes covers all such calls in this block."
-        allowed = ask(f"{reason}\nLet the code use {cut(use.in_full, LONGEST_SHOWN)}?{hint}")
-        if allowed is None:
-            raise PermissionError(f"{use.name} was not called: it needs approval, and there was no one to ask.")
-        if not allowed:
-            raise PermissionError(f"{use.name} was not called: the user said no.")
+
+def _not_called(name: str, allowed: bool | None) -> str:
+    """What the code or the model reads; `allowed` is None if there was no one to ask."""
+    why = "it needs approval, and there was no one to ask" if allowed is None else "the user said no"
+    return f"{name} was not called: {why}."
 
 
 def _judge_call(policy: Policy, language: str, name: str, words: str, how: str) -> Verdict:
-    from interpreter.policy.analysis import Effect, Effects, EffectStep
-
-    step = EffectStep(language, words, 1, (name,), (Effect("computer", name, 1, how=how),), fixed=False)
-    return policy.judge(language, words, Effects(language, policy.workspace, (step,)))
+    effect = policies.Effect("computer", name, 1, how=how)
+    step = policies.EffectStep(language, words, 1, (name,), (effect,), fixed=False)
+    return policy.judge(language, words, policies.Effects(language, policy.workspace, (step,)))
 
 
 @dataclass(frozen=True)
@@ -137,9 +138,8 @@ class ToolCall(Action):
         tool, given = self._tool, read_arguments(self.arguments)
         if tool is None or given is None:
             return
-        how = "looks" if tool.policy == "reads" else tool.policy
-        policy = policies.Policy.load(self._context.workspace)
-        verdict = _judge_call(policy, "tool", tool.name, shown_call(tool.name, self.arguments), how)
+        how, shown = "looks" if tool.policy == "reads" else tool.policy, shown_call(tool.name, self.arguments)
+        verdict = _judge_call(policies.Policy.load(self._context.workspace), "tool", tool.name, shown, how)
         asks = verdict.decision == "ask" if verdict.by_rule else tool.policy == "acts"
         mode = mode_of(self._context)
         self._refusal = ""
@@ -148,29 +148,24 @@ class ToolCall(Action):
         elif mode == "plan" and tool.policy != "reads":
             self._refusal = f"{tool.name} was not called: {PLANNING}."
         elif tool.policy == "sends" or (asks and (verdict.by_rule or mode != "auto")):
-            yield from self._ask(tool, verdict)
-
-    def _ask(self, tool: Tool, verdict: Verdict) -> Iterator[Question]:
-        reason = f"{verdict.reason}\n" if verdict.by_rule else ""
-        words = (
-            f"{reason}The model wants to call {cut(shown_call(tool.name, self.arguments), LONGEST_SHOWN)}. Allow it?"
-        )
-        content = {"type": "call", "format": tool.name, "content": words}
-        chunk: Chunk = {"role": "computer", "type": "confirmation", "format": "tool_call", "content": content}
-        question = Question("call", ToolRequest(tool.name, words), chunk)
-        yield question
-        answer = question.answer
-        if answer is None or answer.by == "nobody":
-            self._refusal = f"{tool.name} was not called: it needs approval, and there was no one to ask."
-        elif answer.choice != APPROVE:
-            self._refusal = f"{tool.name} was not called: the user said no."
+            reason = f"{verdict.reason}\n" if verdict.by_rule else ""
+            words = f"{reason}The model wants to call {cut(shown, MAX_SHOWN_LENGTH)}. Allow it?"
+            chunk: Chunk = {
+                "role": "computer",
+                "type": "confirmation",
+                "format": "tool_call",
+                "content": {"type": "call", "format": tool.name, "content": words},
+            }
+            question = Question("call", ToolRequest(tool.name, words), chunk)
+            yield question
+            answer = question.answer
+            if answer is None or answer.by == "nobody":
+                self._refusal = _not_called(tool.name, None)
+            elif answer.choice != APPROVE:
+                self._refusal = _not_called(tool.name, False)
 
     def run(self) -> Generator[Chunk]:
         self.outcome = "done"
-        for chunk in call_tool(self._context.tools, self.name, self.arguments, self._permit):
+        for chunk in call_tool(self._context.tools, self.name, self.arguments, self._refusal):
             self.outcome = chunk.get("ended", self.outcome)
             yield chunk
-
-    def _permit(self, tool: Tool, arguments: dict[str, Any]) -> None:
-        if self._refusal:
-            raise PermissionError(self._refusal)

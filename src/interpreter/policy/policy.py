@@ -12,7 +12,7 @@ from interpreter.config.homes import our_folder
 from interpreter.policy.analysis import Effects, EffectStep, analyze
 from interpreter.policy.files import project_file, user_file
 from interpreter.policy.policy_file import Grant, PolicyFile, ProjectRules, project_rules, read_file, read_text
-from interpreter.policy.rules import Folders, Rule, Verdict, folders_for, judge_steps, matches_path
+from interpreter.policy.rules import Folders, Rule, Verdict, folders_for, holds_in, judge_steps, matches_path
 from interpreter.runtimes import BUILT_IN, Registry
 
 Mode = Literal["ask", "auto-in-sandbox", "auto", "plan"]
@@ -47,14 +47,14 @@ class Policy:
         rules += user.rules
         if project is not None and project.trusted:
             rules += read_text(project.text, str(project.path), root, registry).rules
-        holding = tuple(rule for rule in rules if rule.holds_in(root))
-        grants = tuple(grant for grant in user.grants if grant.holds_in(root))
+        holding = tuple(rule for rule in rules if holds_in(rule.folder, root))
+        grants = tuple(grant for grant in user.grants if holds_in(grant.folder, root))
         return cls(root, holding, None if project is None or project.trusted else project, grants)
 
     def judge(self, language: str, code: str, effects: Effects | None = None) -> Verdict:
         """What the rules say of a block, step by step."""
-        steps = (effects or analyze(language, code, self.workspace)).steps
-        return judge_steps(self.rules, steps, self.folders)
+        effects = effects or analyze(language, code, self.workspace)
+        return judge_steps(self.rules, effects.steps, self.folders)
 
     @cached_property
     def folders(self) -> Folders:
@@ -131,6 +131,13 @@ class Outcome(NamedTuple):
     reason: str
 
 
+_WHY_RUN: dict[Mode, str] = {
+    "auto-in-sandbox": "it runs in a sandbox",
+    "plan": "it can't change anything: the sandbox is read-only and has no network",
+    "auto": "mode auto: no rule forbids it",
+}
+
+
 def decide(
     mode: Mode,
     verdict: Verdict,
@@ -139,11 +146,7 @@ def decide(
     alarm: str = "",
 ) -> Outcome:
     """Run, ask or deny; `alarm` is what a scan found that a person should see first."""
-    outcome = _decide(mode, verdict, sandbox or Sandboxing())
-    return Outcome("ask", alarm) if outcome.action == "run" and alarm else outcome
-
-
-def _decide(mode: Mode, verdict: Verdict, sandbox: Sandboxing) -> Outcome:
+    sandbox = sandbox or Sandboxing()
     if verdict.decision == "deny":
         return Outcome("deny", verdict.reason)
     if mode == "plan" and (sandbox.writes != "nowhere" or sandbox.network):
@@ -152,17 +155,10 @@ def _decide(mode: Mode, verdict: Verdict, sandbox: Sandboxing) -> Outcome:
             "plan mode only runs code in a read-only sandbox without network (--sandbox read-only), and there isn't "
             "one",
         )
-    if verdict.decision == "ask" and verdict.by_rule:
+    if verdict.decision == "ask" and (verdict.by_rule or mode == "ask"):
         return Outcome("ask", verdict.reason)
-    if verdict.decision == "allow":
-        return Outcome("run", verdict.reason)
-    match mode:
-        case "ask":
-            return Outcome("ask", verdict.reason)
-        case "auto-in-sandbox" if sandbox.writes == "anywhere":
-            return Outcome("ask", "it would run outside a sandbox")
-        case "auto-in-sandbox":
-            return Outcome("run", "it runs in a sandbox")
-        case "plan":
-            return Outcome("run", "it can't change anything: the sandbox is read-only and has no network")
-    return Outcome("run", "mode auto: no rule forbids it")
+    if verdict.decision == "ask" and mode == "auto-in-sandbox" and sandbox.writes == "anywhere":
+        return Outcome("ask", "it would run outside a sandbox")
+    if alarm:
+        return Outcome("ask", alarm)
+    return Outcome("run", verdict.reason if verdict.decision == "allow" else _WHY_RUN[mode])

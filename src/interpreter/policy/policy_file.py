@@ -16,8 +16,7 @@ from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from interpreter.config.homes import make_folder, our_folder
 from interpreter.errors import PolicyError
-from interpreter.host.files import Folder, lock
-from interpreter.host.processes import is_inside
+from interpreter.host.files import lock, write_bytes
 from interpreter.policy.analysis import analyze
 from interpreter.policy.analysis.effects import KINDS
 from interpreter.policy.files import project_file, user_file
@@ -34,9 +33,6 @@ class Grant(NamedTuple):
     kind: str
     value: str
     folder: str = ""
-
-    def holds_in(self, workspace: str) -> bool:
-        return not self.folder or is_inside(workspace, os.path.realpath(os.path.expanduser(self.folder)))
 
 
 @dataclass(frozen=True)
@@ -85,12 +81,9 @@ class _Reader:
         if root is None:
             return PolicyFile()
         fields = self._fields(root, ("rules", "without", "sandbox"), "a policy file")
-        rules, grants = (self._listed(fields.get(name), name) for name in ("rules", "sandbox"))
+        rules, grants = (self._items(fields.get(name), name) for name in ("rules", "sandbox"))
         without = self._texts(fields["without"]) if "without" in fields else ()
         return PolicyFile(tuple(map(self._rule, rules)), without, tuple(map(self._grant, grants)))
-
-    def _listed(self, node: Node | None, name: str) -> list[Node]:
-        return [] if node is None or node.value in ("", "null") else self._items(node, name)
 
     def _grant(self, node: Node) -> Grant:
         fields = self._fields(node, ("host", "read", "write", "env", "folder"), "a sandbox permission")
@@ -131,7 +124,9 @@ class _Reader:
             fields[name] = value
         return fields
 
-    def _items(self, node: Node, name: str) -> list[Node]:
+    def _items(self, node: Node | None, name: str) -> list[Node]:
+        if node is None or node.value in ("", "null"):
+            return []
         if not isinstance(node, SequenceNode):
             raise self._error(node, f"`{name}` must be a list", "Start each item with a dash.")
         return list(node.value)
@@ -168,13 +163,12 @@ def check_examples(rule: Rule, workspace: str, registry: Registry = BUILT_IN) ->
         for code in examples:
             effects = analyze(language, code, workspace, registry=registry)
             verdict = judge_steps((rule,), effects.steps, folders_for(workspace))
-            if (verdict.by_rule and verdict.decision == rule.decision) == wanted:
-                continue
-            what = f"the rule does not match its example {code!r}"
-            if not wanted:
-                what = f"the rule matches {code!r}, but it should not"
-            advice = f"Change the rule or the example. `interpreter --policy-check {code!r}` shows how it is judged."
-            raise PolicyError(rule.source, rule.line, what, advice)
+            if (verdict.by_rule and verdict.decision == rule.decision) != wanted:
+                does = f"does not match its example {code!r}" if wanted else f"matches {code!r}, but it should not"
+                advice = (
+                    f"Change the rule or the example. `interpreter --policy-check {code!r}` shows how it is judged."
+                )
+                raise PolicyError(rule.source, rule.line, f"the rule {does}", advice)
 
 
 # -- adding to the user's file ------------------------------------------------------------------------------------
@@ -197,8 +191,7 @@ def save_rule(rule: Rule, workspace: str) -> Path:
 
 
 def grant_text(grant: Grant) -> str:
-    item = {grant.kind: grant.value, "folder": grant.folder}
-    return yaml.safe_dump([item], sort_keys=False, allow_unicode=True)
+    return yaml.safe_dump([{grant.kind: grant.value, "folder": grant.folder}], sort_keys=False, allow_unicode=True)
 
 
 def save_grant(grant: Grant) -> Path:
@@ -208,19 +201,17 @@ def save_grant(grant: Grant) -> Path:
 def _save(key: str, text: str, workspace: str, expected: Callable[[PolicyFile], PolicyFile]) -> Path:
     """Add an item to a list in the user's file; PolicyError if the result would not be as expected."""
     path = Path(os.path.realpath(user_file()))  # it may be a link into a collection of such files
-    make_folder(our_folder())
+    for folder in (our_folder(), path.parent):
+        make_folder(folder)
     with open(our_folder() / "policy.lock", "ab") as held:
         lock(held.fileno(), wait=True)  # two sessions may save at the same moment
-        try:
-            old = path.read_text(encoding="utf-8")
-        except FileNotFoundError:
-            old = ""
+        old = path.read_text(encoding="utf-8") if path.exists() else ""
         before = read_text(old, str(path), workspace, check=False)
         new = _insert(old, text, key)
         after = read_text(new, str(path), workspace, check=False) if new else before
         if after != expected(before):
             raise PolicyError(str(path), 0, f"can't add to `{key}` in this file", f"Add it by hand:\n{text}")
-        _replace_file(path, new)
+        write_bytes(path, new.encode(), 0o600)
     return path
 
 
@@ -251,17 +242,10 @@ def _insert(old: str, item: str, key: str) -> str:
     return "\n".join([*lines[:at], *added, *(lines[at:] if any(lines[at:]) else [""])])
 
 
-def _replace_file(path: Path, text: str) -> None:
-    """Replace a file, whole or not at all; only its owner can read it."""
-    make_folder(path.parent)
-    with Folder(path.parent) as folder:
-        folder.write_bytes(path.name, text.encode("utf-8"), 0o600)
-
-
 # -- a project's own rules ----------------------------------------------------------------------------------------
 
 STORE = "trusted-policies.json"
-_LARGEST = 200_000
+_MAX_BYTES = 200_000
 
 
 @dataclass(frozen=True)
@@ -291,19 +275,20 @@ def project_rules(folder: str, config: Path) -> ProjectRules | None:
     path = project_file(folder)
     try:
         with path.open("rb") as file:
-            data = file.read(_LARGEST + 1)
+            data = file.read(_MAX_BYTES + 1)
     except OSError:
         return None
     digest = hashlib.sha256(data).hexdigest()
-    trusted = len(data) <= _LARGEST and _stored(config / STORE).get(folder) == digest
+    trusted = len(data) <= _MAX_BYTES and _stored(config / STORE).get(folder) == digest
     return ProjectRules(folder, path, data.decode("utf-8", "replace"), digest, trusted)
 
 
 def trust(project: ProjectRules) -> None:
     """Remember that the user trusts this text in this folder."""
+    make_folder(our_folder())
     store = our_folder() / STORE
     stored = _stored(store) | {project.folder: project.digest}
-    _replace_file(store, json.dumps(stored, indent=1, sort_keys=True) + "\n")
+    write_bytes(store, f"{json.dumps(stored, indent=1, sort_keys=True)}\n".encode(), 0o600)
 
 
 def _stored(path: Path) -> dict[str, str]:

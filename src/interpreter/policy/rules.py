@@ -54,9 +54,8 @@ class Rule:
         """What a rule that allows something allows, as a person would say it."""
         changes = [word for kind, word in _ON_FILES.items() if kind in self.does]
         doing = [f"{_listed(changes)} {_listed([*map(_place, self.path)]) or 'files'}"] if changes else []
-        for kind, words in _DOING.items():
-            if kind in self.does:
-                doing.append(f"{words} {_listed(self.host)}".rstrip() if kind in (*NETWORK_KINDS, "network") else words)
+        hosts = {kind: f" {_listed(self.host)}".rstrip() for kind in (*NETWORK_KINDS, "network")}
+        doing += [words + hosts.get(kind, "") for kind, words in _DOING.items() if kind in self.does]
         doing += [f"calling {_listed(self.call)}"] if self.call else []
         if self.command:
             doing.insert(0, f"the command{'s' if len(self.command) > 1 else ''} {_listed(self.command)}")
@@ -81,25 +80,18 @@ class Rule:
         place = f"{self.source}:{self.line}" if self.line else self.source
         return f"{self.name} ({place})" if self.name else place
 
-    def holds_in(self, workspace: str) -> bool:
-        return not self.folder or is_inside(workspace, os.path.realpath(os.path.expanduser(self.folder)))
-
     def matches(self, step: EffectStep, folders: Folders) -> bool:
         if self.language and step.language not in self.language:
             return False
         loosely = self.decision != "allow"
         if self.command and not any(_begins(step.words, command, loosely) for command in self.command):
             return False
-        if loosely:
-            return self._touches(step, folders)
-        return (step.fixed or not self.command) and all(self._covers(effect, folders) for effect in step.effects)
-
-    def _touches(self, step: EffectStep, folders: Folders) -> bool:
-        if not (self.does or self.path or self.host or self.call):
-            return True
-        if not step.effects:
-            return self.does == (NOTHING,) and not (self.path or self.host or self.call)
-        return any(self._fits(effect, folders) for effect in step.effects)
+        if not loosely:
+            return (step.fixed or not self.command) and all(self._covers(effect, folders) for effect in step.effects)
+        has_target = bool(self.path or self.host or self.call)
+        if step.effects and (self.does or has_target):
+            return any(self._fits(effect, folders) for effect in step.effects)
+        return not has_target and self.does in ((), (NOTHING,))
 
     def _fits(self, effect: Effect, folders: Folders) -> bool:
         return (
@@ -130,6 +122,11 @@ class Rule:
 
     def _named(self, effect: Effect) -> bool:
         return effect.kind in self.does or (effect.kind == "network" and effect.how in self.does)
+
+
+def holds_in(folder: str, workspace: str) -> bool:
+    """Whether what is meant for a folder, or for all if it is empty, holds in a workspace."""
+    return not folder or is_inside(workspace, os.path.realpath(os.path.expanduser(folder)))
 
 
 @lru_cache(1024)  # a long block has the same few calls again and again
@@ -228,7 +225,11 @@ class Verdict:
 
 
 def judge_steps(rules: Sequence[Rule], steps: Sequence[EffectStep], folders: Folders) -> Verdict:
-    parts = [_judge_step(rules, step, folders) for step in steps]
+    parts = []
+    for step in steps:
+        matching = [rule for rule in rules if rule.matches(step, folders)]
+        rule = max(matching, key=lambda rule: DECISIONS.index(rule.decision), default=None)
+        parts.append(StepVerdict(step.text, step.line, rule.decision if rule else "ask", rule))
     # A command that changes nothing on its own, such as `cd`, counts only if there is nothing else.
     pairs = zip(steps, parts, strict=True)
     counting = [part for step, part in pairs if part.rule or step.effects or not step.is_command] or parts
@@ -238,15 +239,9 @@ def judge_steps(rules: Sequence[Rule], steps: Sequence[EffectStep], folders: Fol
     # A rule that asks comes before the lack of one: it also holds in a mode that would run the rest.
     deciding = [part for part in counting if DECISIONS.index(part.decision) == strictest]
     ruled = [part for part in deciding if part.rule] if DECISIONS[strictest] != "allow" else deciding
-    matching = tuple(dict.fromkeys(part.rule for part in ruled if part.rule))
+    decisive = tuple(dict.fromkeys(part.rule for part in ruled if part.rule))
     reason = "; ".join(dict.fromkeys(part.reason for part in ruled or deciding))
-    return Verdict(DECISIONS[strictest], matching, reason, tuple(parts))
-
-
-def _judge_step(rules: Sequence[Rule], step: EffectStep, folders: Folders) -> StepVerdict:
-    matching = [rule for rule in rules if rule.matches(step, folders)]
-    strictest = max(matching, key=lambda rule: DECISIONS.index(rule.decision), default=None)
-    return StepVerdict(step.text, step.line, strictest.decision if strictest else "ask", strictest)
+    return Verdict(DECISIONS[strictest], decisive, reason, tuple(parts))
 
 
 # -- path patterns ---
@@ -308,8 +303,13 @@ def _whole(pattern: str, folders: Folders) -> str:
 
 @lru_cache(maxsize=1024)
 def _compiled(pattern: str) -> re.Pattern[str]:
-    parts = re.split(r"(/\*\*$|\*\*/|\*\*|\*|\?|\[[^\]/]+\])", pattern)
-    return re.compile("".join(map(_piece, parts)), re.DOTALL)
+    pieces = []
+    for part in re.split(r"(/\*\*$|\*\*/|\*\*|\*|\?|\[[^\]/]+\])", pattern):
+        if part.startswith("[") and part.endswith("]"):
+            pieces.append("[" + re.sub("^!", "^", part[1:].replace("\\", r"\\")))
+        else:
+            pieces.append(_PIECES.get(part) or re.escape(part))
+    return re.compile("".join(pieces), re.DOTALL)
 
 
 _PIECES = {
@@ -319,13 +319,6 @@ _PIECES = {
     "*": "[^/]*",
     "?": "[^/]",
 }
-
-
-def _piece(part: str) -> str:
-    if part.startswith("[") and part.endswith("]"):
-        inner = part[1:-1].replace("\\", r"\\")
-        return f"[^{inner[1:]}]" if inner.startswith("!") else f"[{inner}]"
-    return _PIECES.get(part) or re.escape(part)
 
 
 # Their second word says what they do.
@@ -342,22 +335,21 @@ def propose_rule(language: str, code: str, effects: Effects | None = None, works
         return None  # code that the analysis can't judge must not be allowed permanently
     if any(effect.kind == "computer" and effect.how in ("sends", "unknown") for effect in found.all):
         return None  # sending asks each time
-    if any(effect.kind in ("write", "delete", "database") and not effect.known for effect in found.all):
-        return None
-    if found.language != "shell" and any(effect.kind == "network" and not effect.known for effect in found.all):
+    network = found.of("network")
+    touched = found.of("write", "delete", "database") + (network if found.language != "shell" else ())
+    if not all(effect.known for effect in touched):
         return None
     steps = [step for step in found.steps if step.effects or not step.is_command] or list(found.steps)
     shell_only = all(step.is_command for step in steps)
     kinds = {effect.how if effect.kind == "network" else effect.kind for effect in found.all}
     is_opaque = any(effect.kind == "program" and not effect.known for effect in found.all)
-    network = found.of("network")
-    touched = (effect for effect in found.of("read", "write", "delete", "database") if effect.full)
+    files = (effect for effect in found.of("read", "write", "delete", "database") if effect.full)
     return Rule(
         "allow",
         language=tuple(dict.fromkeys(step.language for step in steps)),
         command=tuple(dict.fromkeys(map(_command, steps))) if shell_only else (),
         does=() if is_opaque else tuple(sorted(kinds - {"program", "computer"})) or (NOTHING,),
-        path=tuple(dict.fromkeys(_pattern(effect, found.workspace) for effect in touched)),
+        path=tuple(dict.fromkeys(_pattern(effect, found.workspace) for effect in files)),
         host=tuple(dict.fromkeys(effect.what for effect in network)) if all(effect.known for effect in network) else (),
         call=tuple(dict.fromkeys(effect.what for effect in found.calls)),
         folder=found.workspace,

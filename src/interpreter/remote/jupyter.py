@@ -20,7 +20,7 @@ from urllib.parse import parse_qs, urlsplit
 from interpreter.errors import RemoteError, SettingError
 from interpreter.messages import Chunk
 from interpreter.remote.keeper import About
-from interpreter.remote.machine import TRY_AGAIN, RemoteLanguage, connect_in_session
+from interpreter.remote.machine import RETRY_DELAYS, RemoteLanguage
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.block import (
     RunningBlock,
@@ -33,15 +33,15 @@ from interpreter.runtimes.block import (
 )
 from interpreter.runtimes.calls import read_input
 from interpreter.runtimes.kernel import error_text, input_value
-from interpreter.runtimes.protocol import LONGEST, Frame, free
+from interpreter.runtimes.protocol import MAX_FRAME_BYTES, Frame, free
 from interpreter.runtimes.sharing import KERNEL_FORMS, SHARE_MIME, in_form, kernel_setup, kernel_takes
 from interpreter.runtimes.state import Completions, Variable
 
-ANSWERING = 60.0  # seconds for the server to answer a request; a cluster may take longer to start a kernel
-STARTING = 300.0
-LISTING = 5.0
-LARGEST_SHARED = 10_000_000  # characters as JSON; a server takes messages of 10 MiB
-QUIET = 5.0  # seconds without a message, after which we look whether the kernel is still there
+ANSWER_TIMEOUT = 60.0  # seconds for the server to answer a request; a cluster may take longer to start a kernel
+START_TIMEOUT = 300.0
+LIST_TIMEOUT = 5.0
+MAX_SHARED_LENGTH = 10_000_000  # characters as JSON; a server takes messages of 10 MiB
+QUIET_TIME = 5.0  # seconds without a message, after which we look whether the kernel is still there
 NO_CLIENT = "For a Jupyter server, install websockets: pip install 'open-interpreter[jupyter]'"
 NO_UNDO = (
     "Files on {name} are not covered by undo, and neither are variables: the kernels of a Jupyter server have none."
@@ -62,8 +62,10 @@ class JupyterServer:
         parts = urlsplit(address.removeprefix("jupyter+"))
         given = parse_qs(parts.query)
         if parts.scheme not in ("http", "https") or not parts.hostname or given.keys() - {"token", "kernel"}:
-            shown = address.partition("?")[0]
-            raise SettingError(f"{shown} is not an address such as jupyter+https://host/?token=... (and kernel=...).")
+            raise SettingError(
+                f"{address.partition('?')[0]} is not an address such as jupyter+https://host/?token=... "
+                "(and kernel=...)."
+            )
         port = f":{parts.port}" if parts.port else ""
         self._base = f"{parts.scheme}://{parts.hostname}{port}{parts.path.rstrip('/')}"
         self._headers = {"Authorization": f"token {given['token'][0]}"} if "token" in given else {}
@@ -95,10 +97,7 @@ class JupyterServer:
             self.about = About(f"a Jupyter server at {self.name}", "its user", dict(self.kernels))
         yield from ()
 
-    def connect(self) -> None:
-        connect_in_session(self)
-
-    def ask(self, method: str, path: str, body: Any = None, timeout: float = ANSWERING) -> dict[str, Any]:
+    def ask(self, method: str, path: str, body: Any = None, timeout: float = ANSWER_TIMEOUT) -> dict[str, Any]:
         """Call the server; RemoteError if it can't be reached or refuses."""
         import httpx
 
@@ -122,7 +121,9 @@ class JupyterServer:
 
         address = f"ws{self._base.removeprefix('http')}/api/kernels/{kernel}/channels?session_id={session}"
         try:
-            made = connect(address, additional_headers=self._headers, max_size=LONGEST, open_timeout=ANSWERING)
+            made = connect(
+                address, additional_headers=self._headers, max_size=MAX_FRAME_BYTES, open_timeout=ANSWER_TIMEOUT
+            )
             return made.__enter__()  # it is left in `terminate`
         except (OSError, TimeoutError, WebSocketException) as error:
             raise RemoteError(f"Can't reach the kernel on {self.name}: {error}") from error
@@ -182,7 +183,7 @@ class JupyterLanguage(RemoteLanguage):
                 # a gateway starts the kernel for that user, and these variables choose its place in the cluster
                 env = {"KERNEL_USERNAME": getpass.getuser()}
                 env |= {name: value for name, value in os.environ.items() if name.startswith("KERNEL_")}
-                started = self.machine.ask("POST", "/api/kernels", {"name": kernel, "env": env}, STARTING)
+                started = self.machine.ask("POST", "/api/kernels", {"name": kernel, "env": env}, START_TIMEOUT)
                 self._id = str(started.get("id", ""))
                 self._shared, self._is_set_up = {}, False
             self._socket = self.machine.open(self._id, self._session)
@@ -194,12 +195,12 @@ class JupyterLanguage(RemoteLanguage):
         from websockets.exceptions import WebSocketException
 
         until = time.monotonic() + self.machine.keep
-        tries = iter(itertools.chain(TRY_AGAIN, itertools.repeat(TRY_AGAIN[-1])))
+        tries = iter(itertools.chain(RETRY_DELAYS, itertools.repeat(RETRY_DELAYS[-1])))
         while self._socket is connection:
             try:
                 while True:
                     try:
-                        data = connection.recv(QUIET)
+                        data = connection.recv(QUIET_TIME)
                     except TimeoutError:
                         for parent in [
                             each for each, block in self._waiting.items() if block.is_idle and self._stopped
@@ -294,15 +295,7 @@ class JupyterLanguage(RemoteLanguage):
 
     def begin(self, code: str) -> tuple[Any, RunningBlock]:
         self._started()
-        too_large = self._give_shared()
-        content = {"code": code, "silent": False, "store_history": True, "allow_stdin": True, "stop_on_error": False}
-        self._request, block = self.request("execute_request", content)
-        for name in too_large:
-            block.nudge({"event": "told", "words": f"{name} is too large to be shared with a kernel on a server."})
-        return self._request, block
-
-    def _give_shared(self) -> list[str]:
-        """Set what other languages share in the kernel, which gets `share` first; the names of what is too large."""
+        # the kernel gets `share` first, then what other languages share
         form, context = KERNEL_FORMS.get(self.there, "none"), self.context
         new = {name: each for name, each in context.shared.items() if self._shared.get(name) != each.number}
         self._shared |= {name: each.number for name, each in new.items()}
@@ -310,24 +303,35 @@ class JupyterLanguage(RemoteLanguage):
         for name, value in in_form(form, new):
             codes[name] = kernel_takes(self.there, [[name, value]], context.max_shared)
         self._is_set_up, too_large = True, []
-        for name, code in codes.items() if form != "none" else ():
-            if len(json.dumps(code)) > LARGEST_SHARED:
+        for name, setting in codes.items() if form != "none" else ():
+            if len(json.dumps(setting)) > MAX_SHARED_LENGTH:
                 too_large.append(name)
             else:
-                self.request("execute_request", {"code": code, "silent": True})
-        return too_large
+                self.request("execute_request", {"code": setting, "silent": True})
+        self._request, block = self.request(
+            "execute_request",
+            {"code": code, "silent": False, "store_history": True, "allow_stdin": True, "stop_on_error": False},
+        )
+        for name in too_large:
+            block.nudge({"event": "told", "words": f"{name} is too large to be shared with a kernel on a server."})
+        return self._request, block
 
     def _chunks(self, run: Any, block: RunningBlock, event: Frame) -> Iterator[Chunk]:
-        if event["event"] == "told":
-            yield notice(event["words"] + "\n")
-            return
-        content, kind = event["content"], event["kind"]
-        match kind:
-            case "stream":
+        content = event.get("content", {})
+        match event["event"], event.get("kind"):
+            case "told", _:
+                yield notice(event["words"] + "\n")
+            case "ran", _:
+                failed = event["reply"].get("status") != "ok"
+                ended = "interrupted" if failed and self._stopped else "error" if failed else "done"
+                yield closing_chunk(130 if ended == "interrupted" else int(failed), ended)
+            case "lost", _:
+                yield from super()._chunks(run, block, event)
+            case _, "stream":
                 text, name = str(content.get("text", "")), str(content.get("name", ""))
                 block.spool.write(text)
                 yield console(text, name)
-            case "display_data" | "execute_result":
+            case _, "display_data" | "execute_result":
                 data = content.get("data")
                 if not free(dict, 100)(data):
                     return
@@ -336,22 +340,13 @@ class JupyterLanguage(RemoteLanguage):
                     yield from self._take_shared(name, value, self._shared)
                 else:
                     yield from display_chunks(data, self.context.emit_images)
-            case "error":
+            case _, "error":
                 yield console(error_text(content), "stderr")
-            case "input_request":
+            case _, "input_request":
                 secret, prompt = bool(content.get("password")), str(content.get("prompt", ""))
                 answer = yield from read_input(prompt, secret, self.context.on_input)
                 if answer is not None or not self._stopped:
-                    reply = {"value": input_value(answer, self.there), "status": "ok"}
-                    self.request("input_reply", reply, "stdin")
-
-    def _ending(self, event: Frame) -> Iterator[Chunk]:
-        if event["event"] == "lost":
-            yield from super()._ending(event)
-            return
-        failed = event["reply"].get("status") != "ok"
-        ended = "interrupted" if failed and self._stopped else "error" if failed else "done"
-        yield closing_chunk(130 if ended == "interrupted" else int(failed), ended)
+                    self.request("input_reply", {"value": input_value(answer, self.there), "status": "ok"}, "stdin")
 
     def stop(self) -> None:
         self._stopped = True
@@ -379,9 +374,8 @@ class JupyterLanguage(RemoteLanguage):
         if self._socket is None or self._run is not None:
             return {}
         _, block = self.request(kind, content)
-        block.ended.wait(LISTING)
-        reply = block.last.get("reply") if block.last is not None else None
-        return reply if isinstance(reply, dict) else {}
+        block.ended.wait(LIST_TIMEOUT)
+        return (block.last or {}).get("reply") or {}
 
     def variables(self) -> list[Variable]:
         if self.there != "python":

@@ -40,9 +40,9 @@ from interpreter.runtimes.sharing import take
 from interpreter.workspace import FileRecord, SnapshotLimits
 
 SOCKET = "socket"
-STOPPING = 10.0  # seconds in which the blocks of a client that was killed end
+STOP_TIMEOUT = 10.0  # seconds in which the blocks of a client that was killed end
 GONE = 3  # the exit code of `resume` if there is no keeper
-MOST_AHEAD = 4 * 1024 * 1024  # characters that may be on their way to a client before the program has to wait
+MAX_AHEAD_LENGTH = 4 * 1024 * 1024  # characters that may be on their way to a client before the program has to wait
 # What a client decides about the runtimes, by the names of SessionContext.
 SETTINGS = tuple(
     "cwd colors timeout max_output python shares_environment offline shell shell_rc sql active_lines table_rows "
@@ -99,10 +99,6 @@ class Running:
         self.ahead = 0  # characters that the client has not shown yet
         self.is_stopped = False
         self.ended = threading.Event()
-
-    def wait_for_room(self) -> None:
-        with self.room:
-            self.room.wait_for(lambda: self.ahead <= MOST_AHEAD or self.is_stopped)
 
     def add(self, size: int) -> None:
         with self.room:
@@ -162,7 +158,7 @@ class Keeper:
         for each in running:
             each.answers.put(None)
             threading.Thread(target=each.stop, name="stop", daemon=True).start()
-        until = time.monotonic() + STOPPING
+        until = time.monotonic() + STOP_TIMEOUT
         for each in running:
             each.ended.wait(max(0.0, until - time.monotonic()))
 
@@ -195,8 +191,7 @@ class Keeper:
                 block = (frame, running, self.link.client)
                 threading.Thread(target=self._run, args=block, name="block", daemon=True).start()
             case "call":
-                args = (frame, self.link.client)
-                threading.Thread(target=self._call, args=args, name="call", daemon=True).start()
+                threading.Thread(target=self._call, args=(frame, self.link.client), name="call", daemon=True).start()
             case "stop" if running is not None:
                 threading.Thread(target=running.stop, name="stop", daemon=True).start()
             case "answer" if running is not None:
@@ -223,21 +218,27 @@ class Keeper:
     def _run(self, frame: Frame, running: Running, client: str) -> None:
         number, end, known = frame["run"], Frame(), dict[str, int]()
         try:
-            self._apply(frame["context"])
+            settings: Frame = frame["context"]
+            for name in SETTINGS:
+                if name in settings:
+                    setattr(self.context, name, settings[name])
+            self.context.exported.update(settings.get("exported", {}))
+            for name, text in settings.get("shared", []):
+                take(self.context.shared, name, text, self.context.max_shared)
             known = {name: each.number for name, each in self.context.shared.items()}
             running.language = language = self.runtime(frame["language"])
             self.context.cancelled = lambda: running.is_stopped
             language.on_end = lambda: self.link.send({"event": "over", "run": number}, client)
             for chunk in language.run(frame["code"]):
-                running.wait_for_room()
+                with running.room:
+                    running.room.wait_for(lambda: running.ahead <= MAX_AHEAD_LENGTH or running.is_stopped)
                 request: Request | None = chunk.pop("request", None)
                 size = len(chunk["content"]) if isinstance(chunk.get("content"), str) else 0
                 running.add(size)
-                asks = request is not None
-                said = {"event": "chunk", "run": number, "chunk": chunk, "asks": asks, "size": size}
+                said = {"event": "chunk", "run": number, "chunk": chunk, "asks": request is not None, "size": size}
                 self.link.send(said, client)
-                if request is not None and (text := running.answers.get()) is not None:
-                    request.text, request.is_answered = text, True
+                if request is not None and (answer := running.answers.get()) is not None:
+                    request.text, request.is_answered = answer, True
         except InterpreterError as error:
             end = {"failed": str(error)}
         except Exception as error:  # noqa: BLE001 - the client must not wait for ever
@@ -249,25 +250,18 @@ class Keeper:
             new = [[name, each.text] for name, each in self.context.shared.items() if known.get(name) != each.number]
             self.link.send({"event": "ran", "run": number, "shared": new, **end, **self._place()}, client)
 
-    def _apply(self, settings: Frame) -> None:
-        for name in SETTINGS:
-            if name in settings:
-                setattr(self.context, name, settings[name])
-        self.context.exported.update(settings.get("exported", {}))
-        for name, text in settings.get("shared", []):
-            take(self.context.shared, name, text, self.context.max_shared)
-
     def _place(self) -> Frame:
         return {"cwd": self.context.cwd, "exported": self.context.exported}
 
     def _call(self, frame: Frame, client: str) -> None:
         """Answer a question about a language or the files."""
-        reply: Frame
         try:
             kind, name = ("files" if frame["on"] == "files" else "language"), frame["name"]
             value: Any
             if name == "about":
-                value = self._about()
+                languages = {each.name: self.runtime(each.name).version() for each in built_in_languages()}
+                system = f"{platform.system()} {platform.release()}"
+                value = About(system, getpass.getuser(), languages, self.workspace)
             elif name not in OFFERED[kind][1]:
                 raise InterpreterError(f"The keeper doesn't know {name}.")
             else:
@@ -281,11 +275,6 @@ class Keeper:
         except Exception as error:  # noqa: BLE001 - the client must not wait for ever
             reply = {"error": type(error).__name__, "words": str(error)}
         self.link.send({"event": "reply", "call": frame["call"], **reply, **self._place()}, client)
-
-    def _about(self) -> About:
-        languages = {each.name: self.runtime(each.name).version() for each in built_in_languages()}
-        system = f"{platform.system()} {platform.release()}"
-        return About(system, getpass.getuser(), languages, self.workspace)
 
     def record(self, limits: list[int]) -> FileRecord:
         with self._lock:
@@ -375,22 +364,27 @@ def main(what: str, place: str, seconds: str, workspace: str) -> int:
     workspace = os.path.realpath(os.path.expanduser(workspace or "~"))
     if what == "start":
         folder.mkdir(parents=True, mode=0o700, exist_ok=True)
-        os.chdir(folder)  # the name of a socket must be short
-        if not os.path.isdir(workspace):
-            sys.stderr.write(f"There is no folder {workspace}.\n")
-            return 1
-        if not os.path.exists(SOCKET):
-            listener = socket.socket(socket.AF_UNIX)
-            listener.bind(SOCKET)
-            os.chmod(SOCKET, 0o600)
-            listener.listen()
-            if os.fork() == 0:
-                _become_daemon()
-                keep(listener, folder, workspace, float(seconds))
-            listener.close()
     elif not folder.is_dir():
         return GONE
-    os.chdir(folder)
+    os.chdir(folder)  # the name of a socket must be short
+    if what == "start" and not os.path.isdir(workspace):
+        sys.stderr.write(f"There is no folder {workspace}.\n")
+        return 1
+    if what == "start" and not os.path.exists(SOCKET):
+        listener = socket.socket(socket.AF_UNIX)
+        listener.bind(SOCKET)
+        os.chmod(SOCKET, 0o600)
+        listener.listen()
+        if os.fork() == 0:  # become a daemon
+            os.setsid()
+            os.chdir("/")
+            if os.fork():
+                os._exit(0)
+            log = os.open(os.devnull, os.O_RDWR)
+            for descriptor in (0, 1, 2):
+                os.dup2(log, descriptor)
+            keep(listener, folder, workspace, float(seconds))
+        listener.close()
     connection = socket.socket(socket.AF_UNIX)
     try:
         connection.connect(SOCKET)
@@ -398,13 +392,3 @@ def main(what: str, place: str, seconds: str, workspace: str) -> int:
         return GONE
     relay(connection)
     return 0
-
-
-def _become_daemon() -> None:
-    os.setsid()
-    os.chdir("/")
-    if os.fork():
-        os._exit(0)
-    log = os.open(os.devnull, os.O_RDWR)
-    for descriptor in (0, 1, 2):
-        os.dup2(log, descriptor)

@@ -23,8 +23,8 @@ from interpreter.errors import RemoteInUseError
 from interpreter.runtimes.protocol import READ_SIZE, BadFrame, Frame, LineSplitter, encode
 
 ACKNOWLEDGE = 64  # messages after which the other side is told that they arrived, if there is nothing else to say
-GREETING = 20.0  # seconds in which a new connection has to say which messages it has
-LEAVING = 5.0  # seconds in which the connection of a client that was killed ends
+GREETING_TIMEOUT = 20.0  # seconds in which a new connection has to say which messages it has
+LEAVE_TIMEOUT = 5.0  # seconds in which the connection of a client that was killed ends
 
 
 class Link:
@@ -72,30 +72,25 @@ class Link:
         BadFrame if the other side sends what it must not, or is another keeper than before. RemoteInUseError if the
         keeper has another client.
         """
-        lines, ready = LineSplitter(), deque[bytes]()
 
-        def read() -> bytes | None:
-            while not ready:
-                data = connection.recv(READ_SIZE)
-                if not data:
-                    return None
-                ready.extend(lines.feed(data))
-            return ready.popleft()
+        def received() -> Iterator[Frame]:
+            lines = LineSplitter()
+            while data := connection.recv(READ_SIZE):
+                yield from map(_object, lines.feed(data))
 
         def greet() -> None:
             connection.sendall(encode({"seen": self._seen, "instance": self.instance, "client": self.client}))
 
         with contextlib.suppress(OSError), self._leaving(connection):
-            connection.settimeout(GREETING)
+            connection.settimeout(GREETING_TIMEOUT)
             greet()
-            if (line := read()) is None:
+            frames = received()
+            if (greeting := next(frames, None)) is None:
                 return
-            greeting = _object(line)
             if greeting.get("client") != self.client:
                 if not self._is_keeper:  # its next line says whether we may take the place of that client
-                    if (line := read()) is None:
+                    if (greeting := next(frames, None)) is None:
                         return
-                    greeting = _object(line)
                 elif self._accept(connection, greeting):
                     self._replaced()
                     greet()
@@ -118,11 +113,10 @@ class Link:
             if old is not None and old is not connection:
                 with contextlib.suppress(OSError):
                     old.shutdown(socket.SHUT_RDWR)
-            writer = threading.Thread(target=self._write, args=(connection, seen), name="link writer", daemon=True)
-            writer.start()
+            threading.Thread(target=self._write, args=(connection, seen), name="link writer", daemon=True).start()
             greeted()
-            while (line := read()) is not None:
-                self._take(_object(line))
+            for frame in frames:
+                self._take(frame)
 
     @contextlib.contextmanager
     def _leaving(self, connection: socket.socket) -> Iterator[None]:
@@ -140,7 +134,7 @@ class Link:
         """Whether this is the client from now on: no other one is connected, and it has not been replaced itself."""
         client, is_new = greeting.get("client"), greeting.get("instance") == ""
         with self._changed:
-            is_free = self._changed.wait_for(lambda: self._socket is None, LEAVING) if is_new else False
+            is_free = self._changed.wait_for(lambda: self._socket is None, LEAVE_TIMEOUT) if is_new else False
             if is_free and isinstance(client, str):
                 self.client, self._socket = client, connection
                 self._outbox.clear()
@@ -161,7 +155,7 @@ class Link:
         self._received(frame)
         with self._changed:
             self._seen = number
-            if self._seen - self._told >= ACKNOWLEDGE:
+            if self._is_due:
                 self._changed.notify_all()
 
     def _drop(self, seen: int) -> None:
@@ -185,6 +179,7 @@ class Link:
 
     @property
     def _is_due(self) -> bool:
+        """Whether the other side should hear how much has arrived."""
         return self._seen - self._told >= ACKNOWLEDGE
 
     def close(self) -> None:
@@ -239,13 +234,11 @@ def unpacked(kind: Any, value: Any) -> Any:
     if dataclasses.is_dataclass(kind) and isinstance(kind, type):
         hints = typing.get_type_hints(kind)
         _checked(isinstance(value, dict) and value.keys() <= {"$", *hints}, value, kind)
-        given = {name: unpacked(hints[name], each) for name, each in value.items() if name != "$"}
-        return _made(kind, given)
+        return _made(kind, {name: unpacked(hints[name], each) for name, each in value.items() if name != "$"})
     if isinstance(kind, type) and issubclass(kind, tuple) and hasattr(kind, "_fields"):
         hints = typing.get_type_hints(kind)
         _checked(isinstance(value, list) and len(value) <= len(hints), value, kind)
-        pairs = zip(hints, value, strict=False)
-        return _made(kind, {name: unpacked(hints[name], each) for name, each in pairs})
+        return _made(kind, {name: unpacked(hints[name], each) for name, each in zip(hints, value, strict=False)})
     if kind is bytes:
         _checked(isinstance(value, str), value, kind)
         try:

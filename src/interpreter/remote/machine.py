@@ -28,7 +28,7 @@ from interpreter.remote.keeper import OFFERED, SETTINGS, About, types_of
 from interpreter.remote.link import Link, packed, unpacked
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.block import RunningBlock, Spool, closing_chunk, event_chunks, notice, outputs_folder
-from interpreter.runtimes.calls import LONGEST_PROMPT, ComputerCall, Request, failure, read_input
+from interpreter.runtimes.calls import MAX_PROMPT_LENGTH, ComputerCall, Request, failure, read_input
 from interpreter.runtimes.launch import SessionContext
 from interpreter.runtimes.live import CONTROL
 from interpreter.runtimes.protocol import (
@@ -39,6 +39,7 @@ from interpreter.runtimes.protocol import (
     BadFrame,
     Check,
     Frame,
+    check_frame,
     flag,
     free,
     number,
@@ -53,8 +54,8 @@ DESCRIBED = (
     "file_extension comment lexer definitions quotes_paths explains_failures analysis scanners scan_parts "
     "order is_common install"
 )
-TRY_AGAIN = (0.5, 1, 2, 4, 8)  # seconds between attempts to connect again; the last one repeats
-LEAVING = 10.0  # seconds that a consumer who leaves waits for the end of its block
+RETRY_DELAYS = (0.5, 1, 2, 4, 8)  # seconds between attempts to connect again; the last one repeats
+LEAVE_TIMEOUT = 10.0  # seconds that a consumer who leaves waits for the end of its block
 ERRORS: dict[str, type[Exception]] = {
     each.__name__: each for each in (BusyError, NotRestorableError, RemoteInUseError, UndoError, UsageError)
 }
@@ -150,13 +151,13 @@ class Machine:
         """Connect if that is necessary; a chunk with a `request` is a question of ssh, such as for a password."""
         if self._link.connected:
             return
-        questions: queue.SimpleQueue[Any] = queue.SimpleQueue()
+        questions = queue.SimpleQueue[tuple[Request, queue.SimpleQueue[None]] | Exception | None]()
         given_up = threading.Event()
 
         def ask(prompt: str, secret: bool) -> str | None:
             if given_up.is_set():
                 return None
-            request = Request("password" if secret else "text", prompt[-LONGEST_PROMPT:])
+            request = Request("password" if secret else "text", prompt[-MAX_PROMPT_LENGTH:])
             is_answered: queue.SimpleQueue[None] = queue.SimpleQueue()
             questions.put((request, is_answered))
             is_answered.get()
@@ -174,8 +175,7 @@ class Machine:
             while (said := questions.get()) is not None:
                 if isinstance(said, Exception):
                     raise said
-                request: Request = said[0]
-                answered: queue.SimpleQueue[None] = said[1]
+                request, answered = said
                 try:
                     yield {**request.chunk, "request": request}
                     context = self.computer.context if self.computer is not None else None
@@ -185,10 +185,6 @@ class Machine:
                     answered.put(None)
         finally:
             given_up.set()
-
-    def connect(self) -> None:
-        """The same for a caller that can't pass questions on: the session asks them."""
-        connect_in_session(self)
 
     def _connect(self, ask: Callable[[str, bool], str | None]) -> None:
         with self._lock:
@@ -204,8 +200,9 @@ class Machine:
             self._begun, self._closed, self._must_ask, self._lost = True, False, False, None
             self._wake.clear()
             greeted = threading.Event()
-            args = (connection, self._link, greeted)
-            threading.Thread(target=self._serve, args=args, name=self.name, daemon=True).start()
+            threading.Thread(
+                target=self._serve, args=(connection, self._link, greeted), name=self.name, daemon=True
+            ).start()
             greeted.wait()
             if self._lost is not None:
                 raise self._lost
@@ -224,26 +221,26 @@ class Machine:
                 link.serve(connection, greeted.set)
             except (BadFrame, RemoteInUseError) as error:
                 problem = error
-        if self._closed or link is not self._link:
-            greeted.set()
-            return
-        if isinstance(problem, RemoteInUseError):
-            words = f"Another Open Interpreter is connected to the runtimes of this session on {self.name}. "
-            self._fail(words + "Close it, then try again.", RemoteInUseError)
+        is_current = link is self._link and not self._closed
+        if is_current and isinstance(problem, RemoteInUseError):
+            self._fail(
+                f"Another Open Interpreter is connected to the runtimes of this session on {self.name}. "
+                "Close it, then try again.",
+                RemoteInUseError,
+            )
             self._link = Link(self._received)
-        elif problem is not None:
+        elif is_current and problem is not None:
             self._fail(f"The session on {self.name} was ended, because it sent {problem}.")
             self._forget()
         greeted.set()
-        if problem is not None:
-            return
-        self._tell(f"Lost the connection to {self.name}. Reconnecting. Code there keeps running.")
-        self._connect_again()
+        if is_current and problem is None:
+            self._tell(f"Lost the connection to {self.name}. Reconnecting. Code there keeps running.")
+            self._connect_again()
 
     def _connect_again(self) -> None:
         """Connect again, as long as the keeper waits for it; without questions, unless a block runs that can ask."""
         until = time.monotonic() + self.keep
-        for seconds in itertools.chain(TRY_AGAIN, itertools.repeat(TRY_AGAIN[-1])):
+        for seconds in itertools.chain(RETRY_DELAYS, itertools.repeat(RETRY_DELAYS[-1])):
             if self._closed or self._link.connected:
                 return
             try:
@@ -252,10 +249,8 @@ class Machine:
                 return
             except (InterpreterError, OSError) as error:
                 reason = str(error)
-            if isinstance(self._lost, RemoteInUseError):
-                return
-            if self._must_ask:  # the next block asks; trying on would look like an attack
-                return
+            if isinstance(self._lost, RemoteInUseError) or self._must_ask:
+                return  # the next block asks; trying on would look like an attack
             if time.monotonic() > until:
                 self._fail(f"There was no connection to {self.name} for {self.keep:.0f} seconds. {reason}")
                 return
@@ -308,18 +303,12 @@ class Machine:
     # -- what the keeper says --------------------------------------------------------------------------------------
 
     def _received(self, frame: Frame) -> None:
-        event = frame.get("event")
-        checks = EVENTS.get(event) if isinstance(event, str) else None
-        if checks is None:
-            raise BadFrame("a message of an unknown kind")
-        for name, check in checks.items():
-            if not check(frame.get(name)):
-                raise BadFrame(f"`{event}` with a wrong or missing `{name}`")
+        check_frame(frame, EVENTS)
         if "cwd" in frame:
             is_path = os.path.isabs(frame["cwd"]) and not CONTROL.search(frame["cwd"])
             self.place, self.exported = frame["cwd"] if is_path else self.place, frame["exported"]
         block, language = self._runs.get(frame.get("run", -1), (None, None))
-        match event:
+        match frame["event"]:
             case "chunk" if block is not None:
                 block.nudge(frame)
             case "over" if language is not None and language.on_end is not None:
@@ -385,7 +374,7 @@ class Machine:
 
     def ask(self, on: str, name: str, *args: Any, **more: Any) -> Any:
         """Call something of a language there, or of the files; the result has the type that its class declares."""
-        self.connect()
+        connect_in_session(self)
         kind = "files" if on == "files" else "language"
         return unpacked(types_of(kind, name)[1], self._ask_keeper(on, name, *args, **more))
 
@@ -397,8 +386,7 @@ class Machine:
         self._link.send({"op": "call", "call": number, "on": on, "name": name, "args": packed(args), **more})
         reply = waiting.get()
         if reply.get("error") is not None:
-            kind = ERRORS.get(reply["error"], RemoteError)
-            raise kind(reply["words"] or reply["error"])
+            raise ERRORS.get(reply["error"], RemoteError)(reply["words"] or reply["error"])
         return reply.get("value")
 
     def begin(self, language: Any, code: str, settings: Frame) -> tuple[int, RunningBlock]:
@@ -406,8 +394,7 @@ class Machine:
         number = next(self._numbers)
         block = RunningBlock(number, code, Spool(outputs_folder))
         self._runs[number] = block, language
-        frame = {"op": "run", "run": number, "language": language.there, "code": code, "context": settings}
-        self._link.send(frame)
+        self.say("run", run=number, language=language.there, code=code, context=settings)
         return number, block
 
     def say(self, op: str, **more: Any) -> None:
@@ -463,19 +450,15 @@ class RemoteLanguage(BaseLanguage):
         return type(language.__name__, (cls,), about)
 
     def __init__(self, computer: Any = None) -> None:
-        self._context: SessionContext = computer.context if computer is not None else SessionContext()
+        self.context: SessionContext = computer.context if computer is not None else SessionContext()
         self._run: tuple[Any, RunningBlock] | None = None
         self._stopped = self._told = False
-
-    @property
-    def context(self) -> SessionContext:
-        return self._context
 
     def version(self) -> str | None:
         if self.machine.about is None:
             if not self.is_own:  # nothing is contacted before the first block there
                 return "" if self.is_common else None
-            self.machine.connect()
+            connect_in_session(self.machine)
         return self.machine.about.languages.get(self.there) if self.machine.about is not None else None
 
     def installed(self) -> str | None:
@@ -499,18 +482,14 @@ class RemoteLanguage(BaseLanguage):
         run, block = self._run = self.begin(code)
         if self._stopped or context.cancelled():
             self.stop()
-
-        def chunks(event: Frame) -> Iterator[Chunk]:
-            return self._ending(event) if event is block.last else self._chunks(run, block, event)
-
         try:
-            yield from block.shown(chunks, self.stop)
+            yield from block.shown(functools.partial(self._chunks, run, block), self.stop)
         finally:
             if block.last is None:  # the consumer leaves
                 self.stop()
                 block.detach()
                 if machine.connected:
-                    block.ended.wait(LEAVING)
+                    block.ended.wait(LEAVE_TIMEOUT)
             block.forget_events()
             block.spool.close()
             self._take_place()
@@ -521,11 +500,7 @@ class RemoteLanguage(BaseLanguage):
         return f"Files on {self.machine.name} are not covered by undo; its variables are."
 
     def begin(self, code: str) -> tuple[Any, RunningBlock]:
-        """Start a block there; its number, and where its events arrive."""
-        return self.machine.begin(self, code, self._settings())
-
-    def _settings(self) -> Frame:
-        """What the runtimes there have to know: what changed here since they last said where they are."""
+        """Start a block there, with what changed here since the last one; its number, and where its events arrive."""
         context, machine = self.context, self.machine
         settings = {name: getattr(context, name) for name in SETTINGS if name != "cwd"}
         new = {name: each for name, each in context.shared.items() if machine.shared.get(name) != each.number}
@@ -539,7 +514,7 @@ class RemoteLanguage(BaseLanguage):
             settings["exported"] = {
                 name: text for name, text in context.exported.items() if known.get(name, "\0") != text
             }
-        return settings
+        return machine.begin(self, code, settings)
 
     def _take_place(self) -> None:
         if self.covered_by_undo and self.machine.place is not None:
@@ -575,18 +550,17 @@ class RemoteLanguage(BaseLanguage):
                 yield chunk
                 if event["size"]:
                     self.machine.say("shown", run=run, size=event["size"])
+            case "ran":
+                for name, value in event.get("shared") or []:
+                    yield from self._take_shared(name, value, self.machine.shared)
+                if event.get("failed"):
+                    yield notice(f"{event['failed']}\n")
+                    yield closing_chunk(1, "error")
+            case "lost":
+                yield notice(f"{event['words']}\n")
+                yield closing_chunk(None, "died")
             case _:
                 yield from event_chunks(event, self.context.emit_images)
-
-    def _ending(self, event: Frame) -> Iterator[Chunk]:
-        for name, text in event.get("shared") or []:
-            yield from self._take_shared(name, text, self.machine.shared)
-        if event["event"] == "lost":
-            yield notice(f"{event['words']}\n")
-            yield closing_chunk(None, "died")
-        elif event.get("failed"):
-            yield notice(f"{event['failed']}\n")
-            yield closing_chunk(1, "error")
 
     def _take_shared(self, name: str, text: str, known: dict[str, int]) -> Iterator[Chunk]:
         """Share a value of the code there with the languages here; `known` are those that need not be sent back."""
@@ -609,12 +583,12 @@ class RemoteLanguage(BaseLanguage):
     def detach(self) -> None:
         """Move the running block to the background there."""
         if self._run is not None:
-            self.machine.ask(self.there, "detach")
+            self._ask("detach")
 
     def terminate(self) -> None:
         if self.machine.connected:
             with contextlib.suppress(RemoteError):
-                self.machine.ask(self.there, "terminate")
+                self._ask("terminate")
 
     # -- state -----------------------------------------------------------------------------------------------------
 

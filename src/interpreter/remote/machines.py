@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import SettingError
+from interpreter.host.files import write_bytes
 from interpreter.messages import Chunk
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.session import Action
-from interpreter.session.journal.file import write_whole
 from interpreter.version import __version__
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def note_keepers(computer: Any, session: Path) -> None:
         if keeper := getattr(machine, "keeper", None):
             noted[name] = {"address": addresses[name], "keeper": keeper, "version": __version__}
     if noted and _noted(session) != noted:
-        write_whole(session / KEEPERS, json.dumps(noted).encode())
+        write_bytes(session / KEEPERS, json.dumps(noted).encode(), 0o600)
 
 
 def take_over_keepers(computer: Any, session: Path) -> None:

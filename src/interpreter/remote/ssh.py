@@ -47,7 +47,7 @@ OPTIONS = {
     "PermitLocalCommand": "no",
     "RequestTTY": "no",
 }
-LONGEST_GREETING = 10_000  # bytes that a login shell may print before our program answers
+MAX_GREETING_BYTES = 10_000  # bytes that a login shell may print before our program answers
 HAVE, WANT, OLD = b"open-interpreter have", b"open-interpreter want", b"open-interpreter python "
 PYTHONS = "python3 python3.14 python3.13 python3.12 python3.11 python"
 FIND = (
@@ -119,15 +119,16 @@ class Ssh:
         self._folder = Path(tempfile.gettempdir())  # of our own, once there is a connection
         self._lock = threading.Lock()
 
-    @property
-    def _destination(self) -> list[str]:
-        address = self.address
-        named = [*(["-l", address.user] if address.user else []), *(["-p", str(address.port)] if address.port else [])]
-        return [*named, "--", address.host]
-
     def _argv(self, *options: str) -> list[str]:
-        fixed = [each for name, value in OPTIONS.items() for each in ("-o", f"{name}={value}")]
-        return [*self._command, *fixed, "-o", f"ControlPath={self._folder / 'control'}", *options, *self._destination]
+        fixed = {**OPTIONS, "ControlPath": self._folder / "control"}
+        argv = [
+            *self._command,
+            *(each for name, value in fixed.items() for each in ("-o", f"{name}={value}")),
+            *options,
+        ]
+        argv += ["-l", self.address.user] if self.address.user else []
+        argv += ["-p", str(self.address.port)] if self.address.port else []
+        return [*argv, "--", self.address.host]
 
     def connect(self, ask: Ask) -> None:
         """Make the connection if there is none; RemoteError if that is not possible."""
@@ -138,7 +139,7 @@ class Ssh:
         with self._lock:
             if not self._folder.name.startswith(PREFIX):
                 self._folder = Path(tempfile.mkdtemp(prefix=PREFIX))
-            elif self._is_up():
+            elif (self._folder / "control").exists() and processes.run(self._argv("-O", "check")).returncode == 0:
                 return
             with self._asking(ask) as env, tempfile.TemporaryFile() as said:
                 try:
@@ -151,11 +152,6 @@ class Ssh:
         if code:
             lines = [line for line in words.replace("\r", "").splitlines() if line.strip()]
             raise RemoteError(f"Can't connect to {self.address}: {' '.join(lines[-3:]) or f'ssh exited with {code}'}")
-
-    def _is_up(self) -> bool:
-        if not (self._folder / "control").exists():
-            return False
-        return processes.run(self._argv("-O", "check")).returncode == 0
 
     @contextlib.contextmanager
     def _asking(self, ask: Ask):  # type: ignore[no-untyped-def]
@@ -196,8 +192,7 @@ class Ssh:
         boot = base64.b64encode(BOOT.encode()).decode()
         script = FIND.format(pythons=PYTHONS, boot=boot, arguments=" ".join(arguments), old=OLD.decode())
         ours, theirs = socket.socketpair()
-        said = tempfile.TemporaryFile()  # noqa: SIM115 - closed below
-        with theirs, said:
+        with theirs, tempfile.TemporaryFile() as said:
             argv = [*self._argv("-o", "ControlMaster=no", "-T"), f"exec sh -c {shlex.quote(script)}"]
             process = processes.start(argv, stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=said)
             theirs.close()
@@ -228,7 +223,7 @@ def _greeted(ours: socket.socket, code: bytes, address: SshAddress) -> bool:
     while True:
         piece = ours.recv(1)  # what follows belongs to the keeper
         begun += piece
-        if not piece or len(begun) > LONGEST_GREETING:
+        if not piece or len(begun) > MAX_GREETING_BYTES:
             return False
         if not begun.endswith(b"\n"):
             continue
@@ -259,14 +254,11 @@ def bundle() -> tuple[str, bytes]:
         for path in sorted((root / folder).rglob("*")):
             if path.is_file() and "__pycache__" not in path.parts:
                 files[f"{name}/{path.relative_to(root)}".lstrip("/")] = path
-    made = io.BytesIO()
+    made, digest = io.BytesIO(), hashlib.sha256()
     with tarfile.open(fileobj=made, mode="w:gz", compresslevel=6) as tar:
         for name, path in files.items():
-            info = tarfile.TarInfo(name)
-            info.size, info.mode = path.stat().st_size, 0o644
-            with open(path, "rb") as file:
-                tar.addfile(info, file)
-    digest = hashlib.sha256()
-    for name, path in files.items():
-        digest.update(name.encode() + b"\0" + path.read_bytes())
+            data, info = path.read_bytes(), tarfile.TarInfo(name)
+            info.size, info.mode = len(data), 0o644
+            tar.addfile(info, io.BytesIO(data))
+            digest.update(name.encode() + b"\0" + data)
     return digest.hexdigest()[:16], made.getvalue()

@@ -38,8 +38,8 @@ class Channels:
     plain: Callable[[str], str] = str  # cleans what is written before anyone reads it
 
 
-MOST_HELD = 1024 * 1024  # bytes; more than a pipe or a terminal can hold back
-MOST_EARLY = 64 * 1024  # characters
+MAX_HELD_BYTES = 1024 * 1024  # bytes; more than a pipe or a terminal can hold back
+MAX_EARLY_LENGTH = 64 * 1024  # characters
 
 
 class OutputChannel:
@@ -75,14 +75,14 @@ class OutputChannel:
         """Take everything written so far, and little more of what a background job still writes."""
         taken = 0
         with contextlib.suppress(OSError):
-            while self._open and taken < MOST_HELD and (data := os.read(self.fd, READ_SIZE)):
+            while self._open and taken < MAX_HELD_BYTES and (data := os.read(self.fd, READ_SIZE)):
                 taken += len(data)
                 self._take(data)
 
     def _take(self, data: bytes) -> None:
         text = self._decoder.decode(data, final=not data)
         if self.block is None:
-            self.early = (self.early + text)[-MOST_EARLY:]
+            self.early = (self.early + text)[-MAX_EARLY_LENGTH:]
         elif text:
             self.block.put({"event": "stream", "name": self.name, "text": self._plain(text)})
 
@@ -161,13 +161,14 @@ class RunningBlock:
             self.last = frame
         self._arrive()
         self.ended.set()
-        if self.on_end is not None:
-            self.on_end()
+        on_end, self.on_end = self.on_end, None
+        if on_end is not None:
+            on_end()
 
     # -- for other threads ---------------------------------------------------------------------------------------------
 
     def nudge(self, frame: Frame) -> None:
-        """Queue an event from any thread, whatever the limit."""
+        """Queue an event from any thread, even beyond the limit."""
         if self.attached and self.last is None:
             self._events.append((frame, self._put))
             self._arrive()
@@ -271,8 +272,8 @@ class RunningBlock:
 
 # -- the whole output ------------------------------------------------------------------------------------------------
 
-IN_MEMORY = 256 * 1024
-KEPT_BYTES = 2 * 1024**3  # all kept outputs together; the oldest go first
+MAX_IN_MEMORY = 256 * 1024
+MAX_KEPT_BYTES = 2 * 1024**3  # all kept outputs together; the oldest go first
 
 
 class Spool:
@@ -294,11 +295,11 @@ class Spool:
             if self._closed:
                 return
             self.length += len(text)
-            if self.length > KEPT_BYTES:
+            if self.length > MAX_KEPT_BYTES:
                 return  # a flood: the rest is not kept
             if self._file is None:
                 self._pieces.append(text)
-                if self.length > IN_MEMORY:
+                if self.length > MAX_IN_MEMORY:
                     self._open_file()
             else:
                 self._file.write(text)
@@ -335,7 +336,7 @@ class Spool:
     def _open_file(self) -> IO[str]:
         folder = self._folder()
         make_folder(folder)
-        drop_oldest(folder, KEPT_BYTES)
+        drop_oldest(folder, MAX_KEPT_BYTES)
         self._file = tempfile.NamedTemporaryFile(  # noqa: SIM115 - it is open until `close`
             "w",
             encoding="utf-8",
@@ -422,11 +423,6 @@ class Clock:
 
         processes = (*family(pid), os.getpid()) if pid is not None else ()
         return {thread: times for each in processes for thread, times in scheduled_times(each).items()}
-
-    def interrupted(self) -> None:
-        self.why = self.why or "interrupted"
-        if self.stage == "running":  # a second interrupt does not put off the next step
-            self.advance()
 
     def advance(self) -> None:
         if self.stage == "running":
@@ -527,5 +523,4 @@ def notice(text: str) -> Chunk:
 
 
 def closing_chunk(exit_code: int | None, ended: str) -> Chunk:
-    chunk: Chunk = {"type": "console", "format": "active_line", "content": None}
-    return {**chunk, "exit_code": exit_code, "ended": ended}
+    return {"type": "console", "format": "active_line", "content": None, "exit_code": exit_code, "ended": ended}

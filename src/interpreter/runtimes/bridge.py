@@ -36,11 +36,11 @@ from pathlib import Path
 from typing import Any
 
 Frame = dict[str, Any]
-READ = 64 * 1024
+READ_SIZE = 64 * 1024
 CAPACITY = 64 * 1024  # of a pipe: what was written earlier is no more than that
 OF_PROCESS = {"_", "PWD", "OLDPWD", "SHLVL", "USER"}  # variables that say what a process is
 CHANGED = "changed.json"  # the environment variables that the last block changed, for the host
-LOOK_EVERY = 0.1  # seconds, for a one-shot program that waits for input
+POLL_INTERVAL = 0.1  # seconds, for a one-shot program that waits for input
 CAN_LOOK = sys.platform == "linux"  # whether a program that waits for input can be seen
 
 
@@ -74,7 +74,7 @@ class Backend:
 class Bridge:
     """The connection to the host, the block that runs, and what the backend has to be read from."""
 
-    def __init__(self, data: int, config: Frame) -> None:
+    def __init__(self, data: int, config: Frame, backend: Callable[[Bridge], Backend]) -> None:
         self.socket = socket.socket(fileno=data)
         self.config = config
         self.selector = selectors.DefaultSelector()
@@ -82,29 +82,27 @@ class Bridge:
         self.last = 0
         self.interrupted = False
         self.idle_after: float | None = None  # how long to wait for something before `idle` is called
-        self.backend = Backend(self)
+        self.backend = backend(self)
         self._pending = b""
-        wake, waker = socket.socketpair()
-        wake.setblocking(False)
-        waker.setblocking(False)
-        self._wake, self._waker = wake, waker
-        signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
+        self._wake, self._waker = socket.socketpair()
+        self._wake.setblocking(False)
+        self._waker.setblocking(False)
+        signal.set_wakeup_fd(self._waker.fileno(), warn_on_full_buffer=False)
         signal.signal(signal.SIGINT, self._interrupt)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
         self.selector.register(self.socket, selectors.EVENT_READ, self._receive)
-        self.selector.register(wake, selectors.EVENT_READ, self._woken)
+        self.selector.register(self._wake, selectors.EVENT_READ, self._woken)
 
-    def serve(self, backend: Backend) -> None:
+    def serve(self) -> None:
         """Run blocks until the host is gone."""
-        self.backend = backend
-        backend.start()
+        self.backend.start()
         while True:
             ready = self.selector.select(self.idle_after)
             for key, _ in ready:
                 key.data()
             if not ready:
-                backend.idle()
+                self.backend.idle()
 
     def _interrupt(self, *_: object) -> None:
         if self.block is not None:
@@ -116,7 +114,7 @@ class Bridge:
         self.backend.children_changed()
 
     def _receive(self) -> None:
-        data = self.socket.recv(READ)
+        data = self.socket.recv(READ_SIZE)
         if not data:
             os._exit(0)
         *lines, self._pending = (self._pending + data).split(b"\n")
@@ -164,16 +162,15 @@ class Pipe:
     """What a program writes to one of its streams, forwarded as it comes."""
 
     def __init__(self, bridge: Bridge, file: Any, name: str) -> None:
-        self._bridge, self._fd, self._name = bridge, os.dup(file.fileno()), name
+        self._bridge, self._file, self._name = bridge, file, name
         self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
-        os.set_blocking(self._fd, False)
-        self._open = True
-        bridge.selector.register(self._fd, selectors.EVENT_READ, self.read)
+        os.set_blocking(file.fileno(), False)
+        bridge.selector.register(file, selectors.EVENT_READ, self.read)
 
     def read(self) -> int:
         """Forward what is there; the number of bytes, 0 if there was nothing."""
         try:
-            data = os.read(self._fd, READ) if self._open else b""
+            data = b"" if self._file.closed else os.read(self._file.fileno(), READ_SIZE)
         except BlockingIOError:
             return 0
         text = self._decoder.decode(data, final=not data)
@@ -186,16 +183,15 @@ class Pipe:
         return len(data)
 
     def drain(self) -> None:
-        """Forward what was written until now. A process in the background may go on writing for ever."""
+        """Forward what was written until now. A background process may never stop writing."""
         left = CAPACITY
         while left > 0 and (size := self.read()):
             left -= size
 
     def close(self) -> None:
-        if self._open:
-            self._open = False
-            self._bridge.selector.unregister(self._fd)
-            os.close(self._fd)
+        if not self._file.closed:
+            self._bridge.selector.unregister(self._file)
+            self._file.close()
 
 
 class Program(Backend):
@@ -207,7 +203,7 @@ class Program(Backend):
         self.pipes: list[Pipe] = []
 
     def launch(self, command: Sequence[str], stdin: int, fds: Sequence[int] = ()) -> None:
-        process = subprocess.Popen(
+        self.process = subprocess.Popen(
             command,
             stdin=stdin,
             stdout=subprocess.PIPE,
@@ -215,11 +211,10 @@ class Program(Backend):
             pass_fds=fds,
             process_group=0,
         )
-        self.process = process
-        self.pipes = [Pipe(self.bridge, process.stdout, "stdout"), Pipe(self.bridge, process.stderr, "stderr")]
-        for file in (process.stdout, process.stderr):
-            assert file is not None
-            file.close()
+        self.pipes = [
+            Pipe(self.bridge, self.process.stdout, "stdout"),
+            Pipe(self.bridge, self.process.stderr, "stderr"),
+        ]
 
     def drain(self) -> None:
         for pipe in self.pipes:
@@ -276,34 +271,30 @@ class Persistent(Program):
         self._say("eof" if text is None else f"input {self._file(text)}")
 
     def _listen(self) -> None:
-        data = os.read(self._replies, READ)
+        data = os.read(self._replies, READ_SIZE)
         if not data:
             self.bridge.selector.unregister(self._replies)
         *lines, self._pending = (self._pending + data).split(b"\n")
         for line in lines:
-            self._replied(line.decode("utf-8", "surrogateescape"))
-
-    def _replied(self, line: str) -> None:
-        word, _, rest = line.partition(" ")
-        number = self.bridge.block
-        if word == "ready":
-            self.bridge.send(event="ready")
-            return
-        self.drain()  # what it printed before
-        if number is None:
-            return
-        match word:
-            case "input":
-                self.bridge.send(event="input_request", block=number, prompt=rest)
-            case "display":
-                self.bridge.send(event="display", block=number, data=bundle(rest.split()))
-            case "share":
-                name, path = rest.split(" ", 1)
-                self.bridge.send(event="share", block=number, name=name, data=Path(path).read_text("utf-8", "replace"))
-                os.unlink(path)
-            case "done":
-                status, code, folder = rest.split(" ", 2)
-                self.bridge.done(status, int(code), cwd=folder)
+            word, _, rest = line.decode("utf-8", "surrogateescape").partition(" ")
+            number = self.bridge.block
+            if word == "ready":
+                self.bridge.send(event="ready")
+                continue
+            self.drain()  # what it printed before
+            match word if number is not None else "":
+                case "input":
+                    self.bridge.send(event="input_request", block=number, prompt=rest)
+                case "display":
+                    self.bridge.send(event="display", block=number, data=bundle(rest.split()))
+                case "share":
+                    name, path = rest.split(" ", 1)
+                    value = Path(path).read_text("utf-8", "replace")
+                    self.bridge.send(event="share", block=number, name=name, data=value)
+                    os.unlink(path)
+                case "done":
+                    status, code, folder = rest.split(" ", 2)
+                    self.bridge.done(status, int(code), cwd=folder)
 
     def children_changed(self) -> None:
         """If the program has ended, end in the same way, after everything it wrote."""
@@ -349,7 +340,7 @@ class OneShot(Program):
             self.bridge.stream("stderr", f"{command[0]}: {error.strerror}\n")
             self.bridge.done("error", 127)
             return
-        self.bridge.idle_after, self._asking = LOOK_EVERY if CAN_LOOK else None, False
+        self.bridge.idle_after, self._asking = POLL_INTERVAL if CAN_LOOK else None, False
 
     def idle(self) -> None:
         """Ask for input if the program waits for it: nothing else says so."""
@@ -434,8 +425,7 @@ def waits_for_input(pid: int) -> bool:
 
 def run_worker(backend: Callable[[Bridge], Backend], data: int, origin: tuple[Any, ...]) -> int:
     """Be the worker of a supervisor; the last word of the command is the configuration."""
-    bridge = Bridge(data, json.loads(origin[-1][2]))
-    bridge.serve(backend(bridge))
+    Bridge(data, json.loads(origin[-1][2]), backend).serve()
     return 0
 
 

@@ -15,8 +15,8 @@ from interpreter.runtimes.protocol import Frame
 from interpreter.sigint import interrupt_user_code
 
 OVER = "Only a running block can use the computer, and the block that this belongs to has ended."
-LONGEST_PROMPT = 10_000  # characters
-MOST = 500  # of one runtime at the same time; each has a thread
+MAX_PROMPT_LENGTH = 10_000  # characters
+MAX_CALLS = 500  # of one runtime at the same time; each has a thread
 HARMLESS = ("names",)  # calls that only list names: allowed at any time, also for a completion
 
 # -- requests ----------------------------------------------------------------------------------------------------------
@@ -62,7 +62,7 @@ class Request:
 
 def read_input(prompt: str, password: bool, on_input: OnInput | None) -> Generator[Chunk, None, str | None]:
     """Ask for a line of input, first the consumer of the chunks and then the function of the settings; the answer."""
-    request = Request("password" if password else "text", prompt[-LONGEST_PROMPT:])
+    request = Request("password" if password else "text", prompt[-MAX_PROMPT_LENGTH:])
     yield from request.asking()
     if not request.is_answered and on_input is not None:
         return on_input(request.prompt, password)
@@ -79,8 +79,11 @@ class CallRequest(Request):
 
     @property
     def chunk(self) -> Chunk:
-        call: Chunk = {"type": "call", "format": self.name, "content": self.prompt}
-        return {"type": "confirmation", "format": "tool_call", "content": call}
+        return {
+            "type": "confirmation",
+            "format": "tool_call",
+            "content": {"type": "call", "format": self.name, "content": self.prompt},
+        }
 
     def answered(self, answer: Answered | None) -> None:
         if answer is None or (answer.choice == "refuse" and getattr(answer, "by", "") == "nobody"):
@@ -89,7 +92,6 @@ class CallRequest(Request):
             self._answers.put(answer.choice == "approve")
 
     def give_up(self) -> None:
-        """There will be no answer; from any thread."""
         self._answers.put(None)
 
     def wait(self) -> bool | None:
@@ -107,8 +109,11 @@ class Offer(Request):
 
     @property
     def chunk(self) -> Chunk:
-        content: Chunk = {"type": "offer", "format": "text", "content": self.prompt}
-        return {"type": "confirmation", "format": "offer", "content": content}
+        return {
+            "type": "confirmation",
+            "format": "offer",
+            "content": {"type": "offer", "format": "text", "content": self.prompt},
+        }
 
     def answered(self, answer: Answered | None) -> None:
         if answer is not None and getattr(answer, "by", "") != "nobody":
@@ -130,8 +135,7 @@ class DryRunTools:
     """Refuses the calls of a block in a dry run: the effects of a tool can't be undone."""
 
     def answer(self, call: ComputerCall) -> Frame:
-        words = "A dry run can't use the computer, because that can't be undone."
-        return {"error": {"type": "PermissionError", "words": words}}
+        return failure("A dry run can't use the computer, because that can't be undone.", "PermissionError")
 
     def stand_in(self, call: Callable[[str, str], Any]) -> Any:
         return None
@@ -265,7 +269,7 @@ class Calls:
             self._reply(call, failure(OVER if self.tools else "There is no computer to call."))
             return
         with self._lock:
-            if is_free := call.number not in self._running and len(self._running) < MOST:
+            if is_free := call.number not in self._running and len(self._running) < MAX_CALLS:
                 self._running[call.number] = call
         if not is_free:
             self._reply(call, failure("Too many calls at the same time. Wait for some of them to finish."))
@@ -287,6 +291,7 @@ class Calls:
             for call in ended:
                 del self._running[call.number]
             self._turns = {key: turn for key, turn in self._turns.items() if key[0] != block.number}
+        self.action = None  # which leads to the session: our thread must not keep one that is no longer used
         for call in ended:
             call.end()
             self._reply(call, failure(OVER))
@@ -294,7 +299,7 @@ class Calls:
     # -- for other threads ---------------------------------------------------------------------------------------
 
     def abandon(self) -> None:
-        """The block has lost its consumer: its questions get no answer."""
+        """The block was interrupted or has lost its consumer: its questions get no answer."""
         with self._lock:
             for call in self._running.values():
                 call.abandon()
@@ -322,6 +327,6 @@ class Calls:
         self._send({"op": "reply", "call": call.number, **reply})
 
 
-def failure(words: str) -> Frame:
-    """A reply that raises an Exception in the code that made the call."""
-    return {"error": {"type": "Exception", "words": words}}
+def failure(words: str, kind: str = "Exception") -> Frame:
+    """A reply that raises an exception in the code that made the call."""
+    return {"error": {"type": kind, "words": words}}

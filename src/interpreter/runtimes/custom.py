@@ -62,9 +62,12 @@ class KernelLanguage(ProgramLanguage):
 
 def custom_language(described: Any) -> type[BaseLanguage]:
     """The class of a language that a profile describes; SettingError if something is wrong with it."""
-    if not isinstance(described, Mapping) or not described.get("name") or described.keys() - KNOWN:
-        raise SettingError(HELP)
-    if any(not isinstance(described.get(key, ""), str) for key in TEXTS):
+    if (
+        not isinstance(described, Mapping)
+        or not described.get("name")
+        or described.keys() - KNOWN
+        or any(not isinstance(described.get(key, ""), str) for key in TEXTS)
+    ):
         raise SettingError(HELP)
     name, kernel, command = described["name"], described.get("kernel"), described.get("command")
     given = {key: described[key] for key in ("comment", "lexer", "install", "system_message") if key in described}

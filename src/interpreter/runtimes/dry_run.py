@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")
 MEMORY = "/dev/shm"
-ROOM = 1024 * 1024 * 1024  # bytes that must be free where files are held in memory
-MOST = 3  # places to try for a layer: not every file system can hold one
+MIN_FREE_MEMORY = 1024 * 1024 * 1024  # bytes that must be free where files are held in memory
+MAX_ATTEMPTS = 3  # places to try for a layer: not every file system can hold one
 LOCK = "lock"
 PREFIX = "interpreter-view-"
 TIMEOUT = 60.0  # seconds
-MOST_SAID = 1 << 24  # bytes
+MAX_REPORT_BYTES = 1 << 24  # bytes
 
 
 class Overlay:
@@ -74,7 +74,7 @@ class Overlay:
                 line.settimeout(TIMEOUT)
                 line.sendall(json.dumps(plan).encode() + b"\n")
                 data, listeners, _, _ = socket.recv_fds(line, 65536, 1)
-                while data and not data.endswith(b"\n") and len(data) < MOST_SAID:
+                while data and not data.endswith(b"\n") and len(data) < MAX_REPORT_BYTES:
                     data += line.recv(65536)
                 said: Frame = decode(data) if data else {"failed": "the process ended"}
                 layers, place = said.get("layers") or {}, said.get("place")
@@ -108,8 +108,7 @@ class Overlay:
             needed = path == self.workspace
             bases = self._layer_folders(path, in_memory=not needed)
             roots.append({"path": path, "name": str(number), "bases": bases, "needed": needed})
-        program = filter_program().hex()
-        return {"roots": roots, "shared": self.shared, "filter": program, "machine": platform.machine()}
+        return {"roots": roots, "shared": self.shared, "filter": filter_program().hex(), "machine": platform.machine()}
 
     def _fits(self, path: str) -> bool:
         if path == "/" or is_inside(path, self.workspace) or not os.access(path, os.W_OK | os.X_OK):
@@ -119,15 +118,19 @@ class Overlay:
     def _layer_folders(self, root: str, in_memory: bool) -> list[str]:
         """Folders to try for a layer over the root, on different file systems; none is inside the root."""
         named = [tempfile.gettempdir(), *TEMPORARY, str(Path.home())]
-        if in_memory and os.path.isdir(MEMORY) and shutil.disk_usage(MEMORY).free >= ROOM:
+        if in_memory and os.path.isdir(MEMORY) and shutil.disk_usage(MEMORY).free >= MIN_FREE_MEMORY:
             named.insert(0, MEMORY)
         parents = [path for path in dict.fromkeys(map(os.path.realpath, named)) if not is_inside(path, root)]
-        usable = [path for path in parents if os.access(path, os.W_OK | os.X_OK)][:MOST]
+        usable = [path for path in parents if os.access(path, os.W_OK | os.X_OK)][:MAX_ATTEMPTS]
         for parent in usable:
             if parent not in self._folders:
                 remove_abandoned(parent)
                 folder = tempfile.mkdtemp(prefix=f"{PREFIX}{os.getpid()}-", dir=parent)
-                self._folders[parent] = folder, mark_in_use(folder)
+                path = os.path.join(folder, LOCK)
+                descriptor = os.open(path + ".new", os.O_CREAT | os.O_RDWR, 0o600)
+                lock(descriptor, wait=True)  # for as long as it is open, the folder is in use
+                os.rename(path + ".new", path)
+                self._folders[parent] = folder, descriptor
         return [self._folders[parent][0] for parent in usable]
 
     def remove(self) -> None:
@@ -137,27 +140,16 @@ class Overlay:
             os.close(locked)
 
 
-def mark_in_use(folder: str) -> int:
-    """Mark a folder as in use, for as long as the descriptor is open."""
-    path = os.path.join(folder, LOCK)
-    descriptor = os.open(path + ".new", os.O_CREAT | os.O_RDWR, 0o600)
-    lock(descriptor, wait=True)
-    os.rename(path + ".new", path)
-    return descriptor
-
-
 def remove_abandoned(parent: str) -> None:
     """Delete the folders of a host that was killed in the middle of a preview."""
-    for name in os.listdir(parent):
-        if not name.startswith(PREFIX):
-            continue
+    for folder in Path(parent).glob(f"{PREFIX}*"):
         try:
-            descriptor = os.open(os.path.join(parent, name, LOCK), os.O_RDWR)
+            descriptor = os.open(folder / LOCK, os.O_RDWR)
         except OSError:
             continue  # another user's, or so new that it has no lock yet
         try:
             lock(descriptor)
-            remove(os.path.join(parent, name))
+            remove(folder)
         except BlockingIOError:
             pass  # in use
         finally:
@@ -185,8 +177,7 @@ class PythonDryRun:
         self._over = False
         self._runtime = runtime = language.start()
         language.check_idle("A Python block is running. Try the preview again when it has finished.")
-        if language.gate is None:
-            language.gate = SyscallGate()
+        language.gate = language.gate or SyscallGate()
         self._gate = language.gate
         if not runtime.alive:
             language.known_cwd, language.known_env = runtime.launch.cwd, {}  # where the first worker started
@@ -232,10 +223,11 @@ class PythonDryRun:
                         self._done = event
                         yield language.closing(event.get("exit_code"), how_done(event))
                     case "exited" | "detached":
-                        in_background = event["event"] == "detached"
-                        how = "it was moved to the background" if in_background else event["how"]
-                        copy = f"The copy of the Python session for this dry run has ended ({how})."
-                        yield notice(f"{copy} The session itself is not affected.\n")
+                        how = event.get("how", "it was moved to the background")
+                        yield notice(
+                            f"The copy of the Python session for this dry run has ended ({how}). The session itself is "
+                            "not affected.\n"
+                        )
                         ended = "timed_out" if event.get("why") == "timed_out" else "died"
                         yield language.closing(event.get("code"), ended)
                     case _:
@@ -256,8 +248,9 @@ class PythonDryRun:
         paths = [Denied("write", "python", path) for path in said.get("paths") or ()]
         found = self._gate.denied
         if hosts:  # which say better what Python tried to reach
-            nameless = [each for each in found if each.what == "network" and not each.target]
-            found = [each for each in found if each not in nameless or not each.by.startswith("python")]
+            found = [
+                each for each in found if each.what != "network" or each.target or not each.by.startswith("python")
+            ]
         return [*found, *hosts, *paths]
 
     # -- the choice ----------------------------------------------------------------------------------------------
@@ -312,8 +305,7 @@ class ShellDryRun:
             except BaseException as error:
                 self.drop()
                 if isinstance(error, TimeoutError):
-                    words = "Can't start a shell for the dry run."
-                    raise NotPreviewableError(words) from error
+                    raise NotPreviewableError("Can't start a shell for the dry run.") from error
                 raise
 
     def run(self, code: str) -> Iterator[Chunk]:

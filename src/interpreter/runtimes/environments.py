@@ -60,7 +60,7 @@ NO_CONNECTION = re.compile(
     r"Name or service not known|dns error|error sending request|Connection refused|"
     r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN"
 )
-LONGEST = 100_000  # bytes of a project's file that are read
+MAX_FILE_BYTES = 100_000  # bytes of a project's file that are read
 # By import name, the packages whose name differs from it.
 DISTRIBUTIONS = dict(
     pair.split(":")
@@ -135,10 +135,9 @@ class Environment:
         return "uv" if self.folder and shutil.which("uv") else ""
 
     def install_command(self, module: str) -> str:
-        """The line of a Python block that installs the package behind a module; empty if there is no installer."""
-        lines = {"pip": "%pip install ", "uv": "!uv pip install ", "": ""}
-        line = lines[self.installer]
-        return line and line + DISTRIBUTIONS.get(module, module)
+        """The line of a Python block that installs the package behind a module; empty if there is none, or no way."""
+        line = {"pip": "%pip install ", "uv": "!uv pip install ", "": ""}[self.installer]
+        return line + DISTRIBUTIONS.get(module, module) if line and MODULE.fullmatch(module) else ""
 
 
 # -- what the user is told and offered ---------------------------------------------------------------------------------
@@ -161,17 +160,6 @@ def introduce(shared: SessionContext, may_ask: bool) -> Generator[Chunk]:
         make_folder(told.parent)
         told.touch()
         yield notice(LAYERED.format(active=sys.prefix))
-
-
-def missing_package(module: str, shared: SessionContext) -> tuple[str, str]:
-    """A module that a block could not import, if it may be that of a package, and what to do about it in words."""
-    command = shared.python_environment().install_command(module) if MODULE.fullmatch(module) else ""
-    words = f"There is no module {module!r} in this environment"
-    if not command:
-        return "", f"{words}.\n"
-    if shared.offline:
-        return "", f"{words}. Offline mode is on, so it can't be installed now.\n"
-    return module, f"{words}. If it is a package, install it with: {command}\n"
 
 
 def run_with_packages(runtime: LiveLanguage, code: str, on_again: Callable[[], None]) -> Generator[Chunk]:
@@ -207,13 +195,12 @@ def _install(runtime: LiveLanguage, module: str) -> Generator[Chunk, None, bool]
         for chunk in chunks:
             ended = chunk.get("ended", ended)
             if chunk.get("format") == "output":
-                said = (said + str(chunk["content"]))[-LONGEST:]
+                said = (said + str(chunk["content"]))[-MAX_FILE_BYTES:]
             if chunk.get("format") != "active_line":  # the lines are not those of the block
                 yield chunk
     if ended != "done":
         offline = "The package index can't be reached: there seems to be no network connection. "
-        why = offline if NO_CONNECTION.search(said) else ""
-        yield notice(f"{why}{name} was not installed.\n")
+        yield notice(f"{offline if NO_CONNECTION.search(said) else ''}{name} was not installed.\n")
     return ended == "done"
 
 
@@ -223,21 +210,11 @@ def _install(runtime: LiveLanguage, module: str) -> Generator[Chunk, None, bool]
 def choose(
     asked: str | None, env: Mapping[str, str], workspace: str, shared: bool = False, sandboxed: bool = False
 ) -> Environment:
-    """The environment for code in a workspace. `asked` is a program, a folder or `conda:NAME`; `env` our variables."""
-    if asked == SESSION:
-        return _layered(sys.executable, "session", workspace, shared, sandboxed)
-    if asked:
-        return _layered(found_python(asked, env, workspace), "setting", workspace, shared, sandboxed)
-    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        if (folder := env.get(name)) and (python := python_in(folder)):
-            return _layered(python, "active", workspace, shared, sandboxed)
-    if (chosen := Choice.of(workspace)) is not None and chosen.accepted and (python := python_in(chosen.folder)):
-        return _layered(python, "project", workspace, shared, sandboxed)
-    return _layered(sys.executable, "session", workspace, shared, sandboxed)
+    """The environment for code in a workspace. `asked` is a program, a folder or `conda:NAME`; `env` our variables.
 
-
-def _layered(python: str, origin: Origin, workspace: str, shared: bool, sandboxed: bool) -> Environment:
-    """The environment of a Python; if that is ours, the one in front of it."""
+    If its Python is our own, it is the session environment in front of it.
+    """
+    python, origin = _chosen_python(asked, env, workspace)
     prefix = os.path.dirname(os.path.dirname(python))
     is_layer = Path(prefix).is_relative_to(our_folder("data") / "environments")  # as in a program that code started
     is_ours = os.path.realpath(prefix) == os.path.realpath(sys.prefix) or python == sys.executable or is_layer
@@ -250,8 +227,17 @@ def _layered(python: str, origin: Origin, workspace: str, shared: bool, sandboxe
     return Environment(os.path.join(folder, "bin", "python"), sys.executable, folder, origin, True, places)
 
 
-def found_python(asked: str, env: Mapping[str, str], workspace: str = "") -> str:
-    """The program that the user means; SessionStartError if there is none."""
+def _chosen_python(asked: str | None, env: Mapping[str, str], workspace: str) -> tuple[str, Origin]:
+    """The program that runs code; SessionStartError if there is none where the user says."""
+    if not asked:
+        for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
+            if (active := env.get(name)) and (python := python_in(active)):
+                return python, "active"
+        chosen = Choice.of(workspace)
+        if chosen is not None and chosen.accepted and (python := python_in(chosen.folder)):
+            return python, "project"
+    if not asked or asked == SESSION:
+        return sys.executable, "session"
     if asked.startswith(CONDA):
         found = conda_python(asked.removeprefix(CONDA), env)
     else:
@@ -262,7 +248,7 @@ def found_python(asked: str, env: Mapping[str, str], workspace: str = "") -> str
         found = python_in(folder) if folder is not None else shutil.which(program, path=env.get("PATH"))
     if found is None:
         raise SessionStartError("Python", f"no Python at {asked!r}. Check the setting `computer.python`")
-    return os.path.abspath(found)
+    return os.path.abspath(found), "setting"
 
 
 def python_in(environment: str | os.PathLike[str]) -> str | None:
@@ -337,7 +323,7 @@ def _project_folders(workspace: str, env: Mapping[str, str]) -> Iterator[str]:
 
 def _read(workspace: str, name: str) -> bytes:
     try:
-        return read_bytes(os.path.join(workspace, name), LONGEST)
+        return read_bytes(os.path.join(workspace, name), MAX_FILE_BYTES)
     except OSError:
         return b""
 
@@ -406,7 +392,7 @@ def _write_layer(folder: str) -> None:
                     place.unlink(name, missing_ok=True)
                     place.symlink(target, name)
         for name, text in files.items():
-            if not place.exists(name) or place.read_bytes(name, LONGEST) != text.encode():
+            if not place.exists(name) or place.read_bytes(name, MAX_FILE_BYTES) != text.encode():
                 place.write_bytes(name, text.encode(), 0o755 if name.startswith("bin/") else 0o644)
 
 

@@ -14,9 +14,9 @@ from typing import Any
 from interpreter.runtimes.bridge import Backend, Bridge, adopt, run_worker
 from interpreter.runtimes.sharing import KERNEL_FORMS, SHARE_MIME, kernel_setup, kernel_takes
 
-LOOK_EVERY = 0.01  # seconds
-START_WITHIN = 60.0  # seconds
-REPLY_WITHIN = 0.3  # seconds from the last message of an interrupted block until its reply
+POLL_INTERVAL = 0.01  # seconds
+START_TIMEOUT = 60.0  # seconds
+REPLY_TIMEOUT = 0.3  # seconds from the last message of an interrupted block until its reply
 ESCAPE = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 
 
@@ -44,20 +44,6 @@ class Kernel(Backend):
         self._reply: dict[str, Any] | None = None
         self._idle_since = 0.0
 
-    def _start_kernel(self, folder: Path, most: int) -> None:
-        from jupyter_client.manager import KernelManager
-
-        self._manager = KernelManager(kernel_name=self.bridge.config["kernel"], transport="ipc")
-        self._manager.ip = str(folder / "kernel")
-        self._manager.connection_file = str(folder / "kernel.json")
-        self._manager.start_kernel()
-        self._client = self._manager.blocking_client()
-        self._client.start_channels()
-        self._client.wait_for_ready(START_WITHIN)
-        self._language = self._manager.kernel_spec.language.lower()
-        if self._language in KERNEL_FORMS:
-            self._client.execute(kernel_setup(self._language, most), silent=True)
-
     def start(self) -> None:
         """It is ready when the kernel is, which starts with the first block: nothing else knows the folder."""
 
@@ -65,17 +51,27 @@ class Kernel(Backend):
         adopt(frame)
         if self._manager is None:
             try:
-                self._start_kernel(code.parent, frame.get("max_shared", 0))
+                from jupyter_client.manager import KernelManager
+
+                self._manager = KernelManager(kernel_name=self.bridge.config["kernel"], transport="ipc")
+                self._manager.ip = str(code.with_name("kernel"))
+                self._manager.connection_file = str(code.with_name("kernel.json"))
+                self._manager.start_kernel()
+                self._client = self._manager.blocking_client()
+                self._client.start_channels()
+                self._client.wait_for_ready(START_TIMEOUT)
+                self._language = self._manager.kernel_spec.language.lower()
+                if self._language in KERNEL_FORMS:
+                    self._client.execute(kernel_setup(self._language, frame.get("max_shared", 0)), silent=True)
             except Exception as error:  # noqa: BLE001 - a kernel can fail to start in any way
                 self.bridge.stream("stderr", f"The kernel could not start: {error}\n")
                 os._exit(1)
             self.bridge.send(event="ready")
         self._must_interrupt, self._shown_all, self._reply = self.bridge.interrupted, False, None
         if "shared" in frame:
-            taking = kernel_takes(self._language, frame["shared"], frame["max_shared"])
-            self._client.execute(taking, silent=True)
+            self._client.execute(kernel_takes(self._language, frame["shared"], frame["max_shared"]), silent=True)
         self._request = self._client.execute(frame["code"], store_history=True, allow_stdin=True, stop_on_error=False)
-        self.bridge.idle_after = LOOK_EVERY
+        self.bridge.idle_after = POLL_INTERVAL
 
     def interrupt(self) -> None:
         self._must_interrupt = True  # here we are in the middle of anything
@@ -99,7 +95,7 @@ class Kernel(Backend):
             prompt, password = asked["content"]["prompt"], bool(asked["content"].get("password"))
             self.bridge.send(event="input_request", block=self.bridge.block, prompt=prompt, password=password)
         self._reply = self._reply or self._next(self._client.get_shell_msg)
-        is_late = self._shown_all and self.bridge.interrupted and time.monotonic() > self._idle_since + REPLY_WITHIN
+        is_late = self._shown_all and self.bridge.interrupted and time.monotonic() > self._idle_since + REPLY_TIMEOUT
         if self._shown_all and self._reply is not None:
             self._end(self._reply["content"])
         elif is_late:  # an interrupt that hits ipykernel's own code costs the reply, and nothing else

@@ -165,8 +165,8 @@ WARM = Path(__file__).with_name("warm.py")
 IMPORT_VARIABLES = re.compile(
     r"(PYTHON|INTERPRETER_PYTHON|LD_|DYLD_|LC_|XDG_|MPL|OMP_|OPENBLAS_|MKL_|NUMEXPR_|CUDA_)\w*|LANG|HOME|TMPDIR"
 )
-SENDING = 10  # seconds for a parent to take a request
-ENDING = 1  # and to end
+SEND_TIMEOUT = 10  # seconds for a parent to take a request
+END_TIMEOUT = 1  # and to end
 
 
 def import_environment(env: Mapping[str, str]) -> dict[str, str]:
@@ -179,14 +179,13 @@ class WarmParent:
     def __init__(self, python: str, modules: Sequence[str], env: dict[str, str]) -> None:
         ours, theirs = socket.socketpair()
         ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
-        ours.settimeout(SENDING)
+        ours.settimeout(SEND_TIMEOUT)
         self._socket, self._sending, self.host = ours, threading.Lock(), os.getpid()
         self._said = ""
         self._errors = tempfile.TemporaryFile()  # noqa: SIM115 - it is read when the start has failed
-        argv = [python, str(WARM), str(theirs.fileno()), *modules]
         with theirs:
             self._process = subprocess.Popen(
-                argv,
+                [python, str(WARM), str(theirs.fileno()), *modules],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self._errors,
@@ -210,8 +209,7 @@ class WarmParent:
 
     def fork(self, launch: Launch, cwd: str | None, control: int) -> bool:
         """Have it fork a supervisor with this control socket; it may still be importing. False if it is gone."""
-        request = {"worker": launch.worker, "env": launch.env, "cwd": cwd}
-        data = json.dumps(request).encode() + b"\n"
+        data = json.dumps({"worker": launch.worker, "env": launch.env, "cwd": cwd}).encode() + b"\n"
         try:
             with self._sending:
                 sent = socket.send_fds(self._socket, [data], [control])
@@ -224,7 +222,7 @@ class WarmParent:
     def last_words(self) -> str:
         """Why it ended; nothing if it is alive."""
         try:
-            self._process.wait(ENDING)  # its connections close a moment before it is gone
+            self._process.wait(END_TIMEOUT)  # its connections close a moment before it is gone
         except subprocess.TimeoutExpired:
             return ""
         self.close()

@@ -14,16 +14,24 @@ from interpreter.errors import BusyError, InterpreterError, NotRestorableError, 
 from interpreter.host.files import Folder
 from interpreter.messages import Chunk
 from interpreter.runtimes.base import NOT_TAKEN_ALONG, BaseLanguage
-from interpreter.runtimes.block import IN_MEMORY, Channels, RunningBlock, closing_chunk, console, event_chunks, notice
+from interpreter.runtimes.block import (
+    MAX_IN_MEMORY,
+    Channels,
+    RunningBlock,
+    closing_chunk,
+    console,
+    event_chunks,
+    notice,
+)
 from interpreter.runtimes.calls import read_input
 from interpreter.runtimes.launch import Containment, Launch, SessionContext
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.runtime import Runtime
-from interpreter.runtimes.sharing import LONGEST_VARIABLE, Form, Shared, as_csv, as_text, in_form, take
+from interpreter.runtimes.sharing import MAX_VARIABLE_BYTES, Form, Shared, as_csv, as_text, in_form, take
 from interpreter.runtimes.state import (
-    COMPLETING,
-    LISTING,
-    SHOWING,
+    COMPLETE_TIMEOUT,
+    LIST_TIMEOUT,
+    SHOW_TIMEOUT,
     Completions,
     Place,
     Restored,
@@ -37,7 +45,7 @@ from interpreter.runtimes.state import (
     value_from,
     variables_from,
 )
-from interpreter.sigint import Hold, interrupted_here
+from interpreter.sigint import Hold, close_soon, interrupted_here
 
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # not in a path that we show
 NOT_SAVED = "The variables of {name} are not saved; its blocks can be run again."
@@ -134,8 +142,10 @@ class LiveLanguage(BaseLanguage):
         """The worker ended during a block: say so, and close the block."""
         if event["startup"]:
             yield console(event["startup"], "stderr")
-        lost = "Its variables are lost. The next block starts a new session."
-        yield notice(f"The {self.name} session ended ({event['how']}). {lost}\n")
+        yield notice(
+            f"The {self.name} session ended ({event['how']}). Its variables are lost. The next block starts a new "
+            "session.\n"
+        )
         yield self.closing(event["code"], "timed_out" if event["why"] == "timed_out" else "died")
 
     def revive(self, runtime: Runtime) -> Iterator[Chunk]:
@@ -203,10 +213,12 @@ class LiveLanguage(BaseLanguage):
         if old is not None and place is not present:  # it is outside the present sandbox, or in one not part of it
             self.end_runtime()
             if old.block is not None:
-                lost = (
-                    f"The sandbox has changed, so this is a new {self.name} session, without the earlier variables.\n"
+                notices.append(
+                    notice(
+                        f"The sandbox has changed, so this is a new {self.name} session, without the earlier "
+                        "variables.\n"
+                    )
                 )
-                notices.append(notice(lost))
         runtime = self.start()
         if not runtime.alive:
             notices += self.revive(runtime)
@@ -214,11 +226,11 @@ class LiveLanguage(BaseLanguage):
             notices.append(notice(f"`computer.preload` names modules that can't be imported: {missing}\n"))
         self.state_before = self.leave_state()
         fields = self.run_fields()
-        snapshot = self.snapshot()
         runtime.calls.tools, runtime.calls.action = self.context.tools, self.context.action
         runtime.settle(runtime.block)  # that of a dry run, for example
-        block = runtime.begin(code, self.channels(), fields, self.context.timeout, snapshot, self.on_end)
-        self._last = Run(runtime, block)
+        self._last = Run(
+            runtime, runtime.begin(code, self.channels(), fields, self.context.timeout, self.snapshot(), self.on_end)
+        )
         if self.was_stopped():
             runtime.interrupt()
         return notices, self._last
@@ -230,8 +242,7 @@ class LiveLanguage(BaseLanguage):
         shared = {name: each for name, each in context.shared.items() if self.known_shared.get(name) != each.number}
         if self.shared_form == "env" and shared:
             # with a prefix: no shell gives such a name a meaning, as it does `path` or `http_proxy`
-            given = {f"shared_{name}": self._shared_variable(name, each) for name, each in shared.items()}
-            changed = {**changed, **given}
+            changed |= {f"shared_{name}": self._shared_variable(name, each) for name, each in shared.items()}
         changes: Frame = {"env": changed} if changed else {}
         if self.shared_form in ("json", "r"):
             changes["max_shared"] = context.max_shared
@@ -242,26 +253,23 @@ class LiveLanguage(BaseLanguage):
 
     def _shared_variable(self, name: str, shared: Shared) -> str:
         """A shared value for an environment variable: the path of a CSV file for a table, else the value's text."""
-        text = as_csv(shared.content["table"]) if "table" in shared.content else as_text(shared.content["value"])
-        is_short = len(text.encode("utf-8", "replace")) <= LONGEST_VARIABLE
-        if "table" not in shared.content and is_short:
+        is_table = "table" in shared.content
+        text = as_csv(shared.content["table"]) if is_table else as_text(shared.content["value"])
+        data = text.encode("utf-8", "replace")
+        if not is_table and len(data) <= MAX_VARIABLE_BYTES:
             return text
-        file = f"{name}.{'csv' if 'table' in shared.content else 'json'}"
-        folder = self.start().folder
-        with Folder(folder) as files:
-            files.write_bytes(file, text.encode("utf-8", "replace"), 0o600)
-        return str(folder / file)
-
-    def _take_shared(self, name: str, text: str) -> Iterator[Chunk]:
-        try:
-            take(self.context.shared, name, text, self.context.max_shared)
-        except ValueError as error:
-            yield notice(f"{name[:100]!r} was not shared: {error}.\n")
+        path = self.start().folder / f"{name}.{'csv' if is_table else 'json'}"
+        with Folder(path.parent) as files:
+            files.write_bytes(path.name, data, 0o600)
+        return str(path)
 
     def chunks(self, event: Frame) -> Iterator[Chunk]:
         match event["event"]:
             case "share":
-                yield from self._take_shared(event["name"], event["data"])
+                try:
+                    take(self.context.shared, event["name"], event["data"], self.context.max_shared)
+                except ValueError as error:
+                    yield notice(f"{event['name'][:100]!r} was not shared: {error}.\n")
             case "call_asks":
                 yield from event["request"].asking()
             case "input_request":
@@ -311,7 +319,7 @@ class LiveLanguage(BaseLanguage):
         if runtime is None or runtime.launch.containment is None or runtime.block is None:
             return
         block, said = runtime.block, ""
-        if runtime.launch.dialect is not None and block.spool.length <= IN_MEMORY:  # a driver reports error numbers
+        if runtime.launch.dialect is not None and block.spool.length <= MAX_IN_MEMORY:  # a driver reports error numbers
             said = block.spool.read()
         for line in runtime.launch.containment.denials(block.code, {"cwd": self.context.cwd, **event, "said": said}):
             yield notice(line + "\n")
@@ -325,8 +333,7 @@ class LiveLanguage(BaseLanguage):
             self.known_cwd = None  # else it is sent back to where it was
             if os.path.isabs(cwd) and not CONTROL.search(cwd):
                 self.known_cwd = self.context.cwd = cwd
-        if event.get("env"):
-            self.context.exported.update(event["env"])
+        self.context.exported.update(event.get("env") or {})
         self.known_env = dict(self.context.exported)
         self.known_shared = {name: each.number for name, each in self.context.shared.items()}
 
@@ -367,21 +374,21 @@ class LiveLanguage(BaseLanguage):
 
     def end_runtime(self) -> None:
         """End the runtime; the background jobs keep running where they are."""
-        jobs, self.jobs = self.jobs, []
-        self.terminate()
-        self.jobs = jobs
-
-    def terminate(self) -> None:
         runtime, self.runtime, self._number = self.runtime, None, None
         self._places.clear()
-        jobs, self.jobs = self.jobs, []
         if runtime is not None:
             runtime.close()
+
+    def terminate(self) -> None:
+        self.end_runtime()
+        jobs, self.jobs = self.jobs, []
         for job in jobs:
             job.stop()
 
-    def __del__(self) -> None:
-        self.terminate()
+    def __del__(self) -> None:  # in the middle of anything, and perhaps in a forked copy of this process
+        for runtime in (self.runtime, *(job.runtime for job in self.jobs)):
+            if runtime is not None and runtime.host == os.getpid():
+                close_soon(runtime.close)
 
     # -- states --------------------------------------------------------------------------------------------------
 
@@ -467,7 +474,7 @@ class LiveLanguage(BaseLanguage):
     def variables(self) -> list[Variable]:
         if self.runtime is None or not self.runtime.alive:
             return []
-        return variables_from(self.query(self.runtime, {"op": "inspect"}, LISTING))
+        return variables_from(self.query(self.runtime, {"op": "inspect"}, LIST_TIMEOUT))
 
     def look(
         self,
@@ -482,7 +489,7 @@ class LiveLanguage(BaseLanguage):
         if view is not None and not self.has_views:
             raise UsageError(f"{self.name} tables can't be sorted, filtered or exported, only Python ones.")
         frame = {"op": "inspect", "name": name, "rows": list(rows), "columns": list(columns), "again": again}
-        return value_from(self.query(self.runtime, frame | ({"view": asdict(view)} if view else {}), SHOWING))
+        return value_from(self.query(self.runtime, frame | ({"view": asdict(view)} if view else {}), SHOW_TIMEOUT))
 
     def stop_looking(self) -> None:
         if self.runtime is not None:
@@ -490,7 +497,7 @@ class LiveLanguage(BaseLanguage):
 
     def complete(self, code: str, cursor: int) -> Completions:
         frame = {"op": "complete", "code": code, "cursor": cursor}
-        return completions_from(self.runtime.query(frame, COMPLETING) if self.runtime else None, cursor)
+        return completions_from(self.runtime.query(frame, COMPLETE_TIMEOUT) if self.runtime else None, cursor)
 
     def query(self, runtime: Runtime, frame: Frame, timeout: float) -> Frame:
         """What the driver answers; BusyError or UsageError if it does not."""

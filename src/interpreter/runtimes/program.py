@@ -20,7 +20,7 @@ BRIDGE = Path(__file__).with_name("bridge.py")
 class ProgramLanguage(LiveLanguage):
     """A language whose blocks another program runs, through `bridge.py`."""
 
-    programs: Sequence[str] = ()  # the program that runs it: the first of these that is installed
+    programs: Sequence[str] = ()  # the program that it needs: the first of these that is installed
     # What follows the program: `{file}` is the block; a driver gets `{commands}` and `{replies}`.
     arguments: Sequence[str] = ()
     worker: Path = BRIDGE  # the file that runs beside the program and speaks frames with the host
@@ -31,7 +31,8 @@ class ProgramLanguage(LiveLanguage):
         return next((found for each in self.programs if (found := shutil.which(each, path=path))), None)
 
     def version(self) -> str | None:
-        return "" if self.program() else None  # finding the number can take longer than the model's answer
+        # finding the number can take longer than the model's answer
+        return "" if not self.programs or self.program() else None
 
     def installed(self) -> str | None:
         program = self.program()
@@ -66,6 +67,4 @@ class ProgramLanguage(LiveLanguage):
     def exited(self, event: Frame) -> Iterator[Chunk]:
         """With the bridge, its program ends too; nothing of either is left for the next block."""
         yield from super().exited(event)
-        if self.runtime is not None:
-            runtime, self.runtime, self._number = self.runtime, None, None
-            runtime.close()
+        self.end_runtime()

@@ -14,9 +14,9 @@ from typing import Any, Protocol
 
 Frame = dict[str, Any]
 
-LONGEST = 1 << 26  # bytes of a frame
+MAX_FRAME_BYTES = 1 << 26  # bytes of a frame
 READ_SIZE = 256 * 1024
-MOST_DRAINED = 1 << 23  # bytes; more than the connection holds
+MAX_DRAINED_BYTES = 1 << 23  # bytes; more than the connection holds
 
 # -- the schema --------------------------------------------------------------------------------------------------------
 
@@ -24,7 +24,7 @@ MOST_DRAINED = 1 << 23  # bytes; more than the connection holds
 # described here ends the worker, before any other part of the host has seen the frame.
 
 Check = Callable[[Any], bool]
-DEEPEST = 320  # lists and objects inside each other; as deep as the driver packs the arguments of a call
+MAX_DEPTH = 320  # lists and objects inside each other; as deep as the driver packs the arguments of a call
 
 
 def optional(check: Check) -> Check:
@@ -59,18 +59,19 @@ def object_of(**fields: Check) -> Check:
     )
 
 
+def is_shallow(value: Any, left: int) -> bool:
+    """Whether at most so many lists and objects are inside each other."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return left > 0 and all(is_shallow(each, left - 1) for each in inner)
+
+
 def free(kind: type[list[Any] | dict[str, Any]], most: int) -> Check:
     """Any JSON value that is not nested too deeply."""
-
-    def is_shallow(value: Any, left: int) -> bool:
-        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-        return left > 0 and all(is_shallow(each, left - 1) for each in inner)
-
-    return lambda value: isinstance(value, kind) and len(value) <= most and is_shallow(value, DEEPEST)
+    return lambda value: isinstance(value, kind) and len(value) <= most and is_shallow(value, MAX_DEPTH)
 
 
 COUNT, SIZE = number(), number(most=1 << 63)
-NAME, LINE, TEXT = text(1000), text(1 << 20), text(LONGEST)
+NAME, LINE, TEXT = text(1000), text(1 << 20), text(MAX_FRAME_BYTES)
 LINES = optional(list_of(LINE, 10_000))
 VARIABLE = object_of(name=LINE, type=LINE, preview=optional(LINE), shape=optional(LINE), size=optional(SIZE))
 FAILURE = object_of(number=number(-(1 << 31)), path=LINE, kind=optional(LINE))
@@ -148,15 +149,20 @@ def decode(line: bytes) -> Frame:
         frame: Frame = json.loads(line)
     except (ValueError, RecursionError):
         raise BadFrame("a message that is not JSON") from None
+    check_frame(frame, FRAMES)
+    return frame
+
+
+def check_frame(frame: Any, schema: dict[str, dict[str, Check]]) -> None:
+    """Raise BadFrame if a frame does not follow a schema, which has the fields of each event."""
     event = frame.get("event") if isinstance(frame, dict) else None
-    if not isinstance(event, str) or event not in FRAMES:
+    if not isinstance(event, str) or event not in schema:
         raise BadFrame("a message of an unknown kind")
-    for name, check in FRAMES[event].items():
+    for name, check in schema[event].items():
         if not check(frame.get(name)):
             raise BadFrame(f"`{event}` with a wrong or missing `{name}`")
-    if frame.keys() - FRAMES[event].keys() != {"event"}:
+    if frame.keys() - schema[event].keys() != {"event"}:
         raise BadFrame(f"`{event}` with an unknown field")
-    return frame
 
 
 # -- frames ------------------------------------------------------------------------------------------------------------
@@ -177,8 +183,8 @@ class LineSplitter:
         """The lines that are complete now; BadFrame if one gets so long that it would fill our memory."""
         head, newline, rest = data.partition(b"\n")
         self._held += len(head)
-        if self._held > LONGEST:
-            raise BadFrame(f"a message of more than {LONGEST >> 20} MB")
+        if self._held > MAX_FRAME_BYTES:
+            raise BadFrame(f"a message of more than {MAX_FRAME_BYTES >> 20} MB")
         self._open.append(head)
         if not newline:
             return []
@@ -229,7 +235,7 @@ class OutputReader:
         self._wake, self._waker = os.pipe()
         os.set_blocking(self._waker, False)
         self._stopped = False
-        self._stopping = threading.Lock()
+        self._waking = threading.Lock()  # held to write to the pipe, and to close it
         self._selector.register(self._wake, selectors.EVENT_READ)
         self._thread = threading.Thread(target=self._loop, name=name, daemon=True)
         self._thread.start()
@@ -240,10 +246,8 @@ class OutputReader:
 
     def wake(self) -> None:
         """Make the thread call `tend` again. Safe from any thread."""
-        with self._stopping:
-            if not self._stopped:
-                with contextlib.suppress(BlockingIOError):  # it is awake
-                    os.write(self._waker, b"x")
+        with self._waking, contextlib.suppress(OSError):  # it is awake, or gone
+            os.write(self._waker, b"x")
 
     @property
     def is_current(self) -> bool:
@@ -251,12 +255,8 @@ class OutputReader:
         return threading.current_thread() is self._thread
 
     def stop(self) -> None:
-        with self._stopping:
-            if self._stopped:
-                return
-            self._stopped = True
-            with contextlib.suppress(BlockingIOError):
-                os.write(self._waker, b"x")
+        self._stopped = True
+        self.wake()
         if not self.is_current:
             self._thread.join()
 
@@ -276,9 +276,10 @@ class OutputReader:
             if key.data:
                 key.data.ended()
         self._selector.close()
-        with self._stopping:  # `stop` and `wake` have finished writing
+        with self._waking:
             os.close(self._wake)
             os.close(self._waker)
+            self._waker = -1
 
 
 # -- connections -------------------------------------------------------------------------------------------------------
@@ -350,10 +351,6 @@ class Control(LineConnection):
         self.over.set()
         self._confirm(self._ordered)
 
-    def shut(self) -> None:
-        with contextlib.suppress(OSError):
-            self.socket.shutdown(socket.SHUT_WR)
-
     def ready(self) -> bool:
         data = self.receive()
         try:
@@ -388,8 +385,8 @@ class Data(LineConnection):
         """Take everything that was sent until now, and little more: other processes may still write."""
         taken = 0
         with contextlib.suppress(OSError):
-            while taken < MOST_DRAINED and (data := self.socket.recv(READ_SIZE, socket.MSG_DONTWAIT)):
-                taken += len(data) if self._take(data) else MOST_DRAINED
+            while taken < MAX_DRAINED_BYTES and (data := self.socket.recv(READ_SIZE, socket.MSG_DONTWAIT)):
+                taken += len(data) if self._take(data) else MAX_DRAINED_BYTES
 
     def _take(self, data: bytes) -> bool:
         """Hand over the frames; False if one of them is not as it must be. Nothing after that counts."""

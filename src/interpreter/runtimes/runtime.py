@@ -26,9 +26,9 @@ from interpreter.runtimes.protocol import BadFrame, Control, Data, Frame, Output
 from interpreter.runtimes.snapshots import Snapshots
 
 SUPERVISOR = Path(__file__).with_name("supervisor.py")
-ENDING = 5.0  # seconds for all processes of a runtime to end
+END_TIMEOUT = 5.0  # seconds for all processes of a runtime to end
 SOCKET_BUFFER = 1024 * 1024
-SENDING = 5  # seconds that a worker may read nothing while it is sent something
+SEND_TIMEOUT = 5  # seconds that a worker may read nothing while it is sent something
 SIGINT = int(signal.SIGINT)
 PRESS_GAP = 0.03  # seconds between two signals: a program that gets nothing but signals does nothing else
 REMEMBERED_BLOCKS = 32  # finished blocks whose late output still finds its place
@@ -68,7 +68,7 @@ class Runtime:
     """A worker process under its own supervisor, which keeps its state from block to block."""
 
     def __init__(self, launch: Launch, name: str) -> None:
-        self.launch, self.name = launch, name
+        self.launch, self.name, self.host = launch, name, os.getpid()
         self.alive = False  # whether there is a worker, as far as is known
         self.ready: Frame | None = None  # what the worker said of itself when it was ready
         self.pid: int | None = None
@@ -109,15 +109,14 @@ class Runtime:
             self.spawn()
             return
         argv = [self.launch.python, str(SUPERVISOR), str(theirs.fileno()), *self.launch.worker]
-        plain = Start(argv, self.launch.env, cwd, [theirs.fileno()])
+        start = Start(argv, self.launch.env, cwd, [theirs.fileno()])
         try:
             with theirs, contextlib.ExitStack() as sandbox:
-                start = plain
                 if self.launch.containment is not None:
                     self._folder = self._folder or new_folder()  # what is visible inside must exist before
                     self._forget_refusal()
                     self._refusal = tempfile.TemporaryFile()  # noqa: SIM115 - it is read when the start has failed
-                    start = sandbox.enter_context(self.launch.containment.wrap(plain, self._folder))
+                    start = sandbox.enter_context(self.launch.containment.wrap(start, self._folder))
                 try:
                     self._process = subprocess.Popen(
                         start.argv,
@@ -175,9 +174,8 @@ class Runtime:
         self.reader.watch(self._data)
         self.reader.watch(self._startup)
         null = os.open(os.devnull, os.O_RDWR)
-        fds = [theirs.fileno(), null, writer, writer]
         try:
-            (by or self.control).say(command, [*more, *fds])
+            (by or self.control).say(command, [*more, theirs.fileno(), null, writer, writer])
         finally:
             theirs.close()
             os.close(null)
@@ -202,7 +200,7 @@ class Runtime:
         process = self._process
         if process is not None and (self.control.lost or process.poll() is not None):
             try:
-                process.wait(ENDING)  # the connection is closed, so it ends by itself, or is not ours any more
+                process.wait(END_TIMEOUT)  # the connection is closed, so it ends by itself, or is not ours any more
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
@@ -234,8 +232,9 @@ class Runtime:
             process, self._process = self._process, None
             for block in self._blocks.values():
                 block.detach()
-            self.control.shut()
-            if not self.control.over.wait(ENDING):
+            with contextlib.suppress(OSError):
+                self.control.socket.shutdown(socket.SHUT_WR)
+            if not self.control.over.wait(END_TIMEOUT):
                 process.kill()  # something cannot be killed, such as a program running as another user
             if self.control.stays:
                 self._staying = process
@@ -251,8 +250,9 @@ class Runtime:
             if self._folder is not None:
                 remove(self._folder)
         if self.block is not None:  # tell its consumer
-            why = self.block.clock.why
-            self.block.end({"event": "exited", "code": -9, "how": how_it_ended(-9), "startup": "", "why": why})
+            self.block.end(
+                {"event": "exited", "code": -9, "how": how_it_ended(-9), "startup": "", "why": self.block.clock.why}
+            )
 
     def part_ended(self, part: SplitOff) -> None:
         """A runtime that split off is over; with the last one ends a supervisor that stayed for them."""
@@ -282,11 +282,12 @@ class Runtime:
         self.control.command(f"terminal {len(theirs)}", theirs)
 
     def retire(self, farewell: bytes) -> None:
-        """Have the worker end by itself, at a message that it understands; the next block gets a new one."""
-        self._write(farewell)
-        if not self.ended.wait(KILL_AFTER):
-            self.control.say("kill")
-            self.ended.wait()
+        """Send a worker a message that ends it; the next block gets a new one."""
+        if self.alive:
+            self._write(farewell)
+            if not self.ended.wait(KILL_AFTER):
+                self.control.say("kill")
+                self.ended.wait()
 
     # -- blocks --------------------------------------------------------------------------------------------------
 
@@ -306,10 +307,9 @@ class Runtime:
         """
         self.have_worker()
         contained = self.launch.containment is not None
-        # in a sandbox, processes have other numbers
-        clock = Clock(timeout, lambda: None if contained else self.pid)
         with self._ending:
-            block = self._add_block(code, clock)
+            # in a sandbox, processes have other numbers
+            block = self._add_block(code, Clock(timeout, lambda: None if contained else self.pid))
             block.tend, block.on_end = self.tend, on_end
             if self.ready is not None:
                 self._startup.block = block
@@ -389,6 +389,7 @@ class Runtime:
         block = self._attached()
         if block is not None:
             block.interrupt()
+            self.calls.abandon()  # a yes that comes now is too late
             self.reader.wake()
             now = time.monotonic()
             if now - block.pressed >= PRESS_GAP:
@@ -462,7 +463,9 @@ class Runtime:
             return None
         clock = block.clock
         if block.interrupted:
-            clock.interrupted()
+            clock.why = clock.why or "interrupted"
+            if clock.stage == "running":  # a second interrupt does not put off the next step
+                clock.advance()
         while (left := clock.remaining()) == 0:
             match clock.stage:
                 case "running":
@@ -494,7 +497,7 @@ class Runtime:
                 if self.ready is not None:
                     raise BadFrame("a second `ready`")
                 # the reader answers, too: a worker that makes calls and reads no replies must not stop it
-                data.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SENDING, 0))
+                data.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_TIMEOUT, 0))
                 frame = {**frame, "lost": frame.get("lost") or [], "unknown_threads": frame.get("unknown_threads") or 0}
                 with self._ending:
                     self.ready, self._startup.block = frame, self.block
@@ -550,6 +553,9 @@ class Runtime:
     def _supervisor_ended(self) -> None:
         self._supervisor_gone()
         if self.alive:
+            if self.pid is not None and self._process is not None and self.launch.containment is None:
+                with contextlib.suppress(ProcessLookupError, PermissionError):  # in a sandbox, the kernel does that
+                    os.killpg(self.pid, signal.SIGKILL)
             self._worker_exited(-9)
 
     def _supervisor_gone(self) -> None:

@@ -185,15 +185,12 @@ class SyscallGate:
                 address = os.pread(memory.fileno(), length, arguments[1])[2:].split(b"\0")
             path = os.fsdecode(address[0] or (b"@" + address[1] if len(address) > 1 else b""))
             return errno.EACCES if path.startswith(UNREPORTED) else self._deny(errno.EACCES, "network", pid, path)
-        if name in SIGNALS:
-            return self._signal(pid, name, arguments)
-        return self._deny(errno.ENOSYS if name == "io_uring_setup" else errno.EPERM, "system", pid, name)
-
-    def _signal(self, pid: int, name: str, arguments: list[int]) -> int:
-        target = arguments[0] & 0xFFFFFFFF  # as the kernel takes a process number from a register
-        target = target - (1 << 32) if target & 0x80000000 else target
+        if name not in SIGNALS:
+            return self._deny(errno.ENOSYS if name == "io_uring_setup" else errno.EPERM, "system", pid, name)
         if name == "pidfd_send_signal":
             return self._deny(errno.EPERM, "signal", pid, "a process")
+        target = arguments[0] & 0xFFFFFFFF  # as the kernel takes a process number from a register
+        target = target - (1 << 32) if target & 0x80000000 else target
         silent = arguments[2 if name in ("tgkill", "rt_tgsigqueueinfo") else 1] == 0
         if target == 0 or silent or mount_namespace(abs(target)) in (mount_namespace(pid), None):
             return 0 if target != -1 else self._deny(errno.EPERM, "signal", pid, "everybody")

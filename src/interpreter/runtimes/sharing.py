@@ -18,6 +18,7 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Literal
 
+from interpreter.runtimes.protocol import is_shallow
 from interpreter.runtimes.state import numbers
 
 Form = Literal["json", "r", "env", "none"]
@@ -30,9 +31,9 @@ TYPES: dict[str, type | tuple[type, ...]] = {
     "datetime": str,
     "date": str,
 }
-DEEPEST = 100  # lists and objects inside each other
-LONGEST_VARIABLE = 100_000  # bytes of an environment variable
-MOST_SHARED, SHARED_TOGETHER = 1000, 5  # values, and how many of the largest size
+MAX_DEPTH = 100  # lists and objects inside each other
+MAX_VARIABLE_BYTES = 100_000  # bytes of an environment variable
+MAX_SHARED, SHARED_TOGETHER = 1000, 5  # values, and how many of the largest size
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,9 @@ def take(shared: dict[str, Shared], name: str, text: str, most: int) -> None:
     """Add a value to those that are shared; ValueError if it cannot be."""
     content = check(name, text, most)
     others = [len(each.text) for other, each in shared.items() if other != name]
-    if sum(others) + len(text) > SHARED_TOGETHER * most or len(others) >= MOST_SHARED:
+    if sum(others) + len(text) > SHARED_TOGETHER * most or len(others) >= MAX_SHARED:
         raise ValueError(
-            f"a session can share at most {MOST_SHARED} values, and their combined size can be at most "
+            f"a session can share at most {MAX_SHARED} values, and their combined size can be at most "
             f"{SHARED_TOGETHER} times the limit for one (setting `computer.max_shared`)"
         )
     shared[name] = Shared(next(numbers), text, content)
@@ -68,7 +69,10 @@ def check(name: str, text: str, most: int) -> dict[str, Any]:
         content = json.loads(text, parse_constant=_reject)
         if not isinstance(content, dict) or content.keys() not in ({"value"}, {"table"}):
             raise ValueError("neither a value nor a table")
-        _check_table(content["table"]) if "table" in content else _check_depth(content["value"], DEEPEST)
+        if "table" in content:
+            _check_table(content["table"])
+        elif not is_shallow(content["value"], MAX_DEPTH):
+            raise ValueError("too deeply nested")
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, OverflowError) as error:
         raise ValueError(f"it is not in the form in which values are shared ({error})") from None
     return content
@@ -76,13 +80,6 @@ def check(name: str, text: str, most: int) -> dict[str, Any]:
 
 def _reject(constant: str) -> None:
     raise ValueError(f"{constant} is not JSON")
-
-
-def _check_depth(value: Any, left: int) -> None:
-    if left == 0:
-        raise ValueError("too deeply nested")
-    for each in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
-        _check_depth(each, left - 1)
 
 
 def _check_table(columns: Any) -> None:

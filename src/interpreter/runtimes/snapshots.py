@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 TIMEOUT = 60.0  # seconds; a machine that is short of memory is slow
 CARRY_TIMEOUT = 600.0
-LOADING = 60.0
+LOAD_TIMEOUT = 60.0
 EVERYTHING = "all variables"
-LONGEST_REPORT = 1024 * 1024  # bytes of what a worker says about saved variables
-LONGEST_NAME = 200
+MAX_REPORT_BYTES = 1024 * 1024  # bytes of what a worker says about saved variables
+MAX_NAME_LENGTH = 200
 NO_LIMIT = 1000  # snapshots: the copy of a dry run pushes none out
 
 
@@ -146,14 +146,14 @@ class Snapshots:
             end, said = time.monotonic() + seconds + 1, b""
             try:
                 while select.select([reader], [], [], max(0, end - time.monotonic()))[0]:
-                    if not (part := os.read(reader, 65536)) or len(said) > LONGEST_REPORT:
+                    if not (part := os.read(reader, 65536)) or len(said) > MAX_REPORT_BYTES:
                         break
                     said += part
                 with Folder(folder) as files:  # code can put anything there
                     data = files.read_bytes(name, most + 1)
                     files.unlink(name)
                 lists = json.loads(said)
-                saved, lost = ([str(each)[:LONGEST_NAME] for each in lists[key]] for key in ("saved", "lost"))
+                saved, lost = ([str(each)[:MAX_NAME_LENGTH] for each in lists[key]] for key in ("saved", "lost"))
                 return Saved(data, saved, lost, bool(lists.get("late"))) if len(data) <= most else None
             except (OSError, ValueError, TypeError, KeyError, AttributeError):
                 return None
@@ -167,7 +167,7 @@ class Snapshots:
         path = self._runtime.folder / "variables"
         with Folder(self._runtime.folder) as files:
             files.write_bytes(path.name, data, 0o600)
-        lost = self._move("unpack", path, LOADING)
+        lost = self._move("unpack", path, LOAD_TIMEOUT)
         self._runtime.inherits = True
         return lost
 

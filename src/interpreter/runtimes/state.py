@@ -10,10 +10,10 @@ from typing import Any
 
 from interpreter.errors import UsageError
 
-COMPLETING = 1.0  # seconds; the search runs in its own thread, and a later answer is not shown
-LISTING = 2.0
-SAVING = 60.0  # a large state, on a busy machine
-SHOWING = 10.0  # a large figure takes a while to draw
+COMPLETE_TIMEOUT = 1.0  # seconds; the search runs in its own thread, and a later answer is not shown
+LIST_TIMEOUT = 2.0
+SAVE_TIMEOUT = 60.0  # a large state, on a busy machine
+SHOW_TIMEOUT = 10.0  # a large figure takes a while to draw
 
 Window = tuple[int, int]
 

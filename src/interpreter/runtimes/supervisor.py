@@ -42,6 +42,8 @@ TYPE_CHECKING = False  # importing typing would take longer than all the rest
 if TYPE_CHECKING:
     from typing import Any
 
+    from interpreter.runtimes.snapshot_store import SnapshotStore
+
 PR_SET_CHILD_SUBREAPER = 36
 HELD, KEYBOARD = 60, 61  # numbers of our descriptors, as in launch.py
 TIOCSCTTY = 0x540E if sys.platform == "linux" else 0x20007461
@@ -62,21 +64,20 @@ def inherited() -> dict[str, str]:
     return env
 
 
-def folder_now() -> str:
-    try:
-        return os.getcwd()
-    except OSError:
-        return os.sep  # it was removed
-
-
 OURS = os.path.abspath(__file__)
 STORE = os.path.join(os.path.dirname(OURS), "snapshot_store.py")
 
 
 class Supervisor:
     def __init__(self, control_fd: int, worker: list[str], env: dict[str, str]) -> None:
-        self.control = _socket.socket(fileno=control_fd)
-        self.started_with = sys.executable, OURS, env, folder_now()  # as a runtime is that splits off
+        # The lowest number that is free: the one that it came with may be HELD or KEYBOARD.
+        self.control = _socket.socket(fileno=os.dup(control_fd))
+        os.close(control_fd)
+        try:
+            folder = os.getcwd()
+        except OSError:
+            folder = os.sep  # it was removed
+        self.started_with = sys.executable, OURS, env, folder  # as a runtime is that splits off
         self.worker = worker  # ["driver", path]; or "exec" or "stdin" (there is the data socket), program, arguments
         self.pid: int | None = None
         self.suspended: int | None = None  # the worker that a dry run has replaced for now
@@ -86,13 +87,12 @@ class Supervisor:
         self.fds: list[int] = []
         self.pending = b""
         self.poll = select.poll()
-        self.kept: Any = None  # the `SnapshotStore` of snapshot_store.py, once the first is taken
+        self.kept: SnapshotStore | None = None  # once the first is taken
         self.origin: int | None = None  # the line to the supervisor that this runtime split off from
         wake, waker = _socket.socketpair()  # code in a sandbox could open a pipe in /proc/1/fd, and pretend signals
         self.wake, self.waker = wake.detach(), waker.detach()
         os.set_blocking(self.wake, False)
         os.set_blocking(self.waker, False)
-        os.set_inheritable(control_fd, False)
 
     def serve(self) -> None:
         """Answer the host until it is gone, then end every descendant."""
@@ -142,15 +142,13 @@ class Supervisor:
             self.reap()
 
     @property
-    def snapshots(self) -> Any:
-        if self.kept is None:
-            self.kept = run_file(STORE, "interpreter_snapshot_store")["SnapshotStore"](self)
+    def snapshots(self) -> SnapshotStore:
+        self.kept = self.kept or run_file(STORE, "interpreter_snapshot_store")["SnapshotStore"](self)
         return self.kept
 
     def apart(self) -> list[int]:
         """Runtimes that split off from this one, which are not ours to end."""
-        found: list[int] = self.kept.apart_now() if self.kept is not None else []
-        return found
+        return self.kept.apart_now() if self.kept is not None else []
 
     def descendants(self, started_from: int = 0, everything: bool = False) -> list[int]:
         """The processes of this runtime that started at or after a clock tick.
@@ -250,13 +248,6 @@ class Supervisor:
         except ChildProcessError:
             pass  # its parent has reaped it; or, in a dry run that has just begun, it is not our child yet
 
-    def adopt(self, worker: int, origin: int) -> None:
-        """Begin with an existing worker: this runtime split off from another one."""
-        self.pid, self.origin = worker, origin
-        os.set_inheritable(origin, False)
-        self.lead(worker)
-        self.say("spawned %d" % worker)
-
     def spawn(self, fds: list[int]) -> None:
         self.end_worker()
         sys.stdout.flush()
@@ -269,7 +260,16 @@ class Supervisor:
             if is_warm:  # so it is done in the worker alone
                 LIBRARY[0].PyOS_BeforeFork()
                 LIBRARY[0].PyOS_AfterFork_Child()
-            self.release_everything()
+            # give up what belongs to the supervisor
+            signal.set_wakeup_fd(-1)
+            for number in (*IGNORED, signal.SIGCHLD, signal.SIGTERM):
+                signal.signal(number, signal.SIG_DFL)
+            for fd in (self.wake, self.waker, self.control.detach(), self.terminal, self.origin):
+                if fd is not None:
+                    os.close(fd)
+            if self.kept is not None:
+                self.kept.close()
+            os.setpgid(0, 0)  # no new process session: its leader would take the next terminal it opens as its own
             become_worker(self.worker, fds, self.started_with)  # never returns into the loop
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
         self.lead(pid)
@@ -288,18 +288,6 @@ class Supervisor:
             pass  # it has done so itself
         if self.terminal is not None:
             os.tcsetpgrp(self.terminal, pid)
-
-    def release_everything(self) -> None:
-        """In the child: give up what belongs to the supervisor."""
-        signal.set_wakeup_fd(-1)
-        for number in (*IGNORED, signal.SIGCHLD, signal.SIGTERM):
-            signal.signal(number, signal.SIG_DFL)
-        for fd in (self.wake, self.waker, self.control.detach(), self.terminal, self.origin):
-            if fd is not None:
-                os.close(fd)
-        if self.kept is not None:
-            self.kept.close()
-        os.setpgid(0, 0)  # no new process session: its leader would take the next terminal it opens as its own
 
     def reap(self) -> None:
         while True:
@@ -421,14 +409,12 @@ def process_table() -> dict[int, tuple[int, int]]:
         if name.isdigit():
             try:
                 fd = os.open("/proc/%s/stat" % name, os.O_RDONLY)  # a third of the time that a file object takes
+                try:
+                    fields = os.read(fd, 4096).rpartition(b")")[2].split()
+                finally:
+                    os.close(fd)
             except OSError:
                 continue  # it ended while we looked
-            try:
-                fields = os.read(fd, 4096).rpartition(b")")[2].split()
-            except OSError:
-                continue
-            finally:
-                os.close(fd)
             found[int(name)] = int(fields[1]), int(fields[19])
     return found
 
@@ -446,6 +432,10 @@ def adopt_orphans() -> None:
 if __name__ == "__main__":
     first, *adopted = sys.argv[1].split(",")
     supervisor = Supervisor(int(first), sys.argv[2:], inherited())
-    if adopted:
-        supervisor.adopt(*map(int, adopted))
+    if adopted:  # begin with an existing worker: this runtime split off from another one
+        pid, origin = [int(number) for number in adopted]
+        supervisor.pid, supervisor.origin = pid, origin
+        os.set_inheritable(origin, False)
+        supervisor.lead(pid)
+        supervisor.say("spawned %d" % pid)
     supervisor.serve()

@@ -30,8 +30,8 @@ DRIVER = ("serve", "inspection", "pickling", "tables", "ipython", "bare")
 LATER = ("completer", "completerlib", "logger", "magics", "oinspect")  # what IPython imports when a session starts
 LIBRARY = ctypes.PyDLL(None)
 NEW_MEMORY = 8192  # bytes: where so many are free in a row, there is no gap
-LARGEST_GAP = 100_000  # bytes
-MOST_GAPS = 1000  # of one size
+MAX_GAP_BYTES = 100_000  # bytes
+MAX_GAPS = 1000  # of one size
 TAKEN: list[bytes] = []  # what fills them
 
 
@@ -84,17 +84,17 @@ def fill_gaps() -> None:
     """Take the memory that freed objects have left between others, in Python's pools and in the C library's heap."""
     for size in range(48, 513, 16):
         taken, row = [bytes(size - 33)], 0
-        while row < NEW_MEMORY // size and len(taken) < MOST_GAPS:
+        while row < NEW_MEMORY // size and len(taken) < MAX_GAPS:
             taken.append(bytes(size - 33))
             row = row + 1 if id(taken[-1]) == id(taken[-2]) + size else 0
         TAKEN.extend(taken[:-row])
     if sys.platform != "linux":
         return
     LIBRARY.malloc.argtypes, LIBRARY.malloc.restype = [ctypes.c_size_t], ctypes.c_size_t
-    size = LARGEST_GAP
+    size = MAX_GAP_BYTES
     end = LIBRARY.malloc(size)  # as a rule behind all gaps
     while size > 16:
-        for _ in range(MOST_GAPS):
+        for _ in range(MAX_GAPS):
             if LIBRARY.malloc(size) > end:
                 break
         size = size * 7 // 8 if size > 2048 else size - 16

@@ -57,7 +57,22 @@ def arguments(
     What is protected was opened before: between a look and a mount, code could put a link in its place. Folders that
     are pinned are mounted over themselves, so that code cannot rename them.
     """
-    mounts = [*NAMESPACES, *PROCESSES, "--ro-bind", "/", "/", *system(), *emptied(places, scratch)]
+    mounts = [*NAMESPACES, *PROCESSES, "--ro-bind", "/", "/"]
+    # Its own devices, processes and run-time files.
+    mounts += ["--dev", "/dev", "--size", str(MEMORY_FOLDER), "--perms", "1777", "--tmpfs", "/dev/shm"]
+    mounts += ["--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys"]
+    for name in (*KERNEL, *FIRST_PROCESS):
+        if os.path.exists(f"/proc/{name}"):
+            mounts += masked(Path("/proc", name))
+    mounts += ["--tmpfs", "/run"]
+    # Homes are empty; one's own, and the folders for temporary files, are the sandbox's and shared by its sessions.
+    for folder in places.hidden:
+        if folder != places.home:
+            mounts += ["--size", str(EMPTY_FOLDER), "--tmpfs", str(folder)]
+    for name in ("/tmp", "/var/tmp"):
+        mounts += ["--bind", str(scratch / "tmp"), name]
+    if places.home in places.hidden:
+        mounts += ["--bind", str(scratch / "home"), str(places.home)]
     for path in places.readable:
         if is_inside(path, (*places.hidden, *APART)):  # the rest is seen anyway
             mounts += ["--ro-bind", str(path), str(path)]
@@ -74,27 +89,6 @@ def arguments(
     for path in places.masked:
         mounts += ["--remount-ro", str(path)] if path.is_dir() else []
     return mounts
-
-
-def system() -> Iterator[str]:
-    """The sandbox's own devices, processes and run-time files."""
-    yield from ("--dev", "/dev", "--size", str(MEMORY_FOLDER), "--perms", "1777", "--tmpfs", "/dev/shm")
-    yield from ("--proc", "/proc", "--ro-bind", "/proc/sys", "/proc/sys")
-    for name in (*KERNEL, *FIRST_PROCESS):
-        if os.path.exists(f"/proc/{name}"):
-            yield from masked(Path("/proc", name))
-    yield from ("--tmpfs", "/run")
-
-
-def emptied(places: SandboxPlaces, scratch: Path) -> Iterator[str]:
-    """Homes are empty; one's own, and the folders for temporary files, are the sandbox's and shared by its sessions."""
-    for folder in places.hidden:
-        if folder != places.home:
-            yield from ("--size", str(EMPTY_FOLDER), "--tmpfs", str(folder))
-    for name in ("/tmp", "/var/tmp"):
-        yield from ("--bind", str(scratch / "tmp"), name)
-    if places.home in places.hidden:
-        yield from ("--bind", str(scratch / "home"), str(places.home))
 
 
 def masked(path: Path) -> list[str]:
@@ -215,13 +209,17 @@ def seccomp_filter(unix_sockets: bool = False) -> bytes | None:
             )
         return None
     column = list(MACHINES).index(platform.machine())
-    name = MACHINES[platform.machine()]
-    lines = [load(MACHINE), jump(EQUAL, name, 1, 0), give(ERRNO | errno.ENOSYS), load(NUMBER)]
-    lines += [jump(AT_LEAST, X32, 0, 1), give(ERRNO | errno.ENOSYS)]
+    lines = [
+        instruction(LOAD, MACHINE),
+        instruction(EQUAL, MACHINES[platform.machine()], 1, 0),
+        instruction(RETURN, ERRNO | errno.ENOSYS),
+        instruction(LOAD, NUMBER),
+    ]
+    lines += [instruction(AT_LEAST, X32, 0, 1), instruction(RETURN, ERRNO | errno.ENOSYS)]
     for number in MISSING:
-        lines += [jump(EQUAL, number, 0, 1), give(ERRNO | errno.ENOSYS)]
+        lines += [instruction(EQUAL, number, 0, 1), instruction(RETURN, ERRNO | errno.ENOSYS)]
     for numbers in REFUSED.values():
-        lines += [jump(EQUAL, numbers[column], 0, 1), give(ERRNO | errno.EPERM)]
+        lines += [instruction(EQUAL, numbers[column], 0, 1), instruction(RETURN, ERRNO | errno.EPERM)]
     lines += only(SOCKET[column], ARGUMENTS, (UNIX, *FAMILIES) if unix_sockets else FAMILIES)
     if not unix_sockets:
         lines += only(SOCKETPAIR[column], ARGUMENTS + 8, STREAMS, KIND_OF_SOCKET)
@@ -231,43 +229,42 @@ def seccomp_filter(unix_sockets: bool = False) -> bytes | None:
     for numbers, process in REACHING.values():
         lines += none_of(numbers[column], ARGUMENTS + 8 * process, (FIRST,))
     lines += none_of(IOCTL[column], ARGUMENTS + 8, INTO_TERMINALS)
-    return b"".join([*lines, give(ALLOW)])
+    return b"".join([*lines, instruction(RETURN, ALLOW)])
 
 
 def only(number: int, argument: int, values: tuple[int, ...], mask: int = 0xFFFFFFFF) -> list[bytes]:
     """Allow the call only with these values of an argument, compared under the mask."""
-    tests = [jump(EQUAL, value, len(values) - place, 0) for place, value in enumerate(values)]
-    inside = [load(argument), struct.pack("HBBI", AND, 0, 0, mask), *tests]
-    inside += [give(ERRNO | errno.EAFNOSUPPORT), load(NUMBER)]
-    return [jump(EQUAL, number, 0, len(inside)), *inside]
+    tests = [instruction(EQUAL, value, len(values) - place, 0) for place, value in enumerate(values)]
+    inside = [instruction(LOAD, argument), instruction(AND, mask), *tests]
+    inside += [instruction(RETURN, ERRNO | errno.EAFNOSUPPORT), instruction(LOAD, NUMBER)]
+    return [instruction(EQUAL, number, 0, len(inside)), *inside]
 
 
 def none_of(number: int, argument: int, values: tuple[int, ...]) -> list[bytes]:
     """Allow the call unless an argument has one of these values."""
-    tests = [line for value in values for line in (jump(EQUAL, value, 0, 1), give(ERRNO | errno.EPERM))]
-    inside = [load(argument), *tests, load(NUMBER)]
-    return [jump(EQUAL, number, 0, len(inside)), *inside]
+    tests = [
+        line for value in values for line in (instruction(EQUAL, value, 0, 1), instruction(RETURN, ERRNO | errno.EPERM))
+    ]
+    inside = [instruction(LOAD, argument), *tests, instruction(LOAD, NUMBER)]
+    return [instruction(EQUAL, number, 0, len(inside)), *inside]
 
 
 def without_rights(number: int, mode: int, flags: int | None) -> list[bytes]:
     """Allow the call unless its mode has one of these bits and its flags make the mode count."""
-    inside = [load(ARGUMENTS + 8 * mode), jump(HAS_BITS, OWNERS_RIGHTS, 0, 1), give(ERRNO | errno.EPERM)]
+    inside = [
+        instruction(LOAD, ARGUMENTS + 8 * mode),
+        instruction(HAS_BITS, OWNERS_RIGHTS, 0, 1),
+        instruction(RETURN, ERRNO | errno.EPERM),
+    ]
     if flags is not None:
-        inside = [load(ARGUMENTS + 8 * flags), jump(HAS_BITS, CREATES, 0, len(inside)), *inside]
-    inside.append(load(NUMBER))
-    return [jump(EQUAL, number, 0, len(inside)), *inside]
+        inside = [instruction(LOAD, ARGUMENTS + 8 * flags), instruction(HAS_BITS, CREATES, 0, len(inside)), *inside]
+    inside.append(instruction(LOAD, NUMBER))
+    return [instruction(EQUAL, number, 0, len(inside)), *inside]
 
 
-def load(offset: int) -> bytes:
-    return struct.pack("HBBI", LOAD, 0, 0, offset)
-
-
-def give(verdict: int) -> bytes:
-    return struct.pack("HBBI", RETURN, 0, 0, verdict)
-
-
-def jump(test: int, value: int, if_true: int, if_false: int) -> bytes:
-    return struct.pack("HBBI", test, if_true, if_false, value)
+def instruction(code: int, value: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    """One line of the filter; a test skips so many lines."""
+    return struct.pack("HBBI", code, if_true, if_false, value)
 
 
 ROOT = Path("/sys/fs/cgroup")
@@ -283,7 +280,6 @@ class ControlGroups:
 
     def __init__(self, limits: ResourceLimits) -> None:
         self.folders: list[Path] = []
-        self.holds: set[str] = set()
         if limits.memory is not None:
             self._make("memory", MEMORY_FILES, limits.memory * MEGABYTE)
         if limits.processes is not None:
@@ -304,7 +300,6 @@ class ControlGroups:
                 continue
             if folder not in self.folders:
                 self.folders.append(folder)
-            self.holds.add(controller)
             return
 
     @property

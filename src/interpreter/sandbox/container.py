@@ -26,9 +26,9 @@ LINE, NETWORK = "control", "network"  # the names of sockets in the session's fo
 HOSTS_OWN = ("PATH", "HOME", "SHELL", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LD_PRELOAD")
 # Holds the descriptor, which engines close in the processes that they start.
 WAITING = ("/bin/sh", "-c", '"$@"; exit $?', "sh")
-PIECE = 64 * 1024
-MOST_DESCRIPTORS = 16
-START_LIMIT = 300.0  # seconds until a container has started, its image downloaded
+CHUNK = 64 * 1024
+MAX_DESCRIPTORS = 16
+START_TIMEOUT = 300.0  # seconds until a container has started, its image downloaded
 
 
 def available() -> str:
@@ -61,13 +61,12 @@ def command(
 ) -> list[str]:
     """The engine's command line: no network, no rights, nothing of the host but the workspace and these mounts."""
     workspace = sandbox.workspace
-    line = [engine, "run", "--rm", "--interactive", "--network", "none", "--cap-drop", "ALL"]
-    line += ["--security-opt", "no-new-privileges"]
-    line += ["--read-only", "--tmpfs", "/tmp:rw,exec,mode=1777", "--ipc", "private", "--pull", "missing"]
-    line += [
-        "--user",
-        f"{os.getuid()}:{os.getgid()}",
-        *(["--userns", "keep-id"] if Path(engine).name == "podman" and os.getuid() != 0 else []),
+    line = [
+        *(engine, "run", "--rm", "--interactive", "--network", "none", "--cap-drop", "ALL"),
+        *("--security-opt", "no-new-privileges"),
+        *("--read-only", "--tmpfs", "/tmp:rw,exec,mode=1777", "--ipc", "private", "--pull", "missing"),
+        *("--user", f"{os.getuid()}:{os.getgid()}"),
+        *(("--userns", "keep-id") if Path(engine).name == "podman" and os.getuid() != 0 else ()),
     ]
     if sandbox.limits.memory is not None:
         line += ["--memory", f"{sandbox.limits.memory}m", "--memory-swap", f"{sandbox.limits.memory}m"]
@@ -146,7 +145,7 @@ def carry(path: Path, control: int, lives: int) -> None:
 def _carry(listening: socket.socket, ours: socket.socket, lives: int) -> None:
     with listening, ours, contextlib.suppress(OSError):
         try:
-            ready, _, _ = select.select([listening.fileno(), lives], [], [], START_LIMIT)
+            ready, _, _ = select.select([listening.fileno(), lives], [], [], START_TIMEOUT)
         finally:
             os.close(lives)
         if listening.fileno() not in ready:
@@ -162,7 +161,7 @@ def _carry(listening: socket.socket, ours: socket.socket, lives: int) -> None:
 def _pass_on(source: socket.socket, target: socket.socket) -> None:
     with contextlib.suppress(OSError):
         while True:
-            data, fds, _, _ = socket.recv_fds(source, PIECE, MOST_DESCRIPTORS)
+            data, fds, _, _ = socket.recv_fds(source, CHUNK, MAX_DESCRIPTORS)
             if not data:
                 break
             socket.send_fds(target, [data], fds)

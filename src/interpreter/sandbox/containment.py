@@ -23,7 +23,7 @@ from interpreter.runtimes.launch import Start
 from interpreter.sandbox import bubblewrap, container, seatbelt
 from interpreter.sandbox.places import (
     APART,
-    MOST_FOLDERS,
+    MAX_FOLDERS,
     SandboxPlaces,
     TrustedPaths,
     is_inside,
@@ -55,7 +55,7 @@ from interpreter.sandbox.sandbox import (
 NAME = "interpreter-sandbox-"
 STATE = (".config", ".cache", ".local/share")  # where we keep ours in a home that is not $HOME
 PACKAGES = ".local/share/sandbox-packages"  # in the sandbox's home: what pip installs, for all its sessions
-MOST_NEW = 5  # of which a block's output tells
+MAX_REPORTED_FILES = 5  # of which a block's output tells
 
 
 class Containment:
@@ -201,9 +201,9 @@ class Containment:
         before = {each for each in self.trusted.values() if each.is_complete}
         names = [name for each in self.trusted.values() for name in each.new()]
         # Code has chosen the names.
-        new = "".join(letter if letter.isprintable() else "?" for letter in first_few(names, MOST_NEW))
+        new = "".join(letter if letter.isprintable() else "?" for letter in first_few(names, MAX_REPORTED_FILES))
         told = [
-            f"{each.root} has more than {MOST_FOLDERS:,} folders now. In the rest, new files such as .git aren't "
+            f"{each.root} has more than {MAX_FOLDERS:,} folders now. In the rest, new files such as .git aren't "
             f"noticed. Look for them before you use those folders outside the sandbox."
             for each in before
             if not each.is_complete

@@ -39,15 +39,6 @@ def lower(name: str, wanted: int) -> None:
         resource.setrlimit(kind, (wanted, wanted))
 
 
-def be_first_to_go(score: bytes = b"500") -> None:
-    """When the machine has no memory left, it should be us and not the user's own programs."""
-    try:
-        with open("/proc/self/oom_score_adj", "wb") as file:
-            file.write(score)
-    except OSError:
-        pass  # not Linux
-
-
 def lend_port(words: str) -> None:
     """Listen in this network, which has no other process in it, and have the proxy outside take the connections."""
     import _socket
@@ -121,7 +112,11 @@ def main() -> None:
     if protected != "0":
         check_mounts(int(protected))
     os.dup2(1, 2)  # what follows has nothing to say there
-    be_first_to_go()
+    try:
+        with open("/proc/self/oom_score_adj", "wb") as file:
+            file.write(b"500")  # when the machine has no memory left, we go before the user's own programs
+    except OSError:
+        pass  # not Linux
     if proxy != "-":
         lend_port(proxy)
     limit(limits)

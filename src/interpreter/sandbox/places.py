@@ -44,8 +44,8 @@ TRUSTED = (
 )
 # Of these, what programs outside use without asking: where it is missing, an empty folder stops code from making it.
 RESERVED = (".git", ".vscode", ".idea", ".agents")
-MOST_FOLDERS = 20_000  # in which trusted files are looked for, the shallowest first
-MOST_PROTECTED = 400  # each needs a mount, and a descriptor until it is mounted
+MAX_FOLDERS = 20_000  # in which trusted files are looked for, the shallowest first
+MAX_PROTECTED = 400  # each needs a mount, and a descriptor until it is mounted
 RECENT = 100_000_000  # nanoseconds in which a folder can change twice without another time stamp
 
 
@@ -233,9 +233,9 @@ class TrustedPaths:
                 continue
             listed[name] = known
             found |= known[1]
-            names += known[2][: MOST_FOLDERS - len(names)]
+            names += known[2][: MAX_FOLDERS - len(names)]
         self._listed = listed
-        self.is_complete = len(names) < MOST_FOLDERS
+        self.is_complete = len(names) < MAX_FOLDERS
         return found
 
     def _list(self, folder: str) -> tuple[dict[str, int], list[str]]:
@@ -270,12 +270,12 @@ class TrustedPaths:
             folder = self._named_in(name, b"gitdir:", name.rpartition("/")[0])
             common = self._named_in(f"{folder}/commondir", b"", folder) if folder else ""
             repositories += [each for each in (folder, common) if each and self._folder.is_dir(each)]
-        if len(repositories) > MOST_PROTECTED:
+        if len(repositories) > MAX_PROTECTED:
             raise SandboxUnavailableError(
-                f"{self.root} contains more than {MOST_PROTECTED} git repositories, too many to protect. Start in "
+                f"{self.root} contains more than {MAX_PROTECTED} git repositories, too many to protect. Start in "
                 f"your project's folder, or name it: interpreter --workspace FOLDER"
             )
-        return list(dict.fromkeys([*repositories, *found]))[:MOST_PROTECTED]
+        return list(dict.fromkeys([*repositories, *found]))[:MAX_PROTECTED]
 
     def _named_in(self, file: str, begin: bytes, base: str) -> str:
         """The name of the folder that a file of git's names, if it is in this folder."""

@@ -13,7 +13,7 @@ import re
 import select
 import socket
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 # Public are IPv4 addresses that the registries call global, and IPv6 addresses of global unicast, but not these: the
@@ -55,10 +55,10 @@ def is_public(text: str) -> bool:
     return address.is_global and not any(address in network for network in NOT_PUBLIC)
 
 
-LONGEST_HEAD = 64 * 1024
+MAX_HEAD_BYTES = 64 * 1024
 TIMEOUT = 30.0  # seconds to send a request's head, and to connect
-MOST_CONNECTIONS = 256
-PIECE = 64 * 1024
+MAX_CONNECTIONS = 256
+CHUNK = 64 * 1024
 REMEMBERED = 1000
 REQUEST = re.compile(rb"([A-Z]+) (\S+) HTTP/1\.[01]\r\n")
 PLAIN = re.compile(r"http://(?:[^/@]*@)?(\[[^\]]+\]|[^/:]+)(?::(\d+))?(/.*)?", re.IGNORECASE)
@@ -97,7 +97,7 @@ class Proxy:
         self._verdicts: list[ProxyVerdict] = []
         self._open: dict[socket.socket, tuple[str, int]] = {}  # connections to servers
         self._lock = threading.Lock()
-        self._places = threading.Semaphore(MOST_CONNECTIONS)
+        self._places = threading.Semaphore(MAX_CONNECTIONS)
         self._wake, self._waker = os.pipe()
         self._lines: list[socket.socket] = []
         self._thread: threading.Thread | None = None
@@ -197,42 +197,20 @@ class Proxy:
             with client, contextlib.suppress(OSError):
                 client.settimeout(TIMEOUT)
                 try:
-                    server = self._answer(client)
+                    host, port, greeting, begin = read_request(client)
+                    with self._connected(host, port) as server:
+                        client.sendall(greeting)
+                        server.sendall(begin)
+                        client.settimeout(None)
+                        join(client, server)
                 except ProxyRefused as refusal:
                     client.sendall(answer(refusal.status, f"{refusal}\n"))
-                    return
-                try:
-                    client.settimeout(None)
-                    join(client, server)
-                finally:
-                    self._closed(server)
         finally:
             self._places.release()
 
-    def _answer(self, client: socket.socket) -> socket.socket:
-        """Read what is asked for, connect, and pass the beginning on."""
-        head, rest = read_head(client)
-        request = REQUEST.match(head)
-        if request is None:
-            raise ProxyRefused("400 Bad Request", "The sandbox's proxy only supports HTTP.")
-        method, target = request[1].decode(), request[2].decode("ascii", "replace")
-        if method == "CONNECT":
-            server = self._connect(*split(ADDRESSED.fullmatch(target), 443))
-            greeting, begin = b"HTTP/1.1 200 Connection established\r\n\r\n", rest
-        else:
-            plain = PLAIN.fullmatch(target)
-            server = self._connect(*split(plain, 80))
-            path = ((plain[3] if plain else None) or "/").encode("ascii", "replace")
-            greeting, begin = b"", request[1] + b" " + path + b" HTTP/1.1\r\n" + headers(head) + rest
-        try:
-            client.sendall(greeting)
-            server.sendall(begin)
-        except OSError:
-            self._closed(server)
-            raise
-        return server
-
-    def _connect(self, host: str, port: int) -> socket.socket:
+    @contextlib.contextmanager
+    def _connected(self, host: str, port: int) -> Iterator[socket.socket]:
+        """A connection to the server, if it may be made."""
         try:
             if not is_listed(host, port, list(self.hosts)):
                 raise ProxyRefused("403 Forbidden", f"{host}:{port} is not an allowed host (setting sandbox_hosts).")
@@ -247,16 +225,16 @@ class Proxy:
             raise
         self._note(ProxyVerdict(host, port, True))
         server.settimeout(None)
-        with self._lock:
-            self._open[server] = (host, port)
-            if not is_listed(host, port, self.hosts):  # taken off the list just now
-                server.shutdown(socket.SHUT_RDWR)
-        return server
-
-    def _closed(self, server: socket.socket) -> None:
-        with self._lock:
-            self._open.pop(server, None)
-        server.close()
+        try:
+            with self._lock:
+                self._open[server] = (host, port)
+                if not is_listed(host, port, self.hosts):  # taken off the list just now
+                    server.shutdown(socket.SHUT_RDWR)
+            yield server
+        finally:
+            with self._lock:
+                self._open.pop(server, None)
+            server.close()
 
     def _judged(self, host: str, port: int) -> str:
         """The address to connect to: the one that was judged, so that a second look-up cannot give another."""
@@ -280,16 +258,25 @@ def addresses_of(host: str, port: int) -> list[str]:
     return [str(entry[4][0]) for entry in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
 
 
-def read_head(client: socket.socket) -> tuple[bytes, bytes]:
-    """A request up to its empty line, and what came after that."""
+def read_request(client: socket.socket) -> tuple[str, int, bytes, bytes]:
+    """The host and port that a client asks for, what it gets once they are connected, and what they get first."""
     data = b""
     while b"\r\n\r\n" not in data:
-        piece = client.recv(PIECE)
-        if not piece or len(data) > LONGEST_HEAD:
+        piece = client.recv(CHUNK)
+        if not piece or len(data) > MAX_HEAD_BYTES:
             raise ProxyRefused("400 Bad Request", "The request is incomplete.")
         data += piece
-    head, _, rest = data.partition(b"\r\n\r\n")
-    return head + b"\r\n\r\n", rest
+    head, end, rest = data.partition(b"\r\n\r\n")
+    request = REQUEST.match(head + end)
+    if request is None:
+        raise ProxyRefused("400 Bad Request", "The sandbox's proxy only supports HTTP.")
+    target = request[2].decode("ascii", "replace")
+    if request[1] == b"CONNECT":
+        return *split(ADDRESSED.fullmatch(target), 443), b"HTTP/1.1 200 Connection established\r\n\r\n", rest
+    plain = PLAIN.fullmatch(target)
+    path = ((plain[3] if plain else None) or "/").encode("ascii", "replace")
+    begin = request[1] + b" " + path + b" HTTP/1.1\r\n" + headers(head) + rest
+    return *split(plain, 80), b"", begin
 
 
 def split(match: re.Match[str] | None, usual: int) -> tuple[str, int]:
@@ -300,7 +287,7 @@ def split(match: re.Match[str] | None, usual: int) -> tuple[str, int]:
 
 def headers(head: bytes) -> bytes:
     """The headers without those for a proxy: the connection is for one request."""
-    lines = [line for line in head.split(b"\r\n")[1:-2] if not line.lower().startswith(HOP_BY_HOP)]
+    lines = [line for line in head.split(b"\r\n")[1:] if not line.lower().startswith(HOP_BY_HOP)]
     return b"".join(line + b"\r\n" for line in [*lines, b"Connection: close"]) + b"\r\n"
 
 
@@ -317,7 +304,7 @@ def join(one: socket.socket, other: socket.socket) -> None:
     while open_ends:
         ready, _, _ = select.select(open_ends, [], [])
         for end in ready:
-            data = end.recv(PIECE)
+            data = end.recv(CHUNK)
             if data:
                 towards[end].sendall(data)
                 continue

@@ -35,7 +35,7 @@ Scope = Literal["block", "session", "always"]
 NOT_GIVEN = "it asks for more than the sandbox allows ({wanted}), and {why}. Do without it, or tell the user."
 NEW_SESSION = "The extra permission needs a new {name} session, which does not have the earlier variables.\n"
 LOST = "The session that this block ran in has ended. Its variables are lost, and the earlier ones are back.\n"
-MOST = 4  # of one block
+MAX_REQUESTS = 4  # of one block
 COMMENT = re.compile(r"\s*(?:#|//|--)\s?(.*)")
 NEED = re.compile(r"needs?:\s*((?:host|read|write|env)\s+\S.*)", re.IGNORECASE)
 KIND = re.compile(r"(?:^|[,;]\s*(?:and\s+)?|\s+and\s+)(host|read|write|env)\s+(?=\S)", re.IGNORECASE)
@@ -130,7 +130,7 @@ def requested(code: str, workspace: str) -> list[Access]:
             _, *parts = KIND.split(need[1].strip())  # a kind, what of it, a kind, ...
             for kind, text in zip(parts[::2], parts[1::2], strict=True):
                 found += _named(kind.lower(), text.strip(), workspace)
-    return list(dict.fromkeys(found))[:MOST]
+    return list(dict.fromkeys(found))[:MAX_REQUESTS]
 
 
 def _named(kind: str, text: str, workspace: str) -> Iterator[Access]:
@@ -264,7 +264,7 @@ def _said(note: str) -> Iterator[Chunk]:
 
 MAY_BE_HIDDEN = (errno.ENOENT, errno.EACCES, errno.EPERM)
 UNREACHABLE = (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN)
-MOST_TOLD = 3
+MAX_REPORTED = 3
 OPERATORS = re.compile(r"[;&|<>()\n]")
 ADDRESS = re.compile(r"\b(?:https?|ftp|ssh|git)://(?:[^/@\s]*@)?([\w.-]+)")
 WRITING = re.compile(
@@ -332,7 +332,7 @@ def blocked(
         reached = {verdict.host for verdict in verdicts} | {*sandbox.hosts, *LOCAL}
         found += by_name(sandbox, places, block, reached)
     askable = [replace(each, remedy=None) if sandbox.fixed else each for each in found]
-    return list(dict.fromkeys(askable))[:MOST_TOLD]
+    return list(dict.fromkeys(askable))[:MAX_REPORTED]
 
 
 def to_host(host: str, port: int = 443, certain: bool = True) -> Denial:
@@ -356,8 +356,9 @@ def by_error(sandbox: Sandbox, places: SandboxPlaces, block: EndedBlock) -> Iter
 
 def hidden(path: str) -> Denial:
     """Never certain: to say whether it exists would reveal what is hidden."""
-    rule = "home folders, keys and our own state are hidden"
-    return Denial(f"reading {path}", rule, Access("read", path), certain=False)
+    return Denial(
+        f"reading {path}", "home folders, keys and our own state are hidden", Access("read", path), certain=False
+    )
 
 
 def read_only(sandbox: Sandbox, places: SandboxPlaces, path: str, certain: bool = True) -> Denial:

@@ -74,7 +74,7 @@ class Sandbox:
     paths: tuple[str, ...] = ()
     limits: ResourceLimits = ResourceLimits()
     unix_sockets: bool = False
-    fixed: bool = False  # nobody can be asked for more
+    fixed: bool = False  # code can't ask for more
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS and not self.image:
@@ -164,14 +164,14 @@ LEADING_OUT = re.compile(
     r"(?i)^(?:ssh_.*|gpg_agent_info|dbus_.*|display|wayland_display|xauthority|xdg_runtime_dir|docker_host|kubeconfig"
     r"|(?:https?|ftp|all|no)_proxy|wsl_interop|vscode_.*|npm_config_.*auth.*)$"
 )
-# More than what is taken out of outputs: a variable too few is told in one line, a key too many is not told at all.
+# Stricter than the redaction of outputs: a missing variable is easy to notice, a leaked key is not.
 SUSPICIOUS = re.compile(
     r"(?i)(?:^|_)(?:AUTH|PAT|DSN|COOKIE|PRIVATE|SIGNING)(?:_|$)|PASS$|_PWD$|PASSW|PASSPHRASE|SECRET|TOKEN(?!IZ)|APIKEY|CREDENTIAL"
 )
 
 
 def let_through(env: Mapping[str, str], listed: Iterable[str]) -> dict[str, str]:
-    """The variables of `env` that go along; those that are listed go whatever they look like."""
+    """The variables of `env` that sandboxed code gets: harmless ones, and all that are listed."""
     wanted = set(listed)
     return {name: value for name, value in env.items() if name in wanted or is_harmless(name, value)}
 

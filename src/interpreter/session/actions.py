@@ -41,11 +41,7 @@ class Actor:
     def __init__(self, name: str, kind: ActorKind, settings: Any, sink: Callable[[], Sink | None]) -> None:
         self.id, self.kind = name, kind
         self.settings = settings  # where its permission mode, sandbox and budget come from
-        self._sink = sink
-
-    @property
-    def sink(self) -> Sink | None:
-        return self._sink()
+        self.sink = sink  # where its events are recorded, if anywhere
 
     def __repr__(self) -> str:
         return f"<Actor {self.id}>"
@@ -135,7 +131,7 @@ class Action:
 
     @property
     def sink(self) -> Sink | None:
-        return self.actor.sink if self.actor is not None and self.recorded else None
+        return self.actor.sink() if self.actor is not None and self.recorded else None
 
     @property
     def ids(self) -> Ids:
@@ -240,24 +236,20 @@ class Block(Action):
             self.covered, self._failure = False, error  # nothing runs, and the output says why
 
     def run(self) -> Generator[Chunk]:
-        ended = False
-        with closing(self._chunks()) as chunks:
-            for chunk in chunks:
-                ended = "ended" in chunk
-                self.outcome = chunk.get("ended", self.outcome)
-                yield chunk
-        if not ended and self.turn:  # a custom runtime may not report its end
-            yield {"type": "console", "format": "active_line", "content": None}
-
-    def _chunks(self) -> Generator[Chunk]:
-        self.outcome = "done"
+        self.outcome, ended = "done", False
         if self.approval is not None and not self.code.strip():
             yield {"type": "console", "format": "output", "content": EMPTY, "ours": True}
         elif self._failure is not None:
             self.outcome = "error"
             yield {"type": "console", "format": "output", "content": f"{self._failure}\n", "stream": "stderr"}
         else:
-            yield from self.runner.execute(self)
+            with closing(self.runner.execute(self)) as chunks:
+                for chunk in chunks:
+                    ended = "ended" in chunk
+                    self.outcome = chunk.get("ended", self.outcome)
+                    yield chunk
+        if not ended and self.turn:  # a custom runtime may not report its end
+            yield {"type": "console", "format": "active_line", "content": None}
 
     def stop(self) -> None:
         runtime = self.runtime
@@ -322,8 +314,12 @@ class Question:
         choices: Collection[str] = (APPROVE, REFUSE),
     ) -> Question:
         """A question that any front end can show; one that knows the subject may word it in its own way."""
-        content = {"type": about, "format": kind, "content": words}
-        chunk: Chunk = {"role": "computer", "type": "confirmation", "format": about, "content": content}
+        chunk: Chunk = {
+            "role": "computer",
+            "type": "confirmation",
+            "format": about,
+            "content": {"type": about, "format": kind, "content": words},
+        }
         return cls(kind, subject if subject is not None else words, chunk, choices)
 
     @property

@@ -17,10 +17,10 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from interpreter.messages import UNFLAGGED, Chunk, Fold, Framer, Message
 
-MOST_EVENTS = 20_000  # kept in memory; the journal has them all
-MOST_KEPT = 32 * 1024 * 1024  # characters of all events together that are kept in memory
-MOST_TEXT = 256 * 1024  # characters of one text that late readers can still get
-MOST_PIECES = 50_000  # of one text, where they cannot be put together
+MAX_EVENTS = 20_000  # kept in memory; the journal has them all
+MAX_KEPT_LENGTH = 32 * 1024 * 1024  # characters of all events together that are kept in memory
+MAX_TEXT_LENGTH = 256 * 1024  # characters of one text that late readers can still get
+MAX_PIECES = 50_000  # of one text, where they cannot be put together
 # Types whose pieces may be cut and put together; half a picture is none.
 TEXTS = frozenset({"message", "code", "reasoning", "console", "review"})
 # Kinds of events without an LMC form: the streams of 0.4.3 do not know them.
@@ -110,15 +110,13 @@ class LogEntry:
         assert self.pieces is not None
         self.pieces.append(chunk)
         self.size += _size(chunk)
-        if self.size - self.cut > 2 * MOST_TEXT or len(self.pieces) > 2 * MOST_PIECES:
-            self._forget_beginning()
-
-    def _forget_beginning(self) -> None:
-        """Keep the end of a long text: whole pieces go, and of the first that stays, what is too much."""
-        pieces = self.pieces = list(_joined(self.pieces or []))
-        spare = self.size - MOST_TEXT - self.cut
+        if self.size - self.cut <= 2 * MAX_TEXT_LENGTH and len(self.pieces) <= 2 * MAX_PIECES:
+            return
+        # The end of a long text is kept: whole pieces go, and of the first that stays, what is too much.
+        pieces = self.pieces = list(_joined(self.pieces))
+        spare = self.size - MAX_TEXT_LENGTH - self.cut
         first, last = 0, len(pieces) - 1
-        while first < last and (_size(pieces[first]) <= spare or last - first >= MOST_PIECES):
+        while first < last and (_size(pieces[first]) <= spare or last - first >= MAX_PIECES):
             spare -= _size(pieces[first])
             self.cut += _size(pieces[first])
             first += 1
@@ -134,9 +132,9 @@ class LogEntry:
         return _weight(self.data) + (self.size - self.cut if self.pieces is not None else 0)
 
     def end(self) -> None:
-        self.ended = True
-        if self.pieces is not None:
-            self.pieces = list(_joined(self.pieces))
+        if not self.ended:
+            self.ended = True
+            self.pieces = list(_joined(self.pieces or []))
 
     def events(self, offset: int | None = None) -> Iterator[Event]:
         """What a reader that is at this offset has not had yet; everything for one that has had nothing."""
@@ -223,23 +221,19 @@ class EventLog:
         """Number an entry and add it; the one before is over. The caller holds `writing`, and wakes the readers."""
         if self._entries:
             newest = self._entries[-1]
-            if not newest.ended:
-                newest.end()
+            newest.end()
             self._kept += newest.weight
         entry.number = self._next  # from here on nothing is allocated, so that no finaliser publishes in between
         self._next += 1
         self._entries.append(entry)
-        if len(self._entries) > MOST_EVENTS * 1.1 or self._kept > MOST_KEPT * 1.1:
-            self._forget_oldest()
+        if len(self._entries) > MAX_EVENTS * 1.1 or self._kept > MAX_KEPT_LENGTH * 1.1:
+            first = max(0, len(self._entries) - MAX_EVENTS)
+            self._kept -= sum(each.weight for each in self._entries[:first])
+            while self._kept > MAX_KEPT_LENGTH and first < len(self._entries) - 1:
+                self._kept -= self._entries[first].weight
+                first += 1
+            del self._entries[:first]
         return entry
-
-    def _forget_oldest(self) -> None:
-        first = max(0, len(self._entries) - MOST_EVENTS)
-        self._kept -= sum(entry.weight for entry in self._entries[:first])
-        while self._kept > MOST_KEPT and first < len(self._entries) - 1:
-            self._kept -= self._entries[first].weight
-            first += 1
-        del self._entries[:first]
 
     # -- reading -------------------------------------------------------------------------------------------------
 
@@ -289,8 +283,6 @@ class EventLog:
 
     def wake(self) -> None:
         """Tell the readers that follow that there is something new; not while `writing` is entered."""
-        if not self._wakes:
-            return
         for key, wake in list(self._wakes.items()):
             try:
                 wake()
@@ -343,8 +335,7 @@ class Publisher:
             text = self._log.begin(LogEntry(text.kind, {**text.data, "continues": text.number}, text.ids, []))
         offset = text.size
         if ends:
-            if not text.ended:
-                text.end()
+            text.end()
         elif not starts:
             text.add({**chunk})  # the receiver may change the chunk
         self._text = None if ends else text

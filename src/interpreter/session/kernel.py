@@ -196,7 +196,7 @@ class Session:
     def plan(self, steps: list[PlanStep], actor: Actor, turn: str = "") -> Event:
         """Publish a plan and its progress. Each call replaces the plan before."""
         data = {"steps": [step._asdict() for step in steps]}
-        return self.log.publish("plan", data, Ids(turn, "", actor.id), actor.sink)
+        return self.log.publish("plan", data, Ids(turn, "", actor.id), actor.sink())
 
     def close(self) -> None:
         """End the session: its readers stop, and open questions are withdrawn."""

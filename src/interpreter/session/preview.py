@@ -195,13 +195,12 @@ class Preview(AbstractContextManager["Preview"]):
 
     def discard(self) -> None:
         """Drop it: files and variables stay as they were, and the processes that the block started are ended."""
-        if self._over:
-            return
-        self._over = True
-        try:
-            self._trial.drop()
-        finally:
-            self._view.remove()
+        if not self._over:
+            self._over = True
+            try:
+                self._trial.drop()
+            finally:
+                self._view.remove()
 
     def __exit__(self, *error: object) -> None:
         self.discard()

@@ -54,8 +54,10 @@ class Tool:
 
     def as_function(self) -> dict[str, Any]:
         """The tool as Chat Completions describes one."""
-        function = {"name": self.name, "description": self.description, "parameters": self.schema}
-        return {"type": "function", "function": function}
+        return {
+            "type": "function",
+            "function": {"name": self.name, "description": self.description, "parameters": self.schema},
+        }
 
     def signature(self) -> str:
         """The tool and its parameters in one line: `note(text: string)`."""
@@ -69,15 +71,18 @@ class Toolbox:
     """The tools of an interpreter, in the order in which the model gets them; `execute` comes first."""
 
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
-        self._tools: dict[str, Tool] = {}
-        for tool in tools:
-            self.append(tool)
+        self._tools = {tool.name: tool for tool in tools}
 
     def append(self, tool: Tool) -> None:
         """Let the model call this tool, starting with its next request."""
         if tool.name in self._tools:
             raise UsageError(f"There is already a tool named {tool.name!r}. Remove it first.")
         self._tools[tool.name] = tool
+
+    def extend(self, tools: Iterable[Tool]) -> None:
+        """Add tools of another interpreter. The built-in ones stay: each interpreter has its own."""
+        for tool in tools:
+            self._tools.setdefault(tool.name, tool)
 
     def remove(self, tool: Tool | str) -> None:
         """Take a tool away from the model."""
@@ -121,7 +126,11 @@ class Toolbox:
         """How a model that can't call tools uses those beside `execute`; empty if there are none."""
         if not self.others:
             return ""
-        example = "```" + self.others[0].name + "\n" + json.dumps(_example(self.others[0].schema)) + "\n```"
+        first, samples = self.others[0], {"integer": 1, "number": 1, "boolean": True, "array": [], "object": {}}
+        properties: Mapping[str, Any] = first.schema.get("properties") or {}
+        required = first.schema.get("required") or list(properties)
+        given = {name: samples.get(_kind(properties.get(name) or {}), "...") for name in required}
+        example = f"```{first.name}\n{json.dumps(given)}\n```"
         lines = [f"- {tool.signature()}: {tool.description}" for tool in self.others]
         words = "There are tools too. To call one, write a fenced block with its name and JSON arguments:"
         return "\n".join([words, example, *lines])
@@ -154,17 +163,6 @@ def _kind(rule: Any) -> str:
     return " | ".join(kind) if isinstance(kind, list) else str(kind or "any")
 
 
-def _example(schema: Parameters) -> dict[str, Any]:
-    """Arguments that show the form."""
-    properties: Mapping[str, Any] = schema.get("properties") or {}
-    required = schema.get("required") or list(properties)
-    samples = {"integer": 1, "number": 1, "boolean": True, "array": [], "object": {}}
-    return {name: samples.get(_kind(properties.get(name) or {}), "...") for name in required}
-
-
-# Called before a call is made; raises PermissionError, with the reason, if it must not be.
-Permit = Callable[[Tool, dict[str, Any]], None]
-
 _KINDS: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),
@@ -176,30 +174,45 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
 }
 
 
-def call_tool(tools: Toolbox, name: str, arguments: str, permit: Permit) -> Generator[Chunk]:
+def call_tool(tools: Toolbox, name: str, arguments: str, refusal: str = "") -> Generator[Chunk]:
     """Call a tool; the result as chunks without a role, the last of which says how it ended.
 
     `arguments` is the JSON text as the model wrote it. What is wrong with the call becomes its result, so that the
-    model can correct it.
+    model can correct it. `refusal` is why it must not be made, if that is so.
     """
-    tool = tools.get(name)
+    tool, given = tools.get(name), read_arguments(arguments)
     if tool is None:
         close = tools.closest(name)
         hint = f" Did you mean {close.signature()}?" if close is not None else ""
-        known = ", ".join(tools.names)
-        yield from _refused(f"There is no tool named {name!r}, so nothing was run.{hint} The tools are: {known}.")
+        refusal = f"There is no tool named {name!r}, so nothing was run.{hint} The tools are: {', '.join(tools.names)}."
+    else:
+        found = ["the arguments must be a JSON object"] if given is None else list(_problems(given, tool.schema, ""))
+        if found:
+            refusal = f"{name} was not called: {'; '.join(found)}. Its form is {tool.signature()}."
+    if tool is None or given is None or refusal:
+        yield {"type": "console", "format": "output", "content": f"{refusal}\n", "ours": True}
+        yield _over("error")
         return
-    given = read_arguments(arguments)
-    found = ["the arguments must be a JSON object"] if given is None else list(_problems(given, tool.schema, ""))
-    if given is None or found:
-        yield from _refused(f"{name} was not called: {'; '.join(found)}. Its form is {tool.signature()}.")
-        return
+    ended = "done"
     try:
-        permit(tool, given)
-    except PermissionError as error:
-        yield from _refused(str(error))
-        return
-    yield from _made(tool, given)
+        result: Any = tool.handler(given)
+        if isinstance(result, str):
+            result = [{"type": "console", "format": "output", "content": result}]
+        elif isinstance(result, Mapping) or not isinstance(result, Iterable | None):
+            raise TypeError(f"the handler of {name} must return text, None or chunks, not {type(result).__name__}")
+        for chunk in result or ():
+            if chunk.get("format") == "active_line" and chunk.get("content") is None:
+                ended = chunk.get("ended", "done")
+            else:
+                yield chunk
+    except Exception as error:  # noqa: BLE001 - a handler is the user's code, and its error is the call's result
+        words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+        yield {"type": "console", "format": "output", "content": f"{words}\n", "stream": "stderr"}
+        ended = "error"
+    except KeyboardInterrupt:
+        yield _over("interrupted")
+        raise
+    yield _over(ended)
 
 
 def read_arguments(text: str) -> dict[str, Any] | None:
@@ -220,35 +233,6 @@ def shown_call(name: str, arguments: str) -> str:
     if given is None:
         return f"{name}({arguments.strip()})"
     return f"{name}({', '.join(f'{key}={json.dumps(value, ensure_ascii=False)}' for key, value in given.items())})"
-
-
-def _made(tool: Tool, given: dict[str, Any]) -> Iterator[Chunk]:
-    """Call the handler. An error becomes the result, and ends only this call."""
-    ended = "done"
-    try:
-        result: Any = tool.handler(given)
-        if isinstance(result, str):
-            result = [{"type": "console", "format": "output", "content": result}]
-        elif isinstance(result, Mapping) or not isinstance(result, Iterable | None):
-            raise TypeError(f"the handler of {tool.name} must return text, None or chunks, not {type(result).__name__}")
-        for chunk in result or ():
-            if chunk.get("format") == "active_line" and chunk.get("content") is None:
-                ended = chunk.get("ended", "done")
-            else:
-                yield chunk
-    except Exception as error:  # noqa: BLE001 - a handler is the user's code, and its error is the call's result
-        words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        yield {"type": "console", "format": "output", "content": f"{words}\n", "stream": "stderr"}
-        ended = "error"
-    except KeyboardInterrupt:
-        yield _over("interrupted")
-        raise
-    yield _over(ended)
-
-
-def _refused(words: str) -> Iterator[Chunk]:
-    yield {"type": "console", "format": "output", "content": f"{words}\n", "ours": True}
-    yield _over("error")
 
 
 def _over(ended: str) -> Chunk:

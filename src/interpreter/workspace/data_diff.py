@@ -19,13 +19,15 @@ from io import StringIO
 from itertools import islice
 from typing import Any, NamedTuple
 
-_MOST_LINES = 500_000
-_MOST_COLUMNS = 1000
-_MOST_CELLS = 2_000_000
-_MOST_KEYS = 8  # columns that are tried
+from interpreter.console_text import counted
+
+_MAX_LINES = 500_000
+_MAX_COLUMNS = 1000
+_MAX_CELLS = 2_000_000
+_MAX_KEYS = 8  # columns that are tried
 _EXAMPLES = 3
-_LONGEST_VALUE = 40  # characters of a cell in an example
-_MOST_NAMES = 8
+_MAX_VALUE_LENGTH = 40  # characters of a cell in an example
+_MAX_NAMES = 8
 _NOTHING = "no cells changed"
 _TYPES = (
     ("integer", re.compile(r"-?(?:0|[1-9]\d*)")),
@@ -56,7 +58,7 @@ class _Data:
 
     @property
     def size(self) -> str:
-        return f"{_counted(len(self.rows), 'row')}, {_counted(len(self.columns), 'column')}"
+        return f"{counted(len(self.rows), 'row')}, {counted(len(self.columns), 'column')}"
 
 
 class DataDiff(NamedTuple):
@@ -96,9 +98,8 @@ def workbook_diff(before: Any, after: Any, seconds: float) -> DataDiff | None:
     try:
         old, new = (None if tables is None else _workbook(tables) for tables in (before, after))
         if old is None or new is None:
-            only = old or new or {}
-            tables = list(only.values())
-            return DataDiff(tables[0].size if len(tables) == 1 else _counted(len(tables), "sheet")) if tables else None
+            tables = list((old or new or {}).values())
+            return DataDiff(tables[0].size if len(tables) == 1 else counted(len(tables), "sheet")) if tables else None
         if len(old) == 1 and old.keys() == new.keys():
             return next(_compare(old[name], new[name], end) for name in old)
         names = {"sheets added": new.keys() - old.keys(), "sheets removed": old.keys() - new.keys()}
@@ -106,9 +107,9 @@ def workbook_diff(before: Any, after: Any, seconds: float) -> DataDiff | None:
         found = {name: _compare(old[name], new[name], end) for name in new if name in old}
         changed = {name: each for name, each in found.items() if each.columns or each.cells != _NOTHING}
         lines += [
-            f"{_short(name)}: {line}" for name, each in islice(changed.items(), _MOST_NAMES) for line in each.lines
+            f"{_short(name)}: {line}" for name, each in islice(changed.items(), _MAX_NAMES) for line in each.lines
         ]
-        return DataDiff(_counted(len(new), "sheet"), lines, f"{_counted(len(changed), 'sheet')} changed")
+        return DataDiff(counted(len(new), "sheet"), lines, f"{counted(len(changed), 'sheet')} changed")
     except (_NotATable, ValueError, ArithmeticError, TypeError, AttributeError):
         return None
 
@@ -119,7 +120,7 @@ def _workbook(tables: Any) -> dict[str, _Data]:
     for title, columns in tables.items():
         names = [str(name) for name, _, _ in columns]
         rows = list(zip(*(map(str, cells) for _, _, cells in columns), strict=True))
-        if len(set(names)) < len(names) or len(names) > _MOST_COLUMNS:
+        if len(set(names)) < len(names) or len(names) > _MAX_COLUMNS:
             raise _NotATable
         found[str(title)] = _Data(names, rows, {str(name): str(kind) for name, kind, _ in columns})
     return found
@@ -129,7 +130,7 @@ def _workbook(tables: Any) -> dict[str, _Data]:
 
 
 def _read(path: str, content: bytes, end: float) -> _Data:
-    if b"\0" in content or content.count(b"\n") > _MOST_LINES:
+    if b"\0" in content or content.count(b"\n") > _MAX_LINES:
         raise _NotATable
     try:
         text = content.decode("utf-8-sig")
@@ -165,7 +166,7 @@ def _json_rows(text: str) -> Iterator[Row]:
     if not all(isinstance(record, dict) for record in records):
         raise _NotATable
     names = dict.fromkeys(name for record in records for name in record)
-    if len(names) > _MOST_COLUMNS or len(names) * len(records) > _MOST_CELLS:
+    if len(names) > _MAX_COLUMNS or len(names) * len(records) > _MAX_CELLS:
         raise _NotATable
     yield tuple(names)
     for record in records:
@@ -173,7 +174,7 @@ def _json_rows(text: str) -> Iterator[Row]:
 
 
 def _check(end: float, width: int = 0, cells: int = 0, longer: int = 0) -> None:
-    if width > _MOST_COLUMNS or cells > _MOST_CELLS or longer or time.monotonic() > end:
+    if width > _MAX_COLUMNS or cells > _MAX_CELLS or longer or time.monotonic() > end:
         raise _NotATable
 
 
@@ -198,7 +199,7 @@ class _Matched:
 
 def _compare(old: _Data, new: _Data, end: float) -> DataDiff:
     counts = [(len(old.rows), len(new.rows), "row"), (len(old.columns), len(new.columns), "column")]
-    size = ", ".join(f"{was:,} -> " * (was != now) + _counted(now, what) for was, now, what in counts)
+    size = ", ".join(f"{was:,} -> " * (was != now) + counted(now, what) for was, now, what in counts)
     shared = [name for name in new.columns if name in old.columns]
     pairs = [(name, old.column(name), new.column(name)) for name in shared]
     retyped = [name for name, was, now in pairs if old.types or was != now]
@@ -214,22 +215,19 @@ def _compare(old: _Data, new: _Data, end: float) -> DataDiff:
     sides = [list(zip(*map(data.column, shared), strict=True)) for data in (old, new)]
     gone, come = (Counter(one) - Counter(other) for one, other in (sides, sides[::-1]))
     if not gone and not come:
-        is_moved = sides[0] != sides[1]
-        return DataDiff(size, columns, "the same rows in another order" if is_moved else _NOTHING)
+        return DataDiff(size, columns, _NOTHING if sides[0] == sides[1] else "the same rows in another order")
     ways = [_match(shared, sides, pairs, key, end) for key, pairs in _alignments(shared, sides)]
     if not ways:
-        return DataDiff(
-            size, columns, f"{_counted(come.total(), 'row')} added, {_counted(gone.total(), 'row')} removed"
-        )
+        return DataDiff(size, columns, f"{counted(come.total(), 'row')} added, {counted(gone.total(), 'row')} removed")
     best = min(ways, key=lambda way: way.cells + (len(old.rows) + len(new.rows) - 2 * len(way.pairs)) * len(shared))
     rows = [(len(new.rows) - len(best.pairs), "added"), (len(old.rows) - len(best.pairs), "removed")]
-    parts = [f"{_counted(count, 'row')} {what}" for count, what in rows if count]
-    return DataDiff(size, columns, ", ".join([*parts, f"{_counted(best.cells, 'cell')} changed"]), best.examples)
+    parts = [f"{counted(count, 'row')} {what}" for count, what in rows if count]
+    return DataDiff(size, columns, ", ".join([*parts, f"{counted(best.cells, 'cell')} changed"]), best.examples)
 
 
 def _alignments(columns: list[str], sides: list[list[Row]]) -> Iterator[tuple[str | None, list[tuple[int, int]]]]:
     """Ways to tell which row was which: by the first column whose values are unique, or by place."""
-    for at, name in enumerate(columns[:_MOST_KEYS]):
+    for at, name in enumerate(columns[:_MAX_KEYS]):
         old, new = ({row[at]: number for number, row in enumerate(side)} for side in sides)
         if len(old) == len(sides[0]) and len(new) == len(sides[1]):
             pairs = [(old[value], number) for value, number in new.items() if value in old]
@@ -260,7 +258,7 @@ def _match(
 
 def _same(old: str, new: str) -> bool:
     """Whether two cells have the same value: 2 and 2.0 do, 007 and 7 do not."""
-    if old == new or max(len(old), len(new)) > _LONGEST_VALUE:
+    if old == new or max(len(old), len(new)) > _MAX_VALUE_LENGTH:
         return old == new
     number = _TYPES[1][1]
     return bool(number.fullmatch(old) and number.fullmatch(new)) and Decimal(old) == Decimal(new)
@@ -269,15 +267,11 @@ def _same(old: str, new: str) -> bool:
 # -- words -------------------------------------------------------------------------------------------------------
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
-
-
 def _listed(names: list[str]) -> str:
-    more = [f"{len(names) - _MOST_NAMES} more"] if len(names) > _MOST_NAMES else []
-    return ", ".join([*(_short(name) for name in names[:_MOST_NAMES]), *more])
+    more = [f"{len(names) - _MAX_NAMES} more"] if len(names) > _MAX_NAMES else []
+    return ", ".join([*(_short(name) for name in names[:_MAX_NAMES]), *more])
 
 
 def _short(value: str) -> str:
     line = " ".join(value.split()) or "(empty)"
-    return line if len(line) <= _LONGEST_VALUE else f"{line[: _LONGEST_VALUE - 3]}..."
+    return line if len(line) <= _MAX_VALUE_LENGTH else f"{line[: _MAX_VALUE_LENGTH - 3]}..."

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 What = Literal["created", "changed", "deleted", "renamed", "mode", "touched"]
 Read = Callable[[Item], bytes | None]  # returns the content of a file, None if it is not stored
-_LARGEST_DIFF = 2 * 1024 * 1024
+_MAX_DIFF_BYTES = 2 * 1024 * 1024
 # Returns the tables in the contents of a file of this kind, within so many seconds; an exception says why not.
 Parse = Callable[[str, Sequence[bytes | None], float], Any]
-_READING = 20.0  # seconds for a workbook
-_LARGEST_DATA = 8 * 1024 * 1024
-_COMPARING = 3.0  # seconds for one table
-_DESCRIBED = 3  # tables that the note after a block describes, without a noticeable wait
-_LARGEST_DESCRIBED = 512 * 1024
-_DESCRIBING = (0.25, 4.0)  # seconds for each: to compare it, and to read one that needs a library
+_READ_TIMEOUT = 20.0  # seconds for a workbook
+_MAX_DATA_BYTES = 8 * 1024 * 1024
+_COMPARE_TIMEOUT = 3.0  # seconds for one table
+_MAX_DESCRIBED = 3  # tables that the note after a block describes, without a noticeable wait
+_MAX_DESCRIBED_BYTES = 512 * 1024
+_DESCRIBE_TIMEOUTS = (0.25, 4.0)  # seconds for each: to compare it, and to read one that needs a library
 
 
 class Change(NamedTuple):
@@ -68,11 +68,9 @@ class Changes:
     def listed(self) -> list[Change]:
         """The changes by path; a file that was renamed is one of them."""
         renamed = rename_sources(self.pairs)
-        moved = set(renamed.values())
         listed = []
-        for path, (before, after) in sorted(self.pairs.items()):
-            if path in moved:
-                continue
+        for path in sorted(self.pairs.keys() - set(renamed.values())):
+            before, after = self.pairs[path]
             what: What = "changed"
             if path in renamed:
                 what, before = "renamed", self.pairs[renamed[path]][0]
@@ -98,9 +96,9 @@ class Changes:
         """As `fields`, with a few words about the tables among the files."""
         fields, described = self.fields, 0
         for change, each in zip(self.listed, fields["changed"], strict=True):
-            if described < _DESCRIBED and (is_data_file(change.path) or _workbook_kind(change.path)):
+            if described < _MAX_DESCRIBED and (is_data_file(change.path) or _workbook_kind(change.path)):
                 described += 1
-                found = _data_diff(change, read, parse, _LARGEST_DESCRIBED, _DESCRIBING)
+                found = _data_diff(change, read, parse, _MAX_DESCRIBED_BYTES, _DESCRIBE_TIMEOUTS)
                 if found is not None and not isinstance(found, str):
                     each["data"] = found.note
         return fields
@@ -137,8 +135,8 @@ def _data_diff(
     change: Change,
     read: Read,
     parse: Parse | None = None,
-    largest: int = _LARGEST_DATA,
-    seconds: tuple[float, float] = (_COMPARING, _READING),
+    largest: int = _MAX_DATA_BYTES,
+    seconds: tuple[float, float] = (_COMPARE_TIMEOUT, _READ_TIMEOUT),
 ) -> DataDiff | str | None:
     """How a table changed, or why that is not known; None if the file is none, or too large to be read as text."""
     items = [item for item in (change.before, change.after) if item is not None]
@@ -179,8 +177,8 @@ def diff(path: str, old: Item | None, new: Item | None, read: Read, source: str 
         if old is None or new is None or not alike(old, new._replace(mode=old.mode)):
             parts.append(f"Binary files {heads[0]} and {heads[1]} differ\n")
         return "".join(parts)
-    for line in difflib.unified_diff(lines[0], lines[1], *heads):
-        parts.append(line if line.endswith("\n") else line + "\n\\ No newline at end of file\n")
+    changed = difflib.unified_diff(lines[0], lines[1], *heads)
+    parts += [line if line.endswith("\n") else line + "\n\\ No newline at end of file\n" for line in changed]
     return "".join(parts)
 
 
@@ -230,8 +228,7 @@ def _line_before(later: list[bytes] | None, earlier: list[bytes] | None, line: i
         return None
     if later == earlier:
         return line
-    matcher = difflib.SequenceMatcher(None, earlier, later, autojunk=False)
-    for start, other, size in matcher.get_matching_blocks():
+    for start, other, size in difflib.SequenceMatcher(None, earlier, later, autojunk=False).get_matching_blocks():
         if other < line <= other + size:
             return start + line - other
     return None
@@ -248,7 +245,7 @@ def _text_lines(item: Item | None, read: Read) -> list[str] | None:
         return []
     if item.kind == "link":
         return [os.fsencode(str(item.content)).decode("utf-8", "replace")]
-    data = read(item) if item.size <= _LARGEST_DIFF else None
+    data = read(item) if item.size <= _MAX_DIFF_BYTES else None
     if data is None or b"\0" in data:
         return None
     try:

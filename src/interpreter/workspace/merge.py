@@ -74,8 +74,8 @@ def merge_steps(base: dict[str, Item], copied: FileRecord, snapshot: FileSnapsho
 
 def merge(steps: list[Step], store: ContentStore, folder: Folder, overwrite: Collection[str] = ()) -> Written:
     """Do it; files that were changed in both places are left, unless they are named in `overwrite`."""
-    kept = [Kept(step.path, "it was also changed here", drift=True) for step in steps if step.drift]
-    kept = [each for each in kept if each.path not in overwrite]
+    drifted = [step for step in steps if step.drift and step.path not in overwrite]
+    kept = [Kept(step.path, "it was also changed here", drift=True) for step in drifted]
     kept += [Kept(step.path, step.impossible) for step in steps if step.impossible]
     left = {each.path for each in kept}
     written = Restoration(folder, store.write_to).run([step for step in steps if step.path not in left])
@@ -100,11 +100,10 @@ class Layer:
 
     @property
     def listed(self) -> list[Change]:
-        listed = []
-        for change in self.changes.listed:
-            source = self.prefix + change.source if change.source is not None else None
-            listed.append(change._replace(path=self.prefix + change.path, source=source))
-        return listed
+        return [
+            change._replace(path=self.prefix + change.path, source=change.source and self.prefix + change.source)
+            for change in self.changes.listed
+        ]
 
     def diffs(self, data: bool = False, parse: Parse | None = None) -> dict[str, str]:
         """Without the names of renamed files, which `listed` has."""
@@ -162,12 +161,9 @@ class Layer:
         pending = [(path, before, keep)]
         while pending:
             path, before, keep = pending.pop()
-            if before is None or before.kind != "folder":
-                continue
-            try:
-                names = self.root.listdir(path)
-            except OSError:
-                continue
+            names: list[str] = []
+            with suppress(OSError):
+                names = self.root.listdir(path) if before is not None and before.kind == "folder" else []
             for name in sorted(set(names) - set(keep)):
                 inside = _join(path, name)
                 item = self._item_below(inside)
@@ -206,13 +202,12 @@ def write_layer(layer: Layer, overwrite: Collection[str] = ()) -> Written:
         drifted = path in layer.drifted or not unchanged(now, before)
         if drifted and path not in overwrite and prefix + path not in overwrite:
             kept.append(Kept(prefix + path, "it has been changed since the preview started", drift=True))
-            continue
-        if after is not None and after.kind == "other" and not after.restorable:
+        elif after is not None and after.kind == "other" and not after.restorable:
             kept.append(Kept(prefix + path, f"a {after.content} can't be copied"))
-            continue
-        if before is not None and after is not None and (before.kind, before.content) == (after.kind, after.content):
-            after = after._replace(inode=before.inode)  # it stays the same file, with another mode or time
-        steps.append(Step(path, now if drifted else before, after))
+        else:
+            if before and after and (before.kind, before.content) == (after.kind, after.content):
+                after = after._replace(inode=before.inode)  # it stays the same file, with another mode or time
+            steps.append(Step(path, now if drifted else before, after))
     written = Restoration(layer.root, layer.write_content).run(steps)
     wanted = {step.path for step in steps if step.want is not None}
     for path in wanted.intersection(written.paths):

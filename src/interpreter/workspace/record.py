@@ -34,8 +34,8 @@ from interpreter.workspace.store import CONTENTS, ContentStore, append, copy_sto
 from interpreter.workspace.tree import Item, Pair, alike, item_from_json, repository_of, same
 
 LEDGER = "files.jsonl"
-_AT_ONCE = 5_000  # items in one line: writing a longer one would hold up other threads
-_FIRST_COPY = 2.0  # seconds for which a block waits for a first copy of the workspace
+_MAX_ITEMS_PER_LINE = 5_000  # items in one line: writing a longer one would hold up other threads
+_FIRST_COPY_TIMEOUT = 2.0  # seconds for which a block waits for a first copy of the workspace
 _SLICE, _PAUSE = 0.05, 0.002  # seconds for which a copy in the background keeps others waiting, and then not
 _UNSEEN = "the workspace is still being read for the first time, so file changes by this block can't be undone."
 _UNKNOWN = "There is no record of file changes for block {}."
@@ -132,7 +132,6 @@ class FileRecord:
             cost = time.perf_counter() - begin
             if self.off is not None:
                 return Coverage(self.off, self.off != self._shown_off, seconds=cost, trouble=self._ledger.trouble)
-            news = {each for path, each in here.news.items() if here.not_covered.get(path) == each}
             return Coverage(
                 files=here.files,
                 bytes=here.bytes,
@@ -140,7 +139,7 @@ class FileRecord:
                 copied_bytes=here.copied_bytes,
                 seconds=cost,
                 not_covered=here.not_covered.values(),
-                news=tuple(sorted(news - self._named)),
+                news=tuple(sorted(set(here.not_covered.values()) - self._named)),
                 waiting=len(here.waiting),
                 trouble=self._ledger.trouble,
             )
@@ -172,15 +171,14 @@ class FileRecord:
 
         If the workspace is still being read for the first time, a block does not wait for that and is not covered.
         """
-        if not self._lock.acquire(timeout=_FIRST_COPY):
+        if not self._lock.acquire(timeout=_FIRST_COPY_TIMEOUT):
             self._unseen.append(str(block))
             return Coverage(_UNSEEN, off_is_news=True)
         try:
             with self._hold:
-                self._copy_more(_FIRST_COPY)
-                coverage = self.prepare(_FIRST_COPY).with_cost_of(self._background_cost)
+                self._copy_more(_FIRST_COPY_TIMEOUT)
+                coverage = self.prepare(_FIRST_COPY_TIMEOUT).with_cost_of(self._background_cost)
                 self._named.update(coverage.news)
-                self.snapshot.news.clear()
                 self._shown_off, self._background_cost = self.off, Coverage()
                 self._stamp += 1
                 self._ledger.add({"event": "begin", "block": str(block)})
@@ -197,7 +195,7 @@ class FileRecord:
                 return Changes(str(block))
             self._is_ending = True
             try:
-                pairs = self._scan() if self.off is None else {}
+                pairs = self._scan()
             finally:
                 self._is_ending = False
             touched = {path: new for path, (old, new) in pairs.items() if same(old, new)}
@@ -206,12 +204,12 @@ class FileRecord:
             self._stamp += 1
             self._ledger.add({"event": "end", "block": str(block), "changes": pairs, "off": self.off})
             self._forget_oldest()
-            lost = []
-            for path, (old, new) in pairs.items():
-                if old and not self.store.holds(old) and not alike(old, new and new._replace(mode=old.mode)):
-                    lost.append(NotCovered(path, "its content is not stored", old.size))
-            closed = self.snapshot.tree.closed
-            lost += [NotCovered(f"{path}/", why) for path, why in closed.items() if path in pairs]
+            lost = [
+                NotCovered(path, "its content is not stored", old.size)
+                for path, (old, new) in pairs.items()
+                if old and not self.store.holds(old) and not alike(old, new and new._replace(mode=old.mode))
+            ]
+            lost += [NotCovered(f"{path}/", why) for path, why in self.snapshot.tree.closed.items() if path in pairs]
             return Changes(str(block), pairs, tuple(lost), self.off)
 
     def limit(self, limits: SnapshotLimits) -> None:
@@ -292,10 +290,10 @@ class FileRecord:
             # What something else has there belongs to the first block of the plan that touched it: it comes back last.
             here, blocks = self._ledger.position, self._ledger.blocks
             passed = range(here - 1, plan.position - 1, -1) if plan.direction == "undo" else range(here, plan.position)
-            drifted = [step for step in chosen if step.drift and not step.repository]
             overwritten = [
                 [next(index for index in passed if step.path in blocks[index].pairs), step.path, step.now]
-                for step in drifted
+                for step in chosen
+                if step.drift and not step.repository
             ]
             intent = {
                 "direction": plan.direction,
@@ -341,9 +339,9 @@ class FileRecord:
                     by_us = now.kind == want.kind and (now.kind == "folder" or now.content == want.content)
                 if not by_us and not alike(now, item_from_json(was)):
                     kept.append(Kept(path, "it was changed in the meantime", drift=True))
-                    continue
-                lost = source is not None and self.snapshot.now(source) is None
-                rest.append(Step(path, now, want, source=None if lost else source))
+                else:
+                    lost = source is not None and self.snapshot.now(source) is None
+                    rest.append(Step(path, now, want, source=None if lost else source))
             report = self._restore(intent, rest)
             return replace(report, kept=(*kept, *report.kept))
 
@@ -451,12 +449,11 @@ class FileRecord:
             raise UndoError("The copy is no longer needed.")
 
     def _scan(self, seconds: float | None = None) -> dict[str, Pair]:
-        if self.off is not None:
-            return {}
-        try:
-            return self.snapshot.refresh(seconds)
-        except OSError as error:
-            self.off = f"{self.store.folder}: {error.strerror}"
+        if self.off is None:
+            try:
+                return self.snapshot.refresh(seconds)
+            except OSError as error:
+                self.off = f"{self.store.folder}: {error.strerror}"
         return {}
 
     def _refresh(self, own: bool = False, seconds: float | None = None) -> None:
@@ -522,7 +519,7 @@ class Ledger:
     def write_seen(self, items: Mapping[str, Item | None], own: bool = False) -> None:
         """Write down that the tree was found like this; by our undo, or by another program."""
         entries = iter(items.items())
-        while some := dict(islice(entries, _AT_ONCE)):
+        while some := dict(islice(entries, _MAX_ITEMS_PER_LINE)):
             self._write({"event": "seen", "items": some, "own": own})
 
     def _write(self, entry: dict[str, Any]) -> None:

@@ -154,10 +154,9 @@ def plan_steps(changes: Iterable[dict[str, Pair]], snapshot: FileSnapshot, store
     found = []
     for path in sorted(ends):
         want, now = ends[path], snapshot.now(path)
-        if same(now, want) or (not path and want is None):  # the workspace itself is never deleted
-            continue
-        drift = not alike(now, want) and (path in broken or not alike(now, starts[path]))
-        found.append(Step(path, now, want, drift, repository=repository_of(path)))
+        if not same(now, want) and (path or want is not None):  # the workspace itself is never deleted
+            drift = not alike(now, want) and (path in broken or not alike(now, starts[path]))
+            found.append(Step(path, now, want, drift, repository=repository_of(path)))
     leaving = {
         step.now.inode: (step.path, step.now)
         for step in found
@@ -174,8 +173,7 @@ def plan_steps(changes: Iterable[dict[str, Pair]], snapshot: FileSnapshot, store
                 del leaving[want.inode]
                 step = replace(step, source=source)
         if want is not None and not (step.source or step.attributes_only or want.kind == "folder" or store.holds(want)):
-            is_special = want.kind == "other"
-            why = f"a {want.content} can't be recreated" if is_special else "its content is not stored"
+            why = f"a {want.content} can't be recreated" if want.kind == "other" else "its content is not stored"
             step = replace(step, impossible=why)
         steps.append(step)
     return steps
@@ -325,17 +323,15 @@ class Restoration:
 
     def _remove(self, step: Step) -> None:
         found = item_at(self._folder, step.path)
-        if found is None:
-            return
-        if found.kind != "folder":
+        if found is not None and found.kind != "folder":
             self._in_parent(step.path, lambda: self._folder.unlink(step.path))
-            return
-        try:
-            self._in_parent(step.path, lambda: self._folder.rmdir(step.path))
-        except OSError as error:
-            if self._folder.listdir(step.path):
-                raise UndoError("the folder contains other files") from error
-            raise
+        elif found is not None:
+            try:
+                self._in_parent(step.path, lambda: self._folder.rmdir(step.path))
+            except OSError as error:
+                if self._folder.listdir(step.path):
+                    raise UndoError("the folder contains other files") from error
+                raise
 
     def _rename(self, step: Step) -> None:
         source = str(step.source)

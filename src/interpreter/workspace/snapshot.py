@@ -28,7 +28,7 @@ from interpreter.workspace.tree import (
 
 MEGABYTE = 1024 * 1024
 _NO_ROOM = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS}
-_SMALL = 64 * 1024
+_SMALL_FILE = 64 * 1024
 _TEXTS = (
     ".c .cfg .conf .cpp .css .csv .go .h .html .ini .ipynb .java .js .json .jsonl .md .org .php .py .r .rb .rs .rst "
     ".sh .sql .tex .toml .ts .tsv .txt .xml .yaml .yml"
@@ -188,7 +188,6 @@ class FileSnapshot:
         self._folder: Folder | None = None
         self.items: dict[str, Item] = {}
         self.not_covered: dict[str, NotCovered] = {}
-        self.news: dict[str, NotCovered] = {}  # what is not covered and was not named yet
         self.files = self.bytes = 0
         self.copied_files = self.copied_bytes = 0
         for path, item in items.items():
@@ -224,8 +223,7 @@ class FileSnapshot:
         for path in self._closed.keys() - tree.closed.keys():
             self.not_covered.pop(f"{path}/", None)
         for path, why in tree.closed.items():
-            if why != self._closed.get(path):
-                self._not_covered(f"{path}/", why)
+            self._not_covered(f"{path}/", why)
         self._closed = dict(tree.closed)
         paths = (tree.changed.keys() | self._fresh) - tree.skip
         # Files whose folder was renamed need not be read again.
@@ -243,7 +241,7 @@ class FileSnapshot:
                 key = tree.key(path)
                 if key is not None and stat.S_ISREG(key[0]) and key not in moved:
                     # Small files and texts come first, and then the most recent ones.
-                    comes_later = key[1] > _SMALL and os.path.splitext(path)[1].lower() not in _TEXTS
+                    comes_later = key[1] > _SMALL_FILE and os.path.splitext(path)[1].lower() not in _TEXTS
                     files.append((comes_later, -key[2], path, key))
                 else:
                     self._put(path, self._read(path, key, moved), pairs)
@@ -292,14 +290,13 @@ class FileSnapshot:
         stored = {}
         for path in paths:
             item = self.items.get(path)
-            if item is None or item.content is not None or item.size > self._limits.total_bytes:
-                continue
-            with suppress(OSError), self.folder.open(path, buffering=0) as file:
-                content, key, _ = self._store.take(file)
-                self.waiting.pop(path, None)
-                self.not_covered.pop(path, None)
-                stored[path] = item_from(key, content)
-                self._set(path, stored[path])
+            if item is not None and item.content is None and item.size <= self._limits.total_bytes:
+                with suppress(OSError), self.folder.open(path, buffering=0) as file:
+                    content, key, _ = self._store.take(file)
+                    self.waiting.pop(path, None)
+                    self.not_covered.pop(path, None)
+                    stored[path] = item_from(key, content)
+                    self._set(path, stored[path])
         return stored
 
     def covers(self, path: str) -> bool:
@@ -426,8 +423,7 @@ class FileSnapshot:
                 self._not_covered(other, "over the storage limit", item.size)
 
     def _not_covered(self, path: str, why: str, size: int | None = None) -> None:
-        each = NotCovered(path, why, size)
-        self.not_covered[path] = self.news[path] = each
+        self.not_covered[path] = NotCovered(path, why, size)
 
     def _put(self, path: str, item: Item | None, pairs: dict[str, Pair]) -> None:
         old = self.items.get(path)
@@ -436,8 +432,7 @@ class FileSnapshot:
             self._set(path, item)
 
     def _set(self, path: str, item: Item | None) -> None:
-        old = self.items.pop(path, None)
-        for sign, each in ((-1, old), (1, item)):
+        for sign, each in ((-1, self.items.pop(path, None)), (1, item)):
             if _covered(each) and each is not None:
                 self.files += sign
                 self.bytes += sign * each.size

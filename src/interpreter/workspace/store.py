@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from interpreter.errors import UndoError
+from interpreter.host.files import write_all
 from interpreter.workspace.tree import Item, Key, key_of
 
 CONTENTS = "images"  # the name of the folder with the contents, in the folder of a record
@@ -116,7 +117,7 @@ class ContentStore:
             try:
                 with open(descriptor, "w+b", buffering=0) as target:
                     if is_whole:
-                        _write(descriptor, data)
+                        write_all(descriptor, data)
                     else:
                         file.seek(0)
                         content = hash_of(target) if clone(file, target) else copy(file, target)
@@ -189,7 +190,7 @@ def append(path: Path, data: bytes) -> int:
     try:
         start = os.fstat(descriptor).st_size
         try:
-            _write(descriptor, data)
+            write_all(descriptor, data)
         except OSError:
             os.ftruncate(descriptor, start)
             raise
@@ -216,7 +217,7 @@ def copy(source: BinaryIO, target: BinaryIO) -> str:
     digest = hashlib.sha256()
     while chunk := source.read(_CHUNK):
         digest.update(chunk)
-        _write(target.fileno(), chunk)
+        write_all(target.fileno(), chunk)
     return digest.hexdigest()
 
 
@@ -227,15 +228,14 @@ def hash_of(file: BinaryIO) -> str:
 def copy_store(old: Path, new: Path, keep: bool) -> None:
     """Copy the folder of a record, or move it unless `keep`; the new one is whole or not there at all."""
     new.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    if not old.exists():
-        return
-    temporary = new.with_name(f"{new.name}.new")
-    shutil.rmtree(temporary, ignore_errors=True)
-    if keep:
-        shutil.copytree(old, temporary, symlinks=True, copy_function=_link_or_copy)
-    else:
-        shutil.move(old, temporary)
-    temporary.rename(new)
+    if old.exists():
+        temporary = new.with_name(f"{new.name}.new")
+        shutil.rmtree(temporary, ignore_errors=True)
+        if keep:
+            shutil.copytree(old, temporary, symlinks=True, copy_function=_link_or_copy)
+        else:
+            shutil.move(old, temporary)
+        temporary.rename(new)
 
 
 def _link_or_copy(source: str, target: str) -> None:
@@ -247,9 +247,3 @@ def _link_or_copy(source: str, target: str) -> None:
             return
     shutil.copyfile(source, target)
     os.chmod(target, 0o600)
-
-
-def _write(descriptor: int, data: bytes) -> None:
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]

@@ -299,9 +299,7 @@ class FileTree:
             self._unwatched.discard(path)
             if self._watch is not None:
                 self._watch.remove(path)
-            folder = self.folders.pop(path, None)
-            if folder is None:
-                continue
+            folder = self.folders.pop(path, {})
             self.count -= len(folder)
             for name, key in folder.items():
                 inside = f"{path}/{name}" if path else name

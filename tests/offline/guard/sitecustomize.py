@@ -1,4 +1,4 @@
-"""Writes down whom this Python process tries to reach; it is on the path of every process of a test."""
+"""Logs the hosts that this Python process tries to reach; on the path of every process of a test."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def _note(event: str, args: tuple[Any, ...]) -> None:
         return
     whom = args if event.startswith("socket.get") else args[1:]
     if not event.startswith("socket.get") and not (whom and isinstance(whom[0], tuple)):
-        return  # between processes of this machine
+        return  # a Unix socket
     line = json.dumps([event, [str(part) for part in (whom if event.startswith("socket.get") else whom[0])]])
     with open(str(_LOG), "a", encoding="utf-8") as log:
         log.write(line + "\n")

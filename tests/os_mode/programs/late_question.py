@@ -1,4 +1,4 @@
-"""A window in Tk whose question comes late, when work in the background is done; the answer is written to a file."""
+"""A Tk window that asks a question after a delay, and writes the answer to a file."""
 
 import sys
 import tkinter as tk

@@ -1,4 +1,4 @@
-"""Words in a small font in a Tk window; the one that is clicked is written to a file."""
+"""A Tk window with words in a small font; writes the clicked one to a file."""
 
 import sys
 import tkinter as tk

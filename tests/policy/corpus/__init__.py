@@ -1,7 +1,7 @@
-"""The corpus: snippets of code, and what each does when it runs, as it was measured in a throw-away sandbox.
+"""The corpus: snippets of code and their effects, measured in a throw-away sandbox.
 
-The snippets are in `snippets/` and `analyst/`, one file per language; a line of four dashes stands between two of them.
-`effects.json` has the measured effects. After a change of the snippets, `make corpus` measures what is new.
+The snippets are in `snippets/` and `analyst/`, one file per language; a line of four dashes separates two snippets.
+`effects.json` has the measured effects. After changing snippets, run `make corpus` to measure the new ones.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 HERE = Path(__file__).parent
 EFFECTS = HERE / "effects.json"
 LABEL = "#: "
-"""Begins a line before a snippet that cannot be measured here, with its effects as somebody has judged them."""
+"""Starts a line before a snippet that can't be measured here, with its effects as judged by hand."""
 
 Measured = dict[str, Any]
 
@@ -30,7 +30,7 @@ class Snippet(NamedTuple):
 
 
 def snippets(folder: str = "snippets") -> list[Snippet]:
-    """All snippets of a folder: `snippets`, or `analyst` for blocks as an analyst's model writes them."""
+    """All snippets in a folder: `snippets`, or `analyst` for blocks like those a model writes for an analyst."""
     found = []
     for path in sorted((HERE / folder).glob("*.txt")):
         for part in path.read_text(encoding="utf-8").split("\n----\n"):

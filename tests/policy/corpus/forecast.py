@@ -1,8 +1,8 @@
-"""How well the forecast that the approval shows agrees with what the snippets of the corpus did when they ran.
+"""How well the forecast shown at the approval matches what the snippets of the corpus really did.
 
-    python -m policy.corpus.forecast [KIND]     from the folder `tests`; KIND also lists what was forecast wrongly
+    python -m policy.corpus.forecast [KIND]     from the folder `tests`; KIND also lists the wrong forecasts
 
-A snippet counts for a kind once, however many files it is about. "Can't tell" is neither right nor wrong.
+A snippet counts once per kind, however many files it touches. "Can't tell" is neither right nor wrong.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ KINDS = ("writes", "overwrites", "renames", "deletes", "network", "installs")
 
 
 class Score(NamedTuple):
-    """Of one kind: the snippets that were forecast rightly, wrongly, not at all, and those that can't be told."""
+    """For one kind: snippets with a right forecast, a wrong one, none, and "can't tell"."""
 
     right: list[Snippet]
     wrong: list[Snippet]
     missed: list[Snippet]
-    untold: list[Snippet]
+    cannot_tell: list[Snippet]
 
     @property
     def precision(self) -> float:
@@ -37,7 +37,7 @@ class Score(NamedTuple):
 
     @property
     def recall(self) -> float:
-        """Of what happened and could be told."""
+        """Of the effects that happened, without those the analysis can't tell."""
         return len(self.right) / (len(self.right) + len(self.missed) or 1)
 
 
@@ -50,16 +50,16 @@ class World:
         self.paths = frozenset(listing(folder))
 
     def look(self, path: str) -> Existing | None:
-        """What was at a path of the workspace."""
+        """What existed at a path in the workspace."""
         return existing(self._space, self._space + path.removeprefix(SPACE))
 
 
-def did(measured: Measured, before: Collection[str]) -> set[str]:
-    """The kinds of what a snippet did to what was there before. What git keeps for itself is a write."""
+def actual_kinds(measured: Measured, before: Collection[str]) -> set[str]:
+    """The kinds of changes a snippet made to existing files. Changes to git's own files count as writes."""
     created, overwritten, gone = (_own(measured, kind) for kind in ("creates", "overwrites", "deletes"))
-    deleted = gone & {"*", *before}  # a file that it made itself does not count
+    deleted = gone & {"*", *before}  # files that the snippet made itself don't count
     pairs = [pair.split(" -> ") for pair in measured.get("renames", ())]
-    # A program that writes to another file first and renames that one does not rename what was there.
+    # A program that writes a temporary file and renames that one doesn't rename an existing file.
     moved = {pair[0] for pair in pairs if pair[0] in deleted and pair[-1] in created.union(before)}
     moved |= {
         path for path in deleted - {"*"} if any(Path(each).name == Path(path).name for each in created)
@@ -88,7 +88,7 @@ def forecast(found: Effects, look: Look) -> set[str]:
     """The kinds that the approval names."""
     verbs = found.changes(look)
     files = {verb for verb in verbs if verb != "Deletes"}
-    databases = [] if is_untold(found) else found.of("database")
+    databases = [] if says_cannot_tell(found) else found.of("database")
     known = [effect for effect in databases if not effect.full or (effect.is_exact and look(effect.full))]
     changed = [path for verb in ("Overwrites", "Changes") for path in verbs.get(verb, ()) if not is_git(path)]
     named = {
@@ -102,13 +102,13 @@ def forecast(found: Effects, look: Look) -> set[str]:
     return {kind for kind, what in named.items() if what}
 
 
-def is_untold(found: Effects) -> bool:
+def says_cannot_tell(found: Effects) -> bool:
     """Does the approval say that it can't tell?"""
     return any(line.startswith("Can't tell") for line in found.lines())
 
 
 def runs() -> Iterator[tuple[Snippet, Measured, Effects]]:
-    """The snippets that ran to their end, or whose effects are known otherwise."""
+    """The snippets that ran to completion or have a label."""
     known = effects()
     for snippet in [*snippets(), *snippets("analyst")]:
         measured = known[snippet.key]
@@ -119,20 +119,24 @@ def runs() -> Iterator[tuple[Snippet, Measured, Effects]]:
 def scores(world: World) -> dict[str, Score]:
     table = {kind: Score([], [], [], []) for kind in KINDS}
     for snippet, measured, found in runs():
-        happened, named, untold = did(measured, world.paths), forecast(found, world.look), is_untold(found)
+        happened, named, cannot_tell = (
+            actual_kinds(measured, world.paths),
+            forecast(found, world.look),
+            says_cannot_tell(found),
+        )
         for kind, score in table.items():
             if kind in named:
                 (score.right if kind in happened else score.wrong).append(snippet)
             elif kind in happened:
-                (score.untold if untold else score.missed).append(snippet)
+                (score.cannot_tell if cannot_tell else score.missed).append(snippet)
     return table
 
 
 def shown_as_harmless(world: World) -> list[Snippet]:
-    """Snippets that change files and for which the approval says that they don't. Whether they ended well does not count."""
+    """Snippets that change files though the approval says they don't, whether they succeeded or failed."""
     known, found = effects(), []
     for snippet in [*snippets(), *snippets("analyst")]:
-        if did(known[snippet.key], world.paths) & {"writes", "deletes"}:
+        if actual_kinds(known[snippet.key], world.paths) & {"writes", "deletes"}:
             lines = analyze(snippet.language, snippet.code, SPACE).lines(look=world.look)
             named = [line for line in lines if line.startswith(VERBS) and line != "Changes no files"]
             found += [] if named else [snippet]
@@ -143,7 +147,7 @@ def as_table(table: dict[str, Score]) -> str:
     rows = ["kind         forecast  precision    did it  recall  can't tell"]
     for kind, score in table.items():
         named, happened = len(score.right) + len(score.wrong), len(score.right) + len(score.missed)
-        told = f"{happened + len(score.untold):8}  {score.recall:6.1%}  {len(score.untold):10}"
+        told = f"{happened + len(score.cannot_tell):8}  {score.recall:6.1%}  {len(score.cannot_tell):10}"
         rows.append(f"{kind:12} {named:8}  {score.precision:9.1%}  {told}")
     return "\n".join(rows)
 
@@ -159,7 +163,7 @@ def main() -> None:
         for what in ("wrong", "missed"):
             for snippet in getattr(score, what):
                 print(
-                    f"{what}: {snippet.language}: {snippet.code!r}: {sorted(did(effects()[snippet.key], world.paths))}"
+                    f"{what}: {snippet.language}: {snippet.code!r}: {sorted(actual_kinds(effects()[snippet.key], world.paths))}"
                 )
 
 

@@ -1,9 +1,9 @@
-"""Measures what the snippets of the corpus do: each runs under strace in a throw-away sandbox (bubblewrap).
+"""Measure the effects of the corpus's snippets: each runs under strace in a throw-away sandbox (bubblewrap).
 
     python -m policy.corpus.measure [--all] [--show TEXT]     from the folder `tests`
 
-The workspace is /srv/space; /outside and the home folder /home/user have files, too. There is no network: an attempt to
-reach a host counts as contact. Without `--all`, only snippets that have no effects yet are measured.
+The workspace is /srv/space; /outside and the home folder /home/user have files too. There is no network: an attempt to
+reach a host counts as contact. Without `--all`, only snippets without recorded effects are measured.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SPACE = "/srv/space"
 PREFIX, BASE = os.path.normpath(sys.prefix), os.path.realpath(sys.base_prefix)
 LISTED = (SPACE, "/outside", "/home/user")
 WATCHED = (SPACE, "/outside", "/home/user", "/tmp", "/root", "/var", "/srv")
-# Their own doing: caches of libraries, and what the loader and the shell look at.
+# Side effects of the tools themselves: library caches, and files the loader and the shell read.
 NOISE = re.compile(
     r"/(cache|driver|log)(/|$)|__pycache__|\.pyc$|/home/user/\.(cache|config/matplotlib|npm|node)|/srv$|/tmp$"
 )
@@ -48,7 +48,7 @@ MISSING = re.compile(
 
 
 def make_world(folder: Path) -> None:
-    """The files that every snippet finds."""
+    """Write the files that every snippet finds."""
     space, outside, home = folder / "space", folder / "outside", folder / "home"
     for each in (space / "src", space / "data", space / "sub", outside / "sub", home / ".ssh", folder / "tmp"):
         each.mkdir(parents=True)
@@ -188,7 +188,7 @@ def measure(snippet: Snippet, world: Path, cache: Path) -> Measured:
 
 
 def listing(world: Path) -> dict[str, tuple[int, str, int]]:
-    """Each file by its path in the sandbox: what is in it, and its rights."""
+    """Each file by its path in the sandbox, with its content and mode."""
     found = {}
     for part, where in (("space", SPACE), ("outside", "/outside"), ("home", "/home/user")):
         for folder, _, names in os.walk(world / part):
@@ -200,7 +200,7 @@ def listing(world: Path) -> dict[str, tuple[int, str, int]]:
                 state = os.lstat(path)
                 is_file = os.path.isfile(path) and not os.path.islink(path)
                 content = Path(path).read_bytes().hex()[:4000] if is_file else ""
-                if "/.git/index" not in shown:  # git refreshes it when it only looks
+                if "/.git/index" not in shown:  # git refreshes it even when only reading
                     found[shown] = (state.st_mode, content, state.st_size if is_file else 0)
     return found
 
@@ -209,7 +209,7 @@ CALL = re.compile(r"^(\d+)\s+(\w+)\((.*)\)\s+= (-?\d+|\?)")
 
 
 def from_trace(trace: str, code: str) -> Measured:
-    """What the system calls say."""
+    """The effects found in the system calls."""
     found: dict[str, set[str]] = {
         kind: set()
         for kind in ("reads", "changes", "deletes", "renames", "contacts", "programs", "own programs", "kills")
@@ -243,7 +243,9 @@ def from_trace(trace: str, code: str) -> Measured:
             continue
         if name == "execve":
             if not first:
-                found["programs"].add(paths[0].removeprefix(f"{PREFIX}/bin/"))  # of this Python, wherever it is
+                found["programs"].add(
+                    paths[0].removeprefix(f"{PREFIX}/bin/")
+                )  # programs of this Python, wherever it is installed
                 if paths[0].startswith((SPACE, "/outside", "/home/user", "/tmp")) and not paths[0].startswith(PREFIX):
                     found["own programs"].add(paths[0])
             first = False
@@ -262,28 +264,28 @@ def from_trace(trace: str, code: str) -> Measured:
         elif not paths:
             continue
         elif name.startswith("rename"):
-            if counts(paths[-1]):
+            if is_relevant(paths[-1]):
                 found["renames"].add(f"{paths[0]} -> {paths[-1]}")
         elif name in ("unlink", "unlinkat", "rmdir"):
-            if paths[-1] in made:  # only for the time being
+            if paths[-1] in made:  # a temporary file
                 found["changes"].discard(paths[-1])
-            elif counts(paths[-1]):
+            elif is_relevant(paths[-1]):
                 found["deletes"].add(paths[-1])
         elif name in ("open", "openat", "creat"):
             writes = re.search(r"O_WRONLY|O_RDWR|O_CREAT|O_TRUNC", given) or name == "creat"
-            if writes and counts(paths[0]):
+            if writes and is_relevant(paths[0]):
                 made |= {paths[0]} if "O_EXCL" in given else set()
-                if not paths[0].startswith(LISTED):  # there, what has changed is seen afterwards
+                if not paths[0].startswith(LISTED):  # there, changes are found by comparing listings
                     found["changes"].add(paths[0])
             elif not writes and outside(paths[0], code):
                 found["reads"].add(paths[0])
-        elif counts(paths[-1]):
+        elif is_relevant(paths[-1]):
             found["changes"].add(paths[-1])
     return {kind: sorted(values) for kind, values in found.items()}
 
 
 def joined(line: str, pieces: dict[str, str]) -> tuple[str | None, str]:
-    """A call that another process has interrupted stands on two lines."""
+    """Join a call that strace split over two lines because another process interrupted it."""
     process = line.split(maxsplit=1)[0] if line.strip() else ""
     if line.endswith("<unfinished ...>"):
         pieces[process] = line.removesuffix("<unfinished ...>")
@@ -293,13 +295,13 @@ def joined(line: str, pieces: dict[str, str]) -> tuple[str | None, str]:
     return line, process
 
 
-def counts(path: str) -> bool:
-    """Is it a file that matters, and not one of the system's or of a cache?"""
+def is_relevant(path: str) -> bool:
+    """Is it a relevant file, not part of the system or a cache?"""
     return path.startswith(WATCHED) and not NOISE.search(path) and not path.startswith((PREFIX, f"{SPACE}/.git/index"))
 
 
 def outside(path: str, code: str) -> bool:
-    """Is it a file outside the workspace that the code is about, and not one that every program reads?"""
+    """Is it a file outside the workspace that the code uses, not one that every program reads?"""
     if path.startswith(("/outside", "/home/user", "/root", "/var/log", "/tmp")):
         own = path.startswith((PREFIX, BASE))
         return not own and not NOISE.search(path) and not re.match(r"/home/user/\.[\w.-]*(git|inputrc|rc)", path)

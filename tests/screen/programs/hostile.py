@@ -1,4 +1,4 @@
-"""A window that tries to tell a model more than people see: in its title, in names, and in text that is not visible."""
+"""A window with text for the model that users don't see: in its title, in names, and in invisible text."""
 
 import sys
 

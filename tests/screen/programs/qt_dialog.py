@@ -1,4 +1,4 @@
-"""A dialog in Qt: what was entered is written to a file as JSON, and the dialog goes."""
+"""A Qt dialog that writes its values to a JSON file and closes."""
 
 import json
 import sys

@@ -1,4 +1,4 @@
-"""A form in Tk: what was entered is written to a file as JSON."""
+"""A Tk form that writes its values to a JSON file."""
 
 import json
 import sys

@@ -40,7 +40,7 @@ from interpreter.computer_api.browser.boundary import (
 )
 from interpreter.computer_api.browser.launch import ENGINE, BrowserLaunch, can_show_window, reason, script
 from interpreter.computer_api.browser.reading import CHOICES, CONTROLS, FIELDS, IS_REF, look, missing, named, whole
-from interpreter.computer_api.browser.window import CALL_LIMIT, CANCEL, BrowserWindow
+from interpreter.computer_api.browser.window import CALL_TIMEOUT, CANCEL, BrowserWindow
 from interpreter.computer_api.tool import ComputerTool, Picture, acts
 from interpreter.errors import SettingValueError
 from interpreter.host import processes
@@ -54,11 +54,11 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 Parameters = ParamSpec("Parameters")
-TO_START, TO_REVIVE, TO_CLOSE = 60.0, 15.0, 40.0  # seconds
+START_TIMEOUT, REVIVE_TIMEOUT, CLOSE_TIMEOUT = 60.0, 15.0, 40.0  # seconds
 GONE = "The browser had been closed, so a new one was started with an empty page."
 OTHER = "The settings have changed, so a new browser was started with an empty page."
-SMALLEST_SNAPSHOT = 1000
-FRAME = 400  # characters, about, that the lines around a page's text take
+MIN_SNAPSHOT_LENGTH = 1000
+FRAME_LENGTH = 400  # characters, about, that the lines around a page's text take
 ANALYSIS = """The user wants to do this on a web page: {intent}
 
 Below are the page's text and its elements with their refs. Say in a few sentences what on the page matters for it, \
@@ -83,8 +83,9 @@ def in_browser(
         url = own.bind(self, None, *args, **kwargs).arguments.get("url")
         return self._do(lambda window: method(self, window, *args, **kwargs), url=url)
 
-    passed = [parameter for name, parameter in own.parameters.items() if name != "window"]
-    vars(call)["__signature__"] = own.replace(parameters=passed)
+    vars(call)["__signature__"] = own.replace(
+        parameters=[parameter for name, parameter in own.parameters.items() if name != "window"]
+    )
     return call
 
 
@@ -93,7 +94,7 @@ class Browser(ComputerTool):
 
     def __init__(self, computer: Computer) -> None:
         super().__init__(computer)
-        self._limit = CALL_LIMIT
+        self._limit = CALL_TIMEOUT
         self._wait: float | None = None
         self._headed: bool | None = None
         self._attached = ""
@@ -143,8 +144,7 @@ class Browser(ComputerTool):
     async def go_to_url(self, window: BrowserWindow, url: str) -> str:
         """Go to an address."""
         tab = await window.page()
-        response = await go(window, tab, url)
-        return await with_changes(window, arrived(tab, response))
+        return await with_changes(window, arrived(tab, await go(window, tab, url)))
 
     @in_browser
     async def read(
@@ -183,7 +183,7 @@ class Browser(ComputerTool):
 
         `interactive` leaves out what one can neither click nor fill.
         """
-        budget = max(self.computer.context.max_output - FRAME, SMALLEST_SNAPSHOT) if length is None else length
+        budget = max(self.computer.context.max_output - FRAME_LENGTH, MIN_SNAPSHOT_LENGTH) if length is None else length
         return self._do(lambda window: reading.snapshot(window, find, start, budget, interactive))
 
     def search(self, query: str) -> dict[str, Any]:
@@ -315,8 +315,7 @@ class Browser(ComputerTool):
             contents = []
             for file in files:
                 kind = mimetypes.guess_type(file.name)[0] or "application/octet-stream"
-                content = read_bytes(self.computer, str(file))
-                contents.append({"name": file.name, "mimeType": kind, "buffer": content})
+                contents.append({"name": file.name, "mimeType": kind, "buffer": read_bytes(self.computer, str(file))})
         done = f"Put {', '.join(each.name for each in files)} into {ref}."
         return self._do(lambda window: act(window, ref, lambda element: upload(element, contents), done, FILES))
 
@@ -324,8 +323,7 @@ class Browser(ComputerTool):
     @in_browser
     async def download(self, window: BrowserWindow, ref: str) -> str:
         """Click what leads to a file, or give its address; saved in the workspace, the path is returned."""
-        folder = window.launch.boundary.download_folder()
-        return str(save(folder, *await obtained(window, ref)))
+        return str(save(window.launch.boundary.download_folder(), *await obtained(window, ref)))
 
     @acts
     @in_browser
@@ -347,11 +345,14 @@ class Browser(ComputerTool):
     async def tabs(self, window: BrowserWindow) -> dict[str, Any]:
         """The open tabs: number, title, url, and which is the current one."""
         current = await window.page()
-        tabs = [
-            {"tab": number, "title": clean(await page.title()), "url": page.url, "current": page == current}
-            for number, page in enumerate(window.tabs, 1)
-        ]
-        return window.with_notices(marked(tabs=tabs))
+        return window.with_notices(
+            marked(
+                tabs=[
+                    {"tab": number, "title": clean(await page.title()), "url": page.url, "current": page == current}
+                    for number, page in enumerate(window.tabs, 1)
+                ]
+            )
+        )
 
     @acts
     @in_browser
@@ -377,8 +378,7 @@ class Browser(ComputerTool):
     async def back(self, window: BrowserWindow) -> str:
         """Go back to the previous page."""
         page = await window.page()
-        response = await page.go_back(wait_until="domcontentloaded")
-        return await with_changes(window, arrived(page, response))
+        return await with_changes(window, arrived(page, await page.go_back(wait_until="domcontentloaded")))
 
     # -- more --------------------------------------------------------------------------------------------------------
 
@@ -442,7 +442,7 @@ class Browser(ComputerTool):
             return window.worker.call(lambda: window.run(act, self._limit), self._limit if limit is None else limit)
         except BrowserTimeoutError:
             with contextlib.suppress(BrowserTimeoutError):
-                window.worker.call(window.revive, TO_REVIVE)
+                window.worker.call(window.revive, REVIVE_TIMEOUT)
             raise
 
     def _running(self, launch: BrowserLaunch) -> BrowserWindow:
@@ -453,7 +453,7 @@ class Browser(ComputerTool):
         self._close()
         window = BrowserWindow(launch)
         try:
-            window.worker.call(window.open, TO_START)
+            window.worker.call(window.open, START_TIMEOUT)
         except BaseException:
             _end(window)
             raise
@@ -472,18 +472,15 @@ class Browser(ComputerTool):
                 _end(window)
 
     def _boundary(self) -> Boundary:
-        owner, offline = self.computer.interpreter, self.computer.offline
-        if offline is None:
-            offline = owner is not None and owner.offline
+        owner, shared = self.computer.interpreter, context_of(self.computer)
         workspace = os.path.realpath(owner.workspace if owner is not None else os.getcwd())
-        shared = context_of(self.computer)
         proxy_port = shared.containment.door() if shared.containment else 0
-        return Boundary(workspace, bool(offline), proxy_port, shared.containment, shared.cwd or workspace)
+        return Boundary(workspace, shared.offline, proxy_port, shared.containment, shared.cwd or workspace)
 
 
 def _end(window: BrowserWindow) -> None:
     with contextlib.suppress(BrowserTimeoutError):
-        window.worker.call(window.close, TO_CLOSE)
+        window.worker.call(window.close, CLOSE_TIMEOUT)
     window.worker.stop()
 
 
@@ -502,16 +499,16 @@ def _search_address(pattern: str, query: str) -> str:
     return pattern.replace("{query}", quote(query, safe=""))
 
 
-ERROR_SHOWN = 5.0  # seconds that it takes at most
+ERROR_PAGE_TIMEOUT = 5.0  # seconds that it takes at most
 STOP_LOADING = "Page.stopLoading"  # a tab that waits for an answer takes no other call
 FILES = frozenset(["button", "textbox"])
-LONGEST_NAME = 120
-MOST_RESULTS = 10
-LOOK_AGAIN, LOOK_LIMIT = 0.1, 1.0  # seconds between two looks for a text or an element, and for one of them
-CERTAIN = 0.3  # seconds in which only a control of exactly that name is taken: it may be about to appear
-ATTEMPT = 3.0  # seconds to use an element that was found by its name, before it is looked up again
+MAX_NAME_LENGTH = 120
+MAX_RESULTS = 10
+POLL_INTERVAL, POLL_TIMEOUT = 0.1, 1.0  # seconds between two looks for a text or an element, and for one of them
+EXACT_NAME_WAIT = 0.3  # seconds in which only a control of exactly that name is taken: it may be about to appear
+ATTEMPT_TIMEOUT = 3.0  # seconds to use an element that was found by its name, before it is looked up again
 PERFORMED = ("performing ", "action done")
-MOST_TRIES = 5  # to leave a page that keeps going elsewhere
+MAX_TRIES = 5  # to leave a page that keeps going elsewhere
 FETCH = """async () => {
   const bytes = new Uint8Array(await (await fetch(location.href)).arrayBuffer());
   let text = "";
@@ -557,7 +554,7 @@ async def go(window: BrowserWindow, page: Page, url: str) -> Response | None:
     except window.error as error:
         # What comes a moment later: the error page, which would end the next one, or a file.
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(window.load_failed.wait(), ERROR_SHOWN)
+            await asyncio.wait_for(window.load_failed.wait(), ERROR_PAGE_TIMEOUT)
         if window.stayed:
             raise BrowserError(window.report(f"Still at {shown(page.url)}.")) from error
         check_arrival(window, window.failed_url)
@@ -577,7 +574,7 @@ async def go(window: BrowserWindow, page: Page, url: str) -> Response | None:
 async def commit(window: BrowserWindow, page: Page, url: str) -> Response | None:
     """Go to an address, also from a page that keeps going elsewhere; what it loads is not waited for."""
     ours = window.navigations
-    for left in reversed(range(MOST_TRIES)):
+    for left in reversed(range(MAX_TRIES)):
         try:
             return await page.goto(url, wait_until="commit")
         except window.timeout_error:
@@ -609,8 +606,10 @@ async def search(window: BrowserWindow, url: str) -> dict[str, Any]:
     page = await window.context.new_page()
     try:
         await go(window, page, url)
-        found = await page.evaluate(script("results.js"), MOST_RESULTS)
-        results = [{name: clean(str(each[name])) for name in ("title", "url", "snippet")} for each in found]
+        results = [
+            {name: clean(str(each[name])) for name in ("title", "url", "snippet")}
+            for each in await page.evaluate(script("results.js"), MAX_RESULTS)
+        ]
         values = marked(page.url, results=results)
         if not results:
             values["text"] = clean(await whole(window, page))[:4000]
@@ -637,11 +636,11 @@ async def found_ref(window: BrowserWindow, target: str, preferred: Collection[st
         waited, there = now() - began, []
         with contextlib.suppress(window.error):  # it is between two pages
             there = await look(window, wanted=target)
-        if (found := named(there, target, preferred, certainly=waited < min(CERTAIN, wait))) is not None:
+        if (found := named(there, target, preferred, certainly=waited < min(EXACT_NAME_WAIT, wait))) is not None:
             return found.ref
         if waited >= wait:
-            raise missing(await look(window, reading.MOST_COMPARED), target, wait)
-        await asyncio.sleep(LOOK_AGAIN)
+            raise missing(await look(window, reading.MAX_COMPARED), target, wait)
+        await asyncio.sleep(POLL_INTERVAL)
 
 
 async def act(
@@ -659,15 +658,14 @@ async def act(
     else:
         await use(window, target, do, preferred)
     await window.settle(page, before)
-    current = await window.page()
-    return await with_changes(window, f"{done} Now at {shown(current.url)}.")
+    return await with_changes(window, f"{done} Now at {shown((await window.page()).url)}.")
 
 
 async def with_changes(window: BrowserWindow, words: str) -> str:
     """Our words and the notices, and below them what is new on the page."""
     changes = ""
     with contextlib.suppress(window.error, TimeoutError):
-        async with asyncio.timeout(LOOK_LIMIT * 5):
+        async with asyncio.timeout(POLL_TIMEOUT * 5):
             changes = await reading.changes(window, window.changes)
     return window.report(words) + (f"{chr(10) if changes.startswith('[') else ' '}{changes}" if changes else "")
 
@@ -688,13 +686,13 @@ async def use(
     while True:
         ref = await found_ref(window, target, preferred)
         left = max(end - now(), 0.1)
-        window.context.set_default_timeout((left if is_ref else min(left, ATTEMPT)) * 1000)
+        window.context.set_default_timeout((left if is_ref else min(left, ATTEMPT_TIMEOUT)) * 1000)
         try:
             return await do(window.located(ref))
         except ElementError:
             if now() - end + window.step_limit >= window.wait:
                 raise
-            await asyncio.sleep(LOOK_AGAIN)
+            await asyncio.sleep(POLL_INTERVAL)
         except window.timeout_error as error:
             # The last thing that Playwright waited for.
             lines = [line.strip(" -") for line in str(error).splitlines()[1:]]
@@ -844,7 +842,7 @@ async def pdf_text(window: BrowserWindow, url: str, start: int, length: int) -> 
 
 def save(folder: Path, suggested: str, content: bytes) -> Path:
     """Write a file under a name that is a name and not a path, and that no other file has."""
-    name = re.sub(r'[\x00-\x1f<>:"/\\|?*]+', "_", clean(suggested)).strip(" .")[-LONGEST_NAME:] or "download"
+    name = re.sub(r'[\x00-\x1f<>:"/\\|?*]+', "_", clean(suggested)).strip(" .")[-MAX_NAME_LENGTH:] or "download"
     for number in range(1, 1000):
         stem, suffix = os.path.splitext(name)
         path = folder / (name if number == 1 else f"{stem}-{number}{suffix}")
@@ -867,7 +865,7 @@ async def wait_for_text(window: BrowserWindow, text: str, limit: float) -> str:
     try:
         async with asyncio.timeout(limit):
             while not await _is_seen(window, text):
-                await asyncio.sleep(LOOK_AGAIN)
+                await asyncio.sleep(POLL_INTERVAL)
     except TimeoutError as error:
         url = (await window.page()).url
         raise BrowserTimeoutError(
@@ -880,7 +878,7 @@ async def _is_seen(window: BrowserWindow, text: str) -> bool:
     page = await window.page()
     looks = [asyncio.create_task(window.ask(frame, "has_text", text=text)) for frame in page.frames]
     try:
-        done, _ = await asyncio.wait(looks, timeout=LOOK_LIMIT)  # a frame that is being loaded may not answer
+        done, _ = await asyncio.wait(looks, timeout=POLL_TIMEOUT)  # a frame that is being loaded may not answer
         return any(look.result() for look in done if look.exception() is None)
     finally:
         for look in looks:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ENGINE = "interpreter"  # the name under which Playwright knows page.js
 OTHER_PROFILE = "Another browser is using the profile with the logins, so this one has a different profile."
-MOST_PROFILES = 16
+MAX_PROFILES = 16
 
 
 @dataclass(frozen=True)
@@ -44,22 +44,21 @@ class BrowserLaunch:
             raise BrowserMissingError(
                 "The browser needs Playwright: pip install 'open-interpreter[browser]'"
             ) from error
-        playwright = await async_playwright().start()
+        playwright, profile = await async_playwright().start(), None
         try:
             if not self.attach_to:
                 context, profile = await self._launch(playwright)
-                await playwright.selectors.register(ENGINE, script("page.js"), content_script=True)
-                return playwright, context, profile
-            try:
-                browser = await playwright.chromium.connect_over_cdp(self.attach_to)
-            except Error as error:
-                raise BrowserError(
-                    f"No browser answers at {self.attach_to}. To start one: chromium --remote-debugging-port=9222 "
-                    f"--user-data-dir=FOLDER"
-                ) from error
-            context = browser.contexts[0] if browser.contexts else await browser.new_context()
+            else:
+                try:
+                    browser = await playwright.chromium.connect_over_cdp(self.attach_to)
+                except Error as error:
+                    raise BrowserError(
+                        f"No browser answers at {self.attach_to}. To start one: chromium --remote-debugging-port=9222 "
+                        f"--user-data-dir=FOLDER"
+                    ) from error
+                context = browser.contexts[0] if browser.contexts else await browser.new_context()
             await playwright.selectors.register(ENGINE, script("page.js"), content_script=True)
-            return playwright, context, None
+            return playwright, context, profile
         except BaseException:
             await playwright.stop()
             raise
@@ -78,11 +77,11 @@ class BrowserLaunch:
             "accept_downloads": True,
             # Ctrl-C is for the turn; the browser ends with the driver.
             **dict.fromkeys(("handle_sigint", "handle_sigterm", "handle_sighup"), False),
+            # The page is as large as the window is.
+            **({"no_viewport": True} if self.headed else {}),
+            # Chromium refuses to start as root with its own sandbox.
+            **({} if firefox else {"chromium_sandbox": not hasattr(os, "geteuid") or os.geteuid() != 0}),
         }
-        if self.headed:
-            options["no_viewport"] = True  # the page is as large as the window is
-        if not firefox:  # Chromium refuses to start as root with its own sandbox
-            options["chromium_sandbox"] = not hasattr(os, "geteuid") or os.geteuid() != 0
         profile = BrowserProfile(our_folder("data") / "browser")
         try:
             kind = playwright.firefox if firefox else playwright.chromium
@@ -116,8 +115,7 @@ def find_browser(named: str | None, playwright: Playwright) -> str:
         if (path := which(os.path.expanduser(named))) is None:
             raise BrowserMissingError(f"There is no program {named} (setting computer.browser_path).")
         return path
-    playwrights = (playwright.chromium.executable_path, playwright.firefox.executable_path)
-    if not (found := installed_browsers(*playwrights)):
+    if not (found := installed_browsers(playwright.chromium.executable_path, playwright.firefox.executable_path)):
         raise BrowserMissingError(
             "No browser found. Install Chromium or Chrome (for example `apt install chromium`), run `playwright "
             "install chromium`, or set computer.browser_path."
@@ -142,7 +140,7 @@ class BrowserProfile:
         try:
             make_folder(root)
             root.chmod(0o700)
-            for number in range(1, MOST_PROFILES + 1):
+            for number in range(1, MAX_PROFILES + 1):
                 # The first is the one with the logins; others are for further browsers at the same time.
                 self.is_usual = number == 1
                 self.path = root / ("profile" if self.is_usual else f"profile-{number}")
@@ -154,7 +152,7 @@ class BrowserProfile:
                 self.release()
         except OSError as error:
             raise BrowserError(f"Can't create the browser's profile in {root}: {error.strerror}.") from error
-        raise BrowserError(f"{MOST_PROFILES} browsers are already open. Close one with computer.browser.quit().")
+        raise BrowserError(f"{MAX_PROFILES} browsers are already open. Close one with computer.browser.quit().")
 
     def release(self) -> None:
         held, self._lock = self._lock, -1  # closed twice, the number might be another file by then

@@ -5,11 +5,11 @@
   const INLINE = new Set("a abbr b bdi bdo big cite code data del dfn em font i img ins kbd label mark output q s samp small span strike strong sub sup time tt u var wbr input select textarea button br math".split(" "));
   const SKIPPED = new Set("script style noscript template head svg canvas iframe object embed audio video map link meta param source track datalist option optgroup".split(" "));
   const MASK = "•••";
-  const LONGEST_NAME = 200;
-  const LONGEST_UNSEEN_NAME = 100;
-  const MOST_ROWS = 200000;
-  const MOST_OPTIONS = 30;
-  const MOST_SEARCHED = 20000; // elements, for shadow roots
+  const MAX_NAME_LENGTH = 200;
+  const MAX_UNSEEN_NAME_LENGTH = 100;
+  const MAX_ROWS = 200000;
+  const MAX_OPTIONS = 30;
+  const MAX_SEARCHED = 20000; // elements, for shadow roots
 
   // -- the tree, with what is in shadow roots ---------------------------------------------------------------------------
 
@@ -67,7 +67,7 @@
     for (const change of changes) if (change.oldValue === "password") knownSecrets.add(change.target);
   }).observe(document, {subtree: true, attributes: true, attributeFilter: ["type"], attributeOldValue: true});
   const secretFields = () => {
-    const all = document.getElementsByTagName("*").length > MOST_SEARCHED ? document.querySelectorAll("input, textarea") : everything(document);
+    const all = document.getElementsByTagName("*").length > MAX_SEARCHED ? document.querySelectorAll("input, textarea") : everything(document);
     const found = Array.from(all).filter(isSecret);
     labels.clear();
     return found;
@@ -576,7 +576,7 @@
 
   // The words in an element: those that are seen and those that are not.
   const gather = (element, words) => {
-    if (words.seen.length > LONGEST_NAME) return;
+    if (words.seen.length > MAX_NAME_LENGTH) return;
     for (const child of inside(element)) {
       if (child.nodeType === 3) {
         const text = squeezed(child.data);
@@ -631,7 +631,7 @@
     if (!name && element.placeholder) [name, isShown] = [element.placeholder, !element.value && !hasFaintHint(element)];
     if (!name && element.title) [name, isShown] = [element.title, false];
     if (!name && role === "textbox" && element.name) [name, isShown] = [element.name, false];
-    return [cut(squeezed(name).trim(), isShown ? LONGEST_NAME : LONGEST_UNSEEN_NAME), isShown];
+    return [cut(squeezed(name).trim(), isShown ? MAX_NAME_LENGTH : MAX_UNSEEN_NAME_LENGTH), isShown];
   };
   const attributesOf = (element, role, isShown, name) => {
     const found = [];
@@ -677,7 +677,7 @@
   // Rows of [depth, role, name, attributes, ref, text, whether the ref is of use], in the order of the page: the first
   // `most`, or on a long page those around what is `wanted`; only those that are of use if it is to be `interactive`.
   const elements = (most, wanted, interactive) => {
-    const isLong = document.body && document.getElementsByTagName("*").length > MOST_SEARCHED;
+    const isLong = document.body && document.getElementsByTagName("*").length > MAX_SEARCHED;
     const kept = isLong && wanted ? whereabouts(wanted.toLowerCase()) : null;
     const rows = [];
     let run = "";
@@ -697,7 +697,7 @@
     };
     const add = (element, role, depth, isPointed) => {
       flush();
-      const [name, isShown] = role ? named(element, role) : ((words => [cut(words.seen || words.unseen, LONGEST_NAME), Boolean(words.seen)])(contentOf(element)));
+      const [name, isShown] = role ? named(element, role) : ((words => [cut(words.seen || words.unseen, MAX_NAME_LENGTH), Boolean(words.seen)])(contentOf(element)));
       const address = !name && role === "link" ? (element.getAttribute("href") || "").split("?")[0].slice(-60) : "";
       let text = "";
       if (["input", "textarea"].includes(element.localName) && (TYPED.has(element.type) || ["range", "date", "time", "month", "week", "datetime-local", "color"].includes(element.type))) text = hasFaintValue(element) ? "" : cut(squeezed(valueOf(element)), 300);
@@ -742,8 +742,8 @@
           add(child, role, depth, false);
           if (tag === "select") {
             const options = Array.prototype.filter.call(child.options, option => getComputedStyle(option).display !== "none");
-            options.slice(0, MOST_OPTIONS).forEach(option => rows.push([depth + 1, "option", squeezed(option.label).trim(), option.selected ? ["selected"] : [], refOf(option), "", false]));
-            if (options.length > MOST_OPTIONS) rows.push([depth + 1, "text", "", [], refOf(child), "and " + (options.length - MOST_OPTIONS) + " more", false]);
+            options.slice(0, MAX_OPTIONS).forEach(option => rows.push([depth + 1, "option", squeezed(option.label).trim(), option.selected ? ["selected"] : [], refOf(option), "", false]));
+            if (options.length > MAX_OPTIONS) rows.push([depth + 1, "text", "", [], refOf(child), "and " + (options.length - MAX_OPTIONS) + " more", false]);
           } else if (tag === "canvas" || tag === "iframe" || tag === "textarea" || tag === "input") continue;
           else if (NAMED_BY_CONTENT.has(role) || (role === "textbox" && child.isContentEditable)) {
             if (child.querySelector(HOLDS_CONTROLS) || child.localName.includes("-")) walk(child, depth + 1, true, isPointed || CONTROLS.has(role));
@@ -782,7 +782,7 @@
   };
   // Whether there may be closed shadow roots: an element that is drawn, and has nothing in it that we can see.
   const mayHaveClosedRoots = () => {
-    if (document.getElementsByTagName("*").length > MOST_SEARCHED) return false;
+    if (document.getElementsByTagName("*").length > MAX_SEARCHED) return false;
     for (const element of everything(document)) {
       if (rootOf(element)) continue;
       const isHost = element.localName.includes("-") || (!element.childNodes.length && ["div", "span", "section", "article", "p", "main", "aside", "header", "footer", "nav"].includes(element.localName));
@@ -794,7 +794,7 @@
     const wanted = squeezed(text).trim().toLowerCase();
     if (!document.body) return false;
     if (squeezed(document.body.innerText).toLowerCase().includes(wanted)) return true;
-    if (document.getElementsByTagName("*").length > MOST_SEARCHED) return false;
+    if (document.getElementsByTagName("*").length > MAX_SEARCHED) return false;
     for (const element of everything(document.body)) {
       const root = rootOf(element);
       if (root && squeezed(Array.prototype.map.call(root.children, child => child.innerText || "").join(" ")).toLowerCase().includes(wanted)) return true;
@@ -806,7 +806,7 @@
   const COMMANDS = {
     elements: ({base, most, wanted, interactive}) => {
       lastRef = Math.max(lastRef, base);
-      const rows = elements(Math.min(most, MOST_ROWS), wanted, interactive);
+      const rows = elements(Math.min(most, MAX_ROWS), wanted, interactive);
       return {rows, last: lastRef, document: documentId};
     },
     markdown,

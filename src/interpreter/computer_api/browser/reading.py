@@ -16,15 +16,17 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.browser.boundary import BrowserError, ElementError, clean, framed, quoted
+from interpreter.computer_api.browser.launch import ENGINE
 
 if TYPE_CHECKING:
     from playwright.async_api import Frame, Page
 
     from interpreter.computer_api.browser.window import BrowserWindow
 
-LONGEST_PAGE = 2_000_000  # characters
-MOST_FRAMES = 20
-FRAME_LIMIT = 5.0  # seconds
+HIDDEN = f"{ENGINE}=hidden"
+MAX_PAGE_LENGTH = 2_000_000  # characters
+MAX_FRAMES = 20
+FRAME_TIMEOUT = 5.0  # seconds
 IS_REF = re.compile(r"(?:f\d+)?e\d+")
 FIELDS = frozenset(["textbox", "searchbox", "combobox", "spinbutton", "slider"])
 CHOICES = frozenset(["combobox", "listbox"])
@@ -32,11 +34,11 @@ CONTROLS = FIELDS | CHOICES | {
     *("button", "link", "checkbox", "radio", "switch", "tab", "option", "treeitem", "gridcell", "clickable"),
     *("menuitem", "menuitemcheckbox", "menuitemradio"),
 }  # fmt: skip
-MOST_LISTED = 10
-LONGEST_LINE = 500
-MOST_ELEMENTS = 200_000
-MOST_COMPARED = 5000  # elements
-MOST_REMOVED = 10  # lines
+MAX_LISTED = 10
+MAX_LINE_LENGTH = 500
+MAX_ELEMENTS = 200_000
+MAX_COMPARED = 5000  # elements
+MAX_REMOVED = 10  # lines
 
 
 # -- content -----------------------------------------------------------------------------------------------------------
@@ -68,7 +70,7 @@ async def whole(
 ) -> str:
     """The page and what is in its frames, or an element."""
     await window.open_closed_roots(page)
-    asked = {"longest": LONGEST_PAGE, "whole": whole_page, "hidden": hidden}
+    asked = {"longest": MAX_PAGE_LENGTH, "whole": whole_page, "hidden": hidden}
     if ref:
         frame, own_ref = window.frame_of(ref)
         part = await window.ask(frame, "markdown", **asked, ref=own_ref)
@@ -79,11 +81,12 @@ async def whole(
     if own["rest"]:
         parts += ["---\n\nThe rest of the page:" if own["main"] else "", own["rest"]]
     unseen = set()
-    for frame in page.frames[1 : MOST_FRAMES + 1]:
+    for frame in page.frames[1 : MAX_FRAMES + 1]:
         with contextlib.suppress(TimeoutError, BrowserError, window.error):
-            async with asyncio.timeout(FRAME_LIMIT):
+            async with asyncio.timeout(FRAME_TIMEOUT):
                 inner = await window.ask(frame, "markdown", **asked)
-                if frame.parent_frame in unseen or await window.is_hidden(frame):
+                # One in a frame that is not seen, or of which the page around it shows nothing.
+                if frame.parent_frame in unseen or await (await frame.frame_element()).query_selector(HIDDEN):
                     unseen.add(frame)
             own["hidden"] += inner["hidden"]
             text = "\n\n".join(filter(None, (inner["main"], inner["rest"])))
@@ -97,7 +100,7 @@ async def whole(
     if own["hidden"] and not hidden:
         parts.append(f"({own['hidden']:,} characters cannot be seen on the page. read(hidden=True) marks them.)")
     if own["cut"]:
-        parts.append(f"(The page is longer than {LONGEST_PAGE:,} characters; the rest was not read.)")
+        parts.append(f"(The page is longer than {MAX_PAGE_LENGTH:,} characters; the rest was not read.)")
     return "\n\n".join(filter(None, parts)) or "(The page has no text.)"
 
 
@@ -129,7 +132,7 @@ class Element:
         marks = [*self.attributes, *([f"ref={self.ref}"] if self.is_used else [])]
         line = "  " * self.depth + f"- {self.role}{name}" + "".join(f" [{mark}]" for mark in marks)
         line += f": {' '.join(self.text.split())}" if self.text else ""
-        return line if len(line) <= LONGEST_LINE else line[:LONGEST_LINE] + "…"
+        return line if len(line) <= MAX_LINE_LENGTH else line[:MAX_LINE_LENGTH] + "…"
 
     def __str__(self) -> str:
         mark = " [unseen]" if "unseen" in self.attributes else ""
@@ -150,13 +153,13 @@ def elements(rows: Iterable[list[Any]]) -> list[Element]:
 
 
 async def look(
-    window: BrowserWindow, most: int = MOST_ELEMENTS, wanted: str = "", interactive: bool = False
+    window: BrowserWindow, most: int = MAX_ELEMENTS, wanted: str = "", interactive: bool = False
 ) -> list[Element]:
     """What is on the current page and in its frames: the first elements, or on a long page what has a text."""
     page = await window.page()
     await window.open_closed_roots(page)
     asked = {"most": most, "wanted": wanted, "interactive": interactive}
-    return elements(await _rows(window, page.main_frame, asked, 0, [MOST_FRAMES]))
+    return elements(await _rows(window, page.main_frame, asked, 0, [MAX_FRAMES]))
 
 
 async def _rows(
@@ -169,13 +172,12 @@ async def _rows(
     prefix = window.prefix(frame)
     rows: list[list[Any]] = []
     for row in found["rows"]:
-        inner = row[4]
-        row[0], row[4] = row[0] + depth, prefix + inner
+        row[0], row[4] = row[0] + depth, prefix + row[4]
         rows.append(row)
         if row[1] == "iframe" and left[0] > 0:
             left[0] -= 1
             with contextlib.suppress(TimeoutError, BrowserError, window.error):
-                async with asyncio.timeout(FRAME_LIMIT):
+                async with asyncio.timeout(FRAME_TIMEOUT):
                     handle = await window.located(row[4]).element_handle()
                     if (child := await handle.content_frame()) is not None:
                         rows += await _rows(window, child, asked, row[0] + 1, left)
@@ -203,13 +205,12 @@ def named(
         ]
         for roles in (preferred, CONTROLS, *(() if certainly else (None,))):
             # One per ref: a text and the element around it are one thing.
-            by_ref = {each.ref: each for each in called if roles is None or each.role in roles}
-            matching = list(by_ref.values())
+            matching = list({each.ref: each for each in called if roles is None or each.role in roles}.values())
             if len(matching) == 1:
                 return matching[0]
             if matching:
-                listed = ", ".join(map(str, matching[:MOST_LISTED]))
-                more = f", and {len(matching) - MOST_LISTED} more" if len(matching) > MOST_LISTED else ""
+                listed = ", ".join(map(str, matching[:MAX_LISTED]))
+                more = f", and {len(matching) - MAX_LISTED} more" if len(matching) > MAX_LISTED else ""
                 raise ElementError(
                     f"{len(matching)} elements on the page are called {quoted(target)}: {listed}{more}. Use one of "
                     f"these refs."
@@ -221,7 +222,7 @@ def missing(found: list[Element], target: str, waited: float) -> ElementError:
     """Nothing has that name: what is close to it, or what is there instead."""
     names = {plain(each.name): each for each in found if each.name and each.ref}
     close = [str(names[name]) for name in difflib.get_close_matches(plain(target), names, n=3, cutoff=0.6)]
-    there = [str(each) for each in found if each.role in CONTROLS and each.name][:MOST_LISTED]
+    there = [str(each) for each in found if each.role in CONTROLS and each.name][:MAX_LISTED]
     hint = f"Similar: {', '.join(close)}." if close else ""
     if not close:
         hint = f"Available: {', '.join(there)}." if there else "There is nothing to click or fill on the page."
@@ -234,10 +235,10 @@ def missing(found: list[Element], target: str, waited: float) -> ElementError:
 async def snapshot(window: BrowserWindow, find: str | None, start: int, budget: int, interactive: bool = False) -> str:
     """A portion of the page's elements, framed."""
     page = await window.page()
-    most = MOST_ELEMENTS if find or interactive else max(start, 0) + MOST_COMPARED  # more than a portion has
+    most = MAX_ELEMENTS if find or interactive else max(start, 0) + MAX_COMPARED  # more than a portion has
     found = await look(window, most, find or "", interactive)
     if not find and not interactive:
-        window.shown = (window.document, [each.line for each in found[:MOST_COMPARED]])
+        window.shown = (window.document, [each.line for each in found[:MAX_COMPARED]])
     lines = [each for each in matching(found, find) if each.number >= start] if find else below(found, start)
     taken, following = fitting(lines, budget)
     rest = f"{len(taken)} of {'more than ' if len(found) >= most else ''}{len(lines)} lines"
@@ -261,9 +262,9 @@ async def changes(window: BrowserWindow, budget: int) -> str:
     if budget <= 0:
         return ""
     page = await window.page()
-    found = await look(window, MOST_COMPARED)
+    found = await look(window, MAX_COMPARED)
     window.shown = (window.document, [each.line for each in found])
-    if len(found) >= MOST_COMPARED and window.document == before:
+    if len(found) >= MAX_COMPARED and window.document == before:
         return "The page is too long to say what has changed: snapshot(find='text') searches it."
     if window.document != before:
         taken, following = fitting(found, budget)
@@ -288,7 +289,7 @@ def difference(before: list[str], after: list[str]) -> Iterator[str]:
         if added[line] > 0:
             added[line] -= 1
             yield f"+ {line}"
-    left = MOST_REMOVED
+    left = MAX_REMOVED
     for line in before:
         if gone[line] > 0 and left >= 0:
             gone[line] -= 1

@@ -48,23 +48,23 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 # Seconds
-CALL_LIMIT = 30.0
+CALL_TIMEOUT = 30.0
 STEP_SHARE = 0.8  # of the limit for one step, so that the step that took too long is the one that reports it
-GRACE = 5.0  # beyond the limit, for a cancelled call to end
-DRAWN = 1.0  # for a page to draw what an action changed
-ALIVE = 3.0  # for it to answer at all
-LOADED = 10.0  # for a page to load before we continue without the rest of it
-REST_LOADED = 5.0  # for pictures and the like
-ANSWERED = 2.0  # for what a page asks its server after an action
-WAIT = 10.0  # for an element to appear
-CONTEXT_CLOSED = 15.0
-MOST_TABS = 50
-MOST_NOTICES = 20
+CANCEL_TIMEOUT = 5.0  # beyond the limit, for a cancelled call to end
+DRAW_TIMEOUT = 1.0  # for a page to draw what an action changed
+ALIVE_TIMEOUT = 3.0  # for it to answer at all
+LOAD_TIMEOUT = 10.0  # for a page to load before we continue without the rest of it
+REST_LOAD_TIMEOUT = 5.0  # for pictures and the like
+REQUESTS_TIMEOUT = 2.0  # for what a page asks its server after an action
+ELEMENT_TIMEOUT = 10.0  # for an element to appear
+CONTEXT_CLOSE_TIMEOUT = 15.0
+MAX_TABS = 50
+MAX_NOTICES = 20
 CANCEL: tuple[bool, str] = (False, "")
-MOST_LOGGED = 200  # messages, and requests
-MOST_SECRETS = 50
-SHORTEST_SECRET = 6  # characters; a shorter one is hidden in its field only
-MOST_REDIRECTS = 20  # that a page may make on its own
+MAX_LOGGED = 200  # messages, and requests
+MAX_SECRETS = 50
+MIN_SECRET_LENGTH = 6  # characters; a shorter one is hidden in its field only
+MAX_REDIRECTS = 20  # that a page may make on its own
 TWO_FRAMES = "() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
 FILES = re.compile("^file:")
 DIALOGS = {
@@ -95,7 +95,7 @@ class BrowserWorker:
         if (call := CALL.get()) is not None:
             call.on_end = future.cancel  # the thread waits for a lock, which an interrupt would not end
         try:
-            return future.result(limit + GRACE)
+            return future.result(limit + CANCEL_TIMEOUT)
         except CancelledError:
             raise BrowserError("The call was interrupted.") from None
         except TimeoutError as error:
@@ -110,7 +110,7 @@ class BrowserWorker:
         with contextlib.suppress(RuntimeError):  # it has ended
             self._loop.call_soon_threadsafe(self._loop.stop)
         if threading.current_thread() is not self._thread:
-            self._thread.join(GRACE)
+            self._thread.join(CANCEL_TIMEOUT)
 
     def _serve(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:  # it cancels what is left, and closes the loop
@@ -129,7 +129,7 @@ class BrowserWindow:
         self.notices: list[str] = []
         self.dialog_answer = CANCEL  # to the next dialog of a page
         self.closed = False
-        self.step_limit = LOADED  # seconds that a step of a call may take
+        self.step_limit = LOAD_TIMEOUT  # seconds that a step of a call may take
         self.download_offered = False  # in place of a page, since the last address was asked for
         self.load_failed = asyncio.Event()  # there is an error page or a file instead
         self.wanted_download: asyncio.Future[Download] | None = None
@@ -139,15 +139,15 @@ class BrowserWindow:
         self._context: BrowserContext | None = None
         self._profile: BrowserProfile | None = None
         self._page: Page | None = None
-        self.wait = WAIT  # seconds for an element to appear
+        self.wait = ELEMENT_TIMEOUT  # seconds for an element to appear
         self.changes = 0  # characters that a report has of what an action changed
         self.navigations = 0  # how many addresses were asked for
         self.stayed = False  # a page asked before it was left, and the answer was no
         self.last_ref = 0  # so that a ref is never that of an element of another page
         self.document = ""  # which one the elements were last looked up in
         self.shown: tuple[str, list[str]] = ("", [])  # the document and the elements in it that the caller knows
-        self.console: deque[str] = deque(maxlen=MOST_LOGGED)
-        self.network: deque[str] = deque(maxlen=MOST_LOGGED)
+        self.console: deque[str] = deque(maxlen=MAX_LOGGED)
+        self.network: deque[str] = deque(maxlen=MAX_LOGGED)
         self._secrets: list[str] = []  # what is or was in secret fields
         self._frames: list[Frame] = []  # those that have refs, by number
         self._loading: dict[Page, asyncio.Event] = {}
@@ -162,10 +162,9 @@ class BrowserWindow:
 
     async def open(self) -> None:
         self._playwright, self._context, self._profile = await self.launch.start()
-        from playwright.async_api import Error
-        from playwright.async_api import TimeoutError as PlaywrightTimeout
+        from playwright import async_api
 
-        self.error, self.timeout_error = Error, PlaywrightTimeout
+        self.error, self.timeout_error = async_api.Error, async_api.TimeoutError
         context = self.context
         for page in context.pages:
             await self._set_up(page)
@@ -189,10 +188,10 @@ class BrowserWindow:
             return
         if not self.launch.attach_to:
             with contextlib.suppress(self.error, TimeoutError):
-                await asyncio.wait_for(context.close(), CONTEXT_CLOSED)
+                await asyncio.wait_for(context.close(), CONTEXT_CLOSE_TIMEOUT)
         # The driver owns the browser's pipe: the browser ends with it, and an attached one is let go.
         with contextlib.suppress(self.error, TimeoutError):
-            await asyncio.wait_for(self._playwright.stop(), CONTEXT_CLOSED)
+            await asyncio.wait_for(self._playwright.stop(), CONTEXT_CLOSE_TIMEOUT)
         if self._profile is not None:
             self._profile.release()
 
@@ -255,11 +254,6 @@ class BrowserWindow:
         frame, inner = self.frame_of(ref)
         return frame.locator(f"{ENGINE}={inner}")
 
-    async def is_hidden(self, frame: Frame) -> bool:
-        """Whether the page around a frame shows nothing of it."""
-        element = await frame.frame_element()
-        return await element.query_selector(f"{ENGINE}=hidden") is not None
-
     async def open_closed_roots(self, page: Page) -> None:
         """Give page.js the closed shadow roots, which only the browser itself can see."""
         session = self._cdp_sessions.get(page)
@@ -286,12 +280,12 @@ class BrowserWindow:
 
     # -- secrets ---------------------------------------------------------------------------------------------------
 
-    def keep_secret(self, value: str, shortest: int = SHORTEST_SECRET) -> None:
+    def keep_secret(self, value: str, shortest: int = MIN_SECRET_LENGTH) -> None:
         """Leave a value out of everything that the caller gets from now on."""
         if len(value) >= shortest and value not in self._secrets:
             # What was typed letter by letter was a secret only as a whole.
             others = [each for each in self._secrets if not value.startswith(each)]
-            self._secrets = sorted([*others[-MOST_SECRETS:], value], key=len, reverse=True)
+            self._secrets = sorted([*others[-MAX_SECRETS:], value], key=len, reverse=True)
 
     async def learn_secrets(self) -> None:
         """Remember what is in the secret fields of the page: it may appear elsewhere, too."""
@@ -300,7 +294,7 @@ class BrowserWindow:
             return
         for frame in page.frames[:5]:
             with contextlib.suppress(self.error, TimeoutError, ValueError):
-                for value in await asyncio.wait_for(self.ask(frame, "secrets"), DRAWN):
+                for value in await asyncio.wait_for(self.ask(frame, "secrets"), DRAW_TIMEOUT):
                     self.keep_secret(value)
 
     def without_secrets(self, value: Any) -> Any:
@@ -367,7 +361,7 @@ class BrowserWindow:
                 await session.send("Runtime.enable")
 
     async def _on_page(self, page: Page) -> None:
-        if len(self.tabs) > MOST_TABS and not self.launch.attach_to:
+        if len(self.tabs) > MAX_TABS and not self.launch.attach_to:
             await page.close()
             return
         await self._set_up(page)
@@ -433,17 +427,17 @@ class BrowserWindow:
         `before` are the requests of its scripts that were open before the action.
         """
         with contextlib.suppress(self.error, TimeoutError):
-            await asyncio.wait_for(page.evaluate(TWO_FRAMES), DRAWN)
+            await asyncio.wait_for(page.evaluate(TWO_FRAMES), DRAW_TIMEOUT)
         if self.asking - before:
             with contextlib.suppress(self.error, TimeoutError):
-                async with asyncio.timeout(min(ANSWERED, self.step_limit)):
+                async with asyncio.timeout(min(REQUESTS_TIMEOUT, self.step_limit)):
                     while self.asking - before:
                         self._answered.clear()
                         await self._answered.wait()
                     await page.evaluate(TWO_FRAMES)
         if (loading := self._loading.get(page)) is not None:
             try:
-                await asyncio.wait_for(loading.wait(), min(LOADED, self.step_limit))
+                await asyncio.wait_for(loading.wait(), min(LOAD_TIMEOUT, self.step_limit))
             except TimeoutError:
                 self.notify("The next page is still loading.")
                 return
@@ -455,12 +449,12 @@ class BrowserWindow:
             return
         try:
             async with asyncio.timeout(self.step_limit):
-                await page.wait_for_load_state("domcontentloaded", timeout=LOADED * 1000)
-                await page.wait_for_load_state("load", timeout=REST_LOADED * 1000)
+                await page.wait_for_load_state("domcontentloaded", timeout=LOAD_TIMEOUT * 1000)
+                await page.wait_for_load_state("load", timeout=REST_LOAD_TIMEOUT * 1000)
         except (self.timeout_error, TimeoutError):
             self._unfinished.add(page)
             self._finish_loading(page)
-            if self._moves > MOST_REDIRECTS:
+            if self._moves > MAX_REDIRECTS:
                 await self.command(page, "Page.stopLoading")
                 self.notify("The page kept redirecting and was stopped.")
             else:
@@ -522,7 +516,7 @@ class BrowserWindow:
     # -- notices ---------------------------------------------------------------------------------------------------
 
     def notify(self, notice: str) -> None:
-        self.notices = [*self.notices, notice][-MOST_NOTICES:]
+        self.notices = [*self.notices, notice][-MAX_NOTICES:]
 
     def take_notices(self) -> list[str]:
         taken, self.notices = self.notices, []
@@ -546,7 +540,7 @@ class BrowserWindow:
         for remedy in ("Page.stopLoading", "Runtime.terminateExecution"):
             await self.command(page, remedy)
             try:
-                if await asyncio.wait_for(page.evaluate("1"), ALIVE):
+                if await asyncio.wait_for(page.evaluate("1"), ALIVE_TIMEOUT):
                     return
             except TimeoutError:
                 continue
@@ -554,10 +548,10 @@ class BrowserWindow:
                 return  # an error is an answer: it is between two pages
         self.notify(f"The page {shown(page.url)} stopped responding, and its tab was closed.")
         with contextlib.suppress(self.error, TimeoutError):
-            await asyncio.wait_for(page.close(), ALIVE)
+            await asyncio.wait_for(page.close(), ALIVE_TIMEOUT)
 
     async def command(self, page: Page, name: str) -> None:
         """Send a command to a tab's process, which takes it also while the page is busy."""
         if page in self._cdp_sessions:
             with contextlib.suppress(self.error, TimeoutError):
-                await asyncio.wait_for(self._cdp_sessions[page].send(name), DRAWN)
+                await asyncio.wait_for(self._cdp_sessions[page].send(name), DRAW_TIMEOUT)

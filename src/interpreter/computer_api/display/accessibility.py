@@ -25,13 +25,13 @@ _ROOT = "/org/a11y/atspi/accessible/root"
 _NULL = "/org/a11y/atspi/null"
 _DBUS = ("org.freedesktop.DBus", "/org/freedesktop/DBus")
 # Seconds for one request, and for all elements of a large page in one answer: a busy program answers late or never.
-_ONE_CALL, _WHOLE_TREE = 2.0, 8.0
-_AT_ONCE = 16
-_MOST_WALKED, _STEP = 1000, 50
+_CALL_TIMEOUT, _TREE_TIMEOUT = 2.0, 8.0
+_MAX_PARALLEL_CALLS = 16
+_MAX_WALKED, _STEP = 1000, 50
 # Seconds after which the search ends with the elements found so far.
-_WALK = 3.0
-_MOST_PARENTS = 50
-_MOST_TEXT = 2000
+_WALK_TIMEOUT = 3.0
+_MAX_PARENTS = 50
+_MAX_TEXT = 2000
 # When a bus last did not answer, and how long it is left alone: every request would wait for it again.
 _silent: dict[str, float] = {}
 _SILENT_FOR = 30.0
@@ -165,11 +165,8 @@ class AccessibilityTree:
 
     def top(self, element: ScreenElement) -> ScreenElement | None:
         """The window that the element is in."""
-        found = None
-        for each in (element, *self.ancestors(element)):
-            if self.is_top(each):
-                found = each
-        return found
+        tops = [each for each in (element, *self.ancestors(element)) if self.is_top(each)]
+        return tops[-1] if tops else None
 
     def is_top(self, element: ScreenElement) -> bool:
         """Whether it is a window: by its role, or since only its application is above it, as plain ones of Qt are."""
@@ -205,7 +202,7 @@ class AccessibilityBus:
 
     def __init__(self, bus: Any) -> None:
         self._bus = bus
-        self._few = asyncio.Semaphore(_AT_ONCE)
+        self._few = asyncio.Semaphore(_MAX_PARALLEL_CALLS)
 
     async def call(self, key: Key, interface: str, member: str, signature: str = "", body: Iterable[Any] = ()) -> Any:
         from dbus_fast import DBusError, Message, MessageType
@@ -213,7 +210,7 @@ class AccessibilityBus:
         message = Message(key[0], key[1], interface, member, signature=signature, body=list(body))
         async with self._few:
             try:
-                async with asyncio.timeout(_WHOLE_TREE if member == "GetItems" else _ONE_CALL):
+                async with asyncio.timeout(_TREE_TIMEOUT if member == "GetItems" else _CALL_TIMEOUT):
                     reply = await self._bus.call(message)
             except (DBusError, OSError, EOFError, TimeoutError) as error:
                 raise AccessibilityError(f"{key[0]} does not answer {member}: {error}") from error
@@ -222,8 +219,7 @@ class AccessibilityBus:
         return reply.body
 
     async def property(self, key: Key, interface: str, name: str) -> Any:
-        found = await self.call(key, "org.freedesktop.DBus.Properties", "Get", "ss", [_SPI + interface, name])
-        return found[0].value
+        return (await self.call(key, "org.freedesktop.DBus.Properties", "Get", "ss", [_SPI + interface, name]))[0].value
 
     async def box(self, key: Key) -> Box | None:
         try:
@@ -241,8 +237,8 @@ class AccessibilityBus:
     async def text(self, key: Key, from_end: bool = False) -> str:
         # Qt returns nothing of a text of several lines if it is asked for more than there is.
         count = int(await self.property(key, "Text", "CharacterCount"))
-        begin = max(0, count - _MOST_TEXT) if from_end else 0
-        return str((await self.call(key, _SPI + "Text", "GetText", "ii", [begin, min(count, begin + _MOST_TEXT)]))[0])
+        begin = max(0, count - _MAX_TEXT) if from_end else 0
+        return str((await self.call(key, _SPI + "Text", "GetText", "ii", [begin, min(count, begin + _MAX_TEXT)]))[0])
 
     async def values(self, elements: Iterable[ScreenElement]) -> None:
         """Find out what is written or set in these."""
@@ -310,8 +306,8 @@ class AccessibilityBus:
             own, _, parent, *middle, interfaces, name, role, description, states = item
             # Old programs list their children where new ones count them.
             index, children = (middle[0], middle[1]) if len(middle) == 2 else (0, len(middle[0]))
-            names = (role_name(role), name, description, state_names(states), _interfaces(interfaces))
-            found.append(ScreenElement(tuple(own), tuple(parent), index, *names, children))
+            said = (role, name, description, states, interfaces)
+            found.append(element_of(tuple(own), tuple(parent), index, *said, children))
         return found if any(element.role != "application" for element in found) else []
 
     async def _missing(self, found: list[ScreenElement]) -> list[tuple[Key, Key, int]]:
@@ -324,11 +320,10 @@ class AccessibilityBus:
             if element.showing
             and element.children > counts[element.key]
             and "manages descendants" not in element.states
-        ][:_MOST_PARENTS]
+        ][:_MAX_PARENTS]
 
         answers = await asyncio.gather(*(self._children(each.key) for each in parents), return_exceptions=True)
-        found_now = [each for answer in answers if isinstance(answer, list) for each in answer]
-        return [each for each in found_now if each[0] not in known]
+        return [each for answer in answers if isinstance(answer, list) for each in answer if each[0] not in known]
 
     async def _children(self, key: Key) -> list[tuple[Key, Key, int]]:
         """The key, the parent and the number of each child."""
@@ -336,16 +331,17 @@ class AccessibilityBus:
         return [((bus, path), key, number) for number, (bus, path) in enumerate(found) if path != _NULL]
 
     async def _walk(self, level: list[tuple[Key, Key, int]]) -> list[ScreenElement]:
-        """Read element by element, down to what is not shown."""
+        """Read element by element, down to what is not shown.
+
+        What is in an element comes before what follows it: on a long page, the limit is for what is far below.
+        """
         found: list[ScreenElement] = []
         now = asyncio.get_running_loop().time
-        end = now() + _WALK
-        while level and len(found) < _MOST_WALKED and now() < end:
-            part, level = level[:_STEP], level[_STEP:]
-            for element, children in await asyncio.gather(*(self._read(*each) for each in part)):
-                if element is not None:
-                    found.append(element)
-                    level += children
+        end = now() + _WALK_TIMEOUT
+        while level and len(found) < _MAX_WALKED and now() < end:
+            read = await asyncio.gather(*(self._read(*each) for each in level[:_STEP]))
+            found += [element for element, _ in read if element is not None]
+            level = [child for _, children in read for child in children] + level[_STEP:]
         return found
 
     async def _read(self, key: Key, parent: Key, index: int) -> tuple[ScreenElement | None, list[tuple[Key, Key, int]]]:
@@ -359,28 +355,31 @@ class AccessibilityBus:
             name, description = await asyncio.gather(
                 self.property(key, "Accessible", "Name"), self.property(key, "Accessible", "Description")
             )
-            kind, state = role_name(role[0]), state_names(states[0])
-            shown = kind == "application" or {"showing", "visible"} <= state
-            children = await self._children(key) if shown else []
+            element = element_of(key, parent, index, role[0], name, description, states[0], interfaces[0])
+            children = await self._children(key) if element.role == "application" or element.showing else []
         except AccessibilityError:
             return None, []
-        return ScreenElement(
-            key, parent, index, kind, name, description, state, _interfaces(interfaces[0]), len(children)
-        ), children
+        element.children = len(children)
+        return element, children
 
 
-def role_name(number: int) -> str:
-    return ROLES[number] if 0 <= number < len(ROLES) else "unknown"
-
-
-def state_names(words: list[int]) -> frozenset[str]:
-    """The states whose bits are set in the two 32-bit words."""
-    bits = (words[0] if words else 0) | (words[1] << 32 if len(words) > 1 else 0)
-    return frozenset(name for number, name in enumerate(STATES) if bits >> number & 1)
-
-
-def _interfaces(names: Iterable[str]) -> frozenset[str]:
-    return frozenset(name.rpartition(".")[2] for name in names)
+def element_of(
+    key: Key,
+    parent: Key,
+    index: int,
+    role: int,
+    name: str,
+    description: str,
+    states: list[int],  # two words of 32 bits
+    interfaces: Iterable[str],
+    children: int = 0,
+) -> ScreenElement:
+    """An element as programs describe it: its role as a number, its states as bits."""
+    kind = ROLES[role] if 0 <= role < len(ROLES) else "unknown"
+    bits = (states[0] if states else 0) | (states[1] << 32 if len(states) > 1 else 0)
+    state = frozenset(each for number, each in enumerate(STATES) if bits >> number & 1)
+    offered = frozenset(each.rpartition(".")[2] for each in interfaces)
+    return ScreenElement(key, parent, index, kind, name, description, state, offered, children)
 
 
 def query(question: Callable[[AccessibilityBus], Coroutine[Any, Any, Result]], limit: float = 12.0) -> Result:
@@ -402,7 +401,7 @@ def query(question: Callable[[AccessibilityBus], Coroutine[Any, Any, Result]], l
     async def ask() -> Result:
         address = known
         try:
-            async with asyncio.timeout(_ONE_CALL):
+            async with asyncio.timeout(_CALL_TIMEOUT):
                 if not address:  # the session bus knows it, and starts the accessibility bus if necessary
                     bus = await MessageBus(bus_type=BusType.SESSION).connect()
                     try:

@@ -85,8 +85,7 @@ class Display(ComputerTool):
             box = self._window(window).box.within(whole)
         elif screen == -1:
             if not combine_screens:
-                boxes = [monitor.box for monitor in self._screen.monitors()]
-                return [self._picture(box, show, quadrant, full_size) for box in boxes]
+                return [self._picture(each.box, show, quadrant, full_size) for each in self._screen.monitors()]
             box = whole
         elif screen == 0 and active_app_only:
             box = self._view().region()

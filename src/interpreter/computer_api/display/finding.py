@@ -43,18 +43,18 @@ _CONTRAST = 48
 # Smaller differences in similarity mean nothing.
 _EQUAL, _EQUAL_ICONS = 0.005, 0.05
 # Of a page with thousands of equal controls, so many are asked where they are.
-_MOST_PLACED = 400
-_POOR = 0.15  # similarity of a window in the tree and one on the screen: it is another one
+_MAX_PLACED = 400
+_MIN_WINDOW_SIMILARITY = 0.15  # similarity of a window in the tree and one on the screen: it is another one
 _UNEVEN = 0.04  # width and height of a window have one scale, but for rounding
-_SMALLEST = 4  # pixels that can be clicked
+_MIN_CLICKABLE = 4  # pixels that can be clicked
 _EDGE, _CURSOR = 4, 2  # pixels of a field that are not its text
-_LONGEST_NAME = 100
+_MAX_NAME_LENGTH = 100
 # Characters of a value: of a field, and of what holds much text.
-_LONGEST_VALUE, _LONGEST_TEXT = 80, {"terminal": 1500, "text": 300, "document text": 300}
+_MAX_VALUE_LENGTH, _MAX_TEXT_LENGTH = 80, {"terminal": 1500, "text": 300, "document text": 300}
 # Letters that reading mixes up: the line under a mnemonic makes a Q of an O.
 _CONFUSED = frozenset("oq 0o 0q il 1i 1l ef cg ce".split())
 _MISREAD = 0.9
-_SHORTEST_WRAPPED, _MOST_WRAPPED = 8, 3  # letters, and lines below the first
+_MIN_WRAPPED_LENGTH, _MAX_WRAPPED_LINES = 8, 3  # letters, and lines below the first
 # Names that people and programs have for one thing.
 SYNONYMS = [
     frozenset(group.split(", "))
@@ -78,7 +78,7 @@ SYNONYMS = [
 
 # Icons: a lower similarity is another icon.
 _SAME_ICON = 0.85
-_MOST_ICONS = 50
+_MAX_ICONS = 50
 # A larger screen is made smaller for the search among many sizes.
 _COARSE = 640
 
@@ -103,9 +103,7 @@ class Match:
         return cls(*box.center, box, text, source, role, round(similarity, 3), key)
 
     def as_dict(self) -> dict[str, Any]:
-        found = asdict(self) | {"box": list(self.box)}
-        del found["key"]
-        return found
+        return {name: value for name, value in asdict(self).items() if name != "key"} | {"box": list(self.box)}
 
 
 class ScreenView:
@@ -181,7 +179,7 @@ class ScreenView:
 
     def is_blank(self, box: Box) -> bool:
         """Whether nothing is drawn there that could be seen: text in the colour of its background, for instance."""
-        if min(box.width, box.height) < _SMALLEST:
+        if min(box.width, box.height) < _MIN_CLICKABLE:
             return True
         part = self._part(box)
         return (
@@ -191,7 +189,7 @@ class ScreenView:
     def is_blank_field(self, box: Box) -> bool:
         """The same of the inside of a field, which may have an edge and a cursor."""
         part = self._part(Box(box.left + _EDGE, box.top + _EDGE, box.width - 2 * _EDGE, box.height - 2 * _EDGE))
-        if min(part.shape[:2]) < _SMALLEST:
+        if min(part.shape[:2]) < _MIN_CLICKABLE:
             return False
         differs = abs(part.astype(int) - part[0, 0]).sum(axis=2) >= _CONTRAST
         return int(differs.any(axis=0).sum()) <= _CURSOR
@@ -264,21 +262,20 @@ class ScreenView:
         """The part of an element that can be seen; None if it is hidden, in something closed, or scrolled away."""
         if element.box is None or not element.showing:
             return None
-        tree, windows = self.tree, self.windows
         placement = self._placement(element)
         box = placement.on_screen(element.box).within(self.desktop)
-        parent = tree.elements.get(element.parent)
+        parent = self.tree.elements.get(element.parent)
         # The menus of a bar are in the window, also while one of them is open.
         popping = element.role in POPPING and (parent is None or parent.role != "menu bar")
-        for ancestor in tree.ancestors(element):
+        for ancestor in self.tree.ancestors(element):
             if ancestor.role == "combo box" and "expanded" not in ancestor.states:
                 return None
             popping = popping or ancestor.role in POPPING
             if not popping and ancestor.role in CLIPPING and ancestor.box is not None:
                 box = box.within(placement.on_screen(ancestor.box))
-        if not box.area or not windows:  # without windows, the system does not say what covers it
+        if not box.area or not self.windows:  # without windows, the system does not say what covers it
             return box if box.area else None
-        for window in windows:
+        for window in self.windows:
             if window is placement.window or (popping and window.popup and window.pid in (None, element.pid)):
                 return box if window.box.overlaps(box) else None
             if window.box.overlaps(box):
@@ -290,7 +287,7 @@ class ScreenView:
                     Box.between(box.left, max(box.top, cover.bottom), box.right, box.bottom),
                 )
                 box = max(uncovered, key=lambda part: part.area)
-                if box.width < _SMALLEST or box.height < _SMALLEST:
+                if box.width < _MIN_CLICKABLE or box.height < _MIN_CLICKABLE:
                     return None
         return None
 
@@ -315,7 +312,7 @@ class ScreenView:
         likely = titled or [each for each in own if each.popup == popup and (popup or each.title not in taken)]
         fits = [Placement.fit(top.box, window) for window in likely] if top.box is not None else []
         best = max(fits, key=lambda fit: fit.similarity, default=Placement(likely[0] if likely else None))
-        if popup and best.similarity < _POOR:  # it has the scale of its program
+        if popup and best.similarity < _MIN_WINDOW_SIMILARITY:  # it has the scale of its program
             scale = max((self._placement(each).scale for each in others if each.box and each.name), default=1.0)
             return Placement(best.window, scale=scale)
         return best
@@ -394,13 +391,13 @@ def as_text(elements: Sequence[dict[str, Any]], lines: Sequence[Line], title: st
     for each in elements:
         if popped and each is popped[0]:
             told.append("In front, a menu or popup:")
-        elif popped and not each.get("popup") and popped[-1] is not None:
+        elif popped and not each.get("popup"):
             told.append("Behind it:")
             popped = []
         name = _named(each["name"])
         words = [f"{each['ref']} {each['role']}", f'"{name}"' if name else ""]
         if "value" in each:
-            value, most = str(each["value"]), _LONGEST_TEXT.get(each["role"], _LONGEST_VALUE)
+            value, most = str(each["value"]), _MAX_TEXT_LENGTH.get(each["role"], _MAX_VALUE_LENGTH)
             # What a terminal shows last is what counts.
             words.append(f"= {value[-most:] if each['role'] == 'terminal' else value[:most]!r}")
         if "description" in each:
@@ -418,7 +415,7 @@ def as_text(elements: Sequence[dict[str, Any]], lines: Sequence[Line], title: st
 
 def _named(name: str) -> str:
     """A name on one line, in which nothing hides and which cannot end its quotation marks."""
-    return visible_line(" ".join(name.split())).replace('"', "'")[:_LONGEST_NAME]
+    return visible_line(" ".join(name.split())).replace('"', "'")[:_MAX_NAME_LENGTH]
 
 
 # -- by name or description --------------------------------------------------------------------------------------------
@@ -482,17 +479,19 @@ def described(view: ScreenView, wanted: str, reads: bool = False) -> list[Match]
 def mentioned(view: ScreenView, wanted: str, roles: frozenset[str] = INTERACTIVE) -> list[Match]:
     """Elements to click on whose name or description has all the words."""
     words = set(plain(wanted).split())
-    rated = [
-        (element, 0.7)
-        for element in _candidates(view)
-        if element.role in roles and words <= set(plain(f"{element.name} {element.description}").split())
-    ]
-    return _best(view, rated)
+    return _best(
+        view,
+        [
+            (element, 0.7)
+            for element in _candidates(view)
+            if element.role in roles and words <= set(plain(f"{element.name} {element.description}").split())
+        ],
+    )
 
 
 def _best(view: ScreenView, rated: list[tuple[ScreenElement, float]]) -> list[Match]:
     """The best that can be seen; if there are any, those to click on, and those in the active window."""
-    rated = sorted(rated, key=lambda each: -each[1])[:_MOST_PLACED]
+    rated = sorted(rated, key=lambda each: -each[1])[:_MAX_PLACED]
     rates = {element.key: rate for element, rate in rated}
     placed = view.place([element for element, _ in rated])
     if not placed:
@@ -539,9 +538,9 @@ def read_matches(lines: Sequence[Line], wanted: str, picture: PlacedPixels | Non
 def wrapped(wanted: str, lines: Sequence[Line]) -> Iterator[tuple[Box, float]]:
     """Where a name goes over several lines, one below the other, as those of icons do."""
     here = plain(wanted).replace(" ", "")
-    for first in lines if len(here) > _SHORTEST_WRAPPED else ():
+    for first in lines if len(here) > _MIN_WRAPPED_LENGTH else ():
         text, box = plain(first.text).replace(" ", ""), first.box
-        for _ in range(_MOST_WRAPPED):
+        for _ in range(_MAX_WRAPPED_LINES):
             if not here.startswith(text[: len(here) // 3]):
                 break
             last, high = box, first.box.height
@@ -647,27 +646,24 @@ def icon_matches(picture: PlacedPixels, icon: PlacedPixels) -> list[Match]:
 def _in_other_sizes(pixels: Pixels, icon: Pixels) -> list[tuple[Box, float]]:
     import cv2
 
+    def resized(image: Pixels, factor: float) -> Pixels:
+        interpolation = cv2.INTER_AREA if factor < 1 else cv2.INTER_CUBIC
+        made: Pixels = cv2.resize(image, None, fx=factor, fy=factor, interpolation=interpolation)
+        return made
+
     coarse = max(1.0, max(pixels.shape[:2]) / _COARSE)
-    small = cv2.resize(pixels, None, fx=1 / coarse, fy=1 / coarse, interpolation=cv2.INTER_AREA)
+    small = resized(pixels, 1 / coarse)
     tried = []
     for size in (0.5, 0.67, 0.75, 1.25, 1.5, 2.0):
         factor, screen = size / coarse, small
         if min(icon.shape[:2]) * factor < 6:
             factor, screen = size, pixels
-        found = _spots(screen, _resized(icon, factor), _SAME_ICON - 0.2)
+        found = _spots(screen, resized(icon, factor), _SAME_ICON - 0.2)
         tried += [(similarity, size) for _, similarity in found[:1]]
     for _, size in sorted(tried, reverse=True)[:2]:
-        if spots := _spots(pixels, _resized(icon, size), _SAME_ICON - 0.05):
+        if spots := _spots(pixels, resized(icon, size), _SAME_ICON - 0.05):
             return spots
     return []
-
-
-def _resized(icon: Pixels, factor: float) -> Pixels:
-    import cv2
-
-    interpolation = cv2.INTER_AREA if factor < 1 else cv2.INTER_CUBIC
-    resized: Pixels = cv2.resize(icon, None, fx=factor, fy=factor, interpolation=interpolation)
-    return resized
 
 
 def _spots(pixels: Pixels, icon: Pixels, least: float = _SAME_ICON) -> list[tuple[Box, float]]:
@@ -682,7 +678,7 @@ def _spots(pixels: Pixels, icon: Pixels, least: float = _SAME_ICON) -> list[tupl
     # Over one colour there is nothing to compare, and the sum is no number.
     scores = numpy.nan_to_num(scores, nan=0.0, posinf=0.0, neginf=0.0)
     found: list[tuple[Box, float]] = []
-    while len(found) < _MOST_ICONS:
+    while len(found) < _MAX_ICONS:
         _, best, _, (x, y) = cv2.minMaxLoc(scores)
         if best < least or best > 1.01:
             break

@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
     Pixels = NDArray[Any]
 
-LONGEST_NAME = 1000  # characters of a file; a longer text is the picture itself
+MAX_NAME_LENGTH = 1000  # characters of a file; a longer text is the picture itself
 _MARK = (220, 20, 60)
 _TILE = 16
 # A blinking cursor or a small spinner is no change to wait for.
-_SMALL = 40 * 40
+_SMALL_AREA = 40 * 40
 _LOOKS_A_SECOND = 10
-_LEAST_LOOKS = 3
+_MIN_LOOKS = 3
 
 
 @dataclass(frozen=True)
@@ -101,7 +101,7 @@ def placed_pixels(screenshot: Any) -> PlacedPixels:
 
 def is_file_name(screenshot: str) -> bool:
     """Whether a text can be the name of a file, and not a picture as base64."""
-    return len(screenshot) < LONGEST_NAME and not screenshot.startswith("data:")
+    return len(screenshot) < MAX_NAME_LENGTH and not screenshot.startswith("data:")
 
 
 def numbered(picture: Picture, boxes: Iterable[Box]) -> Picture:
@@ -148,8 +148,7 @@ def changed_boxes(changed: Pixels) -> list[Box]:
     near = cv2.dilate(tiles, numpy.ones((3, 3), numpy.uint8))
     count, _, stats, _ = cv2.connectedComponentsWithStats(near, connectivity=8)
     whole = Box(0, 0, width, height)
-    found = [Box(*(int(value) * _TILE for value in stats[number][:4])).within(whole) for number in range(1, count)]
-    return merged(found)
+    return merged(Box(*(int(side) * _TILE for side in row[:4])).within(whole) for row in stats[1:count])
 
 
 def wait_until_still(screen: Screen, region: Box, quiet: float, limit: float) -> bool:
@@ -166,7 +165,7 @@ def wait_until_still(screen: Screen, region: Box, quiet: float, limit: float) ->
                 return True
             boxes = wait(min(rest, end - now))
             now = time.monotonic()
-            if any(box.within(region).area > _SMALL for box in boxes):
+            if any(box.within(region).area > _SMALL_AREA for box in boxes):
                 changed = now
         return changed + quiet <= now
 
@@ -179,10 +178,10 @@ def _compare_until_still(screen: Screen, region: Box, quiet: float, limit: float
         time.sleep(1 / _LOOKS_A_SECOND)
         pixels = pixels_of(screen.grab(region))
         now = time.monotonic()
-        if any(box.area > _SMALL for box in changed_boxes((before != pixels).any(axis=2))):
+        if any(box.area > _SMALL_AREA for box in changed_boxes((before != pixels).any(axis=2))):
             before, changed, looks = pixels, now, 0
         looks += 1
-        if now - changed >= quiet and looks >= _LEAST_LOOKS:
+        if now - changed >= quiet and looks >= _MIN_LOOKS:
             return True
     return False
 
@@ -204,9 +203,9 @@ Spans = tuple[tuple[str, float, float], ...]  # words of a line, each with its b
 # The user's own programs need the others.
 _THREADS = max(1, min(4, (os.cpu_count() or 1) // 2))
 # Longer sides are made smaller before lines are searched for: the model's memory grows with the area.
-_LONGEST_SIDE = 3200
-_MOST_KNOWN = 4000
-_SURE_ENOUGH = 0.5
+_MAX_SIDE = 3200
+_MAX_CACHED = 4000
+_MIN_CONFIDENCE = 0.5
 # Beyond this part of a region, reading all of it is as quick as reading what changed.
 _NEARLY_ALL = 0.6
 
@@ -312,7 +311,7 @@ class RapidOcr:
             params={
                 "Global.log_level": "critical",
                 "Global.use_cls": False,
-                "Global.max_side_len": _LONGEST_SIDE,
+                "Global.max_side_len": _MAX_SIDE,
                 "Global.return_word_box": True,
                 "Det.limit_type": "min",
                 "Det.limit_side_len": 32,
@@ -361,7 +360,7 @@ class RapidOcr:
 
         keys = [blake2b(crop.tobytes() + repr(crop.shape).encode(), digest_size=16).digest() for crop in crops]
         new = {key: crop for key, crop in zip(keys, crops, strict=True) if key not in self._known}
-        if len(self._known) + len(new) > _MOST_KNOWN:
+        if len(self._known) + len(new) > _MAX_CACHED:
             self._known.clear()
             new = dict(zip(keys, crops, strict=True))
         if new:
@@ -369,7 +368,7 @@ class RapidOcr:
             turned = [numpy.ascontiguousarray(crop[:, :, ::-1]) for crop in new.values()]
             out = recognise(self._input(img=turned, return_word_box=True))
             for key, text, score, info in zip(new, out.txts, out.scores, out.word_results, strict=True):
-                self._known[key] = _spans(text, info) if score >= _SURE_ENOUGH else ()
+                self._known[key] = _spans(text, info) if score >= _MIN_CONFIDENCE else ()
         return [self._known[key] for key in keys]
 
 

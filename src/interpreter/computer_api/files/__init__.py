@@ -78,7 +78,14 @@ class Docs(ComputerTool):
         max_results: int = 5,
     ) -> list[dict[str, Any]]:
         """Find functions and classes by their docstrings, in a module or in source files; it is not imported."""
-        found: list[dict[str, Any]] = do_in_python(
-            self.computer, "docstrings", "search", query=query, module=module, paths=paths, most=max(1, max_results)
+        return list(
+            do_in_python(
+                self.computer,
+                "docstrings",
+                "search",
+                query=query,
+                module=module,
+                paths=paths,
+                most=max(1, max_results),
+            )
         )
-        return found

@@ -35,8 +35,8 @@ BACK_ENDS = {
         "clipboard": "x11.clipboard:X11Clipboard",
     },
     "wayland": {
-        "screen": "wayland:WaylandScreen",
-        "input": "wayland:WaylandInput",
+        "screen": "portable:WaylandScreen",
+        "input": "portable:WaylandInput",
         "clipboard": "portable:CommandClipboard",
     },
     "macos": {
@@ -135,8 +135,7 @@ class Box(NamedTuple):
     def within(self, other: Box) -> Box:
         """The part of it that is inside the other; of no size if they do not overlap."""
         left, top = max(self.left, other.left), max(self.top, other.top)
-        right, bottom = min(self.right, other.right), min(self.bottom, other.bottom)
-        return Box(left, top, max(0, right - left), max(0, bottom - top))
+        return Box.between(left, top, min(self.right, other.right), min(self.bottom, other.bottom))
 
     def overlaps(self, other: Box) -> bool:
         return self.within(other).area > 0

@@ -1,6 +1,6 @@
-"""Back ends that several platforms share: pixels by mss, mouse and keys by pynput, a clipboard by commands.
+"""Back ends for macOS, Windows and Wayland: pixels by mss (also for X11), mouse and keys by pynput, and by commands.
 
-Those by pynput and by commands follow the documentation; they have not been tested on macOS and Windows yet.
+All but the pixels are written from documentation; they have not been tested on a machine yet.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from interpreter.computer_api.platforms import (
@@ -27,6 +29,7 @@ from interpreter.computer_api.platforms import (
     Window,
     needed,
     platform_name,
+    run_async,
 )
 from interpreter.errors import ComputerError
 from interpreter.host import processes
@@ -134,7 +137,7 @@ _CLIPBOARDS: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
     ),
 }
 _LONG_TEXT = 500
-_COMMAND_LIMIT = 10
+_COMMAND_TIMEOUT = 10
 
 
 class CapturedScreen(Screen):
@@ -197,7 +200,11 @@ class PynputInput(InputDevice):
 
     def key(self, key: str, down: bool) -> None:
         self.held_keys.add(key) if down else self.held_keys.discard(key)
-        which = self._pynput_key(key)
+        which: Any = _CHARACTERS.get(key, key)
+        if len(which) > 1:
+            which = getattr(self._keyboard.Key, _PYNPUT_NAMES.get(key, key), None)
+        if which is None:
+            raise UnknownKey(f"{sys.platform} has no key {key!r}.")
         self._keys.press(which) if down else self._keys.release(which)
 
     def type(self, text: str, interval: float) -> None:
@@ -207,15 +214,6 @@ class PynputInput(InputDevice):
 
     def pastes(self, text: str) -> bool:
         return len(text) > _LONG_TEXT
-
-    def _pynput_key(self, name: str) -> Any:
-        character = _CHARACTERS.get(name, name)
-        if len(character) == 1:
-            return character
-        found = getattr(self._keyboard.Key, _PYNPUT_NAMES.get(name, name), None)
-        if found is None:
-            raise UnknownKey(f"{sys.platform} has no key {name!r}.")
-        return found
 
 
 class PynputStopKey:
@@ -264,14 +262,14 @@ class CommandClipboard(SystemClipboard):
     def _output(self, what: str) -> bytes | None:
         if what not in self._commands:
             return None
-        ran = processes.run(self._commands[what], timeout=_COMMAND_LIMIT)
+        ran = processes.run(self._commands[what], timeout=_COMMAND_TIMEOUT)
         return ran.stdout if ran.returncode == 0 else None
 
     def _put(self, what: str, data: bytes) -> None:
         """Give data to a command that may keep running to serve it, so that its output is not waited for."""
         command = self._commands[what]
         process = processes.start(command, stdin=processes.PIPE)
-        process.communicate(data, _COMMAND_LIMIT)
+        process.communicate(data, _COMMAND_TIMEOUT)
         if process.returncode:
             raise ComputerError(f"{command[0]} could not copy: it exited with {process.returncode}.")
 
@@ -281,7 +279,7 @@ def keysym_name(key: str) -> str:
     return _KEYSYMS.get(key) or key.upper()
 
 
-_LIMIT = 20
+_TIMEOUT = 20
 _ALL = """
 const found = [];
 for (const p of Application("System Events").processes.whose({visible: true})()) {
@@ -363,7 +361,7 @@ class MacWindows:
 
     def launch(self, application: DesktopApplication, args: list[str]) -> Window:
         # With -W it would wait for the end; without, it waits until the application has started.
-        ran = processes.run([*application.command, *args], timeout=_LIMIT * 3)
+        ran = processes.run([*application.command, *args], timeout=_TIMEOUT * 3)
         if ran.returncode:
             raise ComputerError(ran.complaint)
         found = next((each for each in self.all() if each.active), None)
@@ -379,7 +377,7 @@ class MacWindows:
 
 
 def _script(source: str) -> str:
-    ran = processes.run(["osascript", "-l", "JavaScript", "-e", source], timeout=_LIMIT)
+    ran = processes.run(["osascript", "-l", "JavaScript", "-e", source], timeout=_TIMEOUT)
     if ran.returncode:
         raise ComputerError(
             f"macOS did not allow it: {ran.complaint}. Allow it in System Settings, Privacy & Security, Accessibility."
@@ -420,3 +418,133 @@ class WindowsScreen(CapturedScreen):
         self._user.GetWindowThreadProcessId(handle, ctypes.byref(pid))
         box = Box.between(corners.left, corners.top, corners.right, corners.bottom)
         return Window(handle, text.value, "", box, box, pid.value)
+
+
+# -- Wayland: pixels through `grim` or the desktop's portal, keys through `wtype`, the mouse through `ydotool` --------
+
+_WAYLAND_ADVICE = (
+    "On Wayland, a screenshot needs `grim` (Sway, Hyprland and similar) or your consent in the desktop's dialog "
+    "(GNOME, KDE). Listing windows is not possible; log in with an X11 session for that."
+)
+_PORTAL = "org.freedesktop.portal."
+_DOWN, _UP = 0x40, 0x80  # of a button, for ydotool
+_WTYPE_MODIFIERS = {"ctrl": "ctrl", "shift": "shift", "alt": "alt", "super": "logo", "altgr": "altgr"}
+_WAYLAND_TIMEOUT = 30
+
+
+class WaylandScreen(Screen):
+    """What a Wayland session lets a program see: pixels, and nothing else."""
+
+    def __init__(self) -> None:
+        self._size: Box | None = None
+
+    def monitors(self) -> list[Monitor]:
+        if self._size is None:
+            self._size = Box(0, 0, *self._whole().size)
+        return [Monitor("screen", self._size, True)]
+
+    def grab(self, box: Box) -> Image:
+        return self._whole().crop((box.left, box.top, box.right, box.bottom))
+
+    def _whole(self) -> Image:
+        image = needed("PIL.Image", "Seeing the screen")
+        if processes.which("grim"):
+            done = processes.run(["grim", "-t", "png", "-l", "1", "-"], timeout=_WAYLAND_TIMEOUT)
+            if done.returncode:
+                raise NoDisplayError(f"grim failed: {done.complaint[:200]}. {_WAYLAND_ADVICE}")
+            png = done.stdout
+        else:
+            from urllib.parse import unquote, urlparse
+
+            needed("dbus_fast", "Seeing the screen under Wayland")
+            try:
+                address = run_async(_address_of_picture, 60.0)  # the desktop may ask the user first
+            except (OSError, EOFError, TimeoutError, ValueError) as error:
+                raise NoDisplayError(_WAYLAND_ADVICE) from error
+            file = Path(unquote(urlparse(address).path))
+            png = file.read_bytes()
+            file.unlink(missing_ok=True)
+        found: Image = image.open(BytesIO(png)).convert("RGB")
+        return found
+
+
+async def _address_of_picture() -> str:
+    """Ask the portal for a picture, and wait until it says where it has put it."""
+    import asyncio
+    import uuid
+
+    from dbus_fast import BusType, Message, MessageType, Variant
+    from dbus_fast.aio import MessageBus
+
+    bus = await MessageBus(bus_type=BusType.SESSION).connect()
+    address: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    def receive(message: Any) -> None:
+        if message.message_type is MessageType.SIGNAL and message.member == "Response" and not address.done():
+            code, results = message.body
+            if code == 0 and "uri" in results:
+                address.set_result(results["uri"].value)
+            else:
+                address.set_exception(NoDisplayError(_WAYLAND_ADVICE))
+
+    try:
+        bus.add_message_handler(receive)
+        rule = [f"type='signal',interface='{_PORTAL}Request',member='Response'"]
+        daemon = "org.freedesktop.DBus"
+        await bus.call(Message(daemon, "/org/freedesktop/DBus", daemon, "AddMatch", signature="s", body=rule))
+        options = {"handle_token": Variant("s", f"i{uuid.uuid4().hex}"), "interactive": Variant("b", False)}
+        place = (_PORTAL + "Desktop", "/org/freedesktop/portal/desktop", _PORTAL + "Screenshot", "Screenshot")
+        reply = await bus.call(Message(*place, signature="sa{sv}", body=["", options]))
+        if reply is None or reply.message_type is MessageType.ERROR:
+            raise NoDisplayError(_WAYLAND_ADVICE)
+        return await address
+    finally:
+        bus.disconnect()
+
+
+class WaylandInput(InputDevice):
+    """What Wayland lets a program do: type with wtype, move and click with ydotool."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        if processes.which("wtype") is None and processes.which("ydotool") is None:
+            raise ComputerError(
+                "On Wayland, the keyboard needs the program wtype, and the mouse needs ydotool with its daemon "
+                "ydotoold. Install them, or log in with an X11 session."
+            )
+        self._at = (-1, -1)  # where we put it: Wayland does not say where it is
+
+    def position(self) -> tuple[int, int]:
+        return self._at
+
+    def move(self, x: int, y: int) -> None:
+        _run_tool("ydotool", "mousemove", "--absolute", "-x", str(x), "-y", str(y))
+        self._at = (x, y)
+
+    def button(self, button: str, down: bool) -> None:
+        self.held_buttons.add(button) if down else self.held_buttons.discard(button)
+        _run_tool("ydotool", "click", hex({"left": 0, "right": 1, "middle": 2}[button] | (_DOWN if down else _UP)))
+
+    def scroll(self, up: int, right: int) -> None:
+        _run_tool("ydotool", "mousemove", "--wheel", "-x", str(right), "-y", str(up))
+
+    def key(self, key: str, down: bool) -> None:
+        self.held_keys.add(key) if down else self.held_keys.discard(key)
+        if key in _WTYPE_MODIFIERS:
+            _run_tool("wtype", "-M" if down else "-m", _WTYPE_MODIFIERS[key])
+        else:
+            _run_tool("wtype", "-P" if down else "-p", key if len(key) == 1 else keysym_name(key))
+
+    def type(self, text: str, interval: float) -> None:
+        _run_tool("wtype", "-d", str(round(interval * 1000)), "--", text)
+
+    def settle(self) -> None:
+        time.sleep(0.15)  # nothing tells when the application has handled the input
+
+
+def _run_tool(program: str, *options: str) -> None:
+    if processes.which(program) is None:
+        raise ComputerError(f"On Wayland, this needs the program {program}. Install it, or log in with an X11 session.")
+    ran = processes.run([program, *options], timeout=_WAYLAND_TIMEOUT)
+    if ran.returncode:
+        raise ComputerError(f"{program} failed: {ran.complaint}")

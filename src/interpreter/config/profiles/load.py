@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from interpreter.config.profiles.profile import Profile, ProfileLocation, find
 from interpreter.config.setting import Setting, apply, check_value, parse_value, speaking_as, unknown_setting
-from interpreter.config.settings import SETTINGS
+from interpreter.config.settings import PROMPTS, SETTINGS
 from interpreter.errors import InterpreterError, ProfileError, SettingError
 
 if TYPE_CHECKING:
@@ -71,108 +71,86 @@ _SKIPPED = ("version", "wtf")
 # A mapping under one of these is one value.
 _WHOLE = frozenset({"wtf", *(row.name for row in SETTINGS if row.kind == "dict")})
 _TEXTS = ("str", "path", "str or False")
-_PROSE = "Prompts"
 
 
 def read(place: ProfileLocation, text: str, environ: Mapping[str, str] = os.environ) -> Profile:
     """Parse a profile. One error lists all mistakes."""
     if place.kind == ".py":
-        return Profile(place, code=text, text=text)
-    reading, mistakes = _ProfileReader(environ), []
+        return Profile(place, text, code=text)
+    profile, mistakes = Profile(place, text), []
     for entry in (json_entries if place.kind == ".json" else yaml_entries)(text, place.address):
         at = place.address + (f", line {entry.line}" if entry.line is not None else "")
         try:
-            reading.notices += [f"{at}: {notice}" for notice in reading.take(entry)]
+            profile.notices += [f"{at}: {notice}" for notice in _take(profile, entry, environ)]
         except SettingError as error:
             mistakes.append(f"{at}: {error}")
     if mistakes:
         raise ProfileError("\n".join(mistakes))
-    return Profile(
-        place,
-        settings=reading.settings,
-        lines=reading.lines,
-        languages=reading.languages,
-        custom_languages=reading.custom_languages,
-        code=reading.code,
-        code_line=reading.code_line,
-        notices=tuple(reading.notices),
-        variables=tuple(reading.variables),
-        text=text,
-    )
+    return profile
 
 
-class _ProfileReader:
-    """What the entries of a profile say."""
+def _take(profile: Profile, entry: Entry, environ: Mapping[str, str]) -> Iterator[str]:
+    """Put one entry into the profile; notices about it. SettingError if something is wrong with it."""
+    key, value = RENAMED.get(entry.key, entry.key), entry.value
+    if key in _ROWS:
+        if key in profile.settings:
+            yield f"{key} is set twice; line {profile.lines.get(key)} is ignored."
+        value = _filled(profile, _ROWS[key], entry, environ)
+        if value is None and not _ROWS[key].optional:
+            return  # an empty value, as in `custom_instructions:`, is ignored
+        profile.settings[key] = check_value(_ROWS[key], value)
+        if _ROWS[key].inert and profile.settings[key] != _ROWS[key].default:
+            yield f"{entry.key} does nothing: {_ROWS[key].inert}."
+    elif key == "start_script":
+        if not isinstance(value, str):
+            raise SettingError("start_script takes Python code.")
+        # The code of `start_script: |` begins on the line below.
+        profile.code, profile.code_line = value, (entry.line or 0) + 1
+    elif key == LANGUAGES:
+        if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
+            raise SettingError(f"{LANGUAGES} takes a list of names, such as [python, shell].")
+        profile.languages = tuple(value)
+    elif key == CUSTOM_LANGUAGES:
+        from interpreter.runtimes.custom import custom_language
 
-    def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ = environ
-        self.settings: dict[str, Any] = {}
-        self.lines: dict[str, int] = {}
-        self.languages: tuple[str, ...] | None = None
-        self.custom_languages: tuple[Any, ...] = ()
-        self.code, self.code_line = "", 1
-        self.notices: list[str] = []
-        self.variables: dict[str, None] = {}
+        profile.custom_languages = tuple(map(custom_language, value if isinstance(value, list) else [value]))
+    elif key in GONE or key.rpartition(".")[0] in GONE:
+        yield f"{entry.key} does nothing: {GONE.get(key) or GONE[key.rpartition('.')[0]]}."
+    elif not (key in _SKIPPED or (key in _GROUPS and not value)):
+        raise unknown_setting(key)
+    if entry.line is not None:
+        profile.lines[key] = entry.line
 
-    def take(self, entry: Entry) -> Iterator[str]:
-        """Take one entry; notices about it. SettingError if something is wrong with it."""
-        key, value = RENAMED.get(entry.key, entry.key), entry.value
-        if key in _ROWS:
-            if key in self.settings:
-                yield f"{key} is set twice; line {self.lines.get(key)} is ignored."
-            value = self._filled(_ROWS[key], entry)
-            if value is None and not _ROWS[key].optional:
-                return  # an empty value, as in `custom_instructions:`, is ignored
-            self.settings[key] = check_value(_ROWS[key], value)
-            if _ROWS[key].inert and self.settings[key] != _ROWS[key].default:
-                yield f"{entry.key} does nothing: {_ROWS[key].inert}."
-        elif key == "start_script":
-            if not isinstance(value, str):
-                raise SettingError("start_script takes Python code.")
-            # The code of `start_script: |` begins on the line below.
-            self.code, self.code_line = value, (entry.line or 0) + 1
-        elif key == LANGUAGES:
-            if not isinstance(value, list) or not all(isinstance(name, str) for name in value):
-                raise SettingError(f"{LANGUAGES} takes a list of names, such as [python, shell].")
-            self.languages = tuple(value)
-        elif key == CUSTOM_LANGUAGES:
-            from interpreter.runtimes.custom import custom_language
 
-            self.custom_languages = tuple(map(custom_language, value if isinstance(value, list) else [value]))
-        elif key in GONE or key.rpartition(".")[0] in GONE:
-            yield f"{entry.key} does nothing: {GONE.get(key) or GONE[key.rpartition('.')[0]]}."
-        elif not (key in _SKIPPED or (key in _GROUPS and not value)):
-            raise unknown_setting(key)
-        if entry.line is not None:
-            self.lines[key] = entry.line
+def _filled(profile: Profile, row: Setting, entry: Entry, environ: Mapping[str, str]) -> Any:
+    """The value of an entry with its variables filled in."""
+    value = entry.value
+    # Bare words that YAML reads as another type: `safe_mode: off`, `api_version: 2024-02-01`.
+    if row.kind in _TEXTS and entry.word and value is not None and not isinstance(value, str):
+        value = value if row.kind == "str or False" and value is False else entry.word
 
-    def _filled(self, row: Setting, entry: Entry) -> Any:
-        value = entry.value
-        # Bare words that YAML reads as another type: `safe_mode: off`, `api_version: 2024-02-01`.
-        if row.kind in _TEXTS and entry.word and value is not None and not isinstance(value, str):
-            value = value if row.kind == "str or False" and value is False else entry.word
+    def fill(found: re.Match[str]) -> str:
+        if found["dollar"]:
+            return "$"
+        name = found["bare"] or found["braced"]
+        profile.variables[name] = None
+        filled = environ.get(name) or found["otherwise"]
+        # Prompts may mention `$PATH`; elsewhere a variable that is not set is a mistake.
+        if filled is None and row.section != PROMPTS:
+            raise SettingError(
+                f"{entry.key}: the environment variable {name} is not set. Set it, or write $$ for a dollar sign."
+            )
+        return found[0] if filled is None else filled
 
-        def fill(found: re.Match[str]) -> str:
-            if found["dollar"]:
-                return "$"
-            name = found["bare"] or found["braced"]
-            self.variables[name] = None
-            filled = self._environ.get(name) or found["otherwise"]
-            # Prompts may mention `$PATH`; elsewhere a variable that is not set is a mistake.
-            if filled is None and row.section != _PROSE:
-                words = f"the environment variable {name} is not set. Set it, or write $$ for a dollar sign."
-                raise SettingError(f"{entry.key}: {words}")
-            return found[0] if filled is None else filled
+    def expanded(item: Any) -> Any:
+        return _VARIABLE.sub(fill, item) if isinstance(item, str) else item
 
-        def expanded(item: Any) -> Any:
-            return _VARIABLE.sub(fill, item) if isinstance(item, str) else item
-
-        if isinstance(value, list):
-            return [expanded(item) for item in value]
-        if isinstance(value, dict):
-            return {name: expanded(item) for name, item in value.items()}
-        filled = expanded(value)
-        return value if not isinstance(value, str) or filled == value else parse_value(row, filled)
+    if isinstance(value, list):
+        return [expanded(item) for item in value]
+    if isinstance(value, dict):
+        return {name: expanded(item) for name, item in value.items()}
+    filled = expanded(value)
+    return value if not isinstance(value, str) or filled == value else parse_value(row, filled)
 
 
 # -- variables: `$NAME`, `${NAME}`, `${NAME:-otherwise}`, `$$` for a dollar sign ---------------------------------------
@@ -291,25 +269,24 @@ def load(interpreter: OpenInterpreter, name: str, accept: Callable[[Profile], bo
             raise ProfileError(f"Can't read {place.address}: {error}.") from error
         profile = read(place, text)
         if has_exposed_key(profile):
-            notice = (
-                f"contains a key and other users of this machine can read it. To fix this: chmod 600 {place.address}"
+            profile.notices.append(
+                f"{place.address} contains a key and other users of this machine can read it. To fix this: "
+                f"chmod 600 {place.address}"
             )
-            profile = replace(profile, notices=(*profile.notices, f"{place.address} {notice}"))
     if profile.code:
         run(profile, interpreter)
     for setting, value in profile.settings.items():
         apply(interpreter, {setting: value}, "profile", profile.where(setting))
     interpreter.computer.languages += profile.custom_languages
-    if profile.languages is None:
-        return profile
-    computer, wanted = interpreter.computer, set[Any]()
-    for name in profile.languages:  # all others are removed
-        language = computer.get_language(name)
-        if language is None:
-            known = ", ".join(each.name.lower() for each in computer.languages)
-            raise ProfileError(f"{profile.where(LANGUAGES)}: there is no language {name}. Available: {known}.")
-        wanted.add(language)
-    computer.languages = [language for language in computer.languages if language in wanted]
+    if profile.languages is not None:  # all others are removed
+        computer, wanted = interpreter.computer, set[Any]()
+        for name in profile.languages:
+            language = computer.get_language(name)
+            if language is None:
+                known = ", ".join(each.name.lower() for each in computer.languages)
+                raise ProfileError(f"{profile.where(LANGUAGES)}: there is no language {name}. Available: {known}.")
+            wanted.add(language)
+        computer.languages = [language for language in computer.languages if language in wanted]
     return profile
 
 
@@ -380,9 +357,8 @@ def run(profile: Profile, interpreter: OpenInterpreter) -> None:
         raise ProfileError(f"{place}, line {error.lineno}: {error.msg}.") from error
     except Exception as error:
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == place]
-        words = f"{type(error).__name__}: {error}".rstrip(": ")
-        if isinstance(error, InterpreterError):
-            words = str(error)
+        is_ours = isinstance(error, InterpreterError)
+        words = str(error) if is_ours else f"{type(error).__name__}: {error}".rstrip(": ")
         raise ProfileError(f"{place}, line {lines[-1] if lines else '?'}: {words}") from error
 
 

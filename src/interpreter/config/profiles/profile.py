@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -37,20 +37,20 @@ class ProfileLocation:
         return not self.is_url and Path(self.address).parent == BUILTIN
 
 
-@dataclass(frozen=True)
+@dataclass
 class Profile:
     """Settings by their dotted names, and what else a profile can hold."""
 
     place: ProfileLocation
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    lines: Mapping[str, int] = field(default_factory=dict)  # where each setting stands
+    text: str  # the file as it is
+    settings: dict[str, Any] = field(default_factory=dict)
+    lines: dict[str, int] = field(default_factory=dict)  # where each setting stands
     languages: tuple[str, ...] | None = None  # the languages to keep, by name
     custom_languages: tuple[Any, ...] = ()  # the classes of those that the profile describes
     code: str = ""  # Python: the whole profile, or the `start_script` of one in YAML or JSON
     code_line: int = 1  # where the code begins in the file
-    notices: tuple[str, ...] = ()  # lines for the user, about what has no effect
-    variables: tuple[str, ...] = ()  # the environment variables that it reads
-    text: str = ""  # the file as it is
+    notices: list[str] = field(default_factory=list)  # lines for the user, about what has no effect
+    variables: dict[str, None] = field(default_factory=dict)  # the names of the environment variables that it reads
 
     @property
     def is_python(self) -> bool:
@@ -112,8 +112,7 @@ def find(name: str) -> ProfileLocation:
     for found in (_in_folder(folder(), name), stem, path if path.suffix in KINDS else None):
         if found is not None and found.is_file():
             return ProfileLocation(str(found.absolute()))
-    known = [*user_names(), *builtin_names()]
-    advice = _advice(path.stem, sorted(set(known)))
+    advice = _advice(path.stem, sorted({*user_names(), *builtin_names()}))
     raise ProfileError(f"There is no profile {name}, neither in {folder()} nor built in. {advice}")
 
 

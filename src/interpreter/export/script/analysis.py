@@ -102,10 +102,6 @@ class KnownNames(dict[str, Names]):
         super().__init__()
         self.modules: dict[str, str] = {}
 
-    def learn(self, names: Names) -> None:
-        self.update(names.functions)
-        self.modules.update(names.modules)
-
 
 def names_of(nodes: Iterable[ast.stmt], known: KnownNames | None = None) -> Names:
     """What statements do to names; `known` has the functions of earlier blocks."""
@@ -164,7 +160,11 @@ class _NamesReader(ast.NodeVisitor):
         self.visit(node.value)
         for target in node.targets:
             self.visit(target)
-        self._relate(node.targets, node.value)
+        # What a name is taken from may change when the name's object does.
+        bound = {name.id for target in node.targets for name in ast.walk(target) if isinstance(name, ast.Name)}
+        sources = {root for part in sources_of(node.value) if (root := root_name(part)) and not self._package(root)}
+        if len(bound | sources) > 1:
+            self.names.alike.add(frozenset(bound | sources))
 
     def visit_AnnAssign(self, node: ast.AnnAssign) -> None:
         self.visit(node.annotation)
@@ -178,13 +178,6 @@ class _NamesReader(ast.NodeVisitor):
                 self.names.reads.add(node.target.id)
             self.names.changes.add(node.target.id)  # a list grows in place, and its other names see it
         self.visit(node.target)
-
-    def _relate(self, targets: list[ast.expr], value: ast.expr) -> None:
-        """What a name is taken from may change when the name's object does."""
-        bound = {name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)}
-        sources = {root for part in sources_of(value) if (root := root_name(part)) and not self._package(root)}
-        if len(bound | sources) > 1:
-            self.names.alike.add(frozenset(bound | sources))
 
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:

@@ -104,7 +104,8 @@ def add_python(found: ProgramSteps, known: KnownNames, block: RecordedBlock, num
     step.names = names_of(step.body, known)
     step.names.reads -= plain.imports
     step.names.changes -= plain.imports
-    known.learn(step.names)
+    known.update(step.names.functions)
+    known.modules.update(step.names.modules)
     named = step.names.reads | step.names.late | step.names.binds | step.names.may_bind | plain.imports
     step.functions = {name: known[name] for name in named if name in known}
     step.modules = {name: known.modules[name] for name in named if name in known.modules}

@@ -29,7 +29,7 @@ MAX_FILES = 10_000
 TIMEOUT = 600.0
 NEAR = 2.0  # the mean difference of two pictures, in steps of 255, up to which they count as the same
 _TAIL = 2000
-_PIECE = 1024 * 1024
+_CHUNK = 1024 * 1024
 _NOT_COPIED = frozenset({".git", ".hg", ".svn", ".venv", "venv", "node_modules", "__pycache__", ".ipynb_checkpoints"})
 _TEMPLATES = Path(__file__).parent.parent / "templates"
 
@@ -221,8 +221,8 @@ class _Attempt:
 
 def have_same_content(one: Folder, other: Folder, name: str) -> bool:
     with one.open(name) as left, other.open(name) as right:
-        while piece := left.read(_PIECE):
-            if piece != right.read(_PIECE):
+        while piece := left.read(_CHUNK):
+            if piece != right.read(_CHUNK):
                 return False
         return not right.read(1)
 
@@ -235,7 +235,7 @@ def copy_files(source: Folder, target: Folder, leave_out: Iterable[str] = ()) ->
         if "/" in name:
             target.mkdir(name.rpartition("/")[0], parents=True, exist_ok=True)
         with source.open(name) as file, target.open(name, "xb") as copy:
-            while size > 0 and (piece := file.read(min(size, _PIECE))):  # no more, even if the file grows
+            while size > 0 and (piece := file.read(min(size, _CHUNK))):  # no more, even if the file grows
                 copy.write(piece)
                 size -= len(piece)
         target.chmod(name, stat.S_IMODE(source.stat(name).st_mode) & 0o777)

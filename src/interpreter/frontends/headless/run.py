@@ -63,7 +63,7 @@ class HeadlessRun:
         """
         if schema is not None:
             said = UserMessage(said.words, "\n\n".join(filter(None, [said.data, schema.request])))
-        for _ in range(1 + (RETRIES if schema else 0)):
+        for _ in range(1 + RETRIES):
             for chunk in speak(*said):
                 match chunk:
                     case {"type": "decision", "format": "declined", "content": content}:
@@ -101,8 +101,7 @@ class OutputSchema:
 
     def __init__(self, file: str) -> None:
         if find_spec("jsonschema") is None:
-            words = '--output_schema needs an extra package: pip install "open-interpreter[schema]"'
-            raise InterpreterError(words)
+            raise InterpreterError('--output_schema needs an extra package: pip install "open-interpreter[schema]"')
         import jsonschema
         from referencing import Registry
 

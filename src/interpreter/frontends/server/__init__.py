@@ -42,13 +42,18 @@ class Application:
         self.hub.failed = _print_failure
         self.users = Users(self.hub.folder, token or os.environ.get(KEY_VARIABLE) or None)
         audit = Audit(self.hub.folder / "audit.jsonl")
-        self.server = ServerState(self.hub, self.users, audit)
-        self.server.routes = ALL_ROUTES
+        self.server = ServerState(self.hub, self.users, audit, ALL_ROUTES)
         router = Router(self.server, ALL_ROUTES)
         limits = Limits(template.server_rate, template.server_max_body, template.server_max_upload)
         self.secure = template.server_cert is not None
-        inner = StarletteRouter(router.routes, redirect_slashes=False)
-        self.gate = Gate(inner, self.users, audit, limits, router.known, self.secure)
+        self.gate = Gate(
+            StarletteRouter(router.routes, redirect_slashes=False),
+            self.users,
+            audit,
+            limits,
+            router.known,
+            self.secure,
+        )
         self.port = 0
         self._uvicorn: uvicorn.Server | None = None
 
@@ -70,10 +75,7 @@ class Application:
             raise UsageError(f"Can't listen on {host}:{port}: {error.strerror}. Choose another --port.") from error
         self.port = bound.getsockname()[1]
         own = [] if host in ("0.0.0.0", "::") else [host]
-        self.gate.answer_to([*_LOOPBACK, *own, *settings.server_names], self.port)
-        # A name with its own port, as a proxy forwards it.
-        self.gate.proxied = frozenset(name.lower() for name in settings.server_names)
-        self.gate.hosts |= self.gate.proxied
+        self.gate.answer_to([*_LOOPBACK, *own], settings.server_names, self.port)
         return bound
 
     @property
@@ -137,9 +139,8 @@ def announce(application: Application) -> str:
     link = application.start_link
     print(f"Listening on {application.url}. Press Ctrl-C to stop.", file=sys.stderr)
     print(f"Open this link once: {link}", file=sys.stderr)
-    given = KEY_VARIABLE in os.environ
-    where = f"in {KEY_VARIABLE}" if given else f"in {application.hub.folder / 'token'}"
-    print(f"For scripts, the token is {where}. See docs/server.md.", file=sys.stderr, flush=True)
+    where = KEY_VARIABLE if KEY_VARIABLE in os.environ else application.hub.folder / "token"
+    print(f"For scripts, the token is in {where}. See docs/server.md.", file=sys.stderr, flush=True)
     return link
 
 

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any, Literal
 from urllib.parse import parse_qs
 
+from starlette.datastructures import Headers
 from starlette.requests import cookie_parser
 
 from interpreter.config.homes import make_folder
@@ -44,10 +45,10 @@ LOCAL = "local"  # the user who started the server
 START, LOGIN = "/start", "/login"
 _NAME = re.compile(r"[a-z0-9][a-z0-9_-]{0,31}")
 _COOKIE_DAYS = 30
-_LINK_SECONDS = 3600.0
-_AUTH_FRAMES, _AUTH_SECONDS = 3, 20.0  # of the first frame of 0.4.3's WebSocket
-_FAILURES = 30  # wrong tokens per minute and address
-_NOTED = 60  # lines per minute about those who have no token
+_LINK_LIFETIME = 3600.0
+_MAX_AUTH_FRAMES, _AUTH_TIMEOUT = 3, 20.0  # of the first frame of 0.4.3's WebSocket
+_MAX_FAILURES = 30  # wrong tokens per minute and address
+_MAX_NOTED = 60  # lines per minute about those who have no token
 _OLD_AUDITS = 4  # files that were set aside
 _JSON, _BYTES, _FORM = "application/json", "application/octet-stream", "multipart/form-data"
 _PROBLEM = (
@@ -145,7 +146,7 @@ class Users:
         """A token for one sign-in by link."""
         token = secrets.token_urlsafe(24)
         with self._lock:
-            self._links[digest(token)] = user, time.monotonic() + _LINK_SECONDS
+            self._links[digest(token)] = user, time.monotonic() + _LINK_LIFETIME
         return token
 
     def use_link(self, token: str) -> User | None:
@@ -264,16 +265,20 @@ class Gate:
         self._app, self._users, self._audit, self._limits, self._known = app, users, audit, limits, known
         self._secure = secure
         self._rates, self._frames = Rates(limits.rate), Rates(limits.rate * 10)
-        self._failures, self._strangers = Rates(_FAILURES), Rates(_NOTED)
-        self.proxied: frozenset[str] = frozenset()  # names under which a proxy with TLS may be in front
+        self._failures, self._strangers = Rates(_MAX_FAILURES), Rates(_MAX_NOTED)
+        self._proxied: frozenset[str] = frozenset()  # names under which a proxy with TLS may be in front
         self.hosts: frozenset[str] = frozenset()  # what a Host header may be; empty lets no one in
         self.cookie_name = "interpreter"
 
-    def answer_to(self, names: Iterable[str], port: int) -> None:
-        """Accept these host names, with the port or, where it is the usual one, without."""
+    def answer_to(self, names: Iterable[str], proxied: Iterable[str], port: int) -> None:
+        """Accept these host names, with the port or, where it is the usual one, without.
+
+        A name that a proxy forwards can have another port.
+        """
         usual = 443 if self._secure else 80
-        shown = [f"[{name}]" if ":" in name else name.lower() for name in names]
-        self.hosts = frozenset(f"{name}:{port}" for name in shown) | frozenset(shown if port == usual else ())
+        self._proxied = frozenset(name.lower() for name in proxied)
+        shown = [f"[{name}]" if ":" in name else name.lower() for name in (*names, *proxied)]
+        self.hosts = frozenset(f"{name}:{port}" for name in shown) | {*(shown if port == usual else ())} | self._proxied
         self.cookie_name = f"interpreter_{port}"
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -287,20 +292,21 @@ class Gate:
             await (self._http if scope["type"] == "http" else self._websocket)(visit, receive, send)
         except Refused as refused:
             self._note(visit, refused.status)
-            if scope["type"] == "http":
+            if visit.started:  # a response ends in the middle, which the client notices
+                if scope["type"] == "websocket":
+                    with suppress(Exception):
+                        await send({"type": "websocket.close", "code": 4000 + refused.status, "reason": refused.kind})
+            elif scope["type"] == "http":
                 headers = [(name.encode(), value.encode()) for name, value in refused.headers.items()]
-                in_browser = "text/html" in visit.header("accept")
+                in_browser = "text/html" in visit.headers.get("accept", "")
                 body = _PROBLEM.format(escape(str(refused))).encode() if in_browser else refused.body
                 kind = "text/html; charset=utf-8" if in_browser else _JSON
-                await _respond(send, refused.status, body, visit.started, headers, kind)
-            elif not visit.started:
+                await _respond(send, refused.status, body, headers, kind)
+            else:
                 await send(
                     {"type": "websocket.http.response.start", "status": refused.status, "headers": _common_headers()}
                 )
                 await send({"type": "websocket.http.response.body", "body": refused.body})
-            else:
-                with suppress(Exception):
-                    await send({"type": "websocket.close", "code": 4000 + refused.status, "reason": refused.kind})
 
     # -- http ------------------------------------------------------------------------------------------------------
 
@@ -320,7 +326,7 @@ class Gate:
         kind = self._known(method, path)
         if kind is None:
             raise Refused(404, "not_found", "There is nothing here. GET /openapi.json lists what there is.")
-        self._admit(visit, user, kind)
+        self._admit(user, kind)
         self._check_body(visit, upload=kind == "upload")
         most = self._limits.upload if kind == "upload" else self._limits.body
         if (visit.length or 0) > most:
@@ -360,12 +366,17 @@ class Gate:
             raise Refused(429, "rate", "Too many wrong tokens. Wait a minute.")
         if user is None:
             self._failures.allows(visit.address)
-            words = "This link was used before, or is too old. Restart the server for a new one, or send your token."
-            raise Refused(403, "token", words)
+            raise Refused(
+                403,
+                "token",
+                "This link was used before, or is too old. Restart the server for a new one, or send your token.",
+            )
         visit.user = user
-        cookie = f"{self.cookie_name}={self._users.cookie(user)}; HttpOnly; SameSite=Strict; Path=/; Max-Age="
-        has_tls = self._secure or visit.header("x-forwarded-proto") == "https"  # a lie here only costs the liar
-        cookie += f"{_COOKIE_DAYS * 86400}{'; Secure' if has_tls else ''}"
+        has_tls = self._secure or visit.headers.get("x-forwarded-proto") == "https"  # a lie here only costs the liar
+        cookie = (
+            f"{self.cookie_name}={self._users.cookie(user)}; HttpOnly; SameSite=Strict; Path=/; "
+            f"Max-Age={_COOKIE_DAYS * 86400}{'; Secure' if has_tls else ''}"
+        )
         headers = [(b"set-cookie", cookie.encode()), *([(b"location", b"/")] if status == 303 else [])]
         self._note(visit, status)
         await _respond(send, status, b"", headers=headers)
@@ -390,14 +401,14 @@ class Gate:
     async def _websocket(self, visit: _Visit, receive: Receive, send: Send) -> None:
         self._check_place(visit)
         kind = self._known("WEBSOCKET", visit.path)
-        if kind == "frames" and not visit.has_credentials(self.cookie_name):
+        if kind == "frames" and visit.token is None and visit.cookie(self.cookie_name) is None:
             await self._authenticated_by_frame(visit, receive, send)
         else:
             visit.user = self._user(visit)
         if kind is None:
             raise Refused(404, "not_found", "There is no WebSocket here.")
         assert visit.user is not None
-        self._admit(visit, visit.user, "read")
+        self._admit(visit.user, "read")
         name, present = visit.user.name, partial(self._present, visit.user)
         self._note(visit, 101)
         connecting = [{"type": "websocket.connect"}] if visit.started else []  # which the gate has received already
@@ -430,8 +441,8 @@ class Gate:
         await send({"type": "websocket.accept"})
         visit.started = True
         with suppress(TimeoutError):
-            async with asyncio.timeout(_AUTH_SECONDS):
-                for _ in range(_AUTH_FRAMES):
+            async with asyncio.timeout(_AUTH_TIMEOUT):
+                for _ in range(_MAX_AUTH_FRAMES):
                     message = await receive()
                     if message["type"] != "websocket.receive" or not self._failures.allows(visit.address, 0):
                         break
@@ -457,21 +468,22 @@ class Gate:
 
     def _check_place(self, visit: _Visit) -> None:
         """That the request was meant for this server, and that no other web page made it."""
-        if visit.hosts[1:] or not visit.hosts or visit.hosts[0].lower() not in self.hosts:
-            words = "This server does not answer to that name. Add it with --server_names if it is yours."
-            raise Refused(421, "host", words)
-        host = visit.hosts[0].lower()
-        schemes = ("https",) if self._secure else ("http", "https") if host in self.proxied else ("http",)
-        if visit.origins and (visit.origins[1:] or visit.origins[0] not in [f"{each}://{host}" for each in schemes]):
-            raise Refused(403, "origin", "Requests from other web pages are refused.")
-        if visit.header("sec-fetch-site", "none") not in ("same-origin", "none"):
+        hosts, origins = (visit.headers.getlist(name) for name in ("host", "origin"))
+        if len(hosts) != 1 or hosts[0].lower() not in self.hosts:
+            raise Refused(
+                421, "host", "This server does not answer to that name. Add it with --server_names if it is yours."
+            )
+        host = hosts[0].lower()
+        schemes = ("https",) if self._secure else ("http", "https") if host in self._proxied else ("http",)
+        is_foreign = bool(origins) and origins not in [[f"{each}://{host}"] for each in schemes]
+        if is_foreign or visit.headers.get("sec-fetch-site", "none") not in ("same-origin", "none"):
             raise Refused(403, "origin", "Requests from other web pages are refused.")
 
     def _user(self, visit: _Visit) -> User:
         token, user = visit.token, None
         if token is None and (cookie := visit.cookie(self.cookie_name)) is not None:
             user, visit.by_cookie = self._users.by_cookie(cookie), True
-            if user is not None and not visit.origins and visit.method not in ("GET", "HEAD"):
+            if user is not None and "origin" not in visit.headers and visit.method not in ("GET", "HEAD"):
                 raise Refused(403, "origin", "With a cookie, a request needs an Origin header.")
         # Behind a proxy all clients have one address. Those who guess don't lock out the pages that are signed in.
         if user is None and not self._failures.allows(visit.address, 0):
@@ -480,11 +492,14 @@ class Gate:
             user = self._users.by_token(token)
         if user is None:
             self._failures.allows(visit.address)
-            words = "Send your token in the header `Authorization: Bearer TOKEN`, or open the link of the start."
-            raise Refused(401, "token", words)
+            raise Refused(
+                401,
+                "token",
+                "Send your token in the header `Authorization: Bearer TOKEN`, or open the link of the start.",
+            )
         return user
 
-    def _admit(self, visit: _Visit, user: User, kind: str) -> None:
+    def _admit(self, user: User, kind: str) -> None:
         if not self._rates.allows(user.name):
             raise Refused(429, "rate", f"More than {self._limits.rate} requests in a minute. Wait a moment.")
         if kind != "read" and user.role != "owner":
@@ -492,9 +507,10 @@ class Gate:
 
     def _check_body(self, visit: _Visit, upload: bool) -> None:
         """A page elsewhere can send plain text and forms without asking first, so neither is taken."""
-        if not visit.length and not visit.header("transfer-encoding") and not visit.header("content-type"):
+        content_type = visit.headers.get("content-type", "")
+        if not visit.length and not visit.headers.get("transfer-encoding") and not content_type:
             return
-        kind = visit.header("content-type").partition(";")[0].strip().lower()
+        kind = content_type.partition(";")[0].strip().lower()
         allowed = [_JSON, *([_BYTES] if upload else []), *([_FORM] if upload and not visit.by_cookie else [])]
         if kind not in allowed:
             raise Refused(415, "content_type", f"The body must be {' or '.join(allowed)}.")
@@ -514,40 +530,26 @@ class _Visit:
         self.method = scope.get("method", "WEBSOCKET")
         self.path: str = scope["path"]
         self.address = (scope.get("client") or ("",))[0]
-        self.headers: list[tuple[str, str]] = [
-            (name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in scope.get("headers", ())
-        ]
-        self.hosts = self.all("host")
-        self.origins = self.all("origin")
+        self.headers = Headers(raw=[(name.lower(), value) for name, value in scope.get("headers", ())])
         self.user: User | None = None
         self.by_cookie = self.started = False
         self.status, self.read = 0, 0
 
-    def all(self, name: str) -> list[str]:
-        return [value for known, value in self.headers if known == name]
-
-    def header(self, name: str, default: str = "") -> str:
-        return next(iter(self.all(name)), default)
-
     @property
     def length(self) -> int | None:
-        text = self.header("content-length")
+        text = self.headers.get("content-length", "")
         return int(text) if text.isdigit() else None
 
     @property
     def token(self) -> str | None:
-        scheme, _, token = self.header("authorization").partition(" ")
+        scheme, _, token = self.headers.get("authorization", "").partition(" ")
         if scheme.lower() == "bearer":
             return token.strip()
-        return self.header("x-api-key") or None
+        return self.headers.get("x-api-key") or None
 
     def cookie(self, name: str) -> str | None:
-        return cookie_parser(self.header("cookie")).get(
-            name
-        )  # as a browser has it: other servers here set cookies, too
-
-    def has_credentials(self, cookie: str) -> bool:
-        return self.token is not None or self.cookie(cookie) is not None
+        # As a browser has it: other servers here set cookies, too.
+        return cookie_parser(self.headers.get("cookie", "")).get(name)
 
 
 def _common_headers(kind: str = _JSON) -> list[tuple[bytes, bytes]]:
@@ -558,11 +560,8 @@ async def _respond(
     send: Send,
     status: int,
     body: bytes,
-    started: bool = False,
     headers: Iterable[tuple[bytes, bytes]] = (),
     kind: str = _JSON,
 ) -> None:
-    if started:
-        return  # the connection ends in the middle, which the client notices
     await send({"type": "http.response.start", "status": status, "headers": [*_common_headers(kind), *headers]})
     await send({"type": "http.response.body", "body": body})

@@ -18,7 +18,16 @@ from starlette.responses import JSONResponse, StreamingResponse
 
 from interpreter.frontends.server.gate import Refused
 from interpreter.frontends.server.questions import answer_to, digest_of
-from interpreter.frontends.server.routes import ANY, FLAG, TEXT, EventReader, Route, Schema, ServerRequest, as_refused
+from interpreter.frontends.server.routes import (
+    ANY,
+    FLAG,
+    TEXT,
+    EventReader,
+    Route,
+    Schema,
+    ServerRequest,
+    reader_from_now,
+)
 from interpreter.frontends.server.sessions import Live
 from interpreter.session import Event
 
@@ -42,17 +51,14 @@ async def complete(call: ServerRequest) -> Any:
     """Answer the last message."""
     try:
         return await _complete(call)
-    except Exception as error:
-        refused = as_refused(error)
-        if refused is None:
-            raise
-        return _error(refused)
+    except Exception as error:  # noqa: BLE001 - the client gets it in OpenAI's form
+        refused = call.server.refusal(error)
+        return JSONResponse(_error(refused), refused.status)
 
 
-def _error(refused: Refused) -> JSONResponse:
+def _error(refused: Refused) -> dict[str, Any]:
     kind = "invalid_request_error" if refused.status < 500 else "server_error"
-    body = {"message": str(refused), "type": kind, "param": None, "code": refused.kind}
-    return JSONResponse({"error": body}, refused.status)
+    return {"error": {"message": str(refused), "type": kind, "param": None, "code": refused.kind}}
 
 
 async def _complete(call: ServerRequest) -> Any:
@@ -65,15 +71,15 @@ async def _complete(call: ServerRequest) -> Any:
     answer = _Answer(call, live, keeps)
     if not keeps:
         live.interpreter.messages = [message for message in said if message["role"] != "system"]
-        system = "\n".join(str(message["content"]) for message in said if message["role"] == "system")
-        live.interpreter.custom_instructions += system
+        live.interpreter.custom_instructions += "\n".join(
+            str(message["content"]) for message in said if message["role"] == "system"
+        )
     pieces = answer.pieces(newest)
     if body.get("stream"):
         first = await anext(pieces, None)  # an error comes before the stream begins
         wants_usage = bool((body.get("stream_options") or {}).get("include_usage"))
         return StreamingResponse(_stream(answer, first, pieces, wants_usage), media_type="text/event-stream")
-    text = "".join([piece async for piece in pieces])
-    message = {"role": "assistant", "content": text, "refusal": None}
+    message = {"role": "assistant", "content": "".join([piece async for piece in pieces]), "refusal": None}
     choice = {"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}
     return {**answer.head("chat.completion"), "choices": [choice], "usage": answer.usage}
 
@@ -94,8 +100,11 @@ def _messages(given: dict[str, Any]) -> list[dict[str, Any]]:
         url = (part.get("image_url") or {}).get("url") if isinstance(part, dict) else None
         match = _DATA.fullmatch(url) if isinstance(url, str) else None
         if match is None:
-            words = "The content of a message is a text, or parts that are text, or images as data addresses."
-            raise Refused(400, "messages", words)
+            raise Refused(
+                400,
+                "messages",
+                "The content of a message is a text, or parts that are text, or images as data addresses.",
+            )
         made.append({"role": role, "type": "image", "format": f"base64.{match[1]}", "content": match[2]})
     return made
 
@@ -105,25 +114,9 @@ async def _session(call: ServerRequest) -> tuple[Live, bool]:
     hub, server = call.server.hub, call.server
     if named := call.request.headers.get("x-session-id"):
         return await server.working(hub.open, hub.locate(call.user, named, write=True)), True
-    name = call.body.get("user")
-    if not name:
-        return await server.working(hub.create, call.user.name), False
-    async with server.naming:
-        key = server.named.get((call.user.name, f"openai {name}"))
-        if key is None:  # after a restart, by its title
-            rows, _ = await server.working(hub.rows, call.user, _title(name), 1000)
-            known = [row["id"] for row in rows if row["title"] == _title(name) and "shared_by" not in row]
-            key = hub.locate(call.user, known[0], write=True) if known else None
-        if key is None or not hub.exists(key):
-            live = await server.working(hub.create, call.user.name)
-            live.interpreter.journal.rename(_title(name))
-            key = live.key
-        server.named[call.user.name, f"openai {name}"] = key
-    return await server.working(hub.open, key), True
-
-
-def _title(name: str) -> str:
-    return f"OpenAI client {name}"[:100]
+    if name := call.body.get("user"):
+        return await call.named_session(f"openai {name}", f"OpenAI client {name}"[:100]), True
+    return await server.working(hub.create, call.user.name), False
 
 
 class _Answer:
@@ -142,7 +135,7 @@ class _Answer:
     async def pieces(self, said: list[dict[str, Any]]) -> AsyncIterator[str]:
         """Say it, and yield the text of the answer as it comes: prose, and code in fences."""
         live, server = self.live, self.call.server
-        reader = EventReader(self.call, live.key, (live.interpreter.session.log.last, None))
+        reader = reader_from_now(self.call, live)
         try:
             if not await self._approved(said[-1], reader):
                 self._said = said[-1]["content"]
@@ -156,8 +149,7 @@ class _Answer:
         finally:
             reader.close()
             if not self._over:  # the client has left
-                live.interpreter.cancel()
-                live.interpreter.session.questions.withdraw()
+                live.cancel()
             if not self._keeps:
                 await server.working(server.hub.delete, live.key)
 
@@ -231,16 +223,17 @@ async def _stream(
         if wants_usage:
             yield f"data: {json.dumps({**head, 'choices': [], 'usage': answer.usage})}\n\n"
     except Refused as refused:
-        body = {"message": str(refused), "type": "server_error", "param": None, "code": refused.kind}
-        yield f"data: {json.dumps({'error': body})}\n\n"
+        yield f"data: {json.dumps(_error(refused))}\n\n"
     finally:
         await pieces.aclose()  # type: ignore[attr-defined]
     yield "data: [DONE]\n\n"
 
 
 async def models(call: ServerRequest) -> Any:
-    row = {"id": MODEL, "object": "model", "created": 0, "owned_by": "open-interpreter"}
-    return {"object": "list", "data": [row]}
+    return {
+        "object": "list",
+        "data": [{"id": MODEL, "object": "model", "created": 0, "owned_by": "open-interpreter"}],
+    }
 
 
 ROUTES = [

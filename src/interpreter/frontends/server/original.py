@@ -10,6 +10,7 @@ import asyncio
 import json
 import os
 from collections.abc import AsyncIterator
+from contextlib import closing
 from email.parser import BytesParser
 from email.policy import HTTP
 from typing import Any
@@ -27,9 +28,9 @@ from interpreter.frontends.server.routes import (
     Route,
     ServerRequest,
     ServerState,
-    _object,
-    as_refused,
+    object_of,
     open_file,
+    reader_from_now,
     run_in,
     save_upload,
     until_either,
@@ -39,7 +40,7 @@ from interpreter.messages import as_original
 from interpreter.session import Event
 
 COMPLETE = {"role": "server", "type": "status", "content": "complete"}
-_ACK_SECONDS, _ACK_ATTEMPTS = 1.0, 20
+_ACK_TIMEOUT, _MAX_ACK_ATTEMPTS = 1.0, 20
 _MERGED = ("message", "code", "console")  # types whose chunks are put together
 
 
@@ -93,7 +94,10 @@ class WebSocketClient:
             command = said[-1]["content"].strip()
             self.call.note(f"command {command[:20]}")
             if command == "go":
-                self._go()
+                shown, self._shown = self._shown, None
+                if shown is None:
+                    raise Refused(409, "question", "No code that was shown to you waits for approval.")
+                answer_to(self.live, shown[0], {"choice": "approve", "digest": shown[1]}, self.call.user)
             elif command == "stop":
                 await self._stop()
             else:
@@ -106,34 +110,16 @@ class WebSocketClient:
         self.call.note("message")
         self.live.say(messages)
 
-    def _go(self) -> None:
-        shown, self._shown = self._shown, None
-        if shown is None:
-            raise Refused(409, "question", "No code that was shown to you waits for approval.")
-        answer_to(self.live, shown[0], {"choice": "approve", "digest": shown[1]}, self.call.user)
-
     async def _stop(self) -> None:
         """End what is running, and wait for that."""
-        live, server = self.live, self.call.server
-        if live.running:
-            reader = EventReader(self.call, live.key, (live.interpreter.session.log.last, None))
-            try:
-                await server.working(live.interpreter.cancel)
-                live.interpreter.session.questions.withdraw()
-                while live.running:
+        if self.live.running:
+            with closing(reader_from_now(self.call, self.live)) as reader:
+                await self.call.server.working(self.live.cancel)
+                while self.live.running:
                     await reader.batch(1.0)
-            finally:
-                reader.close()
 
-    async def output(self, reader: EventReader) -> AsyncIterator[dict[str, Any]]:
+    def output(self, event: Event) -> list[dict[str, Any]]:
         """What the client gets: the chunks of 0.4.3, and `complete` whenever it is the client's turn."""
-        while (found := await reader.batch()) is not None:
-            for event in found:
-                for frame in self._frames(event):
-                    yield frame
-                self.call.server.original[self.live.key] = event.position
-
-    def _frames(self, event: Event) -> list[dict[str, Any]]:
         data, questions = event.data, self.live.interpreter.session.questions
         if event.kind == "error":
             return [{"role": "server", "type": "error", "content": data["content"]}]
@@ -157,10 +143,10 @@ class WebSocketClient:
         name = os.urandom(8).hex()
         received = self._acks[name] = asyncio.Event()
         try:
-            for _ in range(_ACK_ATTEMPTS):
+            for _ in range(_MAX_ACK_ATTEMPTS):
                 await socket.send_text(dumped({**frame, "id": name}))
                 try:
-                    await asyncio.wait_for(received.wait(), _ACK_SECONDS)
+                    await asyncio.wait_for(received.wait(), _ACK_TIMEOUT)
                     return
                 except TimeoutError:
                     continue
@@ -171,16 +157,9 @@ class WebSocketClient:
 
 async def original_session(call: ServerRequest) -> Live:
     """The user's session for this protocol."""
-    hub, server = call.server.hub, call.server
     if call.user.role != "owner":
         raise Refused(403, "role", "A viewer can't start a session.")
-    async with server.naming:
-        key = server.named.get((call.user.name, ""))
-        if key is None or not hub.exists(key):
-            live = await server.working(hub.create, call.user.name)
-            server.named[call.user.name, ""] = live.key
-            return live
-    return await server.working(hub.open, key)
+    return await call.named_session("")
 
 
 async def chunk_socket(server: ServerState, socket: WebSocket) -> None:
@@ -192,8 +171,11 @@ async def chunk_socket(server: ServerState, socket: WebSocket) -> None:
     reader = EventReader(call, live.key, position)
 
     async def send() -> None:
-        async for frame in connection.output(reader):
-            await connection.send(socket, frame)
+        while (found := await reader.batch()) is not None:
+            for event in found:
+                for frame in connection.output(event):
+                    await connection.send(socket, frame)
+                server.original[live.key] = event.position
 
     async def receive() -> None:
         while True:
@@ -211,8 +193,8 @@ async def chunk_socket(server: ServerState, socket: WebSocket) -> None:
             except (ValueError, RecursionError):
                 await socket.send_text(dumped({"role": "server", "type": "error", "content": "A frame must be JSON."}))
             except Exception as error:
-                refused = as_refused(error)
-                if refused is None or refused.status == 401:
+                refused = server.refusal(error)
+                if refused.status == 401:
                     raise
                 await socket.send_text(dumped({"role": "server", "type": "error", "content": str(refused)}))
                 await socket.send_text(dumped(COMPLETE))
@@ -234,8 +216,11 @@ async def change(call: ServerRequest) -> Any:
     if not isinstance(llm, dict) or not set(llm) <= {"model", "temperature", "max_tokens"}:
         raise Refused(403, "setting", "Of llm, only model, temperature and max_tokens can be set over the network.")
     if call.body.get("auto_run") not in (None, interpreter.auto_run):
-        words = "auto_run can't be set over the network. Start the server with -y, or send `go` for each block."
-        raise Refused(403, "setting", words)
+        raise Refused(
+            403,
+            "setting",
+            "auto_run can't be set over the network. Start the server with -y, or send `go` for each block.",
+        )
     change_settings(interpreter, {**flat, **llm}, call.server.hub.template)
     return {"status": "success"}
 
@@ -253,9 +238,8 @@ async def show(call: ServerRequest) -> Any:
 
 
 async def run(call: ServerRequest) -> Any:
-    live, body = await original_session(call), call.body
-    running = live.submit("A block", lambda: run_in(live, call.user, body["language"], body["code"]))
-    output = await asyncio.wrap_future(running)
+    live = await original_session(call)
+    output = await asyncio.wrap_future(live.submit("A block", lambda: run_in(live, call.user, **call.body)))
     return {"output": [{key: value for key, value in each.items() if key != "role"} for each in output]}
 
 
@@ -269,8 +253,11 @@ async def upload(call: ServerRequest) -> Any:
     async for piece in request.stream():
         body += piece
         if len(body) > most:
-            words = f"Forms can have {most:,} bytes. For larger files, use PUT /api/sessions/ID/files/PATH."
-            raise Refused(413, "too_large", words)
+            raise Refused(
+                413,
+                "too_large",
+                f"Forms can have {most:,} bytes. For larger files, use PUT /api/sessions/ID/files/PATH.",
+            )
     parts = BytesParser(policy=HTTP).parsebytes(b"Content-Type: " + kind.encode("latin-1") + b"\r\n\r\n" + body)
     fields = {str(part.get_param("name", header="content-disposition")): part for part in parts.iter_parts()}
     if "file" not in fields:
@@ -289,15 +276,16 @@ async def upload(call: ServerRequest) -> Any:
 
 
 async def download(call: ServerRequest) -> Any:
-    return await open_file(call, await original_session(call), call.request.path_params["filename"])
+    live = await original_session(call)
+    return await call.server.working(open_file, call, live, call.request.path_params["filename"])
 
 
 SOCKETS.append(("/", "frames", chunk_socket))
 ROUTES = [
-    Route("GET", "/heartbeat", heartbeat, "Whether the server is alive", _object("status", status=TEXT)),
+    Route("GET", "/heartbeat", heartbeat, "Whether the server is alive", object_of("status", status=TEXT)),
     Route("POST", "/settings", change, "0.4.3: change settings", ANY, {"type": "object"}),
     Route("GET", "/settings/{name}", show, "0.4.3: a setting, as JSON in a text", TEXT),
-    Route("POST", "/run", run, "0.4.3: run code", ANY, _object("language code", language=TEXT, code=TEXT)),
+    Route("POST", "/run", run, "0.4.3: run code", ANY, object_of("language code", language=TEXT, code=TEXT)),
     Route("POST", "/upload", upload, "0.4.3: upload a file", ANY, {"media": "multipart/form-data"}, kind="upload"),
     Route("GET", "/download/{filename:path}", download, "0.4.3: download a file", media="application/octet-stream"),
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import mimetypes
 import os
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +18,21 @@ from starlette.responses import Response
 from interpreter.export.documents import Renderer
 from interpreter.frontends.server.gate import Refused
 from interpreter.frontends.server.questions import clean, cut_diff
-from interpreter.frontends.server.routes import _VIEW, ANY, NUMBER, TEXT, Route, ServerRequest, _list, _object
-from interpreter.frontends.server.sessions import Live
+from interpreter.frontends.server.routes import (
+    ANY,
+    NUMBER,
+    PART,
+    SESSION_PATH,
+    TEXT,
+    UNDONE,
+    VIEW,
+    Route,
+    ServerRequest,
+    go_to_checkpoint,
+    list_of,
+    look_at,
+    object_of,
+)
 from interpreter.host.files import Folder
 from interpreter.runtimes import BUILT_IN
 from interpreter.runtimes.state import TableQuery, TableWindow
@@ -35,7 +48,7 @@ _FRAME_POLICY = (
     "font-src data:; media-src data: blob:; worker-src blob:; form-action 'none'; base-uri 'none'; "
     "frame-ancestors 'self'; sandbox allow-scripts"
 )
-_MOST_FRAME = 30_000_000  # bytes of HTML in one frame
+_MAX_FRAME_BYTES = 30_000_000  # bytes of HTML in one frame
 _LIGHT, _DARK = "xcode", "github-dark"  # each colour of both can be read on the page's background
 _FRAME = """<!doctype html><meta charset="utf-8"><style>
 :root { color-scheme: %s; } body { margin: 12px; font: 14px/1.45 system-ui, sans-serif; }
@@ -54,20 +67,16 @@ addEventListener("load", () => {
 # -- files of the page ---------------------------------------------------------------------------------------------
 
 
-async def show_page(call: ServerRequest) -> Any:
-    content = await call.server.reading((WEB / "index.html").read_bytes)
-    return Response(content, media_type="text/html", headers={"content-security-policy": _POLICY})
-
-
 async def show_web_file(call: ServerRequest) -> Any:
-    name = call.request.path_params["path"]
+    name = call.request.path_params.get("path", "index.html")
     if name == "code.css":
         return Response(code_style(), media_type="text/css")
     known = {path.relative_to(WEB).as_posix(): path for path in WEB.rglob("*") if path.suffix in _TYPES}
     if name not in known:
         raise Refused(404, "not_found", "The page has no such file.")
     content = await call.server.reading(known[name].read_bytes)
-    return Response(content, media_type=_TYPES[known[name].suffix])
+    headers = {"content-security-policy": _POLICY} if name == "index.html" else {}
+    return Response(content, media_type=_TYPES[known[name].suffix], headers=headers)
 
 
 @cache
@@ -79,13 +88,12 @@ def code_style() -> str:
     light, dark = get_style_by_name(_LIGHT), get_style_by_name(_DARK)
     rules = []
     for token, name in STANDARD_TYPES.items():
-        one, two = (style.style_for_token(token) for style in (light, dark))
-        if not name or not (one["color"] or two["color"]) or name in ("err", "w"):
+        one, two = (style.style_for_token(token)["color"] for style in (light, dark))
+        if not name or not (one or two) or name in ("err", "w"):
             continue
-        colours = ", ".join(f"#{each['color']}" if each["color"] else "inherit" for each in (one, two))
-        value = f"light-dark({colours})" if "inherit" not in colours else "inherit"
-        rules.append(f".{name} {{ color: {value}; }}")
-    return "\n".join(f".code {rule}" for rule in rules) + "\n"
+        value = f"light-dark(#{one}, #{two})" if one and two else "inherit"
+        rules.append(f".code .{name} {{ color: {value}; }}\n")
+    return "".join(rules)
 
 
 # -- text as HTML ----------------------------------------------------------------------------------------------------
@@ -96,17 +104,15 @@ def _renderer() -> Renderer:
     return Renderer(BUILT_IN)
 
 
-async def render(call: ServerRequest) -> Any:
-    def made() -> list[str]:
-        renderer = _renderer()
-        return [
-            renderer.markdown(item["text"])
-            if item["kind"] == "markdown"
-            else renderer.code(item["text"], item.get("language", ""))
-            for item in call.body["items"]
-        ]
-
-    return {"html": await call.server.working(made)}
+def render(call: ServerRequest) -> Any:
+    renderer = _renderer()
+    made = [
+        renderer.markdown(item["text"])
+        if item["kind"] == "markdown"
+        else renderer.code(item["text"], item.get("language", ""))
+        for item in call.body["items"]
+    ]
+    return {"html": made}
 
 
 # -- frames ------------------------------------------------------------------------------------------------------------
@@ -131,33 +137,25 @@ async def show_html(call: ServerRequest) -> Any:
     return _framed("".join(pieces).encode("utf-8", "replace"), call.query["theme"])
 
 
-async def preview_html(call: ServerRequest) -> Any:
+def preview_html(call: ServerRequest) -> Any:
     """An HTML file of the workspace."""
-    name, folder = call.request.path_params["path"], Folder((await call.live(write=False)).interpreter.workspace)
-
-    def content() -> bytes:
-        with folder, folder.open(name) as file:
-            if mimetypes.guess_type(name)[0] not in ("text/html", "image/svg+xml"):
-                raise Refused(400, "file", "Only HTML and SVG files can be previewed here.")
-            if os.fstat(file.fileno()).st_size > _MOST_FRAME:
-                raise Refused(413, "too_large", "This file is too large for a preview. Download it.")
-            return bytes(file.read(_MOST_FRAME))
-
-    return _framed(await call.server.working(content), call.query["theme"])
+    name = call.request.path_params["path"]
+    with Folder(call.live().interpreter.workspace) as folder, folder.open(name) as file:
+        if mimetypes.guess_type(name)[0] not in ("text/html", "image/svg+xml"):
+            raise Refused(400, "file", "Only HTML and SVG files can be previewed here.")
+        if os.fstat(file.fileno()).st_size > _MAX_FRAME_BYTES:
+            raise Refused(413, "too_large", "This file is too large for a preview. Download it.")
+        return _framed(file.read(_MAX_FRAME_BYTES), call.query["theme"])
 
 
 # -- the grid ---------------------------------------------------------------------------------------------------------
 
 
-async def show_histograms(call: ServerRequest) -> Any:
+def show_histograms(call: ServerRequest) -> Any:
     """The shape of some columns of a live table."""
-    live, query, place = await call.live(write=False), call.query, call.request.path_params
-    window = query["column"], query["column"] + query["columns"]
-    view = TableQuery(filter=query["filter"], find=query["find"], histograms=True)
-    computer = live.interpreter.computer
-    if computer.get_language(place["language"]) is None:
-        raise Refused(404, "language", "There is no such language.")
-    table = await call.server.working(computer.look, place["language"], place["name"], (0, 0), window, view)
+    live = call.live()
+    view = TableQuery(filter=call.query["filter"], find=call.query["find"], histograms=True)
+    table = look_at(call, live, (0, 0), view)
     if not isinstance(table, TableWindow) or list(table.index) != ["low", "high", "bins", "words"]:
         raise Refused(400, "variable", "This value has no histograms.")
     found = []
@@ -170,85 +168,76 @@ async def show_histograms(call: ServerRequest) -> Any:
 # -- timeline ----------------------------------------------------------------------------------------------------------
 
 
-async def show_timeline(call: ServerRequest) -> Any:
-    live = await call.live(write=False)
-    timeline = live.interpreter.timeline
-
-    def read() -> Any:
-        live.while_idle(timeline.adopt)  # a turn that has just begun makes its own checkpoint
-        points = []
-        for point in timeline.checkpoints:
-            changes = timeline.changes(point.id) if point.kind != "turn" else None
-            paths = sorted(changes.pairs) if changes is not None else []
-            row = {"id": point.id, "kind": point.kind, "label": point.label, "language": point.language}
-            points.append({**row, "time": point.time, "files": paths[:50]})
-        return clean(live, {"points": points, "places": timeline.places})
-
-    return await call.server.working(read)
+def show_timeline(call: ServerRequest) -> Any:
+    live = call.live()
+    timeline, points = live.interpreter.timeline, []
+    live.while_idle(timeline.adopt)  # a turn that has just begun makes its own checkpoint
+    for point in timeline.checkpoints:
+        changes = timeline.changes(point.id) if point.kind != "turn" else None
+        paths = sorted(changes.pairs) if changes is not None else []
+        row = {"id": point.id, "kind": point.kind, "label": point.label, "language": point.language}
+        points.append({**row, "time": point.time, "files": paths[:50]})
+    return clean(live, {"points": points, "places": timeline.places})
 
 
-async def show_diff(call: ServerRequest) -> Any:
+def show_diff(call: ServerRequest) -> Any:
     """What a block did to a file, as lines, or for a table as rows and cells."""
-    live = await call.live(write=False)
-    diffs = await call.server.working(live.interpreter.timeline.diff, call.request.path_params["number"], True)
+    live = call.live()
+    diffs = live.interpreter.timeline.diff(call.request.path_params["number"], True)
     return clean(live, {"diff": cut_diff(diffs.get(call.query["path"], ""))})
 
 
-async def restore(call: ServerRequest) -> Any:
-    body = call.body
-
-    def act(live: Live) -> Any:
-        result = live.interpreter.restore(body["point"], body.get("parts") or None, body.get("overwrite", ()))
-        return clean(live, {"restored": list(result.restored), "notes": result.sentences})
-
-    return await call.do("Restore", act)
-
-
-_S = "/api/sessions/{id}"
 _THEME = {"theme": {"type": "string", "enum": ["light", "dark", "light dark"], "default": "light dark"}}
-_ITEM = _object(
+_ITEM = object_of(
     "kind text", kind={"type": "string", "enum": ["markdown", "code"]}, text=TEXT, language={**TEXT, "default": ""}
 )
-_PARTS = _list({"type": "string", "enum": ["conversation", "files", "variables"]})
-_RESTORED = {"type": "object", "properties": {"restored": _list(TEXT), "notes": _list(TEXT)}, "required": ["restored"]}
 
 ROUTES: list[Route] = [
-    Route("GET", "/", show_page, "The web page", media="text/html"),
+    Route("GET", "/", show_web_file, "The web page", media="text/html"),
     Route("GET", "/web/{path:path}", show_web_file, "A file of the page", media="text/javascript"),
     Route(
         "POST",
         "/api/render",
         render,
         "Markdown and code as HTML",
-        _object("html", html=_list(TEXT)),
-        _object("items", items=_list(_ITEM)),
+        object_of("html", html=list_of(TEXT)),
+        object_of("items", items=list_of(_ITEM)),
         kind="read",
     ),
-    Route("GET", f"{_S}/html/{{number:int}}", show_html, "HTML that code displayed", query=_THEME, media="text/html"),
-    Route("GET", f"{_S}/preview/{{path:path}}", preview_html, "An HTML file", query=_THEME, media="text/html"),
     Route(
         "GET",
-        f"{_S}/variables/{{language}}/{{name}}/histograms",
+        f"{SESSION_PATH}/html/{{number:int}}",
+        show_html,
+        "HTML that code displayed",
+        query=_THEME,
+        media="text/html",
+    ),
+    Route(
+        "GET", f"{SESSION_PATH}/preview/{{path:path}}", preview_html, "An HTML file", query=_THEME, media="text/html"
+    ),
+    Route(
+        "GET",
+        f"{SESSION_PATH}/variables/{{language}}/{{name}}/histograms",
         show_histograms,
         "The shape of columns of a live table",
-        _object("histograms", histograms=_list(ANY)),
-        query=_VIEW,
+        object_of("histograms", histograms=list_of(ANY)),
+        query=VIEW,
     ),
-    Route("GET", f"{_S}/timeline", show_timeline, "What can be undone", ANY),
+    Route("GET", f"{SESSION_PATH}/timeline", show_timeline, "What can be undone", ANY),
     Route(
         "GET",
-        f"{_S}/timeline/{{number:int}}/diff",
+        f"{SESSION_PATH}/timeline/{{number:int}}/diff",
         show_diff,
         "What a block did to a file",
-        _object("diff", diff=TEXT),
+        object_of("diff", diff=TEXT),
         query={"path": {**TEXT, "default": ""}},
     ),
     Route(
         "POST",
-        f"{_S}/restore",
-        restore,
+        f"{SESSION_PATH}/restore",
+        partial(go_to_checkpoint, "restore"),
         "Return to a point of the timeline",
-        _RESTORED,
-        _object("point", point=NUMBER, parts=_PARTS, overwrite=_list(TEXT)),
+        UNDONE,
+        object_of("point", point=NUMBER, parts=list_of(PART), overwrite=list_of(TEXT)),
     ),
 ]

@@ -16,10 +16,9 @@ from interpreter.messages import fold
 from interpreter.policy.approval import PendingBlock
 from interpreter.session import APPROVE, EDIT, REFUSE, Answer, Question
 from interpreter.session.events import without_secrets
-from interpreter.session.preview import Preview
 
-MOST_OUTPUT = 10_000_000  # characters
-_MOST_DIFF = 400_000  # characters of the differences of one file
+MAX_OUTPUT_LENGTH = 10_000_000  # characters
+_MAX_DIFF_LENGTH = 400_000  # characters of the differences of one file
 _SHOWN = ("effects", "undo", "reason", "findings", "widening")
 
 
@@ -109,7 +108,18 @@ def preview(live: Live | None, name: str, digest: str) -> dict[str, Any]:
     made = live.interpreter.dry_run(pending.language, pending.code)
     try:
         made.run()
-        shown = _what_it_did(live, made)
+        diffs = made.data_diffs
+        changes = [{**change.fields, "diff": cut_diff(diffs.get(change.path, ""))} for change in made.changes]
+        fields = {
+            "id": made.id,
+            "ended": made.ended,
+            "output": fold([{**chunk, "role": "computer"} for chunk in made.chunks], MAX_OUTPUT_LENGTH),
+            "changes": changes,
+            "denied": [str(each) for each in made.denied],
+            "lost": made.lost,
+            "can_apply": made.can_apply,
+        }
+        shown: dict[str, Any] = clean(live, fields)
     except BaseException:
         made.discard()
         raise
@@ -128,26 +138,12 @@ def discard(live: Live | None, name: str) -> None:
         trial.discard()
 
 
-def _what_it_did(live: Live, made: Preview) -> dict[str, Any]:
-    diffs = made.data_diffs
-    changes = [{**change.fields, "diff": cut_diff(diffs.get(change.path, ""))} for change in made.changes]
-    output = fold([{**chunk, "role": "computer"} for chunk in made.chunks], MOST_OUTPUT)
-    return clean(  # type: ignore[no-any-return]
-        live,
-        {
-            "id": made.id,
-            "ended": made.ended,
-            "output": output,
-            "changes": changes,
-            "denied": [str(each) for each in made.denied],
-            "lost": made.lost,
-            "can_apply": made.can_apply,
-        },
-    )
-
-
 def cut_diff(diff: str) -> str:
-    return diff if len(diff) <= _MOST_DIFF else f"{diff[:_MOST_DIFF]}\n[… {len(diff) - _MOST_DIFF} characters more …]\n"
+    return (
+        diff
+        if len(diff) <= _MAX_DIFF_LENGTH
+        else f"{diff[:_MAX_DIFF_LENGTH]}\n[… {len(diff) - _MAX_DIFF_LENGTH} characters more …]\n"
+    )
 
 
 # -- rules ---------------------------------------------------------------------------------------------------------

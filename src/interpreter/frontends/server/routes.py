@@ -11,10 +11,12 @@ import re
 import shutil
 import tempfile
 import zipfile
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import partial
+from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any, BinaryIO, TypeVar
 
@@ -36,7 +38,14 @@ from interpreter.errors import (
 from interpreter.export import EXPORTERS
 from interpreter.frontends.server import questions
 from interpreter.frontends.server.gate import LOCAL, Audit, Refused, User, Users
-from interpreter.frontends.server.questions import MOST_OUTPUT, answer_to, clean, digest_of, dumped, open_questions
+from interpreter.frontends.server.questions import (
+    MAX_OUTPUT_LENGTH,
+    answer_to,
+    clean,
+    digest_of,
+    dumped,
+    open_questions,
+)
 from interpreter.frontends.server.sessions import CHOOSABLE, Hub, Key, Live, change_settings
 from interpreter.host.files import Folder, remove
 from interpreter.messages import fold
@@ -46,12 +55,12 @@ from interpreter.version import __version__
 
 Result = TypeVar("Result")
 Schema = dict[str, Any]
-AT_ONCE = 500  # events that a reader gets at once
+MAX_BATCH = 500  # events that a reader gets at once
 _HEARTBEAT = 15.0  # seconds between comments in an idle stream
-_MOST_WAIT = 60.0
-_PIECE = 256 * 1024
-_MOST_FILES = 2000
-_LARGEST_CELLS = 500
+_MAX_WAIT = 60.0
+_CHUNK = 256 * 1024
+_MAX_FILES = 2000
+_MAX_CELL_LENGTH = 500
 _BYTES = "application/octet-stream"
 _CONFIRM = "delete all my data"
 
@@ -96,7 +105,7 @@ class EventReader:
             self._woken = True
             self._loop.call_soon_threadsafe(self._news.set)
 
-    async def batch(self, wait: float | None = None, most: int = AT_ONCE) -> list[Event] | None:
+    async def batch(self, wait: float | None = None, most: int = MAX_BATCH) -> list[Event] | None:
         """What is new, after a wait of at most so many seconds; None if the session was deleted."""
         server = self._call.server
         while True:
@@ -119,17 +128,20 @@ class EventReader:
         self._unwatch()
 
 
+def reader_from_now(call: ServerRequest, live: Live) -> EventReader:
+    return EventReader(call, live.key, (live.interpreter.session.log.last, None))
+
+
 # -- a request -----------------------------------------------------------------------------------------------------
 
 
 class ServerState:
     """What the handlers share."""
 
-    def __init__(self, hub: Hub, users: Users, audit: Audit) -> None:
-        self.hub, self.users, self.audit = hub, users, audit
+    def __init__(self, hub: Hub, users: Users, audit: Audit, routes: list[Route]) -> None:
+        self.hub, self.users, self.audit, self.routes = hub, users, audit, routes
         self._workers = ThreadPoolExecutor(32, "request")
         self._readers = ThreadPoolExecutor(8, "reader")
-        self.routes: list[Route] = []
         self.naming = asyncio.Lock()
         self.named: dict[tuple[str, str], Key] = {}  # sessions that clients of other protocols named, by user and name
         self.shown: dict[Key, str] = {}  # the digest of the block that a chat client was asked about last
@@ -142,6 +154,26 @@ class ServerState:
 
     async def reading(self, function: Callable[..., Result], *args: Any) -> Result:
         return await asyncio.get_running_loop().run_in_executor(self._readers, function, *args)
+
+    def refusal(self, error: Exception) -> Refused:
+        """An error as the client gets it. One of the server's own goes to its terminal."""
+        match error:
+            case Refused():
+                return error
+            case BusyError():
+                return Refused(409, "busy", str(error))
+            case UndoError() | ConversationInUseError():
+                return Refused(409, "conflict", str(error))
+            case ClientDisconnect():
+                return Refused(400, "broken_off", "The request broke off.")
+            case ConversationNotFoundError() | FileNotFoundError() | NotADirectoryError():
+                return Refused(404, "not_found", "It is not there.")
+            case OSError():
+                return Refused(400, "file", f"It can't be used: {error.strerror or 'an error of the system'}.")
+            case InterpreterError() | UnicodeEncodeError():
+                return Refused(400, type(error).__name__, str(error))
+        self.hub.failed(error)
+        return Refused(500, "internal", "The server failed at this request. Its terminal says more.")
 
     def close(self) -> None:
         self._workers.shutdown(wait=False, cancel_futures=True)
@@ -161,8 +193,9 @@ class ServerRequest:
     def key(self, write: bool = False) -> Key:
         return self.server.hub.locate(self.user, self.request.path_params["id"], write)
 
-    async def live(self, write: bool = True) -> Live:
-        return await self.server.working(self.server.hub.open, self.key(write))
+    def live(self, write: bool = False) -> Live:
+        """The session, brought back if it is not live: that may wait."""
+        return self.server.hub.open(self.key(write))
 
     @property
     def asked(self) -> tuple[Live | None, str]:
@@ -171,17 +204,34 @@ class ServerRequest:
 
     def note(self, what: str) -> None:
         """Put what a frame of a WebSocket does on the trail; the gate does that for requests."""
-        socket = self.request
-        address = socket.client.host if socket.client is not None else ""
-        self.server.audit.write(self.user.name, "FRAME", f"{socket.url.path} {what}", 200, address)
+        address = self.request.client.host if self.request.client is not None else ""
+        self.server.audit.write(self.user.name, "FRAME", f"{self.request.url.path} {what}", 200, address)
 
     async def do(self, what: str, function: Callable[[Live], Result]) -> Result:
         """Have something done in the thread of the session."""
-        live = await self.live()
+        live = await self.server.working(self.live, True)
         return await asyncio.wrap_future(live.submit(what, lambda: function(live)))
 
+    async def named_session(self, name: str, title: str = "") -> Live:
+        """The user's session that clients of another protocol know by a name; after a restart, by its title."""
+        hub, working, named = self.server.hub, self.server.working, self.server.named
+        async with self.server.naming:
+            key = named.get((self.user.name, name))
+            if key is None and title:
+                rows, _ = await working(hub.rows, self.user, title, 1000)
+                known = [row["id"] for row in rows if row["title"] == title and "shared_by" not in row]
+                key = hub.locate(self.user, known[0], write=True) if known else None
+            if key is None or not hub.exists(key):
+                live = await working(hub.create, self.user.name)
+                if title:
+                    live.interpreter.journal.rename(title)
+                key = live.key
+            named[self.user.name, name] = key
+        return await working(hub.open, key)
 
-Handler = Callable[[ServerRequest], Awaitable[Any]]
+
+# A coroutine function, or one that may wait: that is called in another thread.
+Handler = Callable[[ServerRequest], Any]
 
 
 @dataclass(frozen=True)
@@ -205,7 +255,7 @@ class Route:
         return self.kind or ("read" if self.method == "GET" else "write")
 
 
-def _object(required: str = "", **properties: Schema) -> Schema:
+def object_of(required: str = "", **properties: Schema) -> Schema:
     return {
         "type": "object",
         "properties": properties,
@@ -218,16 +268,14 @@ TEXT: Schema = {"type": "string"}
 NUMBER: Schema = {"type": "integer"}
 FLAG: Schema = {"type": "boolean"}
 ANY: Schema = {"type": "object"}
-_COUNT: Schema = {"type": "integer", "minimum": 1, "maximum": 1000, "default": 1}
-_PART: Schema = {"type": "string", "enum": ["conversation", "files", "variables"]}
-_POSITION: Schema = {"type": "string", "pattern": "^[0-9]{1,15}(:[0-9]{1,15})?$", "default": "0"}
+PART: Schema = {"type": "string", "enum": ["conversation", "files", "variables"]}
 
 
-def _list(of: Schema) -> Schema:
+def list_of(of: Schema) -> Schema:
     return {"type": "array", "items": of}
 
 
-SETTINGS = _object(
+SETTINGS = object_of(
     model=TEXT,
     temperature={"type": "number", "minimum": 0},
     max_tokens={"type": "integer", "minimum": 1},
@@ -241,13 +289,18 @@ SESSION: Schema = {
     "properties": {"id": TEXT, "title": TEXT, "folder": TEXT, "model": TEXT, "live": FLAG, "running": TEXT},
     "required": ["id", "title", "live"],
 }
-_UNDO = _object(count=_COUNT, parts=_list(_PART), blocks=FLAG, overwrite=_list(TEXT))
-_UNDONE = {"type": "object", "properties": {"restored": _list(TEXT), "notes": _list(TEXT)}, "required": ["restored"]}
-_IMAGE = _object(
+_UNDO = object_of(
+    count={"type": "integer", "minimum": 1, "maximum": 1000, "default": 1},
+    parts=list_of(PART),
+    blocks=FLAG,
+    overwrite=list_of(TEXT),
+)
+UNDONE = {"type": "object", "properties": {"restored": list_of(TEXT), "notes": list_of(TEXT)}, "required": ["restored"]}
+_IMAGE = object_of(
     "format content", format={"type": "string", "enum": ["base64.png", "base64.jpeg"]}, content={**TEXT, "minLength": 4}
 )
-MESSAGE = _object("content", content={**TEXT, "minLength": 1}, images=_list(_IMAGE), wait=FLAG)
-ANSWER = _object(
+MESSAGE = object_of("content", content={**TEXT, "minLength": 1}, images=list_of(_IMAGE), wait=FLAG)
+ANSWER = object_of(
     "choice",
     choice=TEXT,
     text=TEXT,
@@ -279,33 +332,31 @@ def summary_of(live: Live) -> dict[str, Any]:
     }
 
 
-async def list_sessions(call: ServerRequest) -> Any:
-    hub, query = call.server.hub, call.query
-    rows, read_all = await call.server.working(hub.rows, call.user, query["q"], query["limit"], query.get("before"))
+def list_sessions(call: ServerRequest) -> Any:
+    query = call.query
+    rows, read_all = call.server.hub.rows(call.user, query["q"], query["limit"], query.get("before"))
     return {"sessions": rows, "complete": read_all}
 
 
-async def create_session(call: ServerRequest) -> Any:
-    hub, body = call.server.hub, call.body
-    live = await call.server.working(hub.create, call.user.name, body.get("workspace", ""), body.get("settings"))
+def create_session(call: ServerRequest) -> Any:
+    body = call.body
+    live = call.server.hub.create(call.user.name, body.get("workspace", ""), body.get("settings"))
     if body.get("title"):
         live.interpreter.journal.rename(body["title"])
     return summary_of(live)
 
 
-async def show_session(call: ServerRequest) -> Any:
+def show_session(call: ServerRequest) -> Any:
     key, hub = call.key(), call.server.hub
-    shared = hub.shared_with(key) if key.owner == call.user.name else []
-    if (live := hub.find(key)) is not None:
-        row = summary_of(live)
-    else:
-        row = await call.server.working(hub.row, key)
-    by = {} if key.owner == call.user.name else {"shared_by": key.owner}
-    return {**row, **by, "shared_with": shared}
+    live = hub.find(key)
+    row = summary_of(live) if live is not None else hub.row(key)
+    if key.owner != call.user.name:
+        return {**row, "shared_by": key.owner, "shared_with": []}
+    return {**row, "shared_with": hub.shared_with(key)}
 
 
-async def change_session(call: ServerRequest) -> Any:
-    live = await call.live()
+def change_session(call: ServerRequest) -> Any:
+    live = call.live(write=True)
     if settings := call.body.get("settings"):
         change_settings(live.interpreter, settings, call.server.hub.template)
     if title := call.body.get("title"):
@@ -313,9 +364,8 @@ async def change_session(call: ServerRequest) -> Any:
     return summary_of(live)
 
 
-async def delete_session(call: ServerRequest) -> Any:
-    await call.server.working(call.server.hub.delete, call.key(write=True))
-    return None
+def delete_session(call: ServerRequest) -> None:
+    call.server.hub.delete(call.key(write=True))
 
 
 async def fork_session(call: ServerRequest) -> Any:
@@ -349,30 +399,26 @@ async def export_session(call: ServerRequest) -> Any:
 async def read_events(call: ServerRequest) -> Any:
     reader = EventReader(call, call.key(), position_of(call.query["after"]))
     if "text/event-stream" in call.request.headers.get("accept", ""):
-        return StreamingResponse(_stream(call, reader), media_type="text/event-stream")
-    try:
-        found = await reader.batch(min(call.query["wait"], _MOST_WAIT), call.query["limit"])
-    finally:
-        reader.close()
-    number, offset = reader.position
-    position = str(number) if offset is None else f"{number}:{offset}"
-    return {"events": [event_data(event) for event in found or ()], "position": position}
+        return StreamingResponse(_stream(reader), media_type="text/event-stream")
+    with closing(reader):
+        found = await reader.batch(min(call.query["wait"], _MAX_WAIT), call.query["limit"])
+    events = [event_data(event) for event in found or ()]
+    return {"events": events, "position": events[-1]["position"] if events else call.query["after"]}
 
 
-async def _stream(call: ServerRequest, reader: EventReader) -> AsyncIterator[str]:
-    try:
+async def _stream(reader: EventReader) -> AsyncIterator[str]:
+    with closing(reader):
         while (found := await reader.batch(_HEARTBEAT)) is not None:
             for event in found:
                 data = event_data(event)
                 yield f"id: {data['position']}\ndata: {dumped(data)}\n\n"
             if not found:
                 yield ": still here\n\n"
-    finally:
-        reader.close()
 
 
 async def send_message(call: ServerRequest) -> Any:
-    live = await call.live()
+    """Answer at once, or with `wait` when the turn is over or asks something."""
+    live = await call.server.working(call.live, True)
     count = len(live.interpreter.messages)
     messages: list[Any] = [{"role": "user", "type": "message", "content": call.body["content"]}]
     messages += [{"role": "user", "type": "image", **image} for image in call.body.get("images", ())]
@@ -381,40 +427,25 @@ async def send_message(call: ServerRequest) -> Any:
             base64.b64decode(image["content"], validate=True)
         except (binascii.Error, ValueError):
             raise Refused(400, "image", "The content of an image is base64.") from None
-    after = live.say(messages)
+    answer: dict[str, Any] = {"position": str(live.say(messages)), "messages": [], "questions": []}
     if call.body.get("wait"):
-        await _until_still(call, live)
-        said = clean(live, live.interpreter.messages[count:])
-        return {
-            "position": str(after),
-            "messages": said,
-            "questions": open_questions(live, call.user),
-            "running": live.running,
-        }
-    return {"position": str(after), "messages": [], "questions": [], "running": live.running}
+        with closing(reader_from_now(call, live)) as reader:
+            while live.running and not live.interpreter.session.questions.open:
+                if await reader.batch(_HEARTBEAT) is None:
+                    break
+        answer["messages"] = clean(live, live.interpreter.messages[count:])
+        answer["questions"] = open_questions(live, call.user)
+    return {**answer, "running": live.running}
 
 
-async def _until_still(call: ServerRequest, live: Live) -> None:
-    """Wait until the turn is over, or asks something."""
-    reader = EventReader(call, live.key, (live.interpreter.session.log.last, None))
-    try:
-        while live.running and not live.interpreter.session.questions.open:
-            if await reader.batch(_HEARTBEAT) is None:
-                return
-    finally:
-        reader.close()
-
-
-async def list_messages(call: ServerRequest) -> Any:
-    live = await call.live(write=False)
+def list_messages(call: ServerRequest) -> Any:
+    live = call.live()
     return {"messages": clean(live, list(live.interpreter.messages))}
 
 
 async def run_code(call: ServerRequest) -> Any:
-    body = call.body
-
     def run(live: Live) -> Any:
-        return run_in(live, call.user, body["language"], body["code"], body.get("shared", False))
+        return run_in(live, call.user, **call.body)
 
     return {"output": await call.do("A block", run)}
 
@@ -423,7 +454,7 @@ def run_in(live: Live, user: User, language: str, code: str, shared: bool = Fals
     """Run code of the user's; the messages that it made. Call it in the thread of the session."""
     events = run_own_block(live.interpreter, language, code, shared, live.actor(user))
     chunks = [event.chunk for event in events if event.chunk is not None]
-    return clean(live, [each for each in fold(chunks, MOST_OUTPUT) if each.get("role") == "computer"])
+    return clean(live, [each for each in fold(chunks, MAX_OUTPUT_LENGTH) if each.get("role") == "computer"])
 
 
 async def list_questions(call: ServerRequest) -> Any:
@@ -436,41 +467,34 @@ async def answer_question(call: ServerRequest) -> Any:
     return {"answered": True}
 
 
-async def preview_block(call: ServerRequest) -> Any:
-    return await call.server.working(questions.preview, *call.asked, call.body["digest"])
+def preview_block(call: ServerRequest) -> Any:
+    return questions.preview(*call.asked, call.body["digest"])
 
 
-async def discard_preview(call: ServerRequest) -> Any:
-    await call.server.working(questions.discard, *call.asked)
-    return None
+def discard_preview(call: ServerRequest) -> None:
+    questions.discard(*call.asked)
 
 
-async def show_rule(call: ServerRequest) -> Any:
-    return await call.server.working(questions.proposed_rule, *call.asked, call.user)
+def show_rule(call: ServerRequest) -> Any:
+    return questions.proposed_rule(*call.asked, call.user)
 
 
 async def cancel(call: ServerRequest) -> Any:
     live = call.server.hub.find(call.key(write=True))
     running = live is not None and bool(live.running)
     if live is not None:
-        await call.server.working(live.interpreter.cancel)
-        live.interpreter.session.questions.withdraw()
+        await call.server.working(live.cancel)
     return {"cancelled": running}
 
 
-def _going(name: str) -> Handler:
-    async def go(call: ServerRequest) -> Any:
-        body = call.body
+async def go_to_checkpoint(name: str, call: ServerRequest) -> Any:
+    """`undo`, `redo` or `restore`, with the fields of the body as its arguments; an empty list of parts means all."""
 
-        def act(live: Live) -> Any:
-            result = getattr(live.interpreter, name)(
-                body.get("count", 1), body.get("parts") or None, body.get("blocks", False), body.get("overwrite", ())
-            )
-            return clean(live, {"restored": list(result.restored), "notes": result.sentences})
+    def act(live: Live) -> Any:
+        result = getattr(live.interpreter, name)(**{**call.body, "parts": call.body.get("parts") or None})
+        return clean(live, {"restored": list(result.restored), "notes": result.sentences})
 
-        return await call.do(name.capitalize(), act)
-
-    return go
+    return await call.do(name.capitalize(), act)
 
 
 async def reset(call: ServerRequest) -> Any:
@@ -485,34 +509,27 @@ def _as_attachment(name: str) -> dict[str, str]:
     return {"content-disposition": f'attachment; filename="{safe}"'}
 
 
-async def list_files(call: ServerRequest) -> Any:
-    folder, place = Folder((await call.live(write=False)).interpreter.workspace), call.query["path"].strip("/")
-
-    def listing() -> Any:
-        with folder:
-            found, names = [], sorted(folder.listdir(place))
-            for name in names[:_MOST_FILES]:
-                with suppress(OSError):
-                    facts = folder.stat(f"{place}/{name}" if place else name)
-                    kind = {0o040000: "folder", 0o100000: "file", 0o120000: "link"}.get(
-                        facts.st_mode & 0o170000, "other"
-                    )
-                    shown = name.encode("utf-8", "replace").decode()
-                    found.append({"name": shown, "kind": kind, "size": facts.st_size, "modified": facts.st_mtime})
-            return {"files": found, "more": max(0, len(names) - _MOST_FILES)}
-
-    return await call.server.working(listing)
+def list_files(call: ServerRequest) -> Any:
+    place = call.query["path"].strip("/")
+    with Folder(call.live().interpreter.workspace) as folder:
+        found, names = [], sorted(folder.listdir(place))
+        for name in names[:_MAX_FILES]:
+            with suppress(OSError):
+                facts = folder.stat(f"{place}/{name}" if place else name)
+                kind = {0o040000: "folder", 0o100000: "file", 0o120000: "link"}.get(facts.st_mode & 0o170000, "other")
+                shown = name.encode("utf-8", "replace").decode()
+                found.append({"name": shown, "kind": kind, "size": facts.st_size, "modified": facts.st_mtime})
+    return {"files": found, "more": max(0, len(names) - _MAX_FILES)}
 
 
-async def read_file(call: ServerRequest) -> Any:
-    return await open_file(call, await call.live(write=False), call.request.path_params["path"])
+def read_file(call: ServerRequest) -> Any:
+    return open_file(call, call.live(), call.request.path_params["path"])
 
 
-async def open_file(call: ServerRequest, live: Live, name: str) -> Response:
+def open_file(call: ServerRequest, live: Live, name: str) -> Response:
     """A file of the workspace, piece by piece."""
-    folder = Folder(live.interpreter.workspace)
-    with folder:
-        file = await call.server.working(folder.open, name)
+    with Folder(live.interpreter.workspace) as folder:
+        file = folder.open(name)
     return sent_in_pieces(call, file, os.fstat(file.fileno()).st_size, name.rpartition("/")[2], _BYTES)
 
 
@@ -520,7 +537,7 @@ def sent_in_pieces(call: ServerRequest, file: BinaryIO, size: int, name: str, me
     async def pieces() -> AsyncIterator[bytes]:
         left = size  # not more, even if the file grows
         with file:
-            while left > 0 and (piece := await call.server.working(file.read, min(_PIECE, left))):
+            while left > 0 and (piece := await call.server.working(file.read, min(_CHUNK, left))):
                 left -= len(piece)
                 yield piece
 
@@ -529,8 +546,8 @@ def sent_in_pieces(call: ServerRequest, file: BinaryIO, size: int, name: str, me
 
 
 async def write_file(call: ServerRequest) -> Any:
-    size = await save_upload(call, await call.live(), call.request.path_params["path"], call.request.stream())
-    return {"path": call.request.path_params["path"], "size": size}
+    live, name = await call.server.working(call.live, True), call.request.path_params["path"]
+    return {"path": name, "size": await save_upload(call, live, name, call.request.stream())}
 
 
 async def save_upload(call: ServerRequest, live: Live, name: str, pieces: AsyncIterator[bytes]) -> int:
@@ -557,22 +574,25 @@ async def save_upload(call: ServerRequest, live: Live, name: str, pieces: AsyncI
     return size
 
 
-async def list_variables(call: ServerRequest) -> Any:
-    live = await call.live(write=False)
-    found = await call.server.working(live.interpreter.computer.variables)
+def list_variables(call: ServerRequest) -> Any:
+    live = call.live()
+    found = live.interpreter.computer.variables()
     return {"variables": clean(live, {name: [vars(row) for row in rows] for name, rows in found.items()})}
 
 
-async def show_variable(call: ServerRequest) -> Any:
-    live, query, place = await call.live(write=False), call.query, call.request.path_params
-    rows = query["row"], query["row"] + query["rows"]
-    columns = query["column"], query["column"] + query["columns"]
-    view = TableQuery(query["sort"], query["descending"], query["filter"], query["find"])
-    computer, asked = live.interpreter.computer, None if view == TableQuery() else view
-    if computer.get_language(place["language"]) is None:
+def look_at(call: ServerRequest, live: Live, rows: tuple[int, int], view: TableQuery | None) -> Any:
+    """The live value that the address names; of a table, these rows, and the columns that the query asks for."""
+    computer, language, first = live.interpreter.computer, call.request.path_params["language"], call.query["column"]
+    if computer.get_language(language) is None:
         raise Refused(404, "language", "There is no such language.")
-    value = await call.server.working(computer.look, place["language"], place["name"], rows, columns, asked)
-    match value:
+    return computer.look(language, call.request.path_params["name"], rows, (first, first + call.query["columns"]), view)
+
+
+def show_variable(call: ServerRequest) -> Any:
+    live, query = call.live(), call.query
+    view = TableQuery(query["sort"], query["descending"], query["filter"], query["find"])
+    rows = query["row"], query["row"] + query["rows"]
+    match value := look_at(call, live, rows, None if view == TableQuery() else view):
         case TableWindow():
             table = {**vars(value), "cells": [_clean_column(live, column) for column in value.cells]}
             return {"kind": "table", **json.loads(dumped(table))}
@@ -597,15 +617,13 @@ def _pictures(live: Live) -> list[tuple[int, str, str]]:
     ]
 
 
-async def list_figures(call: ServerRequest) -> Any:
-    live = await call.live(write=False)
-    return {"figures": [{"number": number, "format": form} for number, form, _ in _pictures(live)]}
+def list_figures(call: ServerRequest) -> Any:
+    return {"figures": [{"number": number, "format": form} for number, form, _ in _pictures(call.live())]}
 
 
-async def show_figure(call: ServerRequest) -> Any:
-    live, wanted = await call.live(write=False), call.request.path_params["number"]
-    for number, form, content in _pictures(live):
-        if number == wanted:
+def show_figure(call: ServerRequest) -> Any:
+    for number, form, content in _pictures(call.live()):
+        if number == call.request.path_params["number"]:
             media = {"png": "image/png", "jpeg": "image/jpeg", "jpg": "image/jpeg"}.get(
                 form, "application/octet-stream"
             )
@@ -617,73 +635,67 @@ async def show_figure(call: ServerRequest) -> Any:
 
 
 async def show_me(call: ServerRequest) -> Any:
-    return {"name": call.user.name, "role": call.user.role, "version": __version__}
+    labels = {form: exporter.label for form, exporter in EXPORTERS.items()}
+    return {"name": call.user.name, "role": call.user.role, "version": __version__, "exports": labels}
 
 
-async def show_audit(call: ServerRequest) -> Any:
-    return {"entries": await call.server.working(call.server.audit.read, call.user.name, call.query["limit"])}
+def show_audit(call: ServerRequest) -> Any:
+    return {"entries": call.server.audit.read(call.user.name, call.query["limit"])}
 
 
-async def export_data(call: ServerRequest) -> Any:
-    hub, name = call.server.hub, call.user.name
-
-    def pack() -> Any:
-        file = tempfile.TemporaryFile()  # noqa: SIM115 - the response closes it
-        with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as made:
-            for title, root in hub.folders(name).items():
-                for place, _, names in os.walk(root):
-                    for path in (os.path.join(place, each) for each in sorted(names)):
-                        if os.path.isfile(path) and not os.path.islink(path):
-                            inside = os.path.relpath(path, root)
-                            # Code may be running there: it must not swap in a link to a file outside.
-                            with (
-                                suppress(OSError),
-                                Folder(root) as folder,
-                                folder.open(inside) as source,
-                                made.open(f"{title}/{inside}", "w", force_zip64=True) as target,
-                            ):
-                                shutil.copyfileobj(source, target)
-            made.writestr("audit.json", json.dumps(call.server.audit.read(name, 10_000)))
-        return file, file.tell(), file.seek(0)
-
-    file, size, _ = await call.server.working(pack)
+def export_data(call: ServerRequest) -> Any:
+    name = call.user.name
+    file = tempfile.TemporaryFile()  # noqa: SIM115 - the response closes it
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, strict_timestamps=False) as made:
+        for title, root in call.server.hub.folders(name).items():
+            for place, _, names in os.walk(root):
+                for path in (os.path.join(place, each) for each in sorted(names)):
+                    if os.path.isfile(path) and not os.path.islink(path):
+                        inside = os.path.relpath(path, root)
+                        # Code may be running there: it must not swap in a link to a file outside.
+                        with (
+                            suppress(OSError),
+                            Folder(root) as folder,
+                            folder.open(inside) as source,
+                            made.open(f"{title}/{inside}", "w", force_zip64=True) as target,
+                        ):
+                            shutil.copyfileobj(source, target)
+        made.writestr("audit.json", json.dumps(call.server.audit.read(name, 10_000)))
+    size = file.tell()
+    file.seek(0)
     return sent_in_pieces(call, file, size, "my-data.zip", "application/zip")
 
 
-async def delete_data(call: ServerRequest) -> Any:
-    hub, user = call.server.hub, call.user
-
-    def delete() -> int:
-        ids = hub.ids(user.name)
-        for each in ids:
-            hub.delete(Key(user.name, each))
-        if user.name != LOCAL:
-            remove(hub.workspaces(user.name))
-        return len(ids)
-
-    return {"deleted": await call.server.working(delete)}
+def delete_data(call: ServerRequest) -> Any:
+    hub, name = call.server.hub, call.user.name
+    ids = hub.ids(name)
+    for each in ids:
+        hub.delete(Key(name, each))
+    if name != LOCAL:
+        remove(hub.workspaces(name))
+    return {"deleted": len(ids)}
 
 
 async def show_openapi(call: ServerRequest) -> Any:
     return openapi(call.server.routes)
 
 
-_S = "/api/sessions/{id}"
-_Q = f"{_S}/questions/{{question}}"
-_WINDOW: Schema = {"type": "integer", "minimum": 0, "maximum": _LARGEST_CELLS, "default": 50}
+SESSION_PATH = "/api/sessions/{id}"
+_QUESTION_PATH = f"{SESSION_PATH}/questions/{{question}}"
+_WINDOW: Schema = {"type": "integer", "minimum": 0, "maximum": _MAX_CELL_LENGTH, "default": 50}
 _FROM: Schema = {"type": "integer", "minimum": 0, "maximum": 2**40, "default": 0}
 _WORDS: Schema = {"type": "string", "default": ""}
-_EVENTS = {
-    "after": _POSITION,
-    "limit": {"type": "integer", "minimum": 1, "maximum": 5000, "default": AT_ONCE},
-    "wait": {"type": "number", "minimum": 0, "maximum": _MOST_WAIT, "default": 0},
+_EVENTS: dict[str, Schema] = {
+    "after": {"type": "string", "pattern": "^[0-9]{1,15}(:[0-9]{1,15})?$", "default": "0"},
+    "limit": {"type": "integer", "minimum": 1, "maximum": 5000, "default": MAX_BATCH},
+    "wait": {"type": "number", "minimum": 0, "maximum": _MAX_WAIT, "default": 0},
 }
 _LISTING = {
     "q": _WORDS,
     "limit": {"type": "integer", "minimum": 1, "maximum": 1000, "default": 100},
     "before": {"type": "number"},
 }
-_VIEW: dict[str, Schema] = {
+VIEW: dict[str, Schema] = {
     "row": _FROM,
     "rows": _WINDOW,
     "column": _FROM,
@@ -693,12 +705,16 @@ _VIEW: dict[str, Schema] = {
     "filter": _WORDS,
     "find": _WORDS,
 }
-_MADE = _object(title=TEXT, workspace=TEXT, settings=SETTINGS)
-_CHANGED = _object(title={**TEXT, "minLength": 1}, settings=SETTINGS)
 
 ROUTES: list[Route] = [
     Route("GET", "/openapi.json", show_openapi, "This document", ANY),
-    Route("GET", "/api/me", show_me, "Who you are", _object("name role version", name=TEXT, role=TEXT, version=TEXT)),
+    Route(
+        "GET",
+        "/api/me",
+        show_me,
+        "Who you are, and what the server can export",
+        object_of("name role version exports", name=TEXT, role=TEXT, version=TEXT, exports=ANY),
+    ),
     Route("GET", "/api/audit", show_audit, "What was done in your name", ANY, query={"limit": _LISTING["limit"]}),
     Route("GET", "/api/data", export_data, "Everything the server has of you, as a ZIP", media="application/zip"),
     Route(
@@ -706,26 +722,49 @@ ROUTES: list[Route] = [
         "/api/data",
         delete_data,
         "Delete all your sessions",
-        _object("deleted", deleted=NUMBER),
-        _object("confirm", confirm={"type": "string", "enum": [_CONFIRM]}),
+        object_of("deleted", deleted=NUMBER),
+        object_of("confirm", confirm={"type": "string", "enum": [_CONFIRM]}),
     ),
     Route(
         "GET",
         "/api/sessions",
         list_sessions,
         "List or search",
-        _object("sessions complete", sessions=_list(ANY), complete=FLAG),
+        object_of("sessions complete", sessions=list_of(ANY), complete=FLAG),
         query=_LISTING,
     ),
-    Route("POST", "/api/sessions", create_session, "Start a session", SESSION, _MADE, status=201, required=False),
-    Route("GET", _S, show_session, "One session", SESSION),
-    Route("PATCH", _S, change_session, "Change title or settings", SESSION, _CHANGED),
-    Route("DELETE", _S, delete_session, "Delete a session and its record", status=204),
-    Route("POST", f"{_S}/fork", fork_session, "Continue in a copy", SESSION, status=201),
-    Route("PUT", f"{_S}/share", share_session, "Let these users read it", ANY, _object("users", users=_list(TEXT))),
+    Route(
+        "POST",
+        "/api/sessions",
+        create_session,
+        "Start a session",
+        SESSION,
+        object_of(title=TEXT, workspace=TEXT, settings=SETTINGS),
+        status=201,
+        required=False,
+    ),
+    Route("GET", SESSION_PATH, show_session, "One session", SESSION),
+    Route(
+        "PATCH",
+        SESSION_PATH,
+        change_session,
+        "Change title or settings",
+        SESSION,
+        object_of(title={**TEXT, "minLength": 1}, settings=SETTINGS),
+    ),
+    Route("DELETE", SESSION_PATH, delete_session, "Delete a session and its record", status=204),
+    Route("POST", f"{SESSION_PATH}/fork", fork_session, "Continue in a copy", SESSION, status=201),
+    Route(
+        "PUT",
+        f"{SESSION_PATH}/share",
+        share_session,
+        "Let these users read it",
+        ANY,
+        object_of("users", users=list_of(TEXT)),
+    ),
     Route(
         "GET",
-        f"{_S}/export",
+        f"{SESSION_PATH}/export",
         export_session,
         "The conversation as a file",
         query={"form": {"type": "string", "enum": sorted(EXPORTERS), "default": "notebook"}},
@@ -734,47 +773,84 @@ ROUTES: list[Route] = [
     ),
     Route(
         "GET",
-        f"{_S}/events",
+        f"{SESSION_PATH}/events",
         read_events,
         "What happened after a position; as a stream with `Accept: text/event-stream`",
-        _object("events position", events=_list(ANY), position=TEXT),
+        object_of("events position", events=list_of(ANY), position=TEXT),
         query=_EVENTS,
     ),
-    Route("GET", f"{_S}/messages", list_messages, "The conversation", _object("messages", messages=_list(ANY))),
-    Route("POST", f"{_S}/messages", send_message, "Send a message", ANY, MESSAGE, status=202),
+    Route(
+        "GET",
+        f"{SESSION_PATH}/messages",
+        list_messages,
+        "The conversation",
+        object_of("messages", messages=list_of(ANY)),
+    ),
+    Route("POST", f"{SESSION_PATH}/messages", send_message, "Send a message", ANY, MESSAGE, status=202),
     Route(
         "POST",
-        f"{_S}/run",
+        f"{SESSION_PATH}/run",
         run_code,
         "Run your own code",
-        _object("output", output=_list(ANY)),
-        _object("language code", language={**TEXT, "minLength": 1}, code=TEXT, shared=FLAG),
+        object_of("output", output=list_of(ANY)),
+        object_of("language code", language={**TEXT, "minLength": 1}, code=TEXT, shared=FLAG),
     ),
     Route(
-        "GET", f"{_S}/questions", list_questions, "List the open questions", _object("questions", questions=_list(ANY))
+        "GET",
+        f"{SESSION_PATH}/questions",
+        list_questions,
+        "List the open questions",
+        object_of("questions", questions=list_of(ANY)),
     ),
-    Route("POST", _Q, answer_question, "Answer a question", ANY, ANSWER),
+    Route("POST", _QUESTION_PATH, answer_question, "Answer a question", ANY, ANSWER),
     Route(
         "POST",
-        f"{_Q}/preview",
+        f"{_QUESTION_PATH}/preview",
         preview_block,
         "A dry run of the block that waits",
         ANY,
-        _object("digest", digest=TEXT),
+        object_of("digest", digest=TEXT),
     ),
-    Route("DELETE", f"{_Q}/preview", discard_preview, "Discard the dry run", status=204),
-    Route("GET", f"{_Q}/rule", show_rule, "The rule that would always allow the block", ANY, kind="write"),
-    Route("POST", f"{_S}/cancel", cancel, "Stop what is running", _object("cancelled", cancelled=FLAG)),
-    Route("POST", f"{_S}/undo", _going("undo"), "Undo turns or blocks", _UNDONE, _UNDO, required=False),
-    Route("POST", f"{_S}/redo", _going("redo"), "Redo what was undone", _UNDONE, _UNDO, required=False),
-    Route("POST", f"{_S}/reset", reset, "Start again in the same workspace, as a new session", SESSION, status=201),
-    Route("GET", f"{_S}/files", list_files, "The files of a folder", ANY, query={"path": _WORDS}),
-    Route("GET", f"{_S}/files/{{path:path}}", read_file, "Download a file", media=_BYTES),
-    Route("PUT", f"{_S}/files/{{path:path}}", write_file, "Upload a file", ANY, {"media": _BYTES}, kind="upload"),
-    Route("GET", f"{_S}/variables", list_variables, "The live variables", _object("variables", variables=ANY)),
-    Route("GET", f"{_S}/variables/{{language}}/{{name}}", show_variable, "A live value", ANY, query=_VIEW),
-    Route("GET", f"{_S}/figures", list_figures, "The figures", _object("figures", figures=_list(ANY))),
-    Route("GET", f"{_S}/figures/{{number:int}}", show_figure, "A figure", media="image/png"),
+    Route("DELETE", f"{_QUESTION_PATH}/preview", discard_preview, "Discard the dry run", status=204),
+    Route("GET", f"{_QUESTION_PATH}/rule", show_rule, "The rule that would always allow the block", ANY, kind="write"),
+    Route("POST", f"{SESSION_PATH}/cancel", cancel, "Stop what is running", object_of("cancelled", cancelled=FLAG)),
+    Route(
+        "POST",
+        f"{SESSION_PATH}/undo",
+        partial(go_to_checkpoint, "undo"),
+        "Undo turns or blocks",
+        UNDONE,
+        _UNDO,
+        required=False,
+    ),
+    Route(
+        "POST",
+        f"{SESSION_PATH}/redo",
+        partial(go_to_checkpoint, "redo"),
+        "Redo what was undone",
+        UNDONE,
+        _UNDO,
+        required=False,
+    ),
+    Route(
+        "POST",
+        f"{SESSION_PATH}/reset",
+        reset,
+        "Start again in the same workspace, as a new session",
+        SESSION,
+        status=201,
+    ),
+    Route("GET", f"{SESSION_PATH}/files", list_files, "The files of a folder", ANY, query={"path": _WORDS}),
+    Route("GET", f"{SESSION_PATH}/files/{{path:path}}", read_file, "Download a file", media=_BYTES),
+    Route(
+        "PUT", f"{SESSION_PATH}/files/{{path:path}}", write_file, "Upload a file", ANY, {"media": _BYTES}, kind="upload"
+    ),
+    Route(
+        "GET", f"{SESSION_PATH}/variables", list_variables, "The live variables", object_of("variables", variables=ANY)
+    ),
+    Route("GET", f"{SESSION_PATH}/variables/{{language}}/{{name}}", show_variable, "A live value", ANY, query=VIEW),
+    Route("GET", f"{SESSION_PATH}/figures", list_figures, "The figures", object_of("figures", figures=list_of(ANY))),
+    Route("GET", f"{SESSION_PATH}/figures/{{number:int}}", show_figure, "A figure", media="image/png"),
 ]
 
 
@@ -783,8 +859,7 @@ ROUTES: list[Route] = [
 
 async def event_socket(server: ServerState, socket: WebSocket) -> None:
     """All events from a position on; frames that come in are messages, answers and cancellations."""
-    user: User = socket.scope["user"]
-    call = ServerRequest(server, user, socket)
+    call = ServerRequest(server, socket.scope["user"], socket)
     key, position = call.key(), position_of(socket.query_params.get("after", "0"))
     await socket.accept()
     reader = EventReader(call, key, position)
@@ -826,11 +901,8 @@ async def _frames(call: ServerRequest, socket: WebSocket) -> None:
         text = await socket.receive_text()
         try:
             await _frame(call, socket, text)
-        except Exception as error:
-            refused = as_refused(error)
-            if refused is None:
-                raise
-            await socket.send_text(refused.body.decode())
+        except Exception as error:  # noqa: BLE001 - the client gets it
+            await socket.send_text(call.server.refusal(error).body.decode())
 
 
 async def _frame(call: ServerRequest, socket: WebSocket, text: str) -> None:
@@ -861,7 +933,7 @@ async def _frame(call: ServerRequest, socket: WebSocket, text: str) -> None:
 
 # The WebSockets: path, `read` or `frames` (the token may come as the first frame), and handler.
 SOCKETS: list[tuple[str, str, Callable[[ServerState, WebSocket], Awaitable[None]]]] = [
-    (f"{_S}/events", "read", event_socket),
+    (f"{SESSION_PATH}/events", "read", event_socket),
 ]
 
 _TYPES: dict[str, tuple[type, ...]] = {
@@ -938,23 +1010,6 @@ async def _body(request: Request, route: Route) -> dict[str, Any]:
     return body  # type: ignore[no-any-return]
 
 
-def as_refused(error: BaseException) -> Refused | None:
-    """An error as the client gets it; None if it is the server's own."""
-    if isinstance(error, Refused):
-        return error
-    if isinstance(error, (BusyError, UndoError, ConversationInUseError)):
-        return Refused(409, "busy" if isinstance(error, BusyError) else "conflict", str(error))
-    if isinstance(error, ClientDisconnect):
-        return Refused(400, "broken_off", "The request broke off.")
-    if isinstance(error, (ConversationNotFoundError, FileNotFoundError, NotADirectoryError)):
-        return Refused(404, "not_found", "It is not there.")
-    if isinstance(error, OSError):
-        return Refused(400, "file", f"It can't be used: {error.strerror or 'an error of the system'}.")
-    if isinstance(error, (InterpreterError, UnicodeEncodeError)):
-        return Refused(400, type(error).__name__, str(error))
-    return None
-
-
 class Router:
     """Makes the table into routes for Starlette, and tells the gate what there is."""
 
@@ -963,10 +1018,9 @@ class Router:
         self._known = [(compile_path(route.path)[0], route) for route in routes]
         self._sockets = [(compile_path(path)[0], kind) for path, kind, _ in SOCKETS]
         self.routes: list[BaseRoute] = [
-            StarletteRoute(route.path, self._endpoint(route), methods=[route.method]) for route in routes
+            *(StarletteRoute(route.path, self._endpoint(route), methods=[route.method]) for route in routes),
+            *(WebSocketRoute(path, self._socket(handler)) for path, _, handler in SOCKETS),
         ]
-        for path, _, handler in SOCKETS:
-            self.routes.append(WebSocketRoute(path, self._socket(handler)))
 
     def known(self, method: str, path: str) -> str | None:
         if method == "WEBSOCKET":
@@ -977,18 +1031,22 @@ class Router:
             raise Refused(405, "method", f"This address takes {allowed}.", {"allow": allowed})
         return next((route.effect for route in found if route.method == method), None)
 
+    @contextmanager
+    def _refusing(self) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:  # noqa: BLE001 - the client gets it
+            raise self._server.refusal(error) from None
+
     def _endpoint(self, route: Route) -> Any:
         async def endpoint(request: Request) -> Response:
-            try:
+            with self._refusing():
                 call = ServerRequest(self._server, request.scope["user"], request)
                 call.query, call.body = _query(request, route.query), await _body(request, route)
-                result = await route.handler(call)
-            except Exception as error:
-                refused = as_refused(error)
-                if refused is None:
-                    self._server.hub.failed(error)
-                    raise
-                raise refused from None
+                if iscoroutinefunction(route.handler):
+                    result = await route.handler(call)
+                else:
+                    result = await self._server.working(route.handler, call)
             if isinstance(result, Response):
                 return result
             if route.status == 204:
@@ -999,14 +1057,8 @@ class Router:
 
     def _socket(self, handler: Callable[[ServerState, WebSocket], Awaitable[None]]) -> Any:
         async def endpoint(socket: WebSocket) -> None:
-            try:
+            with self._refusing():
                 await handler(self._server, socket)
-            except Exception as error:
-                refused = as_refused(error)
-                if refused is None:
-                    self._server.hub.failed(error)
-                    raise Refused(500, "internal", "The server failed at this frame.") from error
-                raise refused from None
 
         return endpoint
 
@@ -1042,13 +1094,12 @@ def openapi(routes: list[Route]) -> dict[str, Any]:
             schema = {"type": "string", "format": "binary"} if "media" in route.body else route.body
             operation["requestBody"] = {"required": route.required, "content": {media: {"schema": schema}}}
         paths.setdefault(re.sub(r":\w+}", "}", route.path), {})[route.method.lower()] = operation
-    error = _object("error", error={"type": "object", "required": ["type", "message"]})
     return {
         "openapi": "3.1.0",
         "info": {"title": "Open Interpreter", "version": __version__},
         "paths": paths,
         "components": {
-            "schemas": {"Error": error},
+            "schemas": {"Error": object_of("error", error={"type": "object", "required": ["type", "message"]})},
             "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
         },
         "security": [{"token": []}],

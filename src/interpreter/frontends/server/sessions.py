@@ -17,7 +17,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, get_args
@@ -77,9 +77,8 @@ class Live:
         """The client that acts for a user."""
         with self._lock:
             if user.name not in self._actors:
-                interpreter = self.interpreter
-                self._actors[user.name] = interpreter.session.add_actor(
-                    "client", interpreter, lambda: interpreter.journal
+                self._actors[user.name] = self.interpreter.session.add_actor(
+                    "client", self.interpreter, lambda: self.interpreter.journal
                 )
             return self._actors[user.name]
 
@@ -88,16 +87,20 @@ class Live:
     ) -> Future[Result]:
         """Have something done in the session's thread, then `after`; BusyError if it is doing something."""
         done: Future[Result] = Future()
+        done.set_running_or_notify_cancel()  # it can't be cancelled: the block runs to its end
 
         def job() -> None:
             try:
-                result = function()
-            except BaseException as error:  # noqa: BLE001 - for who waits for it
-                self._over(after)
-                done.set_exception(error)
-            else:
-                self._over(after)
+                try:
+                    result = function()
+                finally:
+                    with self._lock:  # who starts something next finds the end of this in the log
+                        self.running, self.used = "", time.monotonic()
+                        after()
+                    self._hub.wake(self.key)
                 done.set_result(result)
+            except BaseException as error:  # noqa: BLE001 - for who waits for it
+                done.set_exception(error)
 
         with self._lock:
             if self.closed:
@@ -107,12 +110,6 @@ class Live:
             self.running, self.used = what, time.monotonic()
         self._jobs.put(job)
         return done
-
-    def _over(self, after: Callable[[], object]) -> None:
-        with self._lock:  # who starts something next finds the end of this in the log
-            self.running, self.used = "", time.monotonic()
-            after()
-        self._hub.wake(self.key)
 
     def while_idle(self, function: Callable[[], object]) -> None:
         """Do something short, unless something is running; nothing begins meanwhile."""
@@ -151,6 +148,11 @@ class Live:
         if not known:
             self._hub.failed(error)
 
+    def cancel(self) -> None:
+        """Stop what is running, and withdraw what it asks."""
+        self.interpreter.cancel()
+        self.interpreter.session.questions.withdraw()
+
     def _work(self) -> None:
         saved = True
         while True:
@@ -185,10 +187,10 @@ class Live:
             self.closed = True
             return True
 
-    def end(self, wait: bool = True) -> None:
+    def end(self) -> None:
         """Save the variables, end the runtimes and close the journal."""
         self._jobs.put(None)
-        if wait and threading.current_thread() is not self._thread:
+        if threading.current_thread() is not self._thread:
             self._thread.join(60)
         interpreter = self.interpreter
         with ExitStack() as ending:
@@ -211,7 +213,7 @@ class Hub:
         self._starting = 0
         self._lock = threading.RLock()
         self._keys: dict[Key, threading.RLock] = {}
-        self._wakes: dict[Key, dict[object, Callable[[], None]]] = {}
+        self._wakes: dict[Key, set[Callable[[], None]]] = {}
         self._shares = _database(self.folder / "shares.db", "shares (owner, id, user, primary key (owner, id, user))")
         self._indexes: dict[str, Index] = {}
         self._closed = False
@@ -244,7 +246,7 @@ class Hub:
         """A session that the user owns, or to read one that is shared with them. All others are not there."""
         if _ID.fullmatch(name):
             own = Key(user.name, name)
-            if user.role == "owner" and (own in self._live or (self.root(user.name) / name / NAME).is_file()):
+            if user.role == "owner" and self.exists(own):
                 return own
             shared = self._query("select owner from shares where id = ? and user = ?", name, user.name)
             if not write and shared and (self.root(shared[0][0]) / name / NAME).is_file():
@@ -268,8 +270,11 @@ class Hub:
                         if name:
                             base.mkdir(name, parents=True, exist_ok=True)
                 except (OSError, ValueError) as error:
-                    words = f"A workspace is a folder in {root}: {getattr(error, 'strerror', None) or error}."
-                    raise Refused(400, "workspace", words) from None
+                    raise Refused(
+                        400,
+                        "workspace",
+                        f"A workspace is a folder in {root}: {getattr(error, 'strerror', None) or error}.",
+                    ) from None
                 interpreter.workspace = str(Path(os.path.realpath(root), name))
             return self.adopt(owner, interpreter)
 
@@ -282,8 +287,7 @@ class Hub:
 
     def adopt(self, owner: str, interpreter: OpenInterpreter) -> Live:
         """Make a session of an interpreter."""
-        key = Key(owner, interpreter.journal.begin())
-        return self._add(key, interpreter)
+        return self._add(Key(owner, interpreter.journal.begin()), interpreter)
 
     def _add(self, key: Key, interpreter: OpenInterpreter) -> Live:
         with self._lock:
@@ -359,8 +363,7 @@ class Hub:
             path = self.root(key.owner) / key.id
             if live is not None:
                 live.closed = True
-                live.interpreter.cancel()
-                live.interpreter.session.questions.withdraw()
+                live.cancel()
                 self._end(live)
             with suppress(OSError):
                 facts = read_summary(path)
@@ -381,13 +384,9 @@ class Hub:
         with self._lock:
             self._closed, ending = True, list(self._live.values())
         for live in ending:
-            live.interpreter.cancel()
-            live.interpreter.session.questions.withdraw()
-        threads = [threading.Thread(target=self._end, args=[live]) for live in ending]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+            live.cancel()
+        with ThreadPoolExecutor(len(ending) or 1) as pool:
+            pool.map(self._end, ending)
         self._shares.close()
         for index in self._indexes.values():
             index.close()
@@ -409,8 +408,8 @@ class Hub:
         made.conversation_history_path = str(self.root(owner))
         if "computer" in vars(template):
             made.computer.languages = template.computer.languages
-        for tool in template.tools.others if "tools" in vars(template) else ():
-            made.tools.append(tool)
+        if "tools" in vars(template):
+            made.tools.extend(template.tools)
         change_settings(made, settings, template)
         return made
 
@@ -466,20 +465,19 @@ class Hub:
 
     def watch(self, key: Key, wake: Callable[[], None]) -> Callable[[], None]:
         """Have `wake` called, from any thread, whenever the session has news; call the result to end that."""
-        mark = object()
         with self._lock:
-            self._wakes.setdefault(key, {})[mark] = wake
+            self._wakes.setdefault(key, set()).add(wake)
 
         def unwatch() -> None:
             with self._lock:
-                self._wakes.get(key, {}).pop(mark, None)
-                if not self._wakes.get(key):
-                    self._wakes.pop(key, None)
+                self._wakes[key].discard(wake)
+                if not self._wakes[key]:
+                    del self._wakes[key]
 
         return unwatch
 
     def wake(self, key: Key) -> None:
-        for wake in list(self._wakes.get(key, {}).values()):
+        for wake in list(self._wakes.get(key, ())):
             with suppress(RuntimeError):  # the loop of that reader has ended
                 wake()
 
@@ -606,8 +604,7 @@ class Index:
                 if self._closed:
                     return
                 with self._data:
-                    marks = ", ".join("?" * 9)
-                    self._data.executemany(f"insert or replace into sessions values ({marks})", learned)
+                    self._data.executemany(f"insert or replace into sessions values (?{', ?' * 8})", learned)
 
     def close(self) -> None:
         with self._lock:
@@ -616,7 +613,6 @@ class Index:
 
 
 def _row(name: str, facts: Any) -> dict[str, Any]:
-    cost = facts.usage.cost if not facts.usage.unpriced_tokens else None
     return {
         "id": name,
         "title": facts.title,
@@ -624,7 +620,7 @@ def _row(name: str, facts: Any) -> dict[str, Any]:
         "model": facts.model,
         "created": facts.created,
         "updated": facts.updated,
-        "cost": cost,
+        "cost": facts.usage.cost if not facts.usage.unpriced_tokens else None,
         "branched_from": facts.branched_from,
     }
 
@@ -660,14 +656,16 @@ def change_settings(interpreter: OpenInterpreter, settings: dict[str, Any], serv
     """Set what a client may set: permissions can be made tighter, never looser than those of the server."""
     for name, value in settings.items():
         if name not in CHOOSABLE:
-            words = f"{name} can't be set over the network. These can: {', '.join(CHOOSABLE)}."
-            raise Refused(403, "setting", words)
+            raise Refused(403, "setting", f"{name} can't be set over the network. These can: {', '.join(CHOOSABLE)}.")
         if name == "mode" and value not in (("plan",) if server.mode == "plan" else ("ask", "plan")):
             words = "Over the network, mode takes ask or plan. For auto, start the server with -y."
             raise Refused(403, "setting", "This server is in plan mode." if server.mode == "plan" else words)
         if name == "sandbox" and (interpreter.sandbox != "off" or value not in ("workspace", "read-only")):
-            words = "Over the network, sandbox takes workspace or read-only, and only where the server has set none."
-            raise Refused(403, "setting", words)
+            raise Refused(
+                403,
+                "setting",
+                "Over the network, sandbox takes workspace or read-only, and only where the server has set none.",
+            )
         group, _, leaf = CHOOSABLE[name].rpartition(".")
         setattr(interpreter.llm if group else interpreter, leaf, value)
 

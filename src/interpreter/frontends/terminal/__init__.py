@@ -1,1 +1,1 @@
-"""The terminal front end. `library.py` is what `chat(display=True)` uses, `chat.py` the chat of the program."""
+"""The terminal front end. `chat.py` has the chat of the program, and what `chat(display=True)` uses."""

@@ -61,7 +61,7 @@ def approve(terminal: Terminal, interpreter: OpenInterpreter, pending: PendingBl
     """Ask until there is an answer: a yes, a no, or the code as the user has edited it."""
     if interpreter.preview and (answer := _preview(terminal, interpreter, pending)) is not None:
         return answer
-    project = pending.rules.untrusted if pending.rules is not None else None
+    project = pending.rules.policy.untrusted if pending.rules is not None else None
     if pending.rules is not None and project is not None and project.digest not in terminal.shown_rules:
         terminal.shown_rules.add(project.digest)
         shown = visible("\n".join(f"  {line}" for line in project.lines))
@@ -90,8 +90,11 @@ def approve(terminal: Terminal, interpreter: OpenInterpreter, pending: PendingBl
 
 def _options(interpreter: OpenInterpreter, pending: PendingBlock) -> dict[str, str]:
     """The answers besides yes and no that this block has, and what they do."""
-    missing = {"[a]lways": pending.rules is None, "[b]ox": pending.contain is None}
-    missing["[p]review"] = not interpreter.can_dry_run(pending.language)
+    missing = {
+        "[a]lways": pending.rules is None,
+        "[b]ox": pending.contain is None,
+        "[p]review": not interpreter.can_dry_run(pending.language),
+    }
     return {option: words for option, words in _OPTIONS.items() if not missing.get(option)}
 
 
@@ -133,7 +136,13 @@ def _answer(terminal: Terminal, interpreter: OpenInterpreter, pending: PendingBl
         case "a" | "always" if pending.rules is not None:
             return _always_allow(terminal, pending, pending.rules)
         case "b" | "box" if pending.contain is not None:
-            return _contain(terminal, pending.contain)
+            try:
+                pending.contain()
+            except InterpreterError as error:  # there is no sandbox here
+                terminal.display.line(str(error), "error")
+                return None
+            terminal.display.line("The sandbox is on; %sandbox off turns it off.")
+            return Answer(APPROVE)
         case "?" | "help" if not pending.asks_for_more:
             rows = _options(interpreter, pending).items()
             terminal.display.line("\n".join(f"{option:<10} {words}" for option, words in rows))
@@ -176,17 +185,6 @@ def _scan(terminal: Terminal, pending: PendingBlock) -> Answer | None:
         return Answer(REFUSE)
     terminal.display.show({"role": "computer", "type": "status", "format": "scan", "content": scanned.as_data()})
     return None
-
-
-def _contain(terminal: Terminal, contain: Callable[[], None]) -> Answer | None:
-    """Turn the sandbox on and approve; None if there is no sandbox here."""
-    try:
-        contain()
-    except InterpreterError as error:
-        terminal.display.line(str(error), "error")
-        return None
-    terminal.display.line("The sandbox is on; %sandbox off turns it off.")
-    return Answer(APPROVE)
 
 
 # -- editing -------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from itertools import islice
 from threading import Thread
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
+from interpreter.api import OpenInterpreter
 from interpreter.app.own_blocks import SIGNS
 from interpreter.console_text import PROSE, visible
 from interpreter.errors import (
@@ -31,14 +32,13 @@ from interpreter.messages import Chunk, Message, group_of
 from interpreter.session import ANSWER, APPROVE, REFUSE, Answer, Event, Question
 
 if TYPE_CHECKING:
-    from interpreter.api import OpenInterpreter
     from interpreter.frontends.terminal.prompt import Prompt
 
 Result = TypeVar("Result")
 INTERRUPTED = "Interrupted."
 SCREENS = 3  # of an earlier conversation that are shown
 _INPUT: tuple[Literal["text", "password"], ...] = ("text", "password")
-_MOST_ENTRIES = 500  # of a folder that are looked at for an example
+_MAX_ENTRIES = 500  # of a folder that are looked at for an example
 _EXAMPLES = {
     ".csv": "what is in {}?",
     ".tsv": "what is in {}?",
@@ -81,7 +81,7 @@ def converse(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[Chunk
         terminal.display.finish()
     reader, warm_up = reader_for(terminal, interpreter), Thread(target=_warm_up, name="warm-up", daemon=True)
     reader.when_ready(warm_up.start)
-    with terminal.chatting():
+    try:
         with terminal.early_keys():
             text = _next_message(terminal, reader, interpreter)
         while text is not None:
@@ -108,6 +108,9 @@ def converse(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[Chunk
             elif text.strip():
                 yield from answer(terminal, interpreter, text)
             text = _next_message(terminal, reader, interpreter)
+    finally:  # the forks of a chat and its last %reset end with it
+        terminal.forks = None
+        terminal.discard_reset()
 
 
 def _as_command(text: str) -> str:
@@ -168,7 +171,7 @@ def send(terminal: Terminal, interpreter: OpenInterpreter, text: str, data: str 
         if pictures and not terminal.plain:  # plain text would only repeat their names
             terminal.follow(interpreter)
             for path in pictures:
-                terminal.display.picture(path)
+                terminal.display.show({"role": "computer", "type": "image", "format": "path", "content": path})
     if outgoing.hides_images:
         terminal.tell(f"{interpreter.llm.model} doesn't accept images, so it only gets their paths.")
     return attachments.send(interpreter, outgoing)
@@ -221,7 +224,7 @@ def example_request(folder: str) -> str:
     """Something to ask that fits the files of a folder."""
     names: dict[str, str] = {}  # the first name of each kind
     with suppress(OSError), os.scandir(folder) as entries:
-        for entry in islice(entries, _MOST_ENTRIES):
+        for entry in islice(entries, _MAX_ENTRIES):
             name = entry.name
             is_fit = len(name) <= 40 and visible(name) == name and not name.startswith(".")
             if is_fit and entry.is_file(follow_symlinks=False):
@@ -302,7 +305,6 @@ def _warm_up() -> None:
 def show_turn(terminal: Terminal, interpreter: OpenInterpreter, events: Iterator[Event]) -> Iterator[Chunk]:
     """Show the model's answer, ask its questions, and pass every chunk on."""
     with _busy(terminal, interpreter) as busy:
-        terminal.display.fold_reasoning = not interpreter.verbose
         terminal.display.begin()
         begun = time.monotonic()
         yield from _show(terminal, interpreter, events, busy)
@@ -442,28 +444,27 @@ def replay(terminal: Terminal, messages: Sequence[Message]) -> None:
         if rows < 0:
             break
         start -= 1
-    start = min(start, len(messages) - 1)
+    start = max(0, min(start, len(messages) - 1))
     while start > 0 and messages[start].get("role") == "computer":
         start -= 1
     if start > 0:
         above = "1 earlier message is" if start == 1 else f"{start:,} earlier messages are"
         display.line(f"{above} not shown here. %markdown exports the whole conversation.")
         display.finish()
-    start = max(start, 0)
     before: Message | None = None
     for message, following in zip(messages[start:], [*messages[start + 1 :], None], strict=False):
-        role = message.get("role")
-        if role == "user" and message.get("content") == DECLINED:
-            display.line("Not run: you said no.")
-        elif role == "user":
-            display.finish()
-            terminal.tty.write(_typed(message, columns - 2))
-            display.begin()
-        elif role == "computer" and message.get("type") == "message":
-            display.line(str(message.get("content")))
-        elif not _is_shown_as_text(message, before):
-            for chunk in chunks_of(message, is_last=following is None or following.get("role") != "computer"):
-                display.show(chunk)
+        match message:
+            case {"role": "user", "content": content} if content == DECLINED:
+                display.line("Not run: you said no.")
+            case {"role": "user"}:
+                display.finish()
+                terminal.tty.write(_typed(message, columns - 2))
+                display.begin()
+            case {"role": "computer", "type": "message"}:
+                display.line(str(message.get("content")))
+            case _ if not _is_shown_as_text(message, before):
+                for chunk in chunks_of(message, is_last=following is None or following.get("role") != "computer"):
+                    display.show(chunk)
         before = message
     display.finish()
 
@@ -494,14 +495,11 @@ def chunks_of(message: Message, is_last: bool) -> Iterator[Chunk]:
     flag = group_of(cast("Chunk", message))
     yield {**flag, "start": True}
     if message.get("content"):
-        content: Chunk = {**flag, "content": message["content"]}
-        if is_console:
-            content["format"] = "output"
-        yield content
+        form: Chunk = {"format": "output"} if is_console else {}
+        yield {**flag, **form, "content": message["content"]}
     if is_console and is_last:
         how = {key: value for key, value in message.items() if key in ("exit_code", "ended", "truncated")}
-        over: Chunk = {"role": "computer", "type": "console", "format": "active_line", "content": None}
-        yield cast("Chunk", {**over, **how})
+        yield cast("Chunk", {"role": "computer", "type": "console", "format": "active_line", "content": None, **how})
     yield {**flag, "end": True}
 
 
@@ -520,11 +518,8 @@ def show_chat(interpreter: OpenInterpreter, message: Any = None) -> Iterator[Chu
 
 def show_events(interpreter: OpenInterpreter | None, events: Iterator[Event]) -> Iterator[Chunk]:
     """Show the events of a block while they pass."""
-    if interpreter is None:
-        from interpreter.api import OpenInterpreter
-
-        interpreter = OpenInterpreter()
-    yield from show_block(_terminal(interpreter), interpreter, events)
+    shown_for = interpreter or OpenInterpreter()
+    yield from show_block(_terminal(shown_for), shown_for, events)
 
 
 def show_message(interpreter: OpenInterpreter, markdown: str) -> None:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from interpreter.frontends.terminal.tty import Tty
     from interpreter.messages import Chunk
 
-QUIET = 0.8  # seconds without a key before a question may appear
+QUIET_TIME = 0.8  # seconds without a key before a question may appear
 CTRL_B = b"\x02"
 ESCAPE = b"\x1b"
 _SEQUENCE_GAP = 0.05  # seconds between the bytes of one key, at most
@@ -148,7 +148,7 @@ class TurnKeyboard:
         """
         if guarded and self._takes_keys:
             with self._key_typed:
-                while (left := self._last_key + QUIET - time.monotonic()) > 0 and self._typed.open:
+                while (left := self._last_key + QUIET_TIME - time.monotonic()) > 0 and self._typed.open:
                     self._key_typed.wait(left)
         self._set_listening(False)
         self._modes.close()

@@ -33,7 +33,7 @@ from interpreter.frontends.terminal.tty import Tty, prompt_toolkit_options
 from interpreter.policy.approval import mode_of
 
 MARKER = '"""'
-_MODES = ("ask", "plan", "auto-in-sandbox")  # that Shift-Tab goes through
+_NEXT_MODE = {"ask": "plan", "plan": "auto-in-sandbox"}  # by Shift-Tab; after any other, `ask`
 _COMMAND = re.compile(r"\s*[%/]\w*\Z")
 _STYLE = Style.from_dict({"bottom-toolbar": "noreverse fg:ansibrightblack"})
 
@@ -44,10 +44,9 @@ class Prompt:
     def __init__(self, tty: Tty, interpreter: OpenInterpreter) -> None:
         self._tty, self._interpreter = tty, interpreter
         self._facts: list[str] = []  # on the status line
-        marker = interpreter.multi_line
 
         def unfinished(text: str) -> bool:
-            return (marker and text.count(MARKER) % 2 == 1) or is_unfinished(text)
+            return (interpreter.multi_line and text.count(MARKER) % 2 == 1) or is_unfinished(text)
 
         keys = _bindings(unfinished)
 
@@ -62,8 +61,7 @@ class Prompt:
         @keys.add("s-tab", filter=~has_completions)
         def _next_mode(event: KeyPressEvent) -> None:
             """Cycle the permission modes, but never to one that runs code unasked outside a sandbox."""
-            now = str(mode_of(interpreter))
-            following = dict(zip(_MODES, (*_MODES[1:], _MODES[0]), strict=True)).get(now, _MODES[0])
+            following = _NEXT_MODE.get(str(mode_of(interpreter)), "ask")
             changes = {"mode": following}
             if following == "auto-in-sandbox" and interpreter.sandbox == "off":
                 changes["sandbox"], self._sandboxed = "workspace", True
@@ -129,8 +127,7 @@ def edit_text(tty: Tty, text: str) -> str:
     def _(event: KeyPressEvent) -> None:
         event.current_buffer.insert_text("    ")
 
-    session = _session(tty, InMemoryHistory(), keys)
-    return _ask(session, "", default=text, prompt_continuation="")
+    return _ask(_session(tty, InMemoryHistory(), keys), "", default=text, prompt_continuation="")
 
 
 class _Terminated(Exception):
@@ -229,7 +226,7 @@ def _bindings(unfinished: Callable[[str], bool]) -> KeyBindings:
 
 # -- completion --------------------------------------------------------------------------------------------------
 
-_MOST_SUGGESTIONS = 500
+_MAX_SUGGESTIONS = 500
 _WORD = r"""(?<![^\s=:])(?P<at>@)?(?P<quote>["']?)(?P<path>(?:\\.|[^\s"'])*|(?<=")[^"]*|(?<=')[^']*)\Z"""
 _ARGUMENTS = {  # of magic commands; the others take files
     "show": "variables",
@@ -280,7 +277,7 @@ class Suggestions(Completer):
             case "variables":
                 for language in computer.languages:
                     values = self._code(language.name, argument, without=("keyword", "function", "class"))
-                    yield from islice(values, _MOST_SUGGESTIONS)
+                    yield from islice(values, _MAX_SUGGESTIONS)
             case "languages":
                 names = (language.name.lower() for language in computer.languages)
                 yield from (Completion(each, -len(argument)) for each in names if each.startswith(argument.lower()))
@@ -309,7 +306,7 @@ class Suggestions(Completer):
             for folder in os.environ.get("PATH", "").split(os.pathsep):
                 with suppress(OSError):
                     found.update(name for name in os.listdir(folder or ".") if name.startswith(code))
-            names = sorted(found)[:_MOST_SUGGESTIONS]
+            names = sorted(found)[:_MAX_SUGGESTIONS]
             yield from (Completion(name, -len(code), display=visible(name)) for name in names)
 
     def _files(
@@ -323,27 +320,23 @@ class Suggestions(Completer):
         is_path = match["at"] or path.startswith(("/", "~", "./", "../")) or os.sep in path
         if only_paths and not is_path:
             return
-        for name in self._listed(re.sub(r"\\(.)", r"\1", path), only_folders):
+        unescaped = re.sub(r"\\(.)", r"\1", path)
+        head, part = os.path.split(unescaped)
+        place = os.path.join(self._interpreter.computer.context.folder_here, os.path.expanduser(head))
+        found: list[tuple[str, bool]] = []
+        with suppress(OSError), os.scandir(place) as entries:
+            found = [(entry.name, entry.is_dir()) for entry in entries if entry.name.startswith(part)]
+        shown = [(name, folder) for name, folder in found if part or not name.startswith(".")]
+        shown.sort(key=lambda each: each[0].lower())
+        start = unescaped[: len(unescaped) - len(part)]
+        names = [start + name + "/" * folder for name, folder in shown if folder or not only_folders]
+        for name in names[:_MAX_SUGGESTIONS]:
             last = os.path.basename(name.rstrip("/")) + "/" * name.endswith("/")
             if escaped and not match["quote"]:
                 name = re.sub(r"([\s\\'\"$&;()<>|*?`!#])", r"\\\1", name)
             elif re.search(r"\s", name) and not match["quote"]:
                 name = f'"{name}'  # the user closes the quote
             yield Completion(name, -len(path), display=visible(last))
-
-    def _listed(self, path: str, only_folders: bool) -> list[str]:
-        head, part = os.path.split(path)
-        place = os.path.join(self._interpreter.computer.context.folder_here, os.path.expanduser(head))
-        try:
-            with os.scandir(place) as entries:
-                found = [(entry.name, entry.is_dir()) for entry in entries if entry.name.startswith(part)]
-        except OSError:
-            return []
-        shown = [(name, folder) for name, folder in found if part or not name.startswith(".")]
-        shown.sort(key=lambda each: each[0].lower())
-        start = path[: len(path) - len(part)]
-        names = [start + name + "/" * folder for name, folder in shown if folder or not only_folders]
-        return names[:_MOST_SUGGESTIONS]
 
 
 # -- the status line ---------------------------------------------------------------------------------------------

@@ -20,12 +20,11 @@ from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.widgets import choose_row, search_row
 from interpreter.llm.usage import in_dollars
 from interpreter.session import APPROVE, REFUSE, Answer, Event, Question
-from interpreter.session.journal import SavedSession, Summary
+from interpreter.session.journal import SavedSession, Summary, last_in
 from interpreter.session.journal.reader import Entry, RecordedBlock, Said, Shown, entries_from_session
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
-    from interpreter.app.conversations import VariablesOffer
     from interpreter.export.script.verify import VerifyReport
     from interpreter.frontends.terminal.terminal import Terminal
 
@@ -36,7 +35,7 @@ _NUMBERED = 20  # rows that can be chosen by number
 def named(terminal: Terminal, interpreter: OpenInterpreter, actions: Mapping[str, Any]) -> Summary | None:
     """The conversation that flags or a command name, else one that the user picks; None if they pick none."""
     if "continue" in actions:
-        return conversations.last_conversation(interpreter)
+        return last_in(interpreter.journal.root, os.path.abspath(interpreter.workspace))
     wanted = actions.get("resume")
     if isinstance(wanted, str):
         return conversations.find_conversation(interpreter, wanted)
@@ -50,10 +49,7 @@ def named(terminal: Terminal, interpreter: OpenInterpreter, actions: Mapping[str
             labels = [drawn(row, terminal.tty.size()[0] - 6) for row in rows[:_NUMBERED]]
             return rows[choose_row(terminal, "Which conversation?", labels, "to cancel")]
         searched = [f"{row.title} {row.facts.folder} {row.facts.model} {row.id}" for row in rows]
-        found = search_row(
-            terminal.tty, "Which conversation?", searched, lambda number, width: drawn(rows[number], width)
-        )
-        return rows[found]
+        return rows[search_row(terminal.tty, "Which conversation?", searched, lambda at, width: drawn(rows[at], width))]
     except KeyboardInterrupt:
         return None
 
@@ -130,7 +126,7 @@ def offer_variables(terminal: Terminal, interpreter: OpenInterpreter) -> None:
     terminal.display.finish()
 
 
-def _choice(terminal: Terminal, offer: VariablesOffer) -> str:
+def _choice(terminal: Terminal, offer: conversations.VariablesOffer) -> str:
     """What the user wants; nothing unclear is taken for a yes."""
     choices = {"y": APPROVE, "yes": APPROVE, "r": conversations.RERUN, "n": REFUSE, "no": REFUSE}
     options = "[y]es  [n]o"
@@ -253,8 +249,11 @@ def export(form: str, terminal: Terminal, interpreter: OpenInterpreter, argument
     )
     if "--verify" not in flags:
         return
-    asking = exports.verify(interpreter, exported)
-    report = follow(interpreter, asking, lambda asked: yes_or_no(terminal, asked.chunk["content"]["content"]))
+    report = follow(
+        interpreter,
+        exports.verify(interpreter, exported),
+        lambda asked: yes_or_no(terminal, asked.chunk["content"]["content"]),
+    )
     if report is None:
         terminal.display.line("Not verified.")
     else:
@@ -322,8 +321,8 @@ def replay_screen(terminal: Terminal, interpreter: OpenInterpreter, argument: st
                 took = f"({call.get('seconds', 0):.1f} s{outcome}{why})"
                 terminal.display.line(f"{when}  {call.get('told')}  {took}".strip())
                 for reference in call.get("pictures", ()):
-                    picture = session.blobs.get(reference)
-                    _show_picture(terminal, {"type": "image", "format": "base64.png", "content": picture})
+                    picture = {"type": "image", "format": "base64.png", "content": session.blobs.get(reference)}
+                    _show_picture(terminal, picture)
             for output in entry.outputs:
                 _show_picture(terminal, output)
     terminal.display.finish()

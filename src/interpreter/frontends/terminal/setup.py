@@ -42,7 +42,7 @@ _CAUTION = (
     "I'll ask before running any code. Recommended: `interpreter --sandbox workspace` (in the chat: "
     "%sandbox workspace) also limits code to the files in the folder you start in, without network."
 )
-_WIDEST = 79
+_MAX_WIDTH = 79
 
 OLLAMA = "ollama"
 # Offered for Ollama besides what it has; any other name can be typed.
@@ -61,10 +61,10 @@ def choose_model(terminal: Terminal, interpreter: OpenInterpreter, again: bool =
     """Let the user pick a model, or another one, and remember it; False if they leave."""
     if not terminal.is_attended:
         raise NoModelError(NO_TERMINAL)
-    width = min(terminal.tty.size()[0] - 1, _WIDEST)
+    width = min(terminal.tty.size()[0] - 1, _MAX_WIDTH)
     rows = wrapped(f"{'' if again else 'No model is set up yet. '}Pick a model. I'll remember it.", width)
     for kind, told in _KINDS.items():
-        rows += wrapped(f"  {kind:<9} {told}", width, hanging=10 if width >= _WIDEST else 2)
+        rows += wrapped(f"  {kind:<9} {told}", width, hanging=10 if width >= _MAX_WIDTH else 2)
     rows += wrapped(_CAUTION, width)
     for row, variable in keys_in_environment(os.environ):
         rows.append(f"{variable} is set. To use it: --model {starting_model(row) or f'{row.prefix}/NAME'}")
@@ -278,8 +278,7 @@ def _get_for_ollama(terminal: Terminal, interpreter: OpenInterpreter, server: se
     if not name:
         raise LocalServerError("No model was named.")
     _check_online(interpreter)
-    pulled = ollama.pull(server.kind.address, name)
-    show_download(name, (weights.Progress(done, total) for done, total in pulled))
+    show_download(name, (weights.Progress(*step) for step in ollama.pull(server.kind.address, name)))
     _use_server_model(terminal, interpreter, server, servers.Model(name))
 
 
@@ -293,12 +292,10 @@ def _start(
         started.child.close()
         raise LocalServerError(f"{started.kind.title} started, but it doesn't list its models.")
     known = [model for model in server.models if server.model_string(model) == wanted] or server.models
-    if len(known) == 1:
-        _use_server_model(terminal, interpreter, server, known[0])
-    elif known:
-        labels = [_model_label(server, model) for model in server.models]
-        number = choose_row(terminal, _QUESTION, labels, _TO_EXIT)
-        _use_server_model(terminal, interpreter, server, server.models[number])
+    if known:
+        labels = [_model_label(server, model) for model in known]
+        number = choose_row(terminal, _QUESTION, labels, _TO_EXIT) if len(known) > 1 else 0
+        _use_server_model(terminal, interpreter, server, known[number])
     else:
         _get_for_ollama(terminal, interpreter, server)
 

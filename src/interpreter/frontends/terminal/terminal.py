@@ -14,7 +14,7 @@ from interpreter.console_text import PROSE, visible
 from interpreter.frontends.terminal.keyboard import TurnKeyboard, TypeAhead
 from interpreter.frontends.terminal.render.ansi import program_text, wrapped
 from interpreter.frontends.terminal.render.plain import PlainDisplay
-from interpreter.frontends.terminal.tty import BACKGROUND, Tty, answers_queries, early_keys, notification
+from interpreter.frontends.terminal.tty import BACKGROUND, Tty, answers_queries, early_keys, notification, unread_keys
 from interpreter.sigint import in_main_thread
 
 if TYPE_CHECKING:
@@ -78,10 +78,11 @@ class Terminal:
     def follow(self, interpreter: OpenInterpreter) -> None:
         """Apply the settings to the display."""
         display = self.display
-        display.show_active_line = interpreter.highlight_active_line
         display.languages = interpreter.computer.registry
         if isinstance(display, PlainDisplay):
             return
+        display.show_active_line = interpreter.highlight_active_line
+        display.fold_reasoning = not interpreter.verbose
         display.pictures.wanted = interpreter.terminal_images
         display.model = interpreter.llm.model
         if interpreter.theme == "auto" and self._background is None:
@@ -113,9 +114,8 @@ class Terminal:
             yield
             return
         with self.tty.keys(marks=False):
-            if self.tty.has_typed():
-                # The terminal was still in line mode, where Enter is a line feed.
-                self.typed.feed(os.read(self.tty.stdin.fileno(), 65536).replace(b"\n", b"\r"))
+            # The terminal was still in line mode, where Enter is a line feed.
+            self.typed.feed(unread_keys(self.tty).replace(b"\n", b"\r"))
             yield
 
     def error(self, text: str) -> None:
@@ -197,15 +197,6 @@ class Terminal:
         before, self.reset = self.reset, None
         if before is not None:
             before.discard()
-
-    @contextmanager
-    def chatting(self) -> Iterator[None]:
-        """For the length of a chat: its forks and its last %reset end with it."""
-        try:
-            yield
-        finally:
-            self.forks = None
-            self.discard_reset()
 
     @contextmanager
     def suspended(self) -> Iterator[None]:

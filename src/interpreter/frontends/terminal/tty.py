@@ -30,7 +30,7 @@ COLOR_REGISTERS = "\x1b[?1;1;0S"
 BACKGROUND = "\x1b]11;?\x1b\\"
 _ATTRIBUTES = "\x1b[c"  # every terminal answers this one, and in order: its answer ends the wait for the others
 _MUTE = ("linux", "vt", "cons25", "eterm", "sun", "screen")
-_LOCAL_WAIT, _REMOTE_WAIT = 0.25, 1.5  # seconds that a terminal has to answer
+_LOCAL_TIMEOUT, _REMOTE_TIMEOUT = 0.25, 1.5  # seconds that a terminal has to answer
 _ANSWER = re.compile(
     rb"\x1b_G[^\x1b]*\x1b\\"  # kitty graphics
     rb"|\x1b\[\?[0-9;]*[cS]"  # device attributes; colour registers
@@ -191,7 +191,7 @@ class Tty:
         """The terminal's answers, none if it is mute, and keys that were typed meanwhile. Use it inside `keys`."""
         if limit is None:
             is_remote = os.environ.get("SSH_CONNECTION") or os.environ.get("SSH_TTY")
-            limit = _REMOTE_WAIT if is_remote else _LOCAL_WAIT
+            limit = _REMOTE_TIMEOUT if is_remote else _LOCAL_TIMEOUT
         # A terminal may show a query that it does not know as text: that is erased.
         self.write(f"\x1b7{queries}\x1b8\x1b[K{_ATTRIBUTES}")
         data, end = b"", time.monotonic() + limit
@@ -217,8 +217,8 @@ def hide_early_keys() -> None:
     if not (tty.in_foreground and tty.can_draw):
         return
     _early.enter_context(tty.keys(marks=False))
-    _early.callback(lambda: _early_keys.extend(_unread(tty)))
-    if typed := _unread(tty):
+    _early.callback(lambda: _early_keys.extend(unread_keys(tty)))
+    if typed := unread_keys(tty):
         _early_keys.extend(typed.replace(b"\n", b"\r"))  # in line mode, Enter is a line feed
         width = tty.size()[0]
         rows = sum(len(line.decode("utf-8", "replace")) // width for line in typed.split(b"\n")) + typed.count(b"\n")
@@ -233,7 +233,7 @@ def early_keys() -> bytes:
     return typed
 
 
-def _unread(tty: Tty) -> bytes:
+def unread_keys(tty: Tty) -> bytes:
     return os.read(tty.stdin.fileno(), 65536) if tty.has_typed() else b""
 
 

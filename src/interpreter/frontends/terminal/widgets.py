@@ -133,8 +133,9 @@ def _run(tty: Tty, windows: list[Window], focus: Window, keys: KeyBindings) -> i
     from prompt_toolkit.layout import HSplit, Layout
 
     layout = Layout(HSplit(windows), focused_element=focus)
-    options = prompt_toolkit_options(tty)
-    application: Application[int] = Application(layout=layout, key_bindings=keys, erase_when_done=True, **options)
+    application: Application[int] = Application(
+        layout=layout, key_bindings=keys, erase_when_done=True, **prompt_toolkit_options(tty)
+    )
     application.ttimeoutlen = 0.05  # Escape alone is an answer
     return application.run()
 

@@ -33,7 +33,7 @@ There is no failed command to explain. Either no command has failed yet, or the 
 ~/.bashrc (or ~/.zshrc, with zsh) and open a new shell:
 
     eval "$(interpreter --shell-hook bash)\""""
-MOST_OUTPUT = 9000
+MAX_OUTPUT_LENGTH = 9000
 RECORDING = "WTF_RECORD"  # the variable that names the recorder's file
 _MARK = re.compile(r"\x1b\]133;(?P<kind>[CD])(?:;(?P<status>\d+))?(?:\x07|\x1b\\)")
 _TMUX_LINES = 300
@@ -72,8 +72,7 @@ def _run(arguments: list[str]) -> int:
             return 0
     from interpreter.frontends.start import configured, end, piped_text, say
 
-    piped = piped_text() if sys.stdin is not None and not sys.stdin.isatty() else ""
-    failure = last_failure(os.environ, piped)
+    failure = last_failure(os.environ, piped_text())
     if not (failure.command or failure.output):
         print(_NOTHING, file=sys.stderr)
         return 1
@@ -174,7 +173,7 @@ def last_failure(environ: Mapping[str, str], piped: str = "") -> FailedCommand:
         environ.get("WTF_FOLDER", ""),
         environ.get("WTF_SHELL", ""),
         is_sure=bool(environ.get("WTF_SURE")),
-        output=output[-MOST_OUTPUT:],
+        output=output[-MAX_OUTPUT_LENGTH:],
     )
 
 
@@ -186,7 +185,7 @@ def recorded_output(text: str, status: int | None) -> str:
             begun = mark.end()
         elif int(mark["status"] or 0) == status and status:
             found = text[begun : mark.start()]
-    settled = ConsoleText(MOST_OUTPUT)
+    settled = ConsoleText(MAX_OUTPUT_LENGTH)
     settled.write(found)
     return settled.text().strip("\n")
 

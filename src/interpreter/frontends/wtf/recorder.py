@@ -13,7 +13,7 @@ from interpreter.errors import UsageError
 from interpreter.frontends.wtf import RECORDING
 from interpreter.host import processes
 
-SIZE = 64 * 1024
+MAX_BYTES = 64 * 1024
 _PREFIX = "wtf-"
 # The new terminal gets the size of ours before the program starts, and then is the program's.
 _START = 'stty rows {} cols {}; exec "$@"'
@@ -30,7 +30,7 @@ class Recording:
         self.path, self.close = self._file.name, self._file.close
 
     def add(self, data: bytes) -> None:
-        self._tail = (self._tail + data)[-SIZE:]
+        self._tail = (self._tail + data)[-MAX_BYTES:]
         self._file.seek(0)
         self._file.write(self._tail)
 
@@ -39,7 +39,7 @@ def read_recording(path: str) -> bytes:
     """The last bytes, oldest first; nothing if the file is missing, not ours, or no recording."""
     try:
         is_ours = os.stat(path).st_uid == os.getuid() and os.path.basename(path).startswith(_PREFIX)
-        return Path(path).read_bytes()[:SIZE] if is_ours else b""
+        return Path(path).read_bytes()[:MAX_BYTES] if is_ours else b""
     except OSError:
         return b""
 

@@ -30,7 +30,7 @@ from interpreter.llm.local.weights import models_folder
 # Run by its path and not imported: it is a program, the one that also keeps live sessions in order.
 SUPERVISOR = Path(__file__).parents[2] / "runtimes" / "supervisor.py"
 _LOG_KEPT = 4000
-_LONGEST_END = 5.0
+_END_TIMEOUT = 5.0
 
 
 def check_system() -> None:
@@ -90,7 +90,7 @@ class Child:
                 ours.shutdown(socket.SHUT_RDWR)
             ours.close()
         with contextlib.suppress(TimeoutError):
-            processes.collect(self._process, _LONGEST_END)
+            processes.collect(self._process, _END_TIMEOUT)
         self._log.close()
 
 
@@ -123,11 +123,9 @@ def running(weights: Path, context: int | None = None, watch: Watch | None = Non
     """
     wanted = (weights, context or CONTEXT)
     with _starting:
-        engine = _engines.get(wanted)
-        if engine is not None and engine.child.alive:
-            return engine
-        stop_all()  # two models at once may not fit into memory
-        _engines[wanted] = start(weights, wanted[1], watch)
+        if not is_running(*wanted):
+            stop_all()  # two models at once may not fit into memory
+            _engines[wanted] = start(*wanted, watch)
         return _engines[wanted]
 
 
@@ -214,8 +212,8 @@ def _check(weights: Path) -> None:
         raise EngineError(f"{weights} is not a GGUF file, the format that llama.cpp needs.")
 
 
-_LONGEST_START = 120.0
-_CHECK_EVERY = 0.1
+_START_TIMEOUT = 120.0
+_POLL_INTERVAL = 0.1
 
 
 @dataclass
@@ -247,20 +245,19 @@ def start_llamafile(file: Path, port: int | None = None) -> StartedServer:
     kind = replace(usual, title=file.name, address=f"http://127.0.0.1:{port}")
     options = ["--server", "--nobrowser", "--host", "127.0.0.1", "--port", str(port)]
     # Through a shell: the system doesn't recognize the format of the program.
-    argv = ["/bin/sh", str(file), *options, "-c", str(CONTEXT), "-ngl", "9999"]
-    return _start(kind, argv)
+    return _start(kind, ["/bin/sh", str(file), *options, "-c", str(CONTEXT), "-ngl", "9999"])
 
 
 def _start(kind: ServerKind, argv: list[str], env: Mapping[str, str] | None = None) -> StartedServer:
     """Start a server and wait until it takes connections, or say why it does not."""
     child = Child(argv, env)
-    deadline = time.monotonic() + _LONGEST_START
+    deadline = time.monotonic() + _START_TIMEOUT
     while not listens(kind.address):
         if not child.alive or time.monotonic() > deadline:
             said = child.last_words()[-1000:]
             child.close()
             raise LocalServerError(f"{kind.title} was started but does not answer at {kind.address}.", detail=said)
-        time.sleep(_CHECK_EVERY)
+        time.sleep(_POLL_INTERVAL)
     return StartedServer(kind, child)
 
 

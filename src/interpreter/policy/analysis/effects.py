@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple, get_args
 
+from interpreter.console_text import first_few
 from interpreter.host.files import Folder, beneath
 
 Kind = Literal[
@@ -19,8 +20,8 @@ KINDS: tuple[Kind, ...] = get_args(Kind)
 Place = Literal["", "workspace", "outside", "unknown"]
 Operation = Literal["", "rename", "edit", "create"]
 
-_SHOWN = 4
-_LONGEST = 60
+_MAX_SHOWN = 4
+_MAX_LENGTH = 60
 _COUNTED_BYTES, _COUNTED_SECONDS = 32_000_000, 0.1  # how much of a table is read to count its rows
 _CHUNK = 1_000_000
 
@@ -147,8 +148,7 @@ class Effects:
         ]
         lines = [f"{verb} {_listed(map(str, found))}" for verb, found in rows if found]
         if len(renames := changes.get("Renames", [])) > 1:
-            at = list(changes).index("Renames")
-            lines[at] = f"Renames {len(renames)} files: {_listed(renames)}"
+            lines[list(changes).index("Renames")] = f"Renames {len(renames)} files: {_listed(renames)}"
         undo = reversibility(self, left_out).lines(bool(changes or installs or self.of("database")))
         return [*([f"Runs on {self.machine}"] if self.machine else []), *(lines + undo or ["Changes no files"])]
 
@@ -216,20 +216,18 @@ def _path(effect: Effect) -> str:
 
 
 def _listed(names: Iterable[str]) -> str:
-    different = list(dict.fromkeys(short(name) for name in names))
-    more = f" and {len(different) - _SHOWN} more" if len(different) > _SHOWN else ""
-    return ", ".join(different[:_SHOWN]) + more
+    return first_few(list(dict.fromkeys(map(short, names))), _MAX_SHOWN)
 
 
 def short(name: str) -> str:
     """On one line, and not too long."""
     flat = " ".join(name.split())
-    return flat if len(flat) <= _LONGEST else flat[: _LONGEST - 1] + "…"
+    return flat if len(flat) <= _MAX_LENGTH else flat[: _MAX_LENGTH - 1] + "…"
 
 
 Degree = Literal["reversible", "partly", "not"]
 _ORDER: tuple[Degree, ...] = ("reversible", "partly", "not")
-_MOST_REASONS = 3
+_MAX_REASONS = 3
 
 
 @dataclass(frozen=True)
@@ -244,20 +242,18 @@ class Reversibility:
         """For the approval: what the analysis can't tell and, if anything changes, whether it can be undone."""
         unknown = [reason.removeprefix(_CANT_TELL) for reason in self.reasons if reason.startswith(_CANT_TELL)]
         certain = [reason for reason in self.reasons if not reason.startswith((_CANT_TELL, _CONTACTING))]
-        lines = [f"Can't tell {_some(unknown)}, so undo isn't guaranteed."] if unknown else []
+        lines = []
+        if unknown:
+            lines.append(f"Can't tell {first_few(unknown, _MAX_REASONS, '; ')}, so undo isn't guaranteed.")
         if certain and is_written:
-            lines.append(f"{'Undoable, except' if self.covers and not unknown else 'Not undoable:'} {_some(certain)}")
+            verdict = "Undoable, except" if self.covers and not unknown else "Not undoable:"
+            lines.append(f"{verdict} {first_few(certain, _MAX_REASONS, '; ')}")
         elif is_written and not unknown:
             lines.append("Undoable")
         return lines
 
 
 _CANT_TELL, _CONTACTING = "can't tell ", "contacting "
-
-
-def _some(reasons: list[str]) -> str:
-    more = f" and {len(reasons) - _MOST_REASONS} more" if len(reasons) > _MOST_REASONS else ""
-    return "; ".join(reasons[:_MOST_REASONS]) + more
 
 
 # What an undo leaves as it is: kind, `how` and place of an effect (None: any), how bad that is, and the words for it.
@@ -301,8 +297,10 @@ def reversibility(effects: Effects, left_out: LeftOut = lambda path: None) -> Re
     for effect in written:
         if (reason := left_out(effect.full)) is not None:
             missing.setdefault(reason, []).append(str(effect))
-    for reason, paths in missing.items():
-        found.append(("not", reason if reason.startswith(_CANT_TELL) else f"{_listed(paths)} ({reason})"))
+    found += [
+        ("not", reason if reason.startswith(_CANT_TELL) else f"{_listed(paths)} ({reason})")
+        for reason, paths in missing.items()
+    ]
     if effects.lasting:
         found.append(("partly", f"{effects.lasting}'s variables"))
     worst = max((_ORDER.index(degree) for degree, _ in found), default=0)

@@ -9,9 +9,17 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from interpreter.policy.analysis.effects import Effect
-from interpreter.policy.analysis.notes import HOLE, Doing, Notes, analyze_embedded, note_computer_call, sql_changes
+from interpreter.policy.analysis.notes import (
+    HOLE,
+    ON_PATHS,
+    Doing,
+    Notes,
+    analyze_embedded,
+    note_computer_call,
+    sql_changes,
+)
 from interpreter.policy.analysis.programs import CommandCall, analyze_command
-from interpreter.policy.analysis.tables import javascript_calls, listed
+from interpreter.policy.analysis.tables import calls, listed
 
 # A line ends at U+2028 and U+2029, too: code behind them is not part of a comment.
 _END = r"\n\r\u2028\u2029"
@@ -26,8 +34,8 @@ _TOKEN = re.compile(
 _REGEX = re.compile(rf"/(?:[^/\\\[{_END}]|\\.|\[(?:[^\]\\{_END}]|\\.)*\])+/\w*")
 _TEMPLATE = re.compile(r"(?:[^`\\$]|\\.|\$(?!\{))*", re.DOTALL)
 _FUNCTIONS = ("function", "async", "class")  # in brackets, it is called at once
-_LONGEST = 100_000
-_LONGEST_ARGUMENT = 100
+_MAX_LENGTH = 100_000
+_MAX_ARGUMENT_LENGTH = 100
 # Among the known functions once a block has looked up a value by a computed name. The value may be the constructor
 # `Function`, which turns any text into a function.
 _COMPUTED = "javascript[]"
@@ -53,7 +61,7 @@ def analyze(
     """Write down what the code would do; `line` is that of its first line in the block."""
     if not notes.steps:
         notes.step("javascript", "the code itself", 1)
-    if len(code) > _LONGEST:
+    if len(code) > _MAX_LENGTH:
         notes.not_known("javascript", "a very long program", line, "unparsed")
         return {}
     streams: list[list[Token]] = []
@@ -63,8 +71,7 @@ def analyze(
         notes.not_known("javascript", str(error), line, "unparsed")
     # Lines are counted as everywhere else, by \n; those that only JavaScript sees belong to the line before.
     starts = [at for at, letter in enumerate(code, 1) if letter == "\n"]
-    everything = [token for stream in streams for token in stream]
-    walk = _Walk(everything, notes, [line, *starts], _COMPUTED in known)
+    walk = _Walk([token for stream in streams for token in stream], notes, [line, *starts], _COMPUTED in known)
     for stream in streams:
         walk.walk(stream)
     return {_COMPUTED: ()} if walk.has_computed else {}
@@ -155,7 +162,7 @@ class _Walk:
     def walk(self, tokens: list[Token]) -> None:
         self.tokens, self.pairs = [*tokens, _NONE, _NONE, _NONE], _pairs(tokens)
         self.braces = [at for at, token in enumerate(tokens) if token.text == "}" and token.kind == "mark"]
-        dangerous = listed("javascript.txt", "@trick").union(javascript_calls())
+        dangerous = listed("javascript.txt", "@trick").union(calls("javascript.txt"))
         for at, token in enumerate(self.tokens[:-3]):
             before, after = self.tokens[at - 1] if at else _NONE, self.tokens[at + 1 : at + 2] or [_NONE]
             if token.kind == "name":
@@ -200,7 +207,7 @@ class _Walk:
                 self._unknown(token, f"what {name} does here")
         elif name in self.modules and not is_property and after.text not in (".", "=", "from", "?.", "["):
             self._unknown(token, f"the module {name} is passed on")
-        elif name in javascript_calls() and (is_property or name not in self.declared):
+        elif name in calls("javascript.txt") and (is_property or name not in self.declared):
             if called and before.text != "function":
                 self._call(at, token, before)
             elif not self._in_braces(at) and (is_property or after.text not in ("=", ".")):
@@ -273,8 +280,8 @@ class _Walk:
                 place += 1
                 continue
             close = self._close(place) if self.tokens[place].text in ("(", "[", "{") else place
-            found[-1] += self.tokens[place : min(close + 1, place + _LONGEST_ARGUMENT)]
-            if close >= place + _LONGEST_ARGUMENT:
+            found[-1] += self.tokens[place : min(close + 1, place + _MAX_ARGUMENT_LENGTH)]
+            if close >= place + _MAX_ARGUMENT_LENGTH:
                 found[-1] += [Token("template", HOLE, 0), self.tokens[close]]
             place = close + 1
         return [tokens for tokens in found if tokens]
@@ -287,21 +294,13 @@ class _Walk:
         text = f"{owner.text}.{name}" if owner.kind == "name" else name
         doing = self.notes.step("javascript", text, self._line(token), [text])
         values = [_value(argument) for argument in arguments] + [HOLE, HOLE]
-        for does in javascript_calls()[name]:
+        for does in calls("javascript.txt")[name]:
             value = values[max(does.at, 0)]
             match does.kind:
                 case "read" if any(token.text in ("flag", "flags", HOLE) for given in arguments[1:] for token in given):
-                    doing.path("write", value)
-                case "read" | "write":
-                    doing.path("read" if does.kind == "read" else "write", value)
-                case "edit" | "create":
-                    doing.write(value, operation="edit" if does.kind == "edit" else "create")
-                case "delete" | "tree":
-                    doing.delete(value, tree=does.kind == "tree")
-                case "rename":
-                    doing.delete(value, operation="rename")
-                case "renamed":
-                    doing.write(value, operation="rename")
+                    doing.write(value)
+                case word if word in ON_PATHS:
+                    doing.on_paths(word, value)
                 case "get" | "send":
                     doing.network("" if value == HOLE else value, "send" if self.posts else does.kind)
                 case "shell":
@@ -313,8 +312,7 @@ class _Walk:
                     self._options(arguments, doing)
                     given = arguments[1] if len(arguments) > 1 else []
                     is_list = all(token.kind in _TEXTS or token.text in "[,]" for token in given)
-                    more = [token.text for token in given if token.kind in _TEXTS] if is_list else [HOLE]
-                    words = [value, *more]
+                    words = [value, *([token.text for token in given if token.kind in _TEXTS] if is_list else [HOLE])]
                     analyze_command(CommandCall(words, doing.line, " ".join(words).replace(HOLE, "*")), self.notes)
                 case "sql":
                     if HOLE in value or not value or sql_changes(value):
@@ -409,14 +407,14 @@ def _declared(tokens: list[Token]) -> tuple[frozenset[str], frozenset[str]]:
         elif token.text in (")", "]", "}") and after in ("=>", "{", "=", "of") and not tokens[at + 1].begins_line:
             # Parameters; before them, the name of a method. Or a pattern that gives names a value.
             start = max(pairs.get(at, at) - 1, 0)
-            names = [each.text for each in tokens[start : min(at, start + _LONGEST_ARGUMENT)] if each.kind == "name"]
+            names = [each.text for each in tokens[start : min(at, start + _MAX_ARGUMENT_LENGTH)] if each.kind == "name"]
             if token.text == ")" and after in ("=>", "{"):
                 found |= set(names) - listed("javascript.txt", "@keyword")
             if [each.text for each in tokens[max(start - 1, 0) : start + 1]] == ["Promise", "("]:
                 functions |= set(names)
             elif tokens[start].text not in ("if", "while", "for", "switch"):
                 others |= set(names[1:] if tokens[start].kind == "name" else names)
-    declared = frozenset(found) - javascript_calls().keys() | frozenset(
+    declared = frozenset(found) - calls("javascript.txt").keys() | frozenset(
         name.text
         for word, name in pairwise(tokens)
         if word.text in ("const", "let", "var", "function") and name.kind == "name"
@@ -448,7 +446,7 @@ def _has_computed(tokens: list[Token], declared: frozenset[str]) -> bool:
         is_text = key.kind in _TEXTS and HOLE not in key.text
         is_literal = at == opening + 2 and (is_text or key.text.isdigit())
         head = pairs.get(at + 1, 0) if after == ")" else 0
-        is_head = head > 0 and at < head + _LONGEST_ARGUMENT and tokens[head - 1].text in ("if", "while")
+        is_head = head > 0 and at < head + _MAX_ARGUMENT_LENGTH and tokens[head - 1].text in ("if", "while")
         is_head = is_head and all(each.text != "=" for each in tokens[head:opening])
         is_condition = is_head or (after == "?" and second != "?")
         if not is_literal and not is_condition and after not in listed("javascript.txt", "@behind_member"):

@@ -19,7 +19,7 @@ from interpreter.policy.analysis.tables import listed, python_calls
 # Stands in a text for what is only known when the code runs; no path and no argument can have it.
 HOLE = "\0"
 
-_LONGEST = 4096
+_MAX_LENGTH = 4096
 _NOWHERE = re.compile(r"/dev/(null|zero|u?random|std(in|out|err)|tty|fd/.*)|-")
 _FIRST_UNKNOWN = re.compile(r"[\0*?\[{]")
 _SECRET_SYSTEM = ("/etc/shadow", "/etc/gshadow", "/etc/sudoers")
@@ -116,7 +116,7 @@ def _stars(path: str, name: str) -> bool:
 
 def _real(path: str) -> str:
     path = re.sub(r"^//+", "/", path)
-    if len(path) > _LONGEST:
+    if len(path) > _MAX_LENGTH:
         return os.path.normpath(path)
     try:
         return os.path.realpath(path)
@@ -124,8 +124,20 @@ def _real(path: str) -> str:
         return os.path.normpath(path)
 
 
-_DEEPEST = 5
-_LONGEST_TEXT = 500
+_MAX_DEPTH = 5
+_MAX_TEXT_LENGTH = 500
+# What the tables can say about a path: the kind of effect, its `how` and its operation.
+ON_PATHS: dict[str, tuple[Kind, str, Operation]] = {
+    "read": ("read", "", ""),
+    "names": ("read", "names", ""),
+    "write": ("write", "", ""),
+    "edit": ("write", "", "edit"),
+    "create": ("write", "", "create"),
+    "delete": ("delete", "", ""),
+    "tree": ("delete", "tree", ""),
+    "rename": ("delete", "", "rename"),
+    "renamed": ("write", "", "rename"),
+}
 
 
 class Notes:
@@ -139,7 +151,7 @@ class Notes:
 
     @property
     def too_deep(self) -> bool:
-        return self.depth >= _DEEPEST
+        return self.depth >= _MAX_DEPTH
 
     def step(self, language: str, text: str, line: int, words: Sequence[str] = ()) -> Doing:
         doing = Doing(self.places, language, text, line, words)
@@ -167,7 +179,7 @@ class Doing:
 
     def __init__(self, places: CodeLocation, language: str, text: str, line: int, words: Sequence[str]) -> None:
         self.places, self.language, self.line = places, language, line
-        self.text = text[:_LONGEST_TEXT].replace(HOLE, "*")
+        self.text = text[:_MAX_TEXT_LENGTH].replace(HOLE, "*")
         self.words = words
         self.effects: list[Effect] = []
         self.dropped = False  # True: what it starts is what counts, or it does nothing
@@ -182,6 +194,11 @@ class Doing:
             self.effects.append(effect)
             if kind == "read" and how != "names" and is_secret(effect.full):
                 self.effects.append(replace(effect, kind="secret"))
+
+    def on_paths(self, word: str, *paths: str) -> None:
+        """What a table says happens to paths."""
+        kind, how, operation = ON_PATHS[word]
+        self.path(kind, *paths, how=how, operation=operation)
 
     def look_into(self, folder: str) -> None:
         """A folder is where the command works: worth a note if it is not in the workspace."""
@@ -242,17 +259,15 @@ _TEXT = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
 
 def sql_changes(sql: str) -> bool:
     """True unless every statement clearly only asks."""
-    statements = [part for part in _TEXT.sub("''", sql).split(";") if part.strip()]
-    return not all(_only_asks(part) for part in statements)
-
-
-def _only_asks(statement: str) -> bool:
-    tables = re.findall(r"(?:\bwith|\brecursive|,)\s*(\w+)\s*\(", statement, re.IGNORECASE)
-    called = {name.lower() for name in re.findall(r"([\w.]+)\s*\(", statement)}
-    computing = listed("programs.txt", "@sql").union(map(str.lower, tables))
-    computes = called <= computing or re.match(r"\s*pragma\b", statement, re.IGNORECASE)
-    asks = re.match(r"\s*with\b", statement, re.IGNORECASE) or _ASKING.match(statement)
-    return bool(computes and asks) and not _CHANGING.search(statement)
+    for statement in filter(str.strip, _TEXT.sub("''", sql).split(";")):
+        tables = re.findall(r"(?:\bwith|\brecursive|,)\s*(\w+)\s*\(", statement, re.IGNORECASE)
+        called = {name.lower() for name in re.findall(r"([\w.]+)\s*\(", statement)}
+        computing = listed("programs.txt", "@sql").union(map(str.lower, tables))
+        computes = called <= computing or re.match(r"\s*pragma\b", statement, re.IGNORECASE)
+        asks = re.match(r"\s*with\b", statement, re.IGNORECASE) or _ASKING.match(statement)
+        if not (computes and asks) or _CHANGING.search(statement):
+            return True
+    return False
 
 
 # -- calls of the computer's tools --------------------------------------------------------------------------------
@@ -261,7 +276,7 @@ ComputerEffect = Literal["looks", "acts", "sends", "unknown"]
 
 
 def computer_call_effect(name: str) -> ComputerEffect:
-    """What a call named like `computer.mouse.click` does to the world; not to be told for a name that is not there."""
+    """The effect of a call such as `computer.mouse.click`; "unknown" if there is no such name."""
     from interpreter.computer_api.tool import TOOLS, kind_of
 
     _, tool, *rest = [*name.split("."), ""]

@@ -10,7 +10,15 @@ from collections.abc import Callable, Iterable, Sequence
 from fnmatch import fnmatchcase
 from typing import NamedTuple
 
-from interpreter.policy.analysis.notes import HOLE, Doing, Notes, analyze_embedded, is_of_system, sql_changes
+from interpreter.policy.analysis.notes import (
+    HOLE,
+    ON_PATHS,
+    Doing,
+    Notes,
+    analyze_embedded,
+    is_of_system,
+    sql_changes,
+)
 from interpreter.policy.analysis.tables import EffectRule, ProgramRow, listed, programs
 
 # A change of these variables changes what other commands do.
@@ -81,12 +89,11 @@ class Arguments:
         for at, letter in enumerate(word[1:], 2):
             name = f"-{letter}"
             takes = self._takes.get(name)
-            if not takes:
-                self._add(name, [])
-                continue
-            own = word[at:]
-            self._add(name, [own] if own or takes == "=?" else [left.pop() if left else ""])
-            return
+            if takes:
+                own = word[at:]
+                self._add(name, [own] if own or takes == "=?" else [left.pop() if left else ""])
+                return
+            self._add(name, [])
 
     def _add(self, name: str, values: list[str]) -> None:
         self.options.add(name)
@@ -114,11 +121,11 @@ def handler(function: Handler) -> Handler:
 def analyze_command(call: CommandCall, notes: Notes) -> None:
     doing = notes.step("shell", call.text, call.line, call.words)
     if not call.words or call.words[0] in call.functions:
-        return None
-    name = call.words[0]
+        return
+    name, program = call.words[0], call.program
     if HOLE in name:
-        return doing.unknown("a command whose name is only known at run time")
-    program = call.program
+        doing.unknown("a command whose name is only known at run time")
+        return
     if program in ("tar", "bsdtar", "gtar") and call.arguments and not call.arguments[0].startswith("-"):
         call = call._replace(words=[name, f"-{call.arguments[0]}", *call.arguments[1:]])  # `tar xf` is `tar -xf`
     row = programs().get(program)
@@ -128,7 +135,6 @@ def analyze_command(call: CommandCall, notes: Notes) -> None:
         doing.program(name if local else program, known=row is not None and not starts and not local)
     if row is not None and not local:
         _ByTable(program, row, call, doing, notes).apply()
-    return None
 
 
 class _ByTable:
@@ -187,9 +193,7 @@ class _ByTable:
         found = row.verbs.get(verb, row.verbs.get("*"))
         if found is not None:
             self.operands = words[:start] + words[start + 1 :]
-            self.verb = verb
-            return found
-        return row.effects
+        return found if found is not None else row.effects
 
     def _option(self, option: str) -> list[EffectRule]:
         """What an option does with its value; what it means for the operands is left to do."""
@@ -197,10 +201,8 @@ class _ByTable:
         for rule in self.row.adds[option]:
             values = self.arguments.values.get(option, [])
             match rule.kind:
-                case "read":
-                    self.doing.read(*values)
-                case "write":
-                    self.doing.write(*values)
+                case "read" | "write":
+                    self.doing.on_paths(rule.kind, *values)
                 case "run":
                     for value in values:
                         nested(value, self.call, self.notes)
@@ -233,17 +235,11 @@ class _ByTable:
         doing, kind = self.doing, rule.kind
         paths = [path for word in rule.what.split() for path in self._filled(word)] if rule.what else self.operands
         match kind:
-            case "read" | "write":
-                doing.path("read" if kind == "read" else "write", *paths)
+            case word if word in ON_PATHS:
+                doing.on_paths(word, *paths)
                 for path in paths:
-                    if "://" in path:
+                    if word in ("read", "write") and "://" in path:
                         doing.network(path, "get")
-            case "names":
-                doing.path("read", *paths, how="names")
-            case "edit" | "create":
-                doing.write(*paths, operation="edit" if kind == "edit" else "create")
-            case "delete" | "tree":
-                doing.delete(*paths, tree=kind == "tree")
             case "copy" | "move":
                 folder = self.arguments.value("-t", "--target-directory")
                 sources, targets = (paths, folder) if folder else (paths[:-1], paths[-1:])
@@ -259,8 +255,7 @@ class _ByTable:
                 command = " ".join([self.program, *self.call.plain]).replace(HOLE, "*")
                 doing.note("kill", f"{rule.what or 'processes'} ({command})")
             case "get" | "send":
-                address = rule.what or "".join(paths[:1])
-                doing.network(self.host or address.removesuffix("?"), kind)
+                doing.network(self.host or (rule.what or "".join(paths[:1])).removesuffix("?"), kind)
             case "install" | "remove":
                 for package in self.operands or [f"what {self.program} chooses"]:
                     doing.note("install", package, how="remove" if kind == "remove" else self.program)
@@ -289,7 +284,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 def wrapper(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     name = call.program
     if name == "command" and {"-v", "-V"} & set(call.arguments[:1]):
-        return None
+        return
     words = arguments.operands[_BEFORE_COMMAND.get(name, 0) :]
     while words and _ASSIGNMENT.match(words[0]):
         note_environment(words[0].partition("=")[0], doing)
@@ -303,11 +298,10 @@ def wrapper(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes)
     if name == "env" and not words:
         doing.note("secret", "the environment")
     if words and name == "watch":
-        return nested(" ".join(words), call, notes)  # it hands them to a shell
-    if words:
+        nested(" ".join(words), call, notes)  # it hands them to a shell
+    elif words:
         doing.dropped = all(effect.kind == "program" for effect in doing.effects)
         _inner(words, call, notes)
-    return None
 
 
 @handler
@@ -366,9 +360,9 @@ def runs_arguments(call: CommandCall, arguments: Arguments, doing: Doing, notes:
 @handler
 def python(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     module, rest = "".join(arguments.value("-m")[:1]), arguments.operands
-    if arguments.has("-c") or not arguments.has("-m"):
-        return _interpret("python", arguments.value("-c"), "--version -V -h --help", call, arguments, doing, notes)
     match module:
+        case _ if arguments.has("-c") or not arguments.has("-m"):
+            _interpret("python", arguments.value("-c"), "--version -V -h --help", call, arguments, doing, notes)
         case "pip" | "uv" | "ipython" | "black" | "ruff" | "mypy":
             _inner([module, *rest], call, notes)
         case "venv":
@@ -385,7 +379,6 @@ def python(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) 
                 nested(code, call, notes, "python")
         case _ if module not in listed("programs.txt", "@python_modules"):
             doing.program(f"python -m {module}", known=False)
-    return None
 
 
 @handler
@@ -419,22 +412,17 @@ def nested(code: str, call: CommandCall, notes: Notes, language: str = "shell") 
 
 def _inner(words: list[str], call: CommandCall, notes: Notes) -> None:
     if notes.too_deep:
-        return notes.not_known("shell", "deeply nested commands", call.line)
-    notes.depth += 1
-    analyze_command(CommandCall(words, call.line, " ".join(words), call.stdin, call.functions, call.piped), notes)
-    notes.depth -= 1
-    return None
+        notes.not_known("shell", "deeply nested commands", call.line)
+    else:
+        notes.depth += 1
+        analyze_command(CommandCall(words, call.line, " ".join(words), call.stdin, call.functions, call.piped), notes)
+        notes.depth -= 1
 
 
 # -- builtins of the shell ----------------------------------------------------------------------------------------
 
 # Where the shell expects a variable or a number, it runs the command in such an index, quoted or not.
-_INDEX = re.compile(r"\w\[[^\]]{0,200}(\$\(|`|\0)")
-
-
-def runs_an_index(text: str) -> bool:
-    """Does the text hold a command in an index, which runs when the text is taken for a variable?"""
-    return bool(_INDEX.search(text))
+COMMAND_IN_INDEX = re.compile(r"\w\[[^\]]{0,200}(\$\(|`|\0)")
 
 
 def note_changed(name: str, doing: Doing) -> None:
@@ -465,7 +453,7 @@ def sets_variables(call: CommandCall, arguments: Arguments, doing: Doing, notes:
             note_environment(variable, doing)
         else:
             note_changed(variable, doing)
-    if any(map(runs_an_index, call.arguments)):
+    if any(map(COMMAND_IN_INDEX.search, call.arguments)):
         doing.unknown("a command in an array index")
     for code in Arguments(call.arguments, "-C").value("-C") if name in ("mapfile", "readarray") else ():
         nested(code, call, notes)
@@ -681,12 +669,11 @@ def httpie(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) 
 
 @handler
 def connection(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
-    if call.program == "openssl" and call.arguments[:1] != ["s_client"]:
-        if call.arguments != ["version"]:
-            doing.unknown("openssl, which may read and write files")
-        return
-    address = next(iter(arguments.operands[call.program == "openssl" :] + arguments.value("-connect")), "")
-    doing.network(address, "send")
+    if call.program != "openssl" or call.arguments[:1] == ["s_client"]:
+        places = arguments.operands[call.program == "openssl" :] + arguments.value("-connect")
+        doing.network(next(iter(places), ""), "send")
+    elif call.arguments != ["version"]:
+        doing.unknown("openssl, which may read and write files")
 
 
 @handler
@@ -710,14 +697,12 @@ def remote_copy(call: CommandCall, arguments: Arguments, doing: Doing, notes: No
 @handler
 def service(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
     at = 0 if call.program in ("kubectl", "helm") else 1
-    verbs = arguments.operands[at : at + 1]
-    doing.network("", "get" if any(map(_ONLY_ASKS.fullmatch, verbs)) else "send")
+    doing.network("", "get" if any(map(_ONLY_ASKS.fullmatch, arguments.operands[at : at + 1])) else "send")
 
 
 @handler
 def database(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
-    host = next(iter(arguments.value("-h", "--host")), "localhost")
-    doing.network(host, "send")
+    doing.network(next(iter(arguments.value("-h", "--host")), "localhost"), "send")
     codes = arguments.value("-c", "--command", "-e", "--execute", "--eval") + ([call.stdin] if call.stdin else [])
     if not codes or any(sql_changes(code) for code in codes):
         doing.note("database", call.words[0], how="server")

@@ -84,7 +84,7 @@ def taken_out(code: str) -> tuple[str, list[Magic]]:
 
 Known = Mapping[str, tuple[Effect, ...]]
 
-_LONGEST = 100_000
+_MAX_LENGTH = 100_000
 # The filters of warnings are the whole process's.
 _WARNINGS = threading.Lock()
 _MOVING = ("os.chdir", "os.fchdir", "contextlib.chdir")
@@ -101,7 +101,7 @@ def analyze(code: str, notes: Notes, known: Known, line: int = 1) -> dict[str, t
     """
     if not notes.steps:
         notes.step("python", "the code itself", 1)
-    if notes.too_deep or len(code) > _LONGEST:
+    if notes.too_deep or len(code) > _MAX_LENGTH:
         notes.not_known("python", "very long or deeply nested code", line, "unparsed")
         return {}
     tree = _tree(code)
@@ -150,9 +150,12 @@ class _Look:
         self.asked = {id(part) for node in nodes for part in _asked(node)}
         self.bases = {id(node.value) for node in nodes if isinstance(node, ast.Attribute)}
         showing = {name for name in listed("python.txt", "@showing") if not self.values.bound(name)}
-        for node in nodes:
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in showing:
-                self.bases |= set(map(id, node.args))
+        self.bases |= {
+            id(part)
+            for node in nodes
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in showing
+            for part in node.args
+        }
 
     def walk(self) -> None:
         left: list[ast.AST] = [self.tree]
@@ -188,9 +191,11 @@ class _Look:
     def defines(self, steps: list[Doing]) -> dict[str, tuple[Effect, ...]]:
         """The functions of the block, the modules that it does not know, and what it has given other names."""
         found = dict(self.modules)
-        for name, full in self.values.imports.items():
-            if full and name not in found and full != python_aliases().get(name, name):
-                found[name] = (Effect("unknown", full, 1, known=False, how="import"),)
+        found |= {
+            name: (Effect("unknown", full, 1, known=False, how="import"),)
+            for name, full in self.values.imports.items()
+            if full and name not in found and full != python_aliases().get(name, name)
+        }
         for node in self.tree.body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 first, last = node.lineno + self.offset, (node.end_lineno or node.lineno) + self.offset
@@ -254,14 +259,9 @@ class _Look:
         is_client = re.search(r"session|client|requests|http|api", _spelled(func.value))
         if has_url or (func.attr in ("get", "put", "delete") and is_client):
             return (Does("get" if func.attr in ("get", "head") else "send", 0),)
-        if (
-            func.attr in ("rename", "replace")
-            and len(node.args) == 1
-            and {keyword.arg for keyword in node.keywords} <= {None, "target"}
-            and not isinstance(node.args[0], ast.Dict | ast.Lambda | ast.DictComp)
-        ):
-            return (Does("delete", -1, "self"), Does("write", 0))
-        if func.attr in ("rename", "replace") and any(keyword.arg in ("target", None) for keyword in node.keywords):
+        keywords = {keyword.arg for keyword in node.keywords}
+        is_one = len(node.args) == 1 and not isinstance(node.args[0], ast.Dict | ast.Lambda | ast.DictComp)
+        if func.attr in ("rename", "replace") and ((is_one and not keywords) or keywords & {"target", None}):
             return (Does("delete", -1, "self"), Does("write", 0, "target"))
         if func.attr in ("copy", "move") and node.args and self.values.text(node.args[0]) != HOLE:
             return (Does("write", 0),)
@@ -341,11 +341,10 @@ class _Look:
         # A file of that name comes before the module that is meant.
         file = os.path.join(self.notes.places.cwd or self.notes.places.workspace, root)
         is_local = os.path.isfile(f"{file}.py") or os.path.isfile(f"{file}/__init__.py")
-        if is_known_module(module) and not module.startswith(".") and not is_local:
-            return
-        doing = self.notes.step("python", f"import {module}", line + self.offset, ["import", module])
-        doing.unknown(f"what the module {module} does")
-        self.modules[name] = tuple(doing.effects)
+        if not is_known_module(module) or module.startswith(".") or is_local:
+            doing = self.notes.step("python", f"import {module}", line + self.offset, ["import", module])
+            doing.unknown(f"what the module {module} does")
+            self.modules[name] = tuple(doing.effects)
 
     def _step(self, node: ast.AST, name: str, call: ast.Call | None = None) -> Doing:
         texts = [self.values.text(each) for each in call.args] if call else []

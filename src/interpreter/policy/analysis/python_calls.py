@@ -8,8 +8,7 @@ import shlex
 from collections.abc import Callable
 from typing import NamedTuple
 
-from interpreter.policy.analysis.effects import Kind, Operation
-from interpreter.policy.analysis.notes import HOLE, Doing, Notes, analyze_embedded, sql_changes
+from interpreter.policy.analysis.notes import HOLE, ON_PATHS, Doing, Notes, analyze_embedded, sql_changes
 from interpreter.policy.analysis.programs import CommandCall, analyze_command, note_environment
 from interpreter.policy.analysis.python_values import PythonValues
 from interpreter.policy.analysis.tables import Does, is_known_module, listed, python_calls, python_methods
@@ -35,8 +34,7 @@ class Called(NamedTuple):
         return self.keyword(does.name) if does.name else None
 
     def keyword(self, *names: str) -> ast.expr | None:
-        keywords = self.node.keywords if self.node else []
-        return next((each.value for each in keywords if each.arg in names), None)
+        return next((each.value for each in (self.node.keywords if self.node else ()) if each.arg in names), None)
 
     def text(self, does: Does) -> str:
         return self.values.text(self.argument(does))
@@ -62,37 +60,24 @@ def apply(effects: tuple[Does, ...], called: Called) -> None:
     for variables in values.rounds(called.node):
         values.round = {**before, **variables}
         for does in effects:
-            if does.kind in KINDS:
-                KINDS[does.kind](does, called)
-            else:
-                _apply_plain(does, called)
+            KINDS.get(does.kind, _apply_plain)(does, called)
     values.round = before
-
-
-# What happens to a path: the kind of effect, its `how` and operation, the path that is meant, and the default.
-_ON_PATHS: dict[str, tuple[Kind, str, Operation, str, str]] = {
-    "read": ("read", "", "", "{}", "."),
-    "write": ("write", "", "", "{}", HOLE),
-    "edit": ("write", "", "edit", "{}", HOLE),
-    "create": ("write", "", "create", "{}", HOLE),
-    "delete": ("delete", "", "", "{}", HOLE),
-    "tree": ("delete", "tree", "", "{}", HOLE),
-    "rename": ("delete", "", "rename", "{}", HOLE),
-    "renamed": ("write", "", "rename", "{}", HOLE),
-    "writearchive": ("write", "", "", "{}.*", HOLE),
-    "extract": ("write", "", "", "{}/*", "."),
-}
 
 
 def _apply_plain(does: Does, called: Called) -> None:
     """The effects that need little more than the argument's text."""
     doing, values, argument, text = called.doing, called.values, called.argument(does), called.text(does)
     is_given = argument is not None or called.spread
-    if does.kind in _ON_PATHS:
-        kind, how, operation, pattern, default = _ON_PATHS[does.kind]
-        path = pattern.format(values.path(argument) if is_given or does.name == "self" else default)
-        return doing.path(kind, path, how=how, operation=operation)
+    path = values.path(argument)
+    if not is_given and does.name != "self" and does.kind in ("read", "extract"):
+        path = "."
     match does.kind:
+        case word if word in ON_PATHS:
+            doing.on_paths(word, path)
+        case "writearchive":
+            doing.write(f"{path}.*")
+        case "extract":
+            doing.write(f"{path}/*")
         case "writegiven" if is_given:
             doing.write(text)
         case "temporary" if (folder := called.keyword("dir")) is not None or called.spread:
@@ -143,11 +128,14 @@ def _apply_plain(does: Does, called: Called) -> None:
             doing.note("kill", "this machine: a loop that starts itself again and again")
         case "fixed" if not re.fullmatch(r"[\w.-]+", text):
             called.unknown()  # it may be a module or an address
-        case "expression" if argument is not None and _reaches(text):
-            called.unknown()  # `df.query("a > @b")`: names in it can lead anywhere
+        case "expression" if argument is not None:
+            # `df.query("a > @b")`: names of variables, and methods, can lead anywhere
+            methods = re.findall(r"\.\s*(\w+)\s*\(", text)
+            computes = HOLE not in text and all(method in listed("python.txt", "@harmless") for method in methods)
+            if not computes or re.search(r"@\w+\s*[.(\[]|__", text):
+                called.unknown()
         case "unknown":
             called.unknown()
-    return None
 
 
 def _database(does: Does, called: Called) -> None:
@@ -222,17 +210,14 @@ def execute(does: Does, called: Called) -> None:
 def code(does: Does, called: Called) -> None:
     """`exec` and `eval`: of a text that is written out, it can be looked at."""
     text, argument = called.text(does), called.argument(does)
-    if called.node is not None and (argument is None or isinstance(argument, ast.Lambda)):
-        return
-    if HOLE in text or not isinstance(argument, ast.Constant):
-        called.doing.unknown(f"{called.name}() of code built at run time")
-    else:
+    if isinstance(argument, ast.Constant) and HOLE not in text:
         analyze_embedded("python", text, called.doing.line, called.notes)
+    elif called.node is None or not (argument is None or isinstance(argument, ast.Lambda)):
+        called.doing.unknown(f"{called.name}() of code built at run time")
 
 
 def _command(words: list[str], called: Called) -> None:
-    text = " ".join(words).replace(HOLE, "*")
-    analyze_command(CommandCall(words, called.doing.line, text), called.notes)
+    analyze_command(CommandCall(words, called.doing.line, " ".join(words).replace(HOLE, "*")), called.notes)
 
 
 def _opened(does: Does, called: Called) -> None:
@@ -292,13 +277,6 @@ def _database_path(text: str) -> str:
     return re.sub(r"^file:(//[^/]*)?", "", text).partition("?")[0] if text.startswith("file:") else text
 
 
-def _reaches(expression: str) -> bool:
-    """May an expression of `df.query` do more than compute? Names of variables, and methods, can lead anywhere."""
-    methods = re.findall(r"\.\s*(\w+)\s*\(", expression)
-    known = all(method in listed("python.txt", "@harmless") for method in methods)
-    return HOLE in expression or not known or bool(re.search(r"@\w+\s*[.(\[]|__", expression))
-
-
 def _attribute(does: Does, called: Called) -> None:
     """`getattr(os, "remove")` is `os.remove`; a name that is made at run time may be any."""
     if called.node is None or len(called.node.args) < 2:
@@ -319,8 +297,7 @@ def _inplace(does: Does, called: Called) -> None:
     argument = called.argument(does)
     paths = called.values.words(argument) or [called.values.text(argument)]
     called.doing.read(*paths)
-    changes = called.keyword("inplace")
-    if called.spread or (called.node and len(called.node.args) > 1) or not _is_false(changes):
+    if called.spread or (called.node and len(called.node.args) > 1) or not _is_false(called.keyword("inplace")):
         called.doing.write(*paths)
     if called.keyword("openhook") is not None:
         called.doing.unknown("a function that opens files")
@@ -353,8 +330,8 @@ def _methods(does: Does, called: Called) -> None:
 
 def _options(does: Does, called: Called) -> None:
     """`pd.set_option("display.max_rows", 9)`; the option `plotting.backend` imports a module."""
-    names = called.node.args[::2] if called.node else []
-    known = all(_OPTION.fullmatch(called.values.text(name)) for name in names)
+    names = map(called.values.text, called.node.args[::2] if called.node else ())
+    known = all(map(_OPTION.fullmatch, names))
     if called.spread or not known or (called.node and called.node.keywords):
         called.unknown()
 

@@ -20,11 +20,11 @@ from interpreter.policy.analysis.tables import (
     python_calls,
 )
 
-_DEEPEST = 12
+_MAX_DEPTH = 12
 _TEXTS = tuple(f"@text_{kind}" for kind in "home temporary here joined below beside same parent".split())
 _BUILTIN = ("builtins", "__builtins__")
 _ONLY_READ = frozenset({"len", "print", "sorted", "list", "reversed", "enumerate", "zip"})
-_MOST_ROUNDS = 50
+_MAX_ROUNDS = 50
 # Methods of a text without a slash that give such texts, if what they are given has none either.
 _NAME_METHODS = frozenset(
     "lower upper title capitalize casefold swapcase strip lstrip rstrip replace zfill removeprefix removesuffix "
@@ -71,9 +71,7 @@ class PythonValues:
             elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
                 loaded.append(node)
         self._exposed = {node.id for node in loaded if id(node) not in only_read}  # they may be changed after being set
-        for name, full in imported.items():
-            if not self.bound(name):
-                self.imports[name] = full
+        self.imports |= {name: full for name, full in imported.items() if not self.bound(name)}
 
     def bound(self, name: str) -> bool:
         """Does the block itself give the name a meaning?"""
@@ -81,7 +79,7 @@ class PythonValues:
 
     def name(self, node: ast.AST, depth: int = 0) -> str:
         """The whole name of what an expression is, such as `pathlib.Path().unlink`; empty if that is unknown."""
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             return ""
         match node:
             case ast.Name(id=name):
@@ -120,7 +118,7 @@ class PythonValues:
 
     def text(self, node: ast.AST | None, depth: int = 0) -> str:
         """The text or path that an expression gives, with holes."""
-        if node is None or depth > _DEEPEST:
+        if node is None or depth > _MAX_DEPTH:
             return HOLE
         match node:
             case ast.Constant(value=str() as value):
@@ -177,7 +175,7 @@ class PythonValues:
             variables = target.elts if isinstance(target, ast.Tuple) else [target]
             items = self._items(over) if len(self.assigned.get(name, ())) == 1 else []
             found: list[dict[str, ast.expr]] = []
-            for item in items[:_MOST_ROUNDS]:
+            for item in items[:_MAX_ROUNDS]:
                 values = (
                     item.elts if isinstance(target, ast.Tuple) and isinstance(item, ast.Tuple | ast.List) else [item]
                 )
@@ -193,7 +191,7 @@ class PythonValues:
         """The items of a list, a dictionary or the like that is written out; empty if they are unknown."""
         if isinstance(node, ast.Name) and node.id not in self._exposed:
             node = self.value(node.id) or node
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             return []
         match node:
             case ast.List(elts=items) | ast.Tuple(elts=items) | ast.Set(elts=items):
@@ -222,7 +220,7 @@ class PythonValues:
         """Is it certain that this is the name of a file without a folder, or a part of one?"""
 
         def are(*nodes: ast.AST) -> bool:
-            return depth < _DEEPEST and all(self._is_mere_name(each, depth + 1) for each in nodes)
+            return depth < _MAX_DEPTH and all(self._is_mere_name(each, depth + 1) for each in nodes)
 
         match node:
             case ast.Constant(value=value):
@@ -262,7 +260,7 @@ class PythonValues:
         """Is this a list of mere names, such as what a folder has?"""
         if isinstance(node, ast.Name) and node.id not in self._exposed:
             node = self.value(node.id) or node
-        if depth > _DEEPEST:
+        if depth > _MAX_DEPTH:
             return False
         if isinstance(node, ast.ListComp | ast.GeneratorExp):
             same = ast.dump(node.elt).replace("Load", "Store") == ast.dump(node.generators[0].target)
@@ -323,7 +321,7 @@ class PythonValues:
         """An item of what a loop goes over: of a folder's content, or of a list."""
         if isinstance(node, ast.List | ast.Tuple) and len(node.elts) == 1:
             return self.text(node.elts[0], depth + 1)
-        if not isinstance(node, ast.Call) or depth > _DEEPEST:
+        if not isinstance(node, ast.Call) or depth > _MAX_DEPTH:
             return HOLE
         name = self.name(node.func, depth + 1)
         match name:
@@ -393,11 +391,10 @@ class PythonValues:
             case ast.arg(arg=name):
                 self._assign(name, None)
             case ast.For(target=ast.Name(id=name), iter=over) | ast.comprehension(target=ast.Name(id=name), iter=over):
-                if name not in self.assigned:
+                fresh = name not in self.assigned
+                self._assign(name, None)
+                if fresh:
                     self.iterated[name] = over
-                else:
-                    self.iterated.pop(name, None)
-                self.assigned.setdefault(name, []).append(None)
             case (
                 ast.Assign(targets=[ast.Name(id=name)], value=value)
                 | ast.NamedExpr(target=ast.Name(id=name), value=value)

@@ -12,20 +12,20 @@ from interpreter.config.homes import home
 from interpreter.policy.analysis.effects import Effect
 from interpreter.policy.analysis.notes import HOLE, Doing, Notes
 from interpreter.policy.analysis.programs import (
+    COMMAND_IN_INDEX,
     TELLING,
     CommandCall,
     analyze_command,
     note_changed,
     note_environment,
-    runs_an_index,
 )
 
 if TYPE_CHECKING:
     from tree_sitter import Language, Node
 
 
-_MOST_BRACES = 64
-_SHOWN = 500
+_MAX_BRACES = 64
+_SHOWN_LENGTH = 500
 _BRACES = re.compile(r"\{([^{}]*,[^{}]*)\}")
 _ASSIGNING = re.compile(r"\$\{(\w+):?=")
 _QUOTED_INDEX = re.compile(r"\$\(|`|\w\[\$?$")
@@ -47,10 +47,10 @@ class Words:
             return [word]
         found: list[str] = []
         left = [word]
-        while left and len(found) < _MOST_BRACES:
+        while left and len(found) < _MAX_BRACES:
             parts = _BRACES.split(left.pop(0))
             choices = [part.split(",") if at % 2 else [part] for at, part in enumerate(parts)]
-            (found if len(parts) == 1 else left).extend(map("".join, islice(product(*choices), _MOST_BRACES + 1)))
+            (found if len(parts) == 1 else left).extend(map("".join, islice(product(*choices), _MAX_BRACES + 1)))
         return found + [HOLE] * bool(left)  # too many to look at
 
     def word(self, node: Node) -> str:
@@ -84,7 +84,7 @@ class Words:
 
     def beginning(self, node: Node) -> str:
         """As much of the text as is shown: a part can have all the others inside."""
-        return self.code[node.start_byte : min(node.end_byte, node.start_byte + _SHOWN)]
+        return self.code[node.start_byte : min(node.end_byte, node.start_byte + _SHOWN_LENGTH)]
 
     def _pieces(self, node: Node) -> str:
         """A string with double quotes; the parser leaves out blanks between its parts."""
@@ -129,10 +129,10 @@ _PERHAPS = frozenset(
     }
 )
 _FILLING = (b"read", b"mapfile", b"readarray", b"printf", b"getopts", b"eval", b"local")
-_LONGEST = 100_000
-_LONGEST_BOMB = 300
-_DEEPEST = 200
-_MOST_PIPES = 2000
+_MAX_LENGTH = 100_000
+_MAX_BOMB_LENGTH = 300
+_MAX_DEPTH = 200
+_MAX_PIPES = 2000
 
 
 def analyze(
@@ -142,8 +142,8 @@ def analyze(
 
     `line` is that of its first line in the block. `known` are functions of earlier blocks.
     """
-    many = code.count("|") + code.count("<<") > _MOST_PIPES  # the parser takes very long over thousands of them
-    if notes.too_deep or many or len(code) > _LONGEST or _depth(code) > _DEEPEST:
+    many = code.count("|") + code.count("<<") > _MAX_PIPES  # the parser takes very long over thousands of them
+    if notes.too_deep or many or len(code) > _MAX_LENGTH or _depth(code) > _MAX_DEPTH:
         notes.not_known("shell", "very long or deeply nested code", line, "unparsed")
         return {}
     bash = _bash()
@@ -206,11 +206,10 @@ class ShellAnalysis:
             item = left.pop()
             if callable(item):
                 item()
-                continue
-            if after := self._after(item):
-                left.append(after)
-            left += reversed(item.children)
-            self._see(item)
+            else:
+                left += filter(None, [self._after(item)])
+                left += reversed(item.children)
+                self._see(item)
 
     def _see(self, node: Node) -> None:
         match node.type:
@@ -225,8 +224,7 @@ class ShellAnalysis:
             case "function_definition":
                 self._function(node)
             case "pipeline":
-                commands = [last_command(part) for part in node.children if part.is_named]
-                for before, after in pairwise(commands):
+                for before, after in pairwise(last_command(part) for part in node.children if part.is_named):
                     if before is not None and after is not None:
                         self.piped[after.id] = self._printed(before)
             case "expansion" if (found := _ASSIGNING.match(self.words.text(node))) and TELLING.fullmatch(found[1]):
@@ -239,7 +237,7 @@ class ShellAnalysis:
             case "unset_command" | "test_command":
                 doing = self.notes.step("shell", self.words.beginning(node), self._line(node), self._plain(node))
                 text = self.words.text(node)
-                if runs_an_index(text) or re.search(r"(?<![\w{#!])\w+\[[^\]]*\$", text):
+                if COMMAND_IN_INDEX.search(text) or re.search(r"(?<![\w{#!])\w+\[[^\]]*\$", text):
                     doing.unknown("a command in an index")
 
     def _after(self, node: Node) -> Callable[[], None] | None:
@@ -306,7 +304,7 @@ class ShellAnalysis:
         name = re.split(r"[\[+=]", text, maxsplit=1)[0]
         doing = self.notes.step("shell", text, line, [f"{name}="])
         note(name, doing)
-        if runs_an_index(self.words.text(node)):
+        if COMMAND_IN_INDEX.search(self.words.text(node)):
             doing.unknown("a command in an index")
 
     def _loop(self, node: Node) -> None:
@@ -327,7 +325,7 @@ class ShellAnalysis:
             return
         word = self.words.word(name)
         self.functions.add(word)
-        begins = self.words.beginning(body)[:_LONGEST_BOMB]
+        begins = self.words.beginning(body)[:_MAX_BOMB_LENGTH]
         itself = rf"(?<![\w./-]){re.escape(word)}"
         if re.search(rf"{itself}\s*\|\s*{itself}(?![\w./=-])|{itself}\s*&(?![&>])", begins):
             doing = self.notes.step("shell", self.words.beginning(node), self._line(node), ["fork-bomb"])

@@ -109,13 +109,13 @@ Calls = dict[str, tuple[Does, ...]]
 @cache
 def python_calls() -> Calls:
     """By whole name; a call in a name is written `()`."""
-    return {name: does for name, does in _calls("python.txt").items() if not name.startswith(".")}
+    return {name: does for name, does in calls("python.txt").items() if not name.startswith(".")}
 
 
 @cache
 def python_methods() -> Calls:
     """By the name of a method alone, of an object of unknown type."""
-    return {name[1:]: does for name, does in _calls("python.txt").items() if name.startswith(".")}
+    return {name[1:]: does for name, does in calls("python.txt").items() if name.startswith(".")}
 
 
 @cache
@@ -175,12 +175,8 @@ def is_harmless(name: str) -> bool:
 
 
 @cache
-def javascript_calls() -> Calls:
-    return _calls("javascript.txt")
-
-
-@cache
-def _calls(name: str) -> Calls:
+def calls(name: str) -> Calls:
+    """All functions of a table."""
     rows: Calls = {}
     for left, right in _rows(name):
         if not left.startswith("@"):

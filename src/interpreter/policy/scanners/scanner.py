@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 Severity = Literal["low", "medium", "high"]
 
 SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
-_MOST_LISTED = 20
 
 
 @dataclass(frozen=True)
@@ -61,15 +60,15 @@ class Scan:
         """Whether approval is needed even in auto mode: a serious finding, or code that was not scanned."""
         return self.unseen or any(finding.severity == "high" for finding in self.findings)
 
-    def as_list(self) -> str:
-        """The findings as a list, for the model."""
-        lines = [f"- {finding}" for finding in self.findings[:_MOST_LISTED]]
-        more = len(self.findings) - _MOST_LISTED
-        return "\n".join([*lines, f"- and {more} more"] if more > 0 else lines)
-
     def as_data(self) -> dict[str, Any]:
-        facts = {"tools": self.tools, "missing": self.missing, "unseen": self.unseen, "notice": self.notice}
-        return {"findings": [asdict(finding) for finding in self.findings], **facts, "asks": self.asks}
+        return {
+            "findings": [asdict(finding) for finding in self.findings],
+            "tools": self.tools,
+            "missing": self.missing,
+            "unseen": self.unseen,
+            "notice": self.notice,
+            "asks": self.asks,
+        }
 
 
 def failed(tool: str, why: str) -> Finding:
@@ -100,8 +99,7 @@ class ScannerTool(NamedTuple):
     @property
     def program(self) -> str | None:
         """Where it is installed: beside the Python that runs us, or on the path."""
-        here = os.path.dirname(sys.executable)
-        return processes.which(os.path.join(here, self.name)) or processes.which(self.name)
+        return processes.which(os.path.join(os.path.dirname(sys.executable), self.name)) or processes.which(self.name)
 
 
 _CELL = re.compile(r"\s*%%(!|\w+)")
@@ -140,16 +138,9 @@ def python_parts(code: str, registry: Registry) -> list[CodePart]:
     with suppress(SyntaxError, ValueError, RecursionError, MemoryError):
         ast.parse(code)
         return [CodePart("python", code)]
-    python, shell = _told_apart(code.split("\n"))
-    if all(line.strip() in ("", "pass") for line in python):
-        python = []
-    return [CodePart("python", "\n".join(python)), CodePart("shell", "\n".join(shell))]
-
-
-def _told_apart(lines: list[str]) -> tuple[list[str], list[str]]:
     python, shell = [], []
     continued = ""  # the sign of a command that continues in this line
-    for line in lines:
+    for line in code.split("\n"):
         found = None if continued else _COMMAND.fullmatch(line)
         sign = continued or (found["sign"] if found else "")
         rest = found["rest"] if found else line
@@ -160,14 +151,16 @@ def _told_apart(lines: list[str]) -> tuple[list[str], list[str]]:
         else:
             python.append("" if _HELP.fullmatch(line) else line)
         continued = sign if sign and line.endswith("\\") else ""
-    return python, shell
+    if all(line.strip() in ("", "pass") for line in python):
+        python = []
+    return [CodePart("python", "\n".join(python)), CodePart("shell", "\n".join(shell))]
 
 
-TIME_LIMIT = 30.0
+TIMEOUT = 30.0
 INSTALL = 'pip install "open-interpreter[scan]"'
 
 
-def scan(language: str, code: str, time_limit: float = TIME_LIMIT) -> Scan:
+def scan(language: str, code: str, time_limit: float = TIMEOUT) -> Scan:
     """What the installed scanners find in a block."""
     return Scanner(time_limit).scan(language, code)
 
@@ -179,7 +172,7 @@ class Scanner:
     """
 
     def __init__(
-        self, time_limit: float = TIME_LIMIT, tools: Iterable[ScannerTool] | None = None, registry: Registry = BUILT_IN
+        self, time_limit: float = TIMEOUT, tools: Iterable[ScannerTool] | None = None, registry: Registry = BUILT_IN
     ) -> None:
         self._time_limit, self._registry = time_limit, registry
         self._tools = None if tools is None else tuple(tools)
@@ -206,8 +199,13 @@ class Scanner:
                 for process in self._running:
                     processes.kill(process)
                 self._scanning = False
+        notice = ""  # a scanner that is missing is named once
+        if new := [name for name in missing if name not in self._told]:
+            self._told.update(new)
+            are = "are" if len(new) > 1 else "is"
+            notice = f"{' and '.join(new)} {are} not installed, so the scan runs without. To install: {INSTALL}"
         tools = list(dict.fromkeys(tool.name for tool, _, _ in begun))
-        return Scan(in_order(found), missing, tools, unseen, self._news(missing), self._cancelled.is_set())
+        return Scan(in_order(found), missing, tools, unseen, notice, self._cancelled.is_set())
 
     def _tools_for(self, part: CodePart) -> Iterable[ScannerTool]:
         named = self._registry.describe(part.kind).scanners if part.kind else ()
@@ -220,15 +218,6 @@ class Scanner:
                 self._cancelled.set()
             for process in self._running:
                 processes.kill(process)
-
-    def _news(self, missing: Iterable[str]) -> str:
-        """One line about scanners that are missing, each of them named once."""
-        new = [name for name in missing if name not in self._told]
-        self._told.update(new)
-        if not new:
-            return ""
-        verb = "are" if len(new) > 1 else "is"
-        return f"{' and '.join(new)} {verb} not installed, so the scan runs without. To install: {INSTALL}"
 
     # -- running them ----------------------------------------------------------------------------------------------
 

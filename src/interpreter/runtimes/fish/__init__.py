@@ -37,9 +37,9 @@ class Fish(ProgramLanguage):
             changed = dict(json.loads(read_bytes(self.runtime.folder / CHANGED)))
         except (OSError, ValueError, TypeError):
             changed = {}  # it was killed, or code has written something else there
-        env = {name: value for name, value in changed.items() if NAME.fullmatch(str(name)) and is_value(value)}
+        env = {
+            name: value
+            for name, value in changed.items()
+            if NAME.fullmatch(str(name)) and (value is None or (isinstance(value, str) and "\0" not in value))
+        }
         super().apply_changes({**event, "env": env})
-
-
-def is_value(value: object) -> bool:
-    return value is None or (isinstance(value, str) and "\0" not in value)

@@ -45,9 +45,6 @@ class HTML(ProgramLanguage):
         found = [*filter(None, map(which, SHELLS)), *installed_browsers(*sorted(playwrights, reverse=True))]
         return found[0] if found else None
 
-    def version(self) -> str | None:
-        return ""
-
     def installed(self) -> str | None:
         browser = self.browser()
         number = browser and program_version(browser, self.context.containment)
@@ -78,9 +75,6 @@ class React(HTML):
     install = "apt install npm; macOS: brew install node"
     installs_packages = True
     order = 17
-
-    def version(self) -> str | None:
-        return "" if self.program() else None
 
     def installed(self) -> str | None:
         return f"npm, {super().installed()}" if self.program() else None

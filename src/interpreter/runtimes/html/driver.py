@@ -23,10 +23,10 @@ from urllib.parse import unquote, urlsplit
 from interpreter.runtimes.bridge import Backend, Bridge, Frame, adopt, run_worker
 from interpreter.runtimes.html.react import BuildError, Built, build, install
 
-WIDTH, HEIGHT, HIGHEST = 960, 540, 2160  # pixels of the picture
-LOADING, SETTLING, QUIET = 20.0, 3.0, 0.3  # seconds
-KEPT = 60.0  # seconds that a browser waits for the next page
-MOST_FRAMES = 5  # of a stack
+WIDTH, HEIGHT, MAX_HEIGHT = 960, 540, 2160  # pixels of the picture
+LOAD_TIMEOUT, SETTLE_TIMEOUT, QUIET_TIME = 20.0, 3.0, 0.3  # seconds
+IDLE_TIMEOUT = 60.0  # seconds that a browser waits for the next page
+MAX_FRAMES = 5  # of a stack
 READ, WRITE = 3, 4  # the descriptors at which Chromium expects its connection
 NOWHERE = "http://127.0.0.1:9"  # nothing listens there
 ARGUMENTS = (
@@ -91,7 +91,7 @@ class Chromium:
 
     def call(self, method: str, session: str = "", **params: Any) -> Frame:
         number = self.send(method, session, **params)
-        self.wait(lambda: number in self.replies, LOADING)
+        self.wait(lambda: number in self.replies, LOAD_TIMEOUT)
         reply = self.replies.pop(number)
         if "error" in reply:
             raise BrowserGone(f"{method}: {reply['error'].get('message')}")
@@ -219,7 +219,7 @@ class Pages(Backend):
             if not self.bridge.interrupted:
                 show.failed = show.failed or show.is_begun
                 self.bridge.stream("stderr", NOT_SEEN.format(why=(show.is_begun and show.stuck) or error))
-        self.bridge.idle_after = KEPT
+        self.bridge.idle_after = IDLE_TIMEOUT
 
     def idle(self) -> None:
         """End the browser, which the next page may have used."""
@@ -231,7 +231,7 @@ class Pages(Backend):
 class Showing:
     """A page that is being shown, and what happens in it."""
 
-    stuck = f"it did nothing for {LOADING:.0f} seconds while it loaded; a script may run without end"
+    stuck = f"it did nothing for {LOAD_TIMEOUT:.0f} seconds while it loaded; a script may run without end"
     browser: Chromium
 
     def __init__(self, bridge: Bridge, line: Callable[[int, int], tuple[int, int] | None]) -> None:
@@ -258,12 +258,14 @@ class Showing:
         browser.call("Runtime.setMaxCallStackSizeToCapture", self._session, size=0)  # with each message
         browser.on_event, browser.on_pause, self.is_begun = self.event, self._flush, True
         browser.send("Page.navigate", self._session, url=file.as_uri())
-        browser.wait(lambda: self._is_loaded, LOADING)
-        until, self._changed = time.monotonic() + SETTLING, time.monotonic()
-        while (left := min(until, self._changed + QUIET + bool(self._open) * SETTLING) - time.monotonic()) > 0:
+        browser.wait(lambda: self._is_loaded, LOAD_TIMEOUT)
+        until, self._changed = time.monotonic() + SETTLE_TIMEOUT, time.monotonic()
+        while (
+            left := min(until, self._changed + QUIET_TIME + bool(self._open) * SETTLE_TIMEOUT) - time.monotonic()
+        ) > 0:
             browser.listen(left)
         size = browser.call("Page.getLayoutMetrics", self._session)["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": WIDTH, "height": min(max(size["height"], HEIGHT), HIGHEST), "scale": 1}
+        clip = {"x": 0, "y": 0, "width": WIDTH, "height": min(max(size["height"], HEIGHT), MAX_HEIGHT), "scale": 1}
         found = browser.call("Page.captureScreenshot", self._session, clip=clip, captureBeyondViewport=True)
         if found.get("data"):
             self._bridge.send(event="display", block=self._bridge.block, data={"image/png": found["data"]})
@@ -287,9 +289,7 @@ class Showing:
                 self.browser.send("Page.handleJavaScriptDialog", self._session, accept=True)
             case "Network.requestWillBeSent":
                 self._open.add(given["requestId"])
-            case "Network.loadingFinished":
-                self._open.discard(given["requestId"])
-            case "Network.loadingFailed":
+            case "Network.loadingFinished" | "Network.loadingFailed":
                 self._open.discard(given["requestId"])
         if method.startswith(("Network", "Page")):
             self._changed = time.monotonic()
@@ -329,7 +329,7 @@ class Showing:
         for name, line, column in at or [("the page", details["lineNumber"], details["columnNumber"])]:
             if (place := self._line(line, column)) is not None:
                 lines.append(f"    at {name} (line {place[0] + 1}, column {place[1] + 1})\n")
-        return f"Uncaught {words}\n{''.join(lines[:MOST_FRAMES])}"
+        return f"Uncaught {words}\n{''.join(lines[:MAX_FRAMES])}"
 
 
 def as_json(text: str) -> str:

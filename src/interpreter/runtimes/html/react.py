@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
+from typing import Any
 
 Call = Callable[..., tuple[int, str]]
 Place = tuple[int, int]  # a line and a column, from 0
@@ -78,8 +79,7 @@ def install(names: list[str], call: Call) -> bool:
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     known = [f"{name}@{PACKAGES[name]}" if name in PACKAGES else name for name in names]
     options = ["--ignore-scripts", "--no-audit", "--no-fund", "--no-progress", "--fetch-retries=1"]
-    code, _ = call(["npm", "install", *options, "--prefix", str(folder), "--", *known], visibly=True)
-    return code == 0
+    return call(["npm", "install", *options, "--prefix", str(folder), "--", *known], visibly=True)[0] == 0
 
 
 def build(source: str, folder: Path, call: Call) -> Built:
@@ -116,7 +116,7 @@ def build(source: str, folder: Path, call: Call) -> Built:
 class SourceMap:
     """Finds a place of the block by its place in the page, in a source map (https://sourcemaps.info/spec.html)."""
 
-    def __init__(self, source_map: dict[str, object], before: int) -> None:
+    def __init__(self, source_map: dict[str, Any], before: int) -> None:
         self._map, self._before = source_map, before
         self._rows: list[list[tuple[int, int, int, int]]] = []  # column here, source, line and column there
 
@@ -125,13 +125,11 @@ class SourceMap:
             self._read()
         row = self._rows[line - self._before] if 0 <= line - self._before < len(self._rows) else []
         at = bisect_right([each[0] for each in row], column) - 1
-        sources = self._map["sources"]
-        assert isinstance(sources, list)
-        return row[at][2:] if at >= 0 and str(sources[row[at][1]]).endswith("<stdin>") else None
+        return row[at][2:] if at >= 0 and self._map["sources"][row[at][1]].endswith("<stdin>") else None
 
     def _read(self) -> None:
         source = there = column = 0
-        for row in str(self._map["mappings"]).split(";"):
+        for row in self._map["mappings"].split(";"):
             here, found = 0, []
             for segment in filter(None, row.split(",")):
                 numbers = decoded(segment)

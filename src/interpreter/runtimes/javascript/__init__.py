@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
 import shutil
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from pathlib import Path
 from interpreter.errors import SessionStartError
 from interpreter.runtimes.block import Channels
 from interpreter.runtimes.launch import Launch, program_version
-from interpreter.runtimes.live import HasContext, LiveLanguage
+from interpreter.runtimes.live import LiveLanguage
 from interpreter.runtimes.protocol import Frame
 
 __all__ = ["JavaScript"]
@@ -40,9 +39,7 @@ class JavaScript(LiveLanguage):
     install = "apt install nodejs; macOS: brew install node; others: nodejs.org (18 or later)"
     order = 3
 
-    def __init__(self, computer: HasContext | None = None) -> None:
-        super().__init__(computer)
-        self._pipes = itertools.count(1)
+    _pipes = 0  # how many pairs of them there were
 
     def _node(self) -> str | None:
         return shutil.which("node", path=self.context.own_environment().get("PATH"))
@@ -63,17 +60,17 @@ class JavaScript(LiveLanguage):
     def channels(self) -> Channels:
         """Two named pipes, which the driver opens for child processes: Node cannot be sent descriptors."""
         folder = self.start().folder
-        number = next(self._pipes)
+        self._pipes += 1
         channels = Channels()
         for name in ("stdout", "stderr"):
-            path = folder / f"{name}-{number}"
+            path = folder / f"{name}-{self._pipes}"
             os.mkfifo(path, 0o600)
             channels.reads.append((os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW), name))
             # our own writing end: without it, the pipe would be at its end before a child opens it
             channels.held.append(os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_NOFOLLOW))
             channels.fields[name] = str(path)
             with contextlib.suppress(FileNotFoundError):
-                (folder / f"{name}-{number - 1}").unlink()
+                (folder / f"{name}-{self._pipes - 1}").unlink()
         return channels
 
     def fields(self) -> Frame:

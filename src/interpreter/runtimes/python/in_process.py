@@ -129,7 +129,9 @@ class InProcessPython(BaseLanguage):
         self._outlet.number += 1
         self._define_names()
         self._use_environment()
-        self._take_shared()
+        self._share.most, shared = self.context.max_shared, self.context.shared
+        self._share.take([[name, each.text] for name, each in shared.items() if self._shared.get(name) != each.number])
+        self._shared = {name: each.number for name, each in shared.items()}
         self._interrupt.asked.clear()
         self._lines.enabled = self.context.active_lines
         TablePage.most_rows = self.context.table_rows
@@ -216,11 +218,6 @@ class InProcessPython(BaseLanguage):
     def _give(self, name: str, text: str) -> None:
         take(self.context.shared, name, text, self.context.max_shared)
         self._shared[name] = self.context.shared[name].number
-
-    def _take_shared(self) -> None:
-        self._share.most, shared = self.context.max_shared, self.context.shared
-        self._share.take([[name, each.text] for name, each in shared.items() if self._shared.get(name) != each.number])
-        self._shared = {name: each.number for name, each in shared.items()}
 
     def _define_names(self) -> None:
         """Put our names into the namespace, which another session may share, without replacing the user's names."""
@@ -341,10 +338,17 @@ class Outlet:
 
 
 def run_captured(command: str) -> int:
-    both = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    shell = {"shell": True, "executable": shell_program(), "stdin": subprocess.DEVNULL}
-    with subprocess.Popen(command, text=True, errors="replace", **shell, **both) as process:  # type: ignore
-        for line in process.stdout:
+    with subprocess.Popen(
+        command,
+        shell=True,
+        executable=shell_program(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    ) as process:
+        for line in process.stdout or ():
             sys.stdout.write(line)
     return int(process.returncode)
 

@@ -83,17 +83,20 @@ class Python(LiveLanguage):
         return Launch(worker, python=chosen.supervisor, env=env, cwd=self.context.cwd, preload=preload)
 
     def fields(self) -> Frame:
-        skills = {"skills": self.context.skills()} if self.context.skills is not None else {}
         context = self.context
-        limits = {"active_lines": context.active_lines, "table_rows": context.table_rows}
-        return {"colors": context.colors, **limits, **skills}
+        fields = {"colors": context.colors, "active_lines": context.active_lines, "table_rows": context.table_rows}
+        return fields if context.skills is None else {**fields, "skills": context.skills()}
 
     def advice(self, event: Frame) -> Iterator[Chunk]:
-        if event.get("missing"):
-            from interpreter.runtimes.environments import missing_package
-
-            self.missing, words = missing_package(event["missing"], self.context)
-            yield notice(words)
+        if module := event.get("missing"):
+            command = self.context.python_environment().install_command(module)
+            what = ""
+            if command and self.context.offline:
+                what = " Offline mode is on, so it can't be installed now."
+            elif command:
+                what = f" If it is a package, install it with: {command}"
+                self.missing = module
+            yield notice(f"There is no module {module!r} in this environment.{what}\n")
 
     def installation(self, module: str) -> tuple[str, str]:
         from interpreter.runtimes.environments import DISTRIBUTIONS
@@ -196,8 +199,7 @@ class Python(LiveLanguage):
 
     def snapshot(self) -> tuple[int, int] | None:
         """As a rule there is one from the end of the last block."""
-        runtime = self.start()
-        if not self._can_rewind() or self.state_before in runtime.snapshots.states:
+        if not self._can_rewind() or self.state_before in self.start().snapshots.states:
             return None
         return self.state_before, self.most_snapshots
 
@@ -249,7 +251,9 @@ class Python(LiveLanguage):
             yield from super().exited(event)
             return
         then = "before it" if state == before else "some blocks ago, because newer snapshots are gone"
-        told = f"The Python session ended ({event['how']}). Only this block is lost: "
-        told += f"the variables are as they were {then}. {restored}"
+        told = (
+            f"The Python session ended ({event['how']}). Only this block is lost: the variables are as they were "
+            f"{then}. {restored}"
+        )
         yield notice(told.rstrip() + "\n")
         yield self.closing(event["code"], "timed_out" if event["why"] == "timed_out" else "died")

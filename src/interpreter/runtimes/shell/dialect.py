@@ -16,7 +16,7 @@ from interpreter.runtimes.state import Variable
 
 # In the runtime's folder, where its code can write: no link is followed, nothing waits, nothing is endless.
 
-MOST = 64 * 1024 * 1024  # bytes of a file that are read
+MAX_FILE_BYTES = 64 * 1024 * 1024  # bytes of a file that are read
 
 
 def write_file(path: Path, data: bytes) -> None:
@@ -27,13 +27,13 @@ def write_file(path: Path, data: bytes) -> None:
         file.write(data)
 
 
-def read_file(path: Path) -> bytes:
-    """What is in a plain file; FileNotFoundError for anything else."""
+def read_file(path: Path) -> bytes | None:
+    """What is in a plain file; None for anything else."""
     try:
         with Folder(path.parent) as folder:
-            return folder.read_bytes(path.name, MOST)
-    except OSError as error:
-        raise FileNotFoundError(str(path)) from error
+            return folder.read_bytes(path.name, MAX_FILE_BYTES)
+    except OSError:
+        return None
 
 
 def discard(path: Path) -> None:
@@ -53,7 +53,7 @@ RESERVED = frozenset(
     """if then else elif fi for foreach while until do done case esac in select function time coproc repeat nocorrect
     return break continue exec alias unalias trap emulate""".split()
 )
-LONGEST = 20_000  # characters of a block that is cut
+MAX_CUT_LENGTH = 20_000  # characters of a block that is cut
 # What would differ from one piece to the next.
 CONNECTED = re.compile(r"\$_\b|\$\{?_\}|pipestatus|BASH_|FUNCNAME|LINENO|RANDOM|funcstack", re.IGNORECASE)
 VARIABLE = r"\$\w+|\$\{\w+\}"
@@ -69,7 +69,7 @@ FIRST_WORDS = re.compile(r"(?:^|;|&&|\|\|?)[ \t]*([\w\[!-]+)", re.ASCII)
 def cut(code: str) -> list[tuple[int, str]]:
     """The pieces of a block, each with the number of its first line; together they are the block."""
     lines = code.split("\n")
-    if len(code) > LONGEST or CONNECTED.search(code):
+    if len(code) > MAX_CUT_LENGTH or CONNECTED.search(code):
         return [(1, code)]
     starts = [number for number, line in enumerate(lines, 1) if line.strip() and line.lstrip()[0] != "#"]
     pieces: list[tuple[int, str]] = []
@@ -87,7 +87,7 @@ def cut(code: str) -> list[tuple[int, str]]:
 
 # These describe how a shell was started, not what its user wants others to see.
 OWN = frozenset({"_", "PWD", "OLDPWD", "SHLVL", "TERM", "COLUMNS", "LINES", "LOGNAME"})
-_LONGEST = 100
+_MAX_LENGTH = 100
 # `declare -ax NAME=VALUE` of bash, `typeset -g -i NAME=VALUE` and `export NAME=VALUE` of zsh
 _DECLARATION = re.compile(
     r"""^(?:declare|typeset|export)((?:[ ]-\w+|[ ]--)*)[ ](\w+)=
@@ -151,7 +151,7 @@ def listed(found: dict[str, tuple[str, str]]) -> list[Variable]:
     rows = []
     for name, (kind, text) in found.items():
         line = " ".join(text.split())
-        preview = line if len(line) <= _LONGEST else line[: _LONGEST - 3] + "..."
+        preview = line if len(line) <= _MAX_LENGTH else line[: _MAX_LENGTH - 3] + "..."
         if kind in ("array", "map"):
             rows.append(Variable(name, kind, preview, str(len(_ELEMENT.findall(text[1:-1])))))
         else:
@@ -295,9 +295,8 @@ class ShellDialect:
         """Where the last block left the directory, and the exported variables that differ (None: unset) from what the
         shell was told; empty if it did not get to report them.
         """
-        try:
-            report = read_file(folder / "exports")
-        except FileNotFoundError:
+        report = read_file(folder / "exports")
+        if report is None:
             return {}
         place, _, listing = report.partition(b"\0")
         cwd = os.fsdecode(place.removesuffix(b"\n"))
@@ -322,10 +321,7 @@ class ShellDialect:
     def saved(self, folder: Path) -> bytes | None:
         """What is in that state; None if there is none."""
         state = self.last_state(folder)
-        try:
-            return read_file(state) if state is not None else None
-        except FileNotFoundError:
-            return None
+        return read_file(state) if state is not None else None
 
     # -- states ----------------------------------------------------------------------------------------------
 
@@ -367,7 +363,4 @@ def assignment(name: str, value: str | None) -> str:
 
 
 def is_whole(path: Path) -> bool:
-    try:
-        return read_file(path).endswith(WHOLE)
-    except OSError:
-        return False
+    return (read_file(path) or b"").endswith(WHOLE)

@@ -36,7 +36,7 @@ from interpreter.runtimes.shell.dialect import (
     without,
 )
 from interpreter.runtimes.state import (
-    SAVING,
+    SAVE_TIMEOUT,
     Completions,
     Restored,
     Saved,
@@ -79,11 +79,6 @@ class ShellTerminal(OutputChannel):
         termios.tcsetattr(self.theirs, termios.TCSANOW, self._modes)
         termios.tcflush(self.theirs, termios.TCIFLUSH)
         resize(self.fd, size)
-
-    def press(self, keys: bytes) -> None:
-        """Type; what the program does not read in time is lost, as on any terminal."""
-        with contextlib.suppress(OSError):
-            os.write(self.fd, keys)
 
     def echo_off(self) -> bool:
         """Whether the program that runs does not want its input to be seen."""
@@ -147,8 +142,9 @@ class Shell(LiveLanguage):
         shell = which_shell(self.context.shell)
         if shell is None:
             wanted = self.context.shell
-            missing = f"{wanted} is not a usable bash or zsh." if wanted else "bash is not installed."
-            raise SessionStartError(self.name, missing)
+            raise SessionStartError(
+                self.name, f"{wanted} is not a usable bash or zsh." if wanted else "bash is not installed."
+            )
         env = self._environment()
         self._dialect = ShellDialect(shell, env, self.context.shell_rc, self.own_state())
         command = [shell, *(["--norc", "--noprofile"] if self._dialect.kind == "bash" else ["-f", "-s"])]
@@ -185,8 +181,7 @@ class Shell(LiveLanguage):
         """There is a controlling terminal while the user can type, and none otherwise."""
         runtime, stdin = self.start(), os.devnull
         if self.context.keyboard != (self._keyboard is not None):
-            if runtime.alive:
-                runtime.retire(FAREWELL)  # a process keeps the terminal that it was started with
+            runtime.retire(FAREWELL)  # a process keeps the terminal that it was started with
             if self._keyboard is None:
                 self._keyboard = ShellTerminal()
                 runtime.set_terminal(self._keyboard, [self._keyboard.theirs])
@@ -236,7 +231,8 @@ class Shell(LiveLanguage):
     def send_keys(self, keys: bytes) -> None:
         """Type something for the running block."""
         if self._keyboard is not None:
-            self._keyboard.press(keys)
+            with contextlib.suppress(OSError):  # what it does not read in time is lost, as on any terminal
+                os.write(self._keyboard.fd, keys)
 
     def echo_off(self) -> bool:
         """Whether what is typed now should be hidden, such as a password."""
@@ -267,9 +263,8 @@ class Shell(LiveLanguage):
         match = VARIABLE.search(code[:cursor])
         if match is None or self.runtime is None or self.runtime.busy:
             return Completions(cursor)
-        names = {**self.context.visible_environment(), **self._variables()}
-        matches = [(name, "") for name in sorted(names) if name.startswith(match[1])]
-        return Completions(match.start(1), matches)
+        names = sorted({**self.context.visible_environment(), **self._variables()})
+        return Completions(match.start(1), [(name, "") for name in names if name.startswith(match[1])])
 
     def _variables(self) -> dict[str, tuple[str, str]]:
         state = self._present_state()
@@ -300,7 +295,9 @@ class Shell(LiveLanguage):
             raise NotRestorableError("That state of the shell is no longer available.")
         self._note_place()
         if runtime.alive:
-            self.query(runtime, {"op": "inspect"}, SAVING)  # after the answer, the state of the last block is saved
+            self.query(
+                runtime, {"op": "inspect"}, SAVE_TIMEOUT
+            )  # after the answer, the state of the last block is saved
             runtime.retire(FAREWELL)
         self._dialect.settle(runtime.folder)
         self._dialect.choose(self._blocks[state])
@@ -346,7 +343,9 @@ class Shell(LiveLanguage):
         if runtime is None or runtime.block is None:
             return None
         if runtime.alive:
-            self.query(runtime, {"op": "inspect"}, SAVING)  # after the answer, the state of the last block is saved
+            self.query(
+                runtime, {"op": "inspect"}, SAVE_TIMEOUT
+            )  # after the answer, the state of the last block is saved
         return self._dialect.saved(runtime.folder)
 
     def save(self, most: int, seconds: float) -> Saving | None:
@@ -354,9 +353,8 @@ class Shell(LiveLanguage):
         runtime = self.runtime
         if runtime is None or runtime.block is None or runtime.is_running_block:
             return None
-        if runtime.alive and runtime.query({"op": "inspect"}, seconds) is None:
-            return None
-        state = self._dialect.saved(runtime.folder)
+        is_saved = not runtime.alive or runtime.query({"op": "inspect"}, seconds) is not None
+        state = self._dialect.saved(runtime.folder) if is_saved else None
         if state is None:
             return None
         kept = without(os.fsdecode(state), runtime.launch.env)
@@ -378,8 +376,7 @@ class Shell(LiveLanguage):
     def take_over(self, state: bytes, code: str) -> None:
         """Continue with a state as if a block of this shell had left it."""
         runtime = self.start()
-        if runtime.alive:
-            runtime.retire(FAREWELL)
+        runtime.retire(FAREWELL)
         self._dialect.settle(runtime.folder)
         self.state_before = self.leave_state()
         self._dialect.take_over(runtime.folder, runtime.add_finished(code).number, state)
@@ -406,8 +403,8 @@ class Shell(LiveLanguage):
             self._blocks.clear()
         yield from super()._detached(run)
 
-    def terminate(self) -> None:
-        super().terminate()
+    def end_runtime(self) -> None:
+        super().end_runtime()
         self._keyboard = self._state = self._state_in = None
         self._blocks.clear()
 

@@ -67,18 +67,16 @@ class SQL(BaseLanguage):
         if old is not None and old.launch.containment is not python.context.containment:
             # the sandbox has changed: a new session, whose folder is another, has to be there before the address is
             yield from (chunk for chunk in python.run("") if chunk.get("format") != "active_line")
-        place = self._write_address(python) if python.context.sql else None
+        place = None
+        if python.context.sql:  # it may have a password: it goes into a private file, not into code or output
+            folder = python.start().folder if isinstance(python, LiveLanguage) else None
+            with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as file:
+                file.write(python.context.sql)
+            place = file.name
         call = f"__import__('runpy').run_path({str(DRIVER)!r})['run']({code!r}, {place!r}, globals())"
         for chunk in python.run(call):
             if chunk.get("format") != "active_line" or chunk["content"] is None:  # the lines are not those of the SQL
                 yield chunk
-
-    def _write_address(self, python: Any) -> str:
-        """The address of the database may have a password: it goes into a private file, not into code or output."""
-        folder = python.start().folder if isinstance(python, LiveLanguage) else None
-        with tempfile.NamedTemporaryFile("w", dir=folder, delete=False) as file:
-            file.write(python.context.sql)
-        return file.name
 
     def stop(self) -> None:
         self.python.stop()

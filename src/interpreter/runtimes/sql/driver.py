@@ -15,8 +15,8 @@ STATE = "interpreter_sql"  # where the connections are kept from block to block
 FRAMES = {"DataFrame", "LazyFrame", "Table"}
 LIBRARIES = {"pandas", "polars", "pyarrow"}
 RESULT = "sql_result"
-LOOK_EVERY = 0.05  # seconds
-MOST_PLAIN = 100  # rows that are printed where there is no pandas
+POLL_INTERVAL = 0.05  # seconds
+MAX_PLAIN = 100  # rows that are printed where there is no pandas
 
 
 def run(code: str, address_file: str | None, namespace: dict[str, Any]) -> None:
@@ -26,9 +26,18 @@ def run(code: str, address_file: str | None, namespace: dict[str, Any]) -> None:
         with open(address_file, encoding="utf-8") as file:
             address = file.read()
         os.unlink(address_file)
+    words = set(re.findall(r"\w+", code))
+    frames = {  # that the code may mean
+        name: value
+        for name, value in namespace.items()
+        if name in words and type(value).__name__ in FRAMES and type(value).__module__.split(".")[0] in LIBRARIES
+    }
     try:
-        connection = connect(address)
-        names, rows = interruptible(connection, code, frames_in(code, namespace))
+        state: Any = sys.modules.setdefault(STATE, ModuleType(STATE))
+        connections = state.__dict__.setdefault("connections", {})
+        if address not in connections:
+            connections[address] = open_database(address)
+        names, rows = interruptible(connections[address], code, frames)
     except KeyboardInterrupt:
         raise KeyboardInterrupt from None
     except Exception as error:  # noqa: BLE001 - a traceback would be about this file, and could show the address
@@ -37,14 +46,6 @@ def run(code: str, address_file: str | None, namespace: dict[str, Any]) -> None:
         raise SystemExit(1) from None
     if names and not (names == ["Count"] and not rows):
         show(names, rows, namespace)
-
-
-def connect(address: str) -> Any:
-    state: Any = sys.modules.setdefault(STATE, ModuleType(STATE))
-    open_ones = state.__dict__.setdefault("connections", {})
-    if address not in open_ones:
-        open_ones[address] = open_database(address)
-    return open_ones[address]
 
 
 def open_database(address: str) -> Any:
@@ -69,19 +70,9 @@ def open_database(address: str) -> Any:
     return sqlalchemy.create_engine(address).connect().execution_options(isolation_level="AUTOCOMMIT")
 
 
-def frames_in(code: str, namespace: dict[str, Any]) -> dict[str, Any]:
-    """The data frames that the code may mean, by name."""
-    words = set(re.findall(r"\w+", code))
-    return {
-        name: value
-        for name, value in namespace.items()
-        if name in words and type(value).__name__ in FRAMES and type(value).__module__.split(".")[0] in LIBRARIES
-    }
-
-
 def interruptible(connection: Any, code: str, frames: dict[str, Any]) -> tuple[list[str], list[Any]]:
     """Execute in another thread: Ctrl-C reaches this one, and not the inside of a database."""
-    done: list[Any] = []
+    done: list[tuple[list[str], list[Any]] | BaseException] = []
 
     def work() -> None:
         try:
@@ -93,7 +84,7 @@ def interruptible(connection: Any, code: str, frames: dict[str, Any]) -> tuple[l
     worker.start()
     try:
         while worker.is_alive():
-            worker.join(LOOK_EVERY)
+            worker.join(POLL_INTERVAL)
     except KeyboardInterrupt:
         if hasattr(connection, "interrupt"):
             connection.interrupt()
@@ -101,14 +92,25 @@ def interruptible(connection: Any, code: str, frames: dict[str, Any]) -> tuple[l
         raise
     if isinstance(done[0], BaseException):
         raise done[0]
-    result: tuple[list[str], list[Any]] = done[0]
-    return result
+    return done[0]
 
 
 def execute(connection: Any, code: str, frames: dict[str, Any]) -> tuple[list[str], list[Any]]:
     """The columns and rows of the last statement."""
+    names: list[str] = []
+    rows: list[Any] = []
     if isinstance(connection, sqlite3.Connection):
-        return execute_sqlite(connection, code, frames)
+        for name, frame in frames.items():
+            copy_frame(connection, name, frame)
+        try:
+            for statement in statements(code):
+                cursor = connection.execute(statement)
+                names = [column[0] for column in cursor.description or ()]
+                rows = cursor.fetchall()
+            return names, rows
+        finally:
+            for name in frames:
+                connection.execute('DROP TABLE IF EXISTS temp."%s"' % name)
     if type(connection).__module__.startswith("sqlalchemy"):
         result = connection.exec_driver_sql(code)
         return (list(result.keys()), [tuple(row) for row in result]) if result.returns_rows else ([], [])
@@ -121,22 +123,6 @@ def execute(connection: Any, code: str, frames: dict[str, Any]) -> tuple[list[st
     finally:
         for name in frames:
             connection.unregister(name)
-
-
-def execute_sqlite(connection: sqlite3.Connection, code: str, frames: dict[str, Any]) -> tuple[list[str], list[Any]]:
-    for name, frame in frames.items():
-        copy_frame(connection, name, frame)
-    try:
-        names: list[str] = []
-        rows: list[Any] = []
-        for statement in statements(code):
-            cursor = connection.execute(statement)
-            names = [column[0] for column in cursor.description or ()]
-            rows = cursor.fetchall()
-        return names, rows
-    finally:
-        for name in frames:
-            connection.execute('DROP TABLE IF EXISTS temp."%s"' % name)
 
 
 def copy_frame(connection: sqlite3.Connection, name: str, frame: Any) -> None:
@@ -171,9 +157,9 @@ def show(names: list[str], rows: list[Any], namespace: dict[str, Any]) -> None:
         import pandas  # type: ignore[import-untyped, unused-ignore]
     except ImportError:
         namespace[RESULT] = [dict(zip(names, row)) for row in rows]
-        for row in [names, *rows[:MOST_PLAIN]]:
+        for row in [names, *rows[:MAX_PLAIN]]:
             print(" | ".join(map(str, row)))
-        if len(rows) > MOST_PLAIN:
+        if len(rows) > MAX_PLAIN:
             print("... %d rows" % len(rows))
         return
     namespace[RESULT] = pandas.DataFrame(rows, columns=names)

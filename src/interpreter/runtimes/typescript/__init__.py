@@ -31,16 +31,14 @@ class TypeScript(JavaScript):
 
     def version(self) -> str | None:
         version = super().version()
-        number = tuple(map(int, re.findall(r"\d+", version or "")[:2]))
-        return version if version and (number >= STRIPS_TYPES or self._compiler()) else None
-
-    def _compiler(self) -> bool:
-        """Whether npm has put a compiler where the driver looks for it."""
+        if version is None or tuple(map(int, re.findall(r"\d+", version)[:2])) >= STRIPS_TYPES:
+            return version
+        # else npm must have put a compiler where the driver looks for it
         here, node = Path(self.context.cwd), Path(self._node() or "/usr/bin/node").resolve()
         shared = [node.parent.parent / "lib", Path("/usr/local/lib")]
         folders = [folder / "node_modules" for folder in (here, *here.parents, *shared)]
         folders += [Path(each) for each in self.context.own_environment().get("NODE_PATH", "").split(":") if each]
-        return any((folder / name).is_dir() for folder in folders for name in COMPILERS)
+        return version if any((folder / name).is_dir() for folder in folders for name in COMPILERS) else None
 
     def fields(self) -> Frame:
         return {**super().fields(), "typescript": True}

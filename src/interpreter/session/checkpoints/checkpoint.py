@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from interpreter.runtimes.state import Mark, Restored
     from interpreter.session import Actor, Session
     from interpreter.session.journal import Recorder
-    from interpreter.workspace import EffectStep, FileRecord, RestorePlan, RestoreReport
+    from interpreter.workspace import FileRecord, RestorePlan, RestoreReport, Step
 
 Part = Literal["conversation", "files", "variables"]
 PARTS: tuple[Part, ...] = ("conversation", "files", "variables")
@@ -209,11 +209,8 @@ def last_request(messages: Sequence[Message]) -> int:
 
 def begins_request(messages: Sequence[Message], at: int) -> bool:
     """Whether this is the first message of something that the user said. Attachments follow the words."""
-    message, before = messages[at], messages[at - 1] if at else None
-    if message.get("role") != "user":
-        return False
-    attached = message.get("type") in ("file", "image")
-    return not (attached and before is not None and before.get("role") == "user")
+    message, follows = messages[at], at > 0 and messages[at - 1].get("role") == "user"
+    return message.get("role") == "user" and not (follows and message.get("type") in ("file", "image"))
 
 
 # -- plans and results -------------------------------------------------------------------------------------------
@@ -247,14 +244,14 @@ class UndoPlan:
     checkpoint: int | None = None  # the id of the checkpoint; None for the present
 
     @property
-    def certain(self) -> list[EffectStep]:
+    def certain(self) -> list[Step]:
         """What is done to files that are as the blocks left them."""
         from interpreter.workspace.restore import select_steps
 
         return select_steps(self.files)[0] if self.files is not None else []
 
     @property
-    def drifted(self) -> list[EffectStep]:
+    def drifted(self) -> list[Step]:
         """The files that other programs have changed since, and that can be restored."""
         drift = self.files.drift if self.files is not None else ()
         return [step for step in drift if step.repository is None and not step.impossible]
@@ -286,9 +283,8 @@ class UndoResult:
     def sentences(self) -> list[str]:
         """What could not be restored, or is not as it was; empty if there is nothing to say."""
         said = [f"{language}: {how}" for language, how in self.variables.items() if str(how)]
-        for each in self.plan.variables:
-            if each.obstacle is not None and each.language not in self.variables:
-                said.append(each.sentence)
+        left_alone = (each for each in self.plan.variables if each.obstacle is not None)
+        said += [each.sentence for each in left_alone if each.language not in self.variables]
         if self.files is not None and self.plan.files is not None:
             from interpreter.workspace.tree import repository_of
 

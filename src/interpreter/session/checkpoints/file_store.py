@@ -26,7 +26,7 @@ ELSEWHERE = "File undo is not available on the machine that this session works o
 OFF_ON_WINDOWS = "File undo needs Linux or macOS."
 _TEMPORARY = "interpreter-undo-"
 _TRIMMED_AT_ONCE = 20  # stores of killed sessions; the others come next time
-_FIRST_READ = 0.5  # seconds for which a question about a block waits for the workspace to be read
+_FIRST_READ_TIMEOUT = 0.5  # seconds for which a question about a block waits for the workspace to be read
 _RECENT = 600  # seconds for which a killed session may be about to be resumed
 _UNSETTLED = 7 * 24 * 3600  # seconds for which a block or an undo that was cut off can be finished
 
@@ -85,10 +85,10 @@ class FileStore:
         if (machine := self._owner.computer.machine) is not None and not machine.connected:
             return
         record = self.record()
-        if record is None or record.is_prepared or (self._preparing is not None and self._preparing.is_alive()):
-            return
-        self._preparing = threading.Thread(target=record.prepare_in_background, name="file record", daemon=True)
-        self._preparing.start()
+        is_busy = self._preparing is not None and self._preparing.is_alive()
+        if record is not None and not record.is_prepared and not is_busy:
+            self._preparing = threading.Thread(target=record.prepare_in_background, name="file record", daemon=True)
+            self._preparing.start()
 
     def is_read(self) -> bool:
         """Whether the workspace has been read for the first time, so that undo covers it; waits a moment for that."""
@@ -96,7 +96,7 @@ class FileStore:
         if record is not None and not record.is_read:
             self.prepare()
             if self._preparing is not None:
-                self._preparing.join(_FIRST_READ)
+                self._preparing.join(_FIRST_READ_TIMEOUT)
         return record is not None and record.is_read
 
     def branch(self, session: Path) -> None:
@@ -122,8 +122,16 @@ class FileStore:
     def _open(self, root: str, sizes: tuple[int, int, int]) -> None:
         from interpreter.workspace import FileRecord, SnapshotLimits
 
-        journal, limits = self._owner.journal, SnapshotLimits(*sizes)
-        folder, record = self._folder(root), self._record
+        journal, limits, record = self._owner.journal, SnapshotLimits(*sizes), self._record
+        if journal.path is not None:
+            folder = journal.path.resolve() / FOLDER / hashlib.sha256(os.fsencode(root)).hexdigest()[:8]
+        elif record is not None and _is_temporary(record.folder) and self.root == root:
+            folder = record.folder
+        else:
+            temporary = Path(tempfile.gettempdir())
+            for left in left_behind(temporary, _TEMPORARY) if os.name != "nt" else ():  # there, signal 0 does not ask
+                shutil.rmtree(left, ignore_errors=True)
+            folder = Path(tempfile.mkdtemp(prefix=f"{_TEMPORARY}{os.getpid()}-")).resolve() / FOLDER
         if record is not None and root == self.root and not folder.exists():
             # What was recorded before there was a journal moves to it, and back.
             old = record.folder
@@ -140,17 +148,6 @@ class FileStore:
         if not self._tidied and journal.path is not None:
             self._tidied = True
             threading.Thread(target=tidy, args=(journal.root,), name="tidy file records", daemon=True).start()
-
-    def _folder(self, root: str) -> Path:
-        path = self._owner.journal.path
-        if path is not None:
-            return path.resolve() / FOLDER / hashlib.sha256(os.fsencode(root)).hexdigest()[:8]
-        if self._record is not None and _is_temporary(self._record.folder) and self.root == root:
-            return self._record.folder
-        temporary = Path(tempfile.gettempdir())
-        for folder in left_behind(temporary, _TEMPORARY) if os.name != "nt" else ():  # there, signal 0 does not ask
-            shutil.rmtree(folder, ignore_errors=True)
-        return Path(tempfile.mkdtemp(prefix=f"{_TEMPORARY}{os.getpid()}-")).resolve() / FOLDER
 
 
 def _trim(record: FileRecord, pid: int) -> None:
@@ -185,8 +182,7 @@ def tidy(root: Path, recent: float = _RECENT) -> int:
     tidied = 0
     for store in left[:_TRIMMED_AT_ONCE]:
         session = store.parent.parent
-        if not (session / NAME).exists():
-            continue  # it cannot be known whether the session is still open
-        with suppress(ConversationInUseError, OSError), closing(JournalFile(session)):
-            tidied += trim(store, unsettled=ages[store] > _UNSETTLED)
+        if (session / NAME).exists():  # otherwise it cannot be known whether the session is still open
+            with suppress(ConversationInUseError, OSError), closing(JournalFile(session)):
+                tidied += trim(store, unsettled=ages[store] > _UNSETTLED)
     return tidied

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from interpreter.session.journal import SavedSession
     from interpreter.workspace import Changes, FileRecord, RestorePlan
 
-MOST = 2_000  # checkpoints that can be returned to; the journal has them all
+MAX_CHECKPOINTS = 2_000  # checkpoints that can be returned to; the journal has them all
 _SHOW_COST_FROM = 1.0  # seconds: the cost of a first copy of the workspace that took longer is shown
 OUT_OF_DATE = "This plan is out of date. Make a new one."
 
@@ -96,8 +96,7 @@ class Timeline:
     @_locked
     def begin_turn(self, by: Participant) -> None:
         at = last_request(by.messages)
-        label = label_of(by.messages[at].get("content")) if at < len(by.messages) else ""
-        self._add("turn", at, label, by)
+        self._add("turn", at, label_of(by.messages[at].get("content")) if at < len(by.messages) else "", by)
         self._note_keepers()
 
     @_locked
@@ -220,23 +219,23 @@ class Timeline:
         return place
 
     @_locked
-    def back(self, count: int = 1, parts: Collection[Part] = PARTS, blocks: bool = False) -> int:
-        """The place so many turns before what is in force, or so many blocks."""
+    def destination(
+        self, kind: Literal["undo", "redo"], count: int = 1, parts: Collection[Part] = PARTS, blocks: bool = False
+    ) -> int:
+        """The place so many turns, or so many blocks, before what is in force, or after it."""
         self._find_files()
-        self.adopt()
-        here = max(self.places[part] for part in parts)
-        places = [place for place in reversed(range(here)) if self._counts(place, blocks)]
-        return _pick(places, count, "undo")
-
-    @_locked
-    def forward(self, count: int = 1, parts: Collection[Part] = PARTS, blocks: bool = False) -> int:
-        """The place so many turns after what is in force, or so many blocks."""
-        self._find_files()
-        here = min(self.places[part] for part in parts)
-        places = [place for place in range(here + 1, self.present) if self._counts(place, blocks)]
-        if here < self.present:
-            places.append(self.present)
-        return _pick(places, count, "redo")
+        if kind == "undo":
+            self.adopt()
+            candidates = range(max(self.places[part] for part in parts) - 1, -1, -1)
+        else:
+            candidates = range(min(self.places[part] for part in parts) + 1, self.present + 1)
+        ends = [each.kind != "turn" if blocks else each.begins_turn for each in self.checkpoints] + [True]  # and now
+        places = [place for place in candidates if ends[place]]
+        if not places:
+            raise UndoError(f"There is nothing to {kind}.")
+        if not 0 < count <= len(places):
+            raise UndoError(f"Only {counted(len(places), 'step')} can be {kind}ne.")
+        return places[count - 1]
 
     def at(self, to: int, conversation: Conversation | None = None) -> int:
         """How many messages a conversation has at a place; by default the session's own."""
@@ -258,18 +257,14 @@ class Timeline:
         if all(place is None for place in known):
             for at in turns:
                 self._add("turn", at, label_of(messages[at].get("content")), self._owner, elsewhere=True)
-            return
-        unknown = [at for at in turns if known[0] is not None and at < known[0]]
-        whole, first = conversation.whole(), self.checkpoints[0].id - len(unknown)
-        self.checkpoints[:0] = [
-            Checkpoint(number, "turn", at, label_of(whole[at].get("content")), anchor=whole[at], elsewhere=True)
-            for number, at in enumerate(unknown, first)
-        ]
-        self.places = {part: place + len(unknown) for part, place in self.places.items()}
-
-    def _counts(self, place: int, blocks: bool) -> bool:
-        checkpoint = self.checkpoints[place]
-        return checkpoint.kind != "turn" if blocks else checkpoint.begins_turn
+        else:
+            unknown = [at for at in turns if known[0] is not None and at < known[0]]
+            whole, first = conversation.whole(), self.checkpoints[0].id - len(unknown)
+            self.checkpoints[:0] = [
+                Checkpoint(number, "turn", at, label_of(whole[at].get("content")), anchor=whole[at], elsewhere=True)
+                for number, at in enumerate(unknown, first)
+            ]
+            self.places = {part: place + len(unknown) for part, place in self.places.items()}
 
     def _place(self, checkpoint: int) -> int | None:
         return next((place for place, each in enumerate(self.checkpoints) if each.id == checkpoint), None)
@@ -448,9 +443,8 @@ class Timeline:
 
     def other_actors(self, plan: UndoPlan, by: Participant) -> set[str]:
         """Who else did something that a plan undoes or redoes."""
-        own = self.conversation_of(by)
-        passed = [each for each in plan.checkpoints if not self._belongs(each, own)]
-        return {each.actor or self._owner.agent.id for each in passed}
+        own, agent = self.conversation_of(by), self._owner.agent.id
+        return {each.actor or agent for each in plan.checkpoints if not self._belongs(each, own)}
 
     def _arrive(self, part: Part, plan: UndoPlan) -> None:
         if part in plan.parts:
@@ -497,9 +491,9 @@ class Timeline:
 
     def _forget_oldest(self) -> None:
         """Forget whole turns when there are too many checkpoints, but not each time."""
-        if len(self.checkpoints) <= MOST * 1.1:
+        if len(self.checkpoints) <= MAX_CHECKPOINTS * 1.1:
             return
-        spare = len(self.checkpoints) - MOST
+        spare = len(self.checkpoints) - MAX_CHECKPOINTS
         turns = (place for place in range(spare, self.present) if self.checkpoints[place].begins_turn)
         first = min(next(turns, spare), *self.places.values())
         del self.checkpoints[:first]
@@ -511,20 +505,11 @@ class Timeline:
     def _collect_news(self) -> None:
         """Note which files and variables were undone without the conversation, before that is forgotten."""
         here = self.places["conversation"]
-        if min(self.places.values()) >= here:
-            return
-        files = self.checkpoints[self.places["files"] : here]
-        news = undone_in_words(files, self.checkpoints[self.places["variables"] : here], self.files.record())
-        if news and news not in self._news:
-            self._news.append(news)
-
-
-def _pick(places: list[int], count: int, verb: Literal["undo", "redo"]) -> int:
-    if not places:
-        raise UndoError(f"There is nothing to {verb}.")
-    if not 0 < count <= len(places):
-        raise UndoError(f"Only {counted(len(places), 'step')} can be {verb}ne.")
-    return places[count - 1]
+        if min(self.places.values()) < here:
+            files = self.checkpoints[self.places["files"] : here]
+            news = undone_in_words(files, self.checkpoints[self.places["variables"] : here], self.files.record())
+            if news and news not in self._news:
+                self._news.append(news)
 
 
 # -- the action --------------------------------------------------------------------------------------------------

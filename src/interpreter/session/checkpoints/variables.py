@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import BusyError, InterpreterError, NotRestorableError
-from interpreter.host.files import Folder
+from interpreter.host.files import Folder, write_bytes
 from interpreter.runtimes.state import Restored, Saving
 from interpreter.session import Do
-from interpreter.session.journal.file import VARIABLES, write_whole
+from interpreter.session.journal.file import VARIABLES
 
 if TYPE_CHECKING:
     from interpreter.computer_api.runtime_pool import Outcomes
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from interpreter.session.checkpoints.checkpoint import Participant
     from interpreter.session.journal import SavedSession
 
-IDLE = 1.0  # seconds at the prompt, after which variables are saved
+IDLE_TIME = 1.0  # seconds at the prompt, after which variables are saved
 
 
 class SavedVariables:
@@ -65,8 +65,12 @@ class SavedVariables:
                 saved = saving()
                 is_better = saved is not None and not (saved.is_late and language.name in self._known)
                 if is_better and owner.journal.id == session:
-                    fields = {"names": saved.names, "lost": saved.lost, "cwd": owner.computer.context.cwd}
-                    fields["sandbox"] = asdict(sandbox) if sandbox is not None else None
+                    fields = {
+                        "names": saved.names,
+                        "lost": saved.lost,
+                        "cwd": owner.computer.context.cwd,
+                        "sandbox": asdict(sandbox) if sandbox is not None else None,
+                    }
                     self._write(language.name, saved.data, fields)
                     self._known[language.name] = state
         except (BusyError, OSError):
@@ -80,7 +84,7 @@ class SavedVariables:
             return  # the session was left just now
         (folder / VARIABLES).mkdir(mode=0o700, exist_ok=True)
         name = f"{language}.{digest}"
-        write_whole(folder / VARIABLES / name, data)
+        write_bytes(folder / VARIABLES / name, data, 0o600)
         self._owner.journal.write("variables", language=language, sha256=digest, bytes=len(data), **fields)
         for other in os.listdir(folder / VARIABLES):
             if other.startswith(f"{language}.") and other != name:
@@ -89,7 +93,7 @@ class SavedVariables:
     @contextmanager
     def saved_when_idle(self) -> Iterator[None]:
         """While this is entered, nothing happens: after a moment, the variables are saved in the background."""
-        timer = threading.Timer(IDLE, lambda: self.save(self._owner.save_variables_seconds))
+        timer = threading.Timer(IDLE_TIME, lambda: self.save(self._owner.save_variables_seconds))
         timer.daemon = True
         timer.start()
         try:
@@ -112,8 +116,6 @@ class SavedVariables:
                     pool.context.cwd = folder
                 restored = pool.load(language, data)
                 outcomes[language] = Restored([*entry["lost"], *restored.lost], restored.running)
-            except NotRestorableError as error:
-                outcomes[language] = error
             except InterpreterError as error:
                 outcomes[language] = NotRestorableError(str(error))
         self.found = {}

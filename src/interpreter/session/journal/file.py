@@ -24,7 +24,7 @@ from jiter import from_json
 
 from interpreter.config.homes import make_folder
 from interpreter.errors import ConversationFileError, ConversationInUseError
-from interpreter.host.files import BINARY, lock
+from interpreter.host.files import BINARY, lock, write_all, write_bytes
 from interpreter.llm.secrets import redacted
 from interpreter.llm.usage import Usage
 from interpreter.messages import UNFLAGGED, Chunk, Fold, Message
@@ -33,9 +33,9 @@ NAME = "journal.jsonl"
 BLOBS = "blobs"
 VARIABLES = "variables"
 SUMMARY = "summary.json"
-LARGE = 8 * 1024  # A text with so many characters is a blob, and not in the journal itself
+MIN_BLOB_LENGTH = 8 * 1024  # A text with so many characters is a blob, and not in the journal itself
 _COUNTS = [row.name for row in fields(Usage)]
-INTERVAL = 0.05  # seconds between two writes of a message that streams, at least
+WRITE_INTERVAL = 0.05  # seconds between two writes of a message that streams, at least
 _REWRITE_SHARE = 0.02  # a text that is rewritten over and over is recorded after this share of the time it took so far
 _REWRITE_RATE = 1_000_000  # and at most so many bytes a second
 _REDACTION_PAUSE = 20  # times as long as the last search for secrets passes before the next
@@ -43,7 +43,7 @@ _REDACTION_PAUSE = 20  # times as long as the last search for secrets passes bef
 _NUMBERED = frozenset(
     {"message", "more", "decision", "action", "answer", "plan", "usage", "block", "ended", "call", "scan"}
 )
-_LARGEST_WHOLE = 16 * 1024 * 1024
+_MAX_WHOLE_BYTES = 16 * 1024 * 1024
 _FIXED = ("role", "type", "format", "recipient", "mime", "call")
 _MISSING = object()
 _PRINTED = ("console", "code", "message")  # an image is not text
@@ -80,16 +80,14 @@ class JournalFile:
 
     def append(self, entry: JournalEntry) -> None:
         """Write an entry, all of it or nothing; OSError if that is not possible."""
-        data = memoryview(line(entry))
-        written = 0
+        data = line(entry)
         try:
-            while written < len(data):
-                written += os.write(self._descriptor, data[written:])
+            write_all(self._descriptor, data)
         except OSError:
             with contextlib.suppress(OSError):
                 os.ftruncate(self._descriptor, self.length)
             raise
-        self.length += written
+        self.length += len(data)
 
     def fsync(self) -> None:
         os.fsync(self._descriptor)
@@ -100,9 +98,8 @@ class JournalFile:
 
 
 def line(entry: JournalEntry) -> bytes:
-    text = json.dumps(entry, ensure_ascii=False, separators=(",", ":"), default=str)
     try:
-        return text.encode() + b"\n"
+        return json.dumps(entry, ensure_ascii=False, separators=(",", ":"), default=str).encode() + b"\n"
     except UnicodeEncodeError:  # half a surrogate pair, which only an escape can hold
         return json.dumps(entry, separators=(",", ":"), default=str).encode() + b"\n"
 
@@ -138,7 +135,7 @@ class Blobs:
         name = hashlib.sha256(data).hexdigest()
         if not (self.folder / name).exists():
             self.folder.mkdir(mode=0o700, exist_ok=True)
-            write_whole(self.folder / name, data)
+            write_bytes(self.folder / name, data, 0o600)
         return {"sha256": name, "encoding": encoding, "bytes": len(data)}
 
     def get(self, reference: Reference) -> str:
@@ -153,7 +150,7 @@ class Blobs:
     def pack(self, message: Message) -> dict[str, Any]:
         """A message as the journal has it: a large content is a reference."""
         content = message.get("content")
-        if not isinstance(content, str) or len(content) < LARGE:
+        if not isinstance(content, str) or len(content) < MIN_BLOB_LENGTH:
             return dict(message)
         return {**{key: value for key, value in message.items() if key != "content"}, "blob": self.put(content)}
 
@@ -172,19 +169,6 @@ class Blobs:
             text = entry["text"] if "text" in entry else self.get(entry["blob"])
             message["content"] = message["content"][: entry["keep"]] + text
         message.update(entry.get("set", {}))
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file that is whole, or as it was before, whenever the process dies."""
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        descriptor = os.open(unfinished, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | BINARY, 0o600)
-        with open(descriptor, "wb") as file:
-            file.write(data)
-        unfinished.replace(path)
-    except OSError:
-        unfinished.unlink(missing_ok=True)
-        raise
 
 
 def _decode_base64(text: str) -> bytes | None:
@@ -259,11 +243,9 @@ def new_folder(root: Path) -> Path:
     make_folder(root)
     while True:
         folder = root / secrets.token_hex(4)
-        try:
+        with contextlib.suppress(FileExistsError):
             folder.mkdir(mode=0o700)
-        except FileExistsError:
-            continue
-        return folder
+            return folder
 
 
 def copy_session(session: Path, root: Path) -> Path:
@@ -399,7 +381,7 @@ class JournalWriter:
         self.write("message", at=at, message=self.blobs.pack(form), **({"n": number} if number else {}))
         self.known.append(copy_of(message))
         self._last = copy_of(form)
-        self._due = max(self._due, self._clock() + INTERVAL)
+        self._due = max(self._due, self._clock() + WRITE_INTERVAL)
 
     def _more(self, message: Message, whole: bool) -> bool:
         """Write how the last message has grown; False if that cannot be said by what the record has."""
@@ -411,12 +393,12 @@ class JournalWriter:
             return change is not None
         text = change.get("text", "")
         rewritten = change.get("keep", 0) < len(self._last.get("content") or "")
-        if len(text) >= LARGE:
+        if len(text) >= MIN_BLOB_LENGTH:
             change = {key: value for key, value in change.items() if key != "text"} | {"blob": self.blobs.put(text)}
         self.write("more", **change)
         self.known[-1], self._last = copy_of(message), copy_of(form)
         now = self._clock()
-        self._due = max(self._due, now + INTERVAL)
+        self._due = max(self._due, now + WRITE_INTERVAL)
         if rewritten:
             self._due = max(self._due, now + _REWRITE_SHARE * (now - self._began), now + len(text) / _REWRITE_RATE)
         return True
@@ -475,7 +457,7 @@ class JournalWriter:
         self._ran_at = None
         how: dict[str, Any] = {"ended": chunk.get("ended", "done"), "exit_code": chunk.get("exit_code")}
         path = chunk.get("truncated")
-        if path is not None and os.path.isfile(path) and os.path.getsize(path) <= _LARGEST_WHOLE:
+        if path is not None and os.path.isfile(path) and os.path.getsize(path) <= _MAX_WHOLE_BYTES:
             with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
                 output = file.read()
             if self._secrets is not None:
@@ -497,7 +479,7 @@ class JournalWriter:
         self.facts.usage = self._total()
         self._file.fsync()
         summary = {"length": self._file.length, **asdict(self.facts)}
-        write_whole(self.folder / SUMMARY, json.dumps(summary).encode())
+        write_bytes(self.folder / SUMMARY, json.dumps(summary).encode(), 0o600)
 
     def close(self) -> None:
         self._file.close()

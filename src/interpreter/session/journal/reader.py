@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -25,7 +26,6 @@ from interpreter.session.journal.file import (
     Reference,
     entries,
     read_summary,
-    write_whole,
 )
 from interpreter.tools.toolbox import shown_call
 
@@ -127,13 +127,15 @@ class SavedSession:
     def _apply(self, entry: JournalEntry) -> None:
         self.last_number = max(self.last_number, entry.get("n", 0))
         self.facts.learn(entry)
+        last = self.blocks[-1] if self.blocks else None
+        block = last if last is not None and last.number == entry.get("block") else None  # else undone in between
         match entry["event"]:
             case "action" if entry["state"] != "ended":
                 self.open_actions.setdefault(entry["action"], entry)
             case "action":
                 self.open_actions.pop(entry["action"], None)
-                if entry.get("outcome") == "lost" and self.blocks and self.blocks[-1].ended is None:
-                    self.blocks[-1].ended = "lost"
+                if entry.get("outcome") == "lost" and last is not None and last.ended is None:
+                    last.ended = "lost"
             case "message":
                 self.last_number += "n" not in entry  # as `past_events` counts them
                 self._message(entry)
@@ -145,8 +147,12 @@ class SavedSession:
                     block = BlockRecord(entry["block"], entry["at"], entry.get("time"))
                     self.proposed[block.number] = block
                     self.blocks.append(block)
-            case "decision" | "ended" | "call":
-                self._block_event(entry)
+            case "call" if block is not None:
+                block.calls.append({name: value for name, value in entry.items() if name not in ("event", "block")})
+            case "decision" | "ended" if block is not None:
+                for name in ("decision", "by", "reason", "ended", "exit_code", "seconds", "whole"):
+                    if name in entry:
+                        setattr(block, name, entry[name])
             case "messages_replaced" | "undo":
                 self._splice(entry)
             case "sent":
@@ -154,7 +160,12 @@ class SavedSession:
                     self.sent[name] = entry.get(name, self.sent.get(name, {}))
                 self.sent.setdefault("replies", {}).update(entry.get("replies", {}))
             case "point" | "points_dropped":
-                self._point(entry)
+                if (dropped := entry.get("drop")) is not None:
+                    self.points = [point for point in self.points if point["point"] < dropped]
+                if self.points and self.points[-1]["at"] > entry["at"]:  # the conversation was cut
+                    self.points = [{**point, "at": min(point["at"], entry["at"])} for point in self.points]
+                self.rewound, self.undone_messages, self._undone_blocks = {}, [], []
+                self.points += [entry] if entry["event"] == "point" else []
             case "variables":
                 self.variables[entry["language"]] = {**entry, "blocks": self.last_block}
             case "rewound":
@@ -196,26 +207,6 @@ class SavedSession:
                 block.at = len(self.messages)
         there = [block for block in self.blocks if block.at < len(self.messages)]
         self.blocks = [block for block in there if self.messages[block.at].get("type") == "code"]
-
-    def _block_event(self, entry: JournalEntry) -> None:
-        if not self.blocks or self.blocks[-1].number != entry["block"]:
-            return  # undone in between
-        block = self.blocks[-1]
-        if entry["event"] == "call":
-            block.calls.append({name: value for name, value in entry.items() if name not in ("event", "block")})
-            return
-        for name in ("decision", "by", "reason", "ended", "exit_code", "seconds", "whole"):
-            if name in entry:
-                setattr(block, name, entry[name])
-
-    def _point(self, entry: JournalEntry) -> None:
-        if (dropped := entry.get("drop")) is not None:
-            self.points = [point for point in self.points if point["point"] < dropped]
-        if self.points and self.points[-1]["at"] > entry["at"]:  # the conversation was cut
-            self.points = [{**point, "at": min(point["at"], entry["at"])} for point in self.points]
-        self.rewound, self.undone_messages, self._undone_blocks = {}, [], []
-        if entry["event"] == "point":
-            self.points.append(entry)
 
 
 def past_events(folder: Path) -> Iterator[LogEntry]:
@@ -286,18 +277,15 @@ def listed(root: str | Path) -> list[Summary]:
         return []
     rows = []
     for folder in [entry for entry in found if entry.is_dir()]:
-        try:
+        with suppress(OSError):  # not a session
             facts = read_summary(Path(folder.path))
-        except OSError:
-            continue  # not a session
-        if facts.created:
-            facts.id = folder.name
-            rows.append(Summary(Path(folder.path), facts))
+            if facts.created:
+                facts.id = folder.name
+                rows.append(Summary(Path(folder.path), facts))
     imported = {row.facts.imported_from for row in rows}
     beside = {row.facts.conversation_file for row in rows}
-    for file in [entry for entry in found if entry.name.endswith(".json") and entry.is_file()]:
-        if str(Path(file.path)) not in imported and file.name not in beside:
-            rows.append(_original_summary(file))
+    files = [entry for entry in found if entry.name.endswith(".json") and entry.is_file() and entry.name not in beside]
+    rows += [_original_summary(file) for file in files if str(Path(file.path)) not in imported]
     return sorted(rows, key=lambda row: row.facts.updated, reverse=True)
 
 
@@ -307,15 +295,14 @@ def find(root: str | Path, beginning: str) -> Summary:
         path = Path(beginning).resolve()
         return Summary(path, Facts(path.name), is_original=True)
     rows = listed(root)
-    exact = [row for row in rows if row.id == beginning]
-    close = exact or [row for row in rows if row.id.startswith(beginning)]
+    close = [row for row in rows if row.id == beginning] or [row for row in rows if row.id.startswith(beginning)]
     if len(close) == 1:
         return close[0]
     if not close:
         words = f"There is no conversation {beginning}. See `interpreter --conversations`."
     else:
-        words = f"{beginning} could be " + " or ".join(f"{row.id} ({row.title})" for row in close[:5])
-        words += ". Type more of the id."
+        candidates = " or ".join(f"{row.id} ({row.title})" for row in close[:5])
+        words = f"{beginning} could be {candidates}. Type more of the id."
     raise ConversationNotFoundError(words)
 
 
@@ -384,7 +371,8 @@ def original_name(messages: Sequence[Message], folder: Path) -> str:
 def write_original(path: Path, messages: Sequence[Message]) -> None:
     """Save a conversation in that format: the whole file, or the one before stays."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, json.dumps(messages, ensure_ascii=False, default=str).encode("utf-8", "backslashreplace"))
+    text = json.dumps(messages, ensure_ascii=False, default=str)
+    files.write_bytes(path, text.encode("utf-8", "backslashreplace"), 0o600)
 
 
 # -- entries: what was said, the blocks with what became of them, what was shown ----------------------------------

@@ -186,18 +186,15 @@ class Recorder:
                 self._resumed = False
 
     def add(self, chunk: Chunk, number: int = 0, ids: Ids = NO_IDS) -> None:
-        """A chunk of the turn; the fold has taken it. The publisher holds the lock."""
-        writer = self._writer
-        if writer is None or self._broken:
-            return
-        try:
+        """A chunk of the turn; the fold has taken it."""
+        with self._recording() as writer:
+            if writer is None:
+                return
             if writer.stamp.get("n") != number:  # else it is the next piece of the same text
                 if chunk["type"] in UNFLAGGED:
                     writer.write_open_text()
                 writer.stamp = _stamp(number, ids)
             writer.add(chunk)
-        except OSError as error:
-            self._give_up(error)
 
     def record(self, number: int, kind: str, data: dict[str, Any], ids: Ids) -> None:
         """An event of the session that is no chunk: an action, an answer, a plan."""
@@ -307,11 +304,9 @@ class Recorder:
     def fork_from(self, other: Recorder) -> None:
         """Continue with a copy of what another recorder has written, and with what it has cost."""
         self._earlier_usage, self._replies = other._earlier_usage, set(other._replies)
-        old = other._writer
-        if old is None:
-            return
-        other.sync()
-        self._writer = self._copy_of(old, f"{old.facts.title} (fork)")
+        if (old := other._writer) is not None:
+            other.sync()
+            self._writer = self._copy_of(old, f"{old.facts.title} (fork)")
 
     def resume(self, row: Summary | SavedSession | str) -> SavedSession:
         """Resume a session: its messages, its usage, and the forms in which things were sent.
@@ -320,8 +315,12 @@ class Recorder:
         """
         found = find(self.root, row) if isinstance(row, str) else row
         self._leave()
-        is_original = isinstance(found, Summary) and found.is_original
-        session = self._import(found.path) if is_original else self._open(found.path)
+        if isinstance(found, Summary) and found.is_original:  # its file stays, what comes next goes to a new session
+            messages = read_original(found.path)
+            self._facts = Facts(title=title_of(messages), imported_from=str(found.path))
+            session = SavedSession(found.path, self._facts, messages, [None] * len(messages))
+        else:
+            session = self._open(found.path)
         owner = self._owner
         owner.messages = session.messages
         owner.last_messages_count = len(session.messages)
@@ -364,8 +363,8 @@ class Recorder:
     def _begin(self) -> JournalWriter:
         folder = new_folder(self.root)
         writer = self._new_writer(JournalFile(folder), folder, Facts())
-        said = self._owner.messages
-        self._facts.title = self._facts.title or (title_of(said) if said else "")
+        if self._owner.messages and not self._facts.title:
+            self._facts.title = title_of(self._owner.messages)
         facts = {"id": folder.name, "title": self._facts.title, "folder": self._folder, "model": self._owner.llm.model}
         if self._facts.imported_from:
             facts["imported_from"] = self._facts.imported_from
@@ -380,9 +379,8 @@ class Recorder:
         return writer
 
     def _new_writer(self, journal: JournalFile, folder: Path, facts: Facts) -> JournalWriter:
-        owner = self._owner
-        messages, total = (lambda: owner.messages), (lambda: self.usage)
-        return JournalWriter(journal, folder, facts, messages, total, secrets=self._secrets())
+        secrets = self._secrets()
+        return JournalWriter(journal, folder, facts, lambda: self._owner.messages, lambda: self.usage, secrets=secrets)
 
     def _secrets(self) -> Secrets | None:
         return self._owner.llm.known_secrets if self._owner.redact_journal else None
@@ -414,23 +412,16 @@ class Recorder:
         self._facts = session.facts
         return session
 
-    def _import(self, path: Path) -> SavedSession:
-        """A conversation of 0.4.3: the file stays as it is, what comes next goes to a new session."""
-        messages = read_original(path)
-        self._facts = Facts(title=title_of(messages), imported_from=str(path))
-        return SavedSession(path, self._facts, messages, [None] * len(messages))
-
     def _leave(self) -> None:
         writer, self._writer = self._writer, None
-        if writer is None:
-            return
-        if not self._broken and self._pid == os.getpid():
-            try:
-                writer.flush()
-            except OSError as error:
-                self._give_up(error)
-        writer.close()
-        self._broken = False
+        if writer is not None:
+            if not self._broken and self._pid == os.getpid():
+                try:
+                    writer.flush()
+                except OSError as error:
+                    self._give_up(error)
+            writer.close()
+            self._broken = False
 
     @property
     def _folder(self) -> str:

@@ -16,15 +16,15 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Sequence, Tu
 
 from .texts import full, shown
 
-MOST_FILES = 5_000
-LARGEST = 2 * 1024 * 1024
-LONGEST = 1_500  # characters of a docstring
-SECONDS = 20.0
+MAX_FILES = 5_000
+MAX_FILE_BYTES = 2 * 1024 * 1024
+MAX_DOCSTRING_LENGTH = 1_500  # characters of a docstring
+TIMEOUT = 20.0
 TESTS = ("tests", "test", "testing", "__pycache__", "node_modules", "site-packages")
-K, B = 1.4, 0.7  # how soon more of a word stops to count, and how much a long text is worth less
-IN_NAME = 1.5  # what a word in a name counts beside that
-TELLING = 600  # characters of a docstring: what follows are parameters and examples
-COMMON = frozenset(
+K, B = 1.4, 0.7  # the usual parameters of BM25: term saturation and length normalisation
+NAME_WEIGHT = 1.5  # what a word in a name counts beside that
+SUMMARY_LENGTH = 600  # characters of a docstring: what follows are parameters and examples
+STOP_WORDS = frozenset(
     "a an and are as at be by do for from get how i in is it of on or that the this to use what with".split()
 )
 _ENDING = re.compile(r"(?<=...)(?:ing|ies|es|ed|s|e|y)$")
@@ -40,7 +40,7 @@ def search(
     wanted = words_of(query)
     if not wanted:
         raise ValueError("The query has no words.")
-    until = time.monotonic() + SECONDS
+    until = time.monotonic() + TIMEOUT
     sources: Dict[str, str] = {}  # the name of the module in each file
     base = name = ""  # the module, and what is wanted of it: `os.path` and `join`
     if module is not None:
@@ -65,7 +65,7 @@ def search(
             raise ValueError(f"{NO_MODULE.format(module)} The source of {base} defines no public {name!r}.")
     rows = []
     for each in (ranked(found, query) or (found if name else []))[:most]:
-        doc = each.doc if len(each.doc) <= LONGEST else each.doc[:LONGEST] + "..."
+        doc = each.doc if len(each.doc) <= MAX_DOCSTRING_LENGTH else each.doc[:MAX_DOCSTRING_LENGTH] + "..."
         file = shown(folder, each.file) if each.file else ""
         rows.append({"name": each.name, "signature": each.signature, "doc": doc, "file": file, "line": each.line})
     if rows and cut:
@@ -120,7 +120,7 @@ def _python_files(root: str, package: str) -> Iterator[Tuple[str, str]]:
     for folder, below, names in os.walk(root):
         below[:] = sorted(name for name in below if name not in TESTS and not name.startswith("."))
         for name in sorted(names):
-            if name.endswith(".py") and not name.startswith("test_") and count < MOST_FILES:
+            if name.endswith(".py") and not name.startswith("test_") and count < MAX_FILES:
                 count += 1
                 file = os.path.join(folder, name)
                 parts = [package, *os.path.relpath(file, root)[: -len(".py")].split(os.sep)]
@@ -132,7 +132,7 @@ def _promising(sources: Dict[str, str], wanted: List[str]) -> List[Tuple[str, st
     found = []
     for file in sources:
         try:
-            if not os.path.isfile(file) or os.path.getsize(file) > LARGEST:  # reading a pipe would wait
+            if not os.path.isfile(file) or os.path.getsize(file) > MAX_FILE_BYTES:  # reading a pipe would wait
                 continue
             with open(file, encoding="utf-8", errors="replace") as opened:
                 text = opened.read()
@@ -181,9 +181,8 @@ def _defined(body: List[ast.stmt], file: str, above: str) -> Iterator[Definition
 
 def _signature(node: Union[ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef]) -> str:
     if isinstance(node, ast.ClassDef):
-        made = (each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__")
-        first = next(made, None)
-        return f"class {node.name}{f'({_source(first.args)})' if first else ''}"
+        made = [each for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"]
+        return f"class {node.name}{f'({_source(made[0].args)})' if made else ''}"
     kind = "async def" if isinstance(node, ast.AsyncFunctionDef) else "def"
     returns = f" -> {_source(node.returns)}" if node.returns is not None else ""
     return f"{kind} {node.name}({_source(node.args)}){returns}"
@@ -217,17 +216,17 @@ def defined_without_source(module: str) -> List[Definition]:
 
 
 def words_of(text: str) -> List[str]:
-    """The words of a text or a name, in their plain form; those that say nothing only if there are no others."""
-    # Without the commonest endings, so that `parses`, `parsing` and `parse` are one.
+    """The stems of the words in a text or a name; stop words only if there are no others."""
+    # Stripped of common endings, so that `parses`, `parsing` and `parse` match.
     words = [_ENDING.sub("", word.lower()) for word in _WORD.findall(text)]
-    return [word for word in words if word not in COMMON] or words
+    return [word for word in words if word not in STOP_WORDS] or words
 
 
 def ranked(found: Sequence[Definition], query: str) -> List[Definition]:
     """The definitions that have to do with a query, the best first: by BM25, with more weight on names."""
     wanted, asked = set(words_of(query)), query.strip().lower()
     names = [set(words_of(each.name.rpartition(".")[2])) for each in found]
-    texts = [Counter(words_of(each.doc[:TELLING])) for each in found]
+    texts = [Counter(words_of(each.doc[:SUMMARY_LENGTH])) for each in found]
     usual = max(1.0, sum(sum(text.values()) for text in texts) / max(1, len(found)))
     holding = Counter(word for name, text in zip(names, texts) for word in wanted & (name | text.keys()))
     scored = []
@@ -236,8 +235,7 @@ def ranked(found: Sequence[Definition], query: str) -> List[Definition]:
         length = K * (1 - B + B * sum(text.values()) / usual)
         for word in met:
             rare = math.log(1 + (len(found) - holding[word] + 0.5) / (holding[word] + 0.5))
-            score += rare * (text[word] * (K + 1) / (text[word] + length) + IN_NAME * (word in name))
+            score += rare * (text[word] * (K + 1) / (text[word] + length) + NAME_WEIGHT * (word in name))
         is_named = f".{each.name.lower()}".endswith("." + asked)
         scored.append((score * len(met) / len(wanted) * (2 if is_named else 1), -len(each.name), each))
-    best = sorted(scored, key=lambda row: row[:2], reverse=True)
-    return [each for score, _, each in best if score > 0]
+    return [each for score, _, each in sorted(scored, key=lambda row: row[:2], reverse=True) if score > 0]

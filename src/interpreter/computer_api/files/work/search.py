@@ -16,10 +16,10 @@ from typing import Any, Dict, Iterator, List, NamedTuple, Optional, Pattern, Tup
 from .texts import decoded, full, shown
 
 MAX_FILE_BYTES = 10 * 1024 * 1024  # a larger file is not searched
-MAX_LINE = 300  # characters of a line that are shown
+MAX_LINE_LENGTH = 300  # characters of a line that are shown
 BEFORE = 100  # of them, before the match
-SECONDS = 30.0
-SPREAD_SECONDS = 0.5  # for more files, once there are enough results
+TIMEOUT = 30.0
+SPREAD_TIMEOUT = 0.5  # for more files, once there are enough results
 NARROWER = "give a longer query, a path or a glob, or raise max_results"
 
 Row = Dict[str, Any]
@@ -59,7 +59,7 @@ def search(
     globs = _without_braces(glob) if glob else []
     is_glob = not regex and any(sign in query for sign in "*?[")
     name_pattern = re.compile(r"\A" + fnmatch.translate(query), pattern.flags) if is_glob else pattern
-    until = time.monotonic() + SECONDS
+    until = time.monotonic() + TIMEOUT
     share = max(1, most // 10)
     named: List[Row] = []
     lines: List[Tuple[int, int, Row]] = []  # file and number of each; of a file no more than its share
@@ -81,9 +81,9 @@ def search(
             (lines if count < share else more).append((order, number, row))
         del more[most + 1 :]
         if not enough and len(named) + len(lines) + len(more) > most:
-            enough, until = True, min(until, time.monotonic() + SPREAD_SECONDS)
+            enough, until = True, min(until, time.monotonic() + SPREAD_TIMEOUT)
     if late and not named and not lines:
-        raise OSError(f"Found nothing within {SECONDS:.0f} seconds. Not all files were searched: {NARROWER}.")
+        raise OSError(f"Found nothing within {TIMEOUT:.0f} seconds. Not all files were searched: {NARROWER}.")
     lines += more
     rows = named[: max(1, most // 2, most - len(lines))]
     chosen = sorted(lines[: most - len(rows)], key=lambda each: each[:2])
@@ -92,7 +92,7 @@ def search(
     if enough:
         rows[-1]["cut"] = f"More {what} match than are shown: {NARROWER}."
     elif late:
-        rows[-1]["cut"] = f"The search was stopped after {SECONDS:.0f} seconds: {NARROWER}."
+        rows[-1]["cut"] = f"The search was stopped after {TIMEOUT:.0f} seconds: {NARROWER}."
     return rows
 
 
@@ -131,8 +131,8 @@ def _matches(text: str, pattern: Pattern[str], is_expression: bool) -> Iterator[
 
 def _around(line: str, match: int) -> str:
     """A line, of a long one the part around the match."""
-    begin = max(0, min(match - BEFORE, len(line) - MAX_LINE))
-    end = begin + MAX_LINE
+    begin = max(0, min(match - BEFORE, len(line) - MAX_LINE_LENGTH))
+    end = begin + MAX_LINE_LENGTH
     return ("..." if begin else "") + line[begin:end] + ("..." if end < len(line) else "")
 
 
@@ -170,9 +170,8 @@ def _walk(root: str, folder: str, rules: List[IgnoreRule], hidden: bool) -> Iter
         return
     for entry in entries:
         relative, is_folder = os.path.join(folder, entry.name), entry.is_dir(follow_symlinks=False)
-        if entry.is_symlink() or entry.name == ".git" or (entry.name.startswith(".") and not hidden):
-            continue
-        if is_ignored(rules, relative, is_folder):
+        is_hidden = entry.name == ".git" or (entry.name.startswith(".") and not hidden)
+        if entry.is_symlink() or is_hidden or is_ignored(rules, relative, is_folder):
             continue
         if is_folder:
             yield from _walk(root, relative, rules, hidden)

@@ -9,8 +9,8 @@ from contextlib import suppress
 from importlib import import_module
 from typing import Any, Dict, Iterator, List, Optional, Sequence, Tuple
 
-MOST_CELLS = 500_000
-MOST_MEMORY = 4 << 30  # bytes, where the system can limit it
+MAX_CELLS = 500_000
+MAX_MEMORY = 4 << 30  # bytes, where the system can limit it
 KINDS = {"int": "integer", "float": "number", "str": "text", "bool": "true/false", "datetime": "date", "date": "date"}
 NEEDED = "there is no %s in the session's Python (!pip install %s)"
 
@@ -22,7 +22,7 @@ def read(folder: str, kind: str, contents: List[Optional[str]]) -> List[Optional
     with suppress(ImportError, OSError, ValueError):
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
+        resource.setrlimit(resource.RLIMIT_AS, (MAX_MEMORY, resource.getrlimit(resource.RLIMIT_AS)[1]))
     load = sheets if kind == "xlsx" else parquet
     try:
         return [None if content is None else load(base64.b64decode(content)) for content in contents]
@@ -37,7 +37,7 @@ def sheets(content: bytes) -> Dict[str, List[Column]]:
         load_workbook = import_module("openpyxl").load_workbook
     except ImportError:
         raise ImportError(NEEDED % ("openpyxl", "openpyxl")) from None
-    found, left = {}, MOST_CELLS
+    found, left = {}, MAX_CELLS
     for sheet in load_workbook(io.BytesIO(content), read_only=True).worksheets:
         rows: List[Sequence[Any]] = []
         for row in sheet.iter_rows(values_only=True):
@@ -52,8 +52,7 @@ def sheets(content: bytes) -> Dict[str, List[Column]]:
 
 
 def parquet(content: bytes) -> Dict[str, List[Column]]:
-    columns = ((name, kind, list(map(text, cells))) for name, kind, cells in parquet_columns(content))
-    return {"": list(columns)}
+    return {"": [(name, kind, list(map(text, cells))) for name, kind, cells in parquet_columns(content)]}
 
 
 def parquet_columns(content: bytes) -> Iterator[Tuple[str, str, List[Any]]]:
@@ -61,13 +60,13 @@ def parquet_columns(content: bytes) -> Iterator[Tuple[str, str, List[Any]]]:
     buffer = io.BytesIO(content)
     with suppress(ImportError):
         file = import_module("pyarrow.parquet").ParquetFile(buffer)
-        check(MOST_CELLS - file.metadata.num_rows * file.metadata.num_columns)
+        check(MAX_CELLS - file.metadata.num_rows * file.metadata.num_columns)
         table = file.read(use_threads=False)
         return ((field.name, str(field.type), table.column(at).to_pylist()) for at, field in enumerate(table.schema))
     with suppress(ImportError):
         polars = import_module("polars")
         lazy = polars.scan_parquet(buffer)
-        check(MOST_CELLS - lazy.select(polars.len()).collect().item() * len(lazy.collect_schema()))
+        check(MAX_CELLS - lazy.select(polars.len()).collect().item() * len(lazy.collect_schema()))
         return ((each.name, str(each.dtype), each.to_list()) for each in lazy.collect().get_columns())
     with suppress(ImportError):
         duckdb = import_module("duckdb")
@@ -75,7 +74,7 @@ def parquet_columns(content: bytes) -> Iterator[Tuple[str, str, List[Any]]]:
             file.write(content)
             file.flush()
             result = duckdb.from_parquet(file.name)
-            check(MOST_CELLS - len(result) * len(result.columns))
+            check(MAX_CELLS - len(result) * len(result.columns))
             cells = zip(*result.fetchall()) if len(result) else ([] for _ in result.columns)
             return iter([(*each[:2], list(each[2])) for each in zip(result.columns, map(str, result.types), cells)])
     raise ImportError(NEEDED % ("pyarrow, polars or duckdb", "pyarrow"))
@@ -83,7 +82,7 @@ def parquet_columns(content: bytes) -> Iterator[Tuple[str, str, List[Any]]]:
 
 def check(left: int) -> None:
     if left < 0:
-        raise ValueError("there are more than %s cells" % format(MOST_CELLS, ","))
+        raise ValueError("there are more than %s cells" % format(MAX_CELLS, ","))
 
 
 def kind_of(cells: List[Any]) -> str:

@@ -14,8 +14,8 @@ from heapq import nlargest
 from itertools import accumulate
 from typing import Any, Dict, List, Optional, Set, Tuple
 
-LARGEST = 64 * 1024 * 1024
-MOST = 100_000  # characters
+MAX_FILE_BYTES = 64 * 1024 * 1024
+MAX_LENGTH = 100_000  # characters
 NAMES = {"cp1252": "Windows-1252", "latin-1": "Latin-1"}
 KINDS = (  # by how they begin
     (b"\x89PNG", "a PNG picture"),
@@ -28,9 +28,9 @@ KINDS = (  # by how they begin
     (b"\x7fELF", "a program"),
 )
 CUTOFF = 0.6  # as in difflib
-LOOKED_AT = 60  # phrases that are compared letter by letter
-LONGEST = 2_000  # characters of them that are compared
-SHOWN = 400
+MAX_CANDIDATES = 60  # phrases that are compared letter by letter
+MAX_COMPARED_LENGTH = 2_000  # characters of them that are compared
+SHOWN_LENGTH = 400
 NOT_FOUND = "Original text not found."
 
 
@@ -51,7 +51,7 @@ def read(folder: str, path: str, start: Optional[int], end: Optional[int], numbe
     width = len(str(last))
     text = ""
     for number, line in enumerate(lines[first - 1 : last], first):
-        if text and len(text) + len(line) + 1 > MOST:
+        if text and len(text) + len(line) + 1 > MAX_LENGTH:
             left_out = f"Lines {number} to {last} of {count} are left out"
             return f"{text}[{left_out}. Continue with read({path!r}, start={number}).]\n"
         text += f"{number:>{width}}  {line}\n" if numbers else f"{line}\n"
@@ -76,7 +76,10 @@ def edit(folder: str, path: str, original_text: str, replacement_text: str) -> D
     if not original_text:
         raise ValueError("The original text is empty. Give the text to replace.")
     text, mark, encoding = decoded(content_of(folder, path), path)
-    original, replacement = _with_line_ends(text, original_text, replacement_text)
+    original, replacement = original_text, replacement_text
+    has_both = original in text if "\n" in original else text.count("\r\n") < text.count("\n")
+    if "\r\n" in text and "\r\n" not in original and not has_both:  # the line ends that the file has
+        original, replacement = (each.replace("\r\n", "\n").replace("\n", "\r\n") for each in (original, replacement))
     count = text.count(original)
     if count == 0:
         close = get_close_matches_in_text(original_text, text)
@@ -91,17 +94,6 @@ def edit(folder: str, path: str, original_text: str, replacement_text: str) -> D
     if changed != text:
         _write(full(folder, path), data, path)
     return {"path": path, "replaced": count}
-
-
-def _with_line_ends(content: str, original: str, replacement: str) -> Tuple[str, str]:
-    """Both texts with the line ends that the file has."""
-    if "\r\n" not in content or "\r\n" in original:
-        return original, replacement
-    if "\n" in original and original in content:
-        return original, replacement  # a file that has both
-    if "\n" not in original and content.count("\r\n") < content.count("\n"):
-        return original, replacement
-    return original.replace("\n", "\r\n"), replacement.replace("\r\n", "\n").replace("\n", "\r\n")
 
 
 def _write(path: str, data: bytes, name: str) -> None:
@@ -165,19 +157,19 @@ def get_close_matches_in_text(original_text: str, filedata: str, n: int = 3) -> 
     sums = [0.0, *accumulate(worth[word.group()] for word in words)]
     scores = ((sums[at + size] - sums[at], -at) for at in range(len(words) - size + 1))
     phrases: Dict[str, int] = {}  # the same phrase again and again is one, so more are taken than are compared
-    for score, at in nlargest(LOOKED_AT * 4, scores):
+    for score, at in nlargest(MAX_CANDIDATES * 4, scores):
         if score > 0:
             phrases.setdefault(filedata[words[-at].start() : words[size - at - 1].end()], -at)
-    sought = original_text.strip()[:LONGEST]
+    sought = original_text.strip()[:MAX_COMPARED_LENGTH]
     scored = []
-    for phrase, at in list(phrases.items())[:LOOKED_AT]:
-        matcher = difflib.SequenceMatcher(None, phrase[:LONGEST], sought, autojunk=False)
+    for phrase, at in list(phrases.items())[:MAX_CANDIDATES]:
+        matcher = difflib.SequenceMatcher(None, phrase[:MAX_COMPARED_LENGTH], sought, autojunk=False)
         if matcher.quick_ratio() >= CUTOFF and matcher.ratio() >= CUTOFF:
             scored.append((-matcher.ratio(), at, phrase))
     chosen: Dict[int, str] = {}
     for _, at, phrase in sorted(scored):
         if len(chosen) < n and all(abs(at - other) >= size for other in chosen):
-            chosen[at] = phrase if len(phrase) <= SHOWN else phrase[:SHOWN] + "..."
+            chosen[at] = phrase if len(phrase) <= SHOWN_LENGTH else phrase[:SHOWN_LENGTH] + "..."
     return list(chosen.values())
 
 
@@ -215,9 +207,9 @@ def content_of(folder: str, path: str) -> bytes:
         raise FileNotFoundError(f"There is no file {path!r} in {folder}.{meant}")
     if not os.path.isfile(place):
         raise ValueError(f"{path} is not a regular file.")
-    if os.path.getsize(place) > LARGEST:
+    if os.path.getsize(place) > MAX_FILE_BYTES:
         size = os.path.getsize(place)
-        raise ValueError(f"{path} has {size:,} bytes; the limit is {LARGEST:,}. Read it in parts with code.")
+        raise ValueError(f"{path} has {size:,} bytes; the limit is {MAX_FILE_BYTES:,}. Read it in parts with code.")
     try:
         with open(place, "rb") as file:
             return file.read()

@@ -27,10 +27,33 @@ class X11Connection(AbstractContextManager["X11Connection"]):
 
     def __init__(self) -> None:
         self.name = os.environ.get("DISPLAY", "")
-        self.display = _connect(self.name)
+        local = re.fullmatch(r"(?:unix)?:(\d+)(?:\.\d+)?", self.name)
+        try:
+            if local and not Path(f"/tmp/.X11-unix/X{local[1]}").exists():
+                raise FileNotFoundError("nothing is listening there")
+            self.display: Any = Display(self.name)
+        except (DisplayError, ConnectionClosedError, OSError) as error:
+            raise NoDisplayError(
+                f"Can't open the display {self.name} ({error}). Check DISPLAY and XAUTHORITY, or start one: "
+                f"`Xvfb {self.name} -screen 0 1280x800x24 &`."
+            ) from error
         # Errors would be printed; their effect is checked instead.
         self.display.set_error_handler(lambda error, request: None)
         self.root = self.display.screen().root
+        protocol = self.display.display
+        # python-xlib files the errors of RandR under numbers that core errors have, and then cannot read those.
+        protocol.error_classes.update({1: BadRequest, 2: BadValue})
+        exchange = protocol.send_and_recv
+
+        def send_and_recv(*args: Any, **kwargs: Any) -> None:
+            """An interrupt during an exchange leaves it incomplete, and the next caller would wait forever: end it."""
+            try:
+                exchange(*args, **kwargs)
+            except KeyboardInterrupt:
+                protocol.close_internal("interrupted")
+                raise
+
+        protocol.send_and_recv = send_and_recv
 
     def __exit__(self, *_: object) -> None:
         self.close()
@@ -125,37 +148,7 @@ class X11Connection(AbstractContextManager["X11Connection"]):
         """Whether a condition came true in time; it is checked again when a window changes, or `also` is ready."""
         self.root.change_attributes(event_mask=X.PropertyChangeMask | X.SubstructureNotifyMask)
         try:
-            if condition():
-                return True
-            return any(condition() for _ in self.events(limit, also)) or condition()
+            return condition() or any(condition() for _ in self.events(limit, also)) or condition()
         finally:
             self.root.change_attributes(event_mask=0)
             self.display.sync()
-
-
-def _connect(name: str) -> Any:
-    local = re.fullmatch(r"(?:unix)?:(\d+)(?:\.\d+)?", name)
-    try:
-        if local and not Path(f"/tmp/.X11-unix/X{local[1]}").exists():
-            raise FileNotFoundError("nothing is listening there")
-        made = Display(name)
-    except (DisplayError, ConnectionClosedError, OSError) as error:
-        raise NoDisplayError(
-            f"Can't open the display {name} ({error}). Check DISPLAY and XAUTHORITY, or start one: "
-            f"`Xvfb {name} -screen 0 1280x800x24 &`."
-        ) from error
-    # python-xlib files the errors of RandR under numbers that core errors have, and then cannot read those.
-    made.display.error_classes.update({1: BadRequest, 2: BadValue})
-    protocol = made.display
-    exchange = protocol.send_and_recv
-
-    def send_and_recv(*args: Any, **kwargs: Any) -> None:
-        """An interrupt during an exchange leaves it incomplete, and the next caller would wait forever: end it."""
-        try:
-            exchange(*args, **kwargs)
-        except KeyboardInterrupt:
-            protocol.close_internal("interrupted")
-            raise
-
-    protocol.send_and_recv = send_and_recv
-    return made

@@ -27,15 +27,15 @@ from interpreter.computer_api.tool import Picture
 from interpreter.errors import ComputerError
 from interpreter.host import processes
 
-_LIMIT = 10.0
+_TIMEOUT = 10.0
 # A busy program may take long to paste; one that cannot paste never asks.
-_PASTE_LIMIT = 8.0
+_PASTE_TIMEOUT = 8.0
 # What programs list and no program can paste.
 _META = {"TARGETS", "MULTIPLE", "TIMESTAMP", "SAVE_TARGETS", "DELETE", "INSERT_SELECTION", "INSERT_PROPERTY"}
 _TEXT = ("UTF8_STRING", "text/plain;charset=utf-8", "text/plain", "TEXT")
 _FOREVER = 1e6
 # Longer content goes in parts, since the server takes no longer messages.
-_PART = 200_000
+_CHUNK = 200_000
 
 
 class X11Clipboard:
@@ -84,12 +84,12 @@ class X11Clipboard:
 
     def paste_once(self, text: str, paste: Callable[[], None], delay: float) -> bool:
         with X11Connection() as x:
-            read = {target: _read(x, "CLIPBOARD", target) for target in _targets(x, "CLIPBOARD")}
-        before = {target: data for target, data in read.items() if data is not None}
+            offered = _targets(x, "CLIPBOARD")
+            before = {each: data for each in offered if (data := _read(x, "CLIPBOARD", each)) is not None}
         try:
             with _hold(_forms(text)) as holder:
                 paste()
-                taken = _says(holder, "taken", _PASTE_LIMIT)
+                taken = _says(holder, "taken", _PASTE_TIMEOUT)
                 # A clipboard manager may have been first, so the program gets some time as well.
                 time.sleep(delay if taken else 0)
                 return taken
@@ -100,7 +100,7 @@ class X11Clipboard:
     def paste_selection(self, text: str, paste: Callable[[], None]) -> bool:
         with _hold(_forms(text), "PRIMARY") as holder:
             paste()
-            return _says(holder, "taken", _PASTE_LIMIT)
+            return _says(holder, "taken", _PASTE_TIMEOUT)
 
 
 def _forms(text: str) -> dict[str, bytes]:
@@ -124,7 +124,7 @@ def _read(x: X11Connection, selection: str, target: str) -> bytes | None:
     try:
         window.convert_selection(x.atom(selection), x.atom(target), place, X.CurrentTime)
         x.display.flush()
-        answer = next((e for e in x.events(_LIMIT) if e.type == X.SelectionNotify and e.requestor == window), None)
+        answer = next((e for e in x.events(_TIMEOUT) if e.type == X.SelectionNotify and e.requestor == window), None)
         if answer is None or answer.property == X.NONE:
             return None
         found = window.get_full_property(place, X.AnyPropertyType)
@@ -141,7 +141,7 @@ def _read_in_parts(x: X11Connection, window: Any, place: int) -> bytes | None:
     parts: list[bytes] = []
     window.delete_property(place)
     x.display.flush()
-    for event in x.events(_LIMIT * 4):
+    for event in x.events(_TIMEOUT * 4):
         if event.type != X.PropertyNotify or event.atom != place or event.state != X.PropertyNewValue:
             continue
         found = window.get_full_property(place, X.AnyPropertyType)
@@ -168,8 +168,7 @@ def _bytes(found: Any) -> bytes:
 
 def _hold(content: dict[str, bytes], selection: str = "CLIPBOARD") -> IO[bytes]:
     """Start the process that has the selection until another program takes it; returns its output, for `_says`."""
-    module = "interpreter.computer_api.platforms.x11.clipboard"
-    command = processes.python("-m", module, selection, packages=True)
+    command = processes.python("-m", __name__, selection, packages=True)
     process = processes.start(command, stdin=processes.PIPE, stdout=processes.PIPE)
     assert process.stdin is not None and process.stdout is not None
     with process.stdin as pipe:
@@ -217,10 +216,10 @@ class _Selection:
                 place = (event.window.id, event.atom)
                 kind, data = self._rest.pop(place, (0, None))
                 if data is not None:  # the next part; an empty one ends it
-                    event.window.change_property(event.atom, kind, 8, data[:_PART])
+                    event.window.change_property(event.atom, kind, 8, data[:_CHUNK])
                     self._x.display.flush()
                 if data:
-                    self._rest[place] = (kind, data[_PART:])
+                    self._rest[place] = (kind, data[_CHUNK:])
                 elif data is not None:
                     _say("taken")
             if lost and not self._rest:
@@ -235,7 +234,7 @@ class _Selection:
             requestor.change_property(place, Xatom.ATOM, 32, names)
         elif data is None:
             place = X.NONE
-        elif len(data) <= _PART:
+        elif len(data) <= _CHUNK:
             requestor.change_property(place, request.target, 8, data)
             _say("taken")
         else:

@@ -31,12 +31,12 @@ from interpreter.errors import ComputerError
 _BUTTONS = {"left": 1, "middle": 2, "right": 3}
 _UP, _DOWN, _LEFT, _RIGHT = 4, 5, 6, 7
 # How many characters are sent before the application is asked whether it keeps up.
-_PORTION = 400
+_CHUNK = 400
 # Longer texts are pasted where that is possible.
 _LONG_TEXT = 1500
-_ANSWER_LIMIT = 10.0
+_ANSWER_TIMEOUT = 10.0
 _UNKNOWN_WAIT = 0.15  # for an application that gives no sign
-_POLL = 0.01
+_POLL_INTERVAL = 0.01
 _PINGS = count(int(time.monotonic() * 1000) % 2**30)
 # The state bits that hold the active layout of a keyboard with several.
 _GROUP_SHIFT, _GROUP_BITS = 13, 3
@@ -98,9 +98,7 @@ class Keymap:
 
     def stroke(self, keysym: int) -> Stroke | None:
         """How to make a keysym, if a key makes it."""
-        if keysym in self._borrowed:
-            return Stroke(self._borrowed[keysym])
-        return self._strokes.get(keysym)
+        return Stroke(self._borrowed[keysym]) if keysym in self._borrowed else self._strokes.get(keysym)
 
     def is_rare(self, keysym: int) -> bool:
         """Whether only a spare key can make it; there are `room` of those."""
@@ -295,7 +293,7 @@ class X11Input(InputDevice):
         portions, rare, begin = [], set[str](), 0
         for index, character in enumerate(text):
             new = character not in rare and self._keymap.is_rare(keysym_of(character))
-            if index - begin >= _PORTION or (new and len(rare) == self._keymap.room):
+            if index - begin >= _CHUNK or (new and len(rare) == self._keymap.room):
                 portions.append(text[begin:index])
                 rare, begin = set(), index
             if new:
@@ -313,7 +311,6 @@ class X11Input(InputDevice):
             if interval:
                 self._x.display.sync()
                 time.sleep(interval)
-        self._x.display.sync()
 
 
 def _wait_for_ping(x: X11Connection, window: Any) -> None:
@@ -328,7 +325,7 @@ def _wait_for_ping(x: X11Connection, window: Any) -> None:
         window.get_attributes()
         window.send_event(question, event_mask=X.NoEventMask)
         x.display.sync()
-        for event in x.events(_ANSWER_LIMIT):
+        for event in x.events(_ANSWER_TIMEOUT):
             if event.type == X.ClientMessage and event.data[0] == 32 and event.data[1][1] == ping:
                 return
             if event.type in (X.UnmapNotify, X.DestroyNotify) and event.window.id == window.id:
@@ -343,9 +340,9 @@ def _wait_for_ping(x: X11Connection, window: Any) -> None:
 
 def _wait_for_sleep(pid: int) -> None:
     """Wait until a process sleeps, as it does when it has read all its events; nothing reports it."""
-    end, quiet = time.monotonic() + _ANSWER_LIMIT, 0
+    end, quiet = time.monotonic() + _ANSWER_TIMEOUT, 0
     while quiet < 3 and time.monotonic() < end:
-        time.sleep(_POLL)
+        time.sleep(_POLL_INTERVAL)
         try:
             state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
         except (OSError, IndexError):

@@ -22,12 +22,12 @@ from interpreter.errors import ComputerError
 from interpreter.host import processes
 
 # How often a window is asked for its parent before it counts as one without.
-_DEPTH = 10
-_LIMIT = 5.0
-_MOVE_LIMIT = 2.0
-_START_LIMIT = 60.0
-_NO_SIGN = 1.5  # seconds without work and without a connection to the display: it has no window to show
-_HANDED_OVER = 3.0  # for a new window of a program that runs already; it may make a tab instead
+_MAX_DEPTH = 10
+_TIMEOUT = 5.0
+_MOVE_TIMEOUT = 2.0
+_START_TIMEOUT = 60.0
+_IDLE_TIMEOUT = 1.5  # seconds without work and without a connection to the display: it has no window to show
+_NEW_WINDOW_TIMEOUT = 3.0  # for a new window of a program that runs already; it may make a tab instead
 _FROM_USER = 2
 _FLAGS = (1 << 8, 1 << 9, 1 << 10, 1 << 11)  # x, y, width and height are given
 _STATIC_GRAVITY = 10
@@ -89,7 +89,7 @@ class X11Screen(CapturedScreen):
     def _frame(self, window: Any) -> Any:
         """The child of the root that the window is in: its frame, or the window itself."""
         with contextlib.suppress(XError):
-            for _ in range(_DEPTH):
+            for _ in range(_MAX_DEPTH):
                 parent = window.query_tree().parent
                 if not parent or parent.id == self._x.root.id:
                     break
@@ -155,7 +155,7 @@ class X11Windows:
     def focus(self, window: int) -> bool:
         with X11Connection() as x:
             x.tell_window_manager(window, "_NET_ACTIVE_WINDOW", _FROM_USER)
-            return x.wait(lambda: x.active_window() == window, _LIMIT)
+            return x.wait(lambda: x.active_window() == window, _TIMEOUT)
 
     def place(self, window: int, x: int | None, y: int | None, width: int | None, height: int | None) -> None:
         given = (x, y, width, height)
@@ -172,18 +172,18 @@ class X11Windows:
                 )
 
             # A window manager may round a size to whole characters, or keep a window on the screen.
-            if not connection.wait(there, _MOVE_LIMIT) and _window(connection, window) == before:
+            if not connection.wait(there, _MOVE_TIMEOUT) and _window(connection, window) == before:
                 raise ComputerError("The window manager left the window where it was.")
 
     def close(self, window: int) -> bool:
         with X11Connection() as x:
             x.tell_window_manager(window, "_NET_CLOSE_WINDOW", 0, _FROM_USER)
-            return x.wait(lambda: window not in _clients(x), _LIMIT)
+            return x.wait(lambda: window not in _clients(x), _TIMEOUT)
 
     def launch(self, application: DesktopApplication, args: list[str]) -> Window:
         with X11Connection() as x:
             before, front = set(_clients(x)), x.active_window()
-            connected, worked, end = _connected(x), -1, time.monotonic() + _START_LIMIT
+            connected, worked, end = _connected(x), -1, time.monotonic() + _START_TIMEOUT
             runs_already = bool(_windows_of(x, application))
             process = processes.start([*application.command, *args], cwd=os.path.expanduser("~"))
 
@@ -202,7 +202,7 @@ class X11Windows:
 
             exits = os.pidfd_open(process.pid)
             try:
-                while not x.wait(lambda: bool(shown()) or is_over(), _NO_SIGN, exits) and time.monotonic() < end:
+                while not x.wait(lambda: bool(shown()) or is_over(), _IDLE_TIMEOUT, exits) and time.monotonic() < end:
                     before_that, worked = worked, _work_of(process.pid)
                     if connected is not None and worked == before_that and not (_connected(x) or set()) - connected:
                         break
@@ -210,7 +210,7 @@ class X11Windows:
                 os.close(exits)
             ended = process.poll()
             if ended == 0 and runs_already:
-                x.wait(lambda: bool(shown()), _HANDED_OVER)
+                x.wait(lambda: bool(shown()), _NEW_WINDOW_TIMEOUT)
             # The program stays; a thread waits for its end, so that it leaves no zombie.
             threading.Thread(target=process.wait, daemon=True, name=f"end of {process.pid}").start()
             window = _window(x, shown())
@@ -228,7 +228,7 @@ class X11Windows:
                     "the shell. computer.os.windows() shows whether one has opened since."
                 )
             number = window.id
-            x.wait(lambda: x.active_window() == number, _LIMIT)
+            x.wait(lambda: x.active_window() == number, _TIMEOUT)
             return _window(x, number) or window
 
 

@@ -132,14 +132,12 @@ function Menu({ session }) {
       items.at((items.indexOf(document.activeElement) + step) % items.length).focus();
     } else if (event.key === "Escape") set({ menu: false });
   };
-  const save = (form) => () => downloadExport(session, form);
+  const forms = Object.entries(state.me?.exports || {}).filter(([form]) => form !== "markdown"); // that is copied
   return html`<span class="menu-box" ref=${box} onKeyDown=${move}>
     <button class="quiet" aria-label="More" title="More (m)" aria-haspopup="menu" aria-expanded=${state.menu} onClick=${() => set({ menu: !state.menu })}><${Icon} name="more" /></button>
     ${state.menu && html`<div class="menu" role="menu">
       ${item("copy", "Copy as Markdown", () => copyAsMarkdown(session))}
-      ${item("download", "Export as notebook", save("notebook"))}
-      ${item("download", "Export as script", save("script"))}
-      ${item("download", "Export as HTML", save("html"))}
+      ${forms.map(([form, label]) => item("download", `Export as ${label}`, () => downloadExport(session, form)))}
       <hr />
       ${item("pencil", "Rename", () => state.rename())}
       ${item("fork", "Continue in a copy", () => fork(session))}

@@ -24,26 +24,24 @@ _HEADINGS = ("name", "type", "shape", "size", "preview")
 
 def list_variables(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     found = interpreter.computer.variables(argument or None)
-    for language, variables in found.items():
-        if variables:
-            rows = [
-                (each.name, each.type, each.shape, "" if each.size is None else decimal(each.size), each.preview)
-                for each in variables
-            ]
-            terminal.display.line(language, "heading3" if not terminal.plain else "hint")
-            _table(terminal, [_HEADINGS, *rows])
-    if not any(found.values()):
-        terminal.display.line(f"No {argument or 'session'} has any variables yet.")
-
-
-def _table(terminal: Terminal, rows: list[tuple[str, ...]]) -> None:
-    """Columns as wide as they need to be; only the end of the last one is cut off."""
     width = terminal.tty.size()[0] - 1
     kept = [at for at in range(len(_HEADINGS)) if width >= 60 or at in (0, 1, 4)]
-    columns = [[visible(row[at]) for row in rows] for at in kept if any(row[at] for row in rows[1:])]
-    padded = [column_texts(column, right=False, widest=30) for column in columns[:-1]]
-    for row in zip(*padded, columns[-1], strict=True):
-        terminal.tty.write(clip(GAP.join(["", *row]), width).rstrip() + "\n")
+    for language, variables in found.items():
+        if not variables:
+            continue
+        rows = [
+            (each.name, each.type, each.shape, "" if each.size is None else decimal(each.size), each.preview)
+            for each in variables
+        ]
+        terminal.display.line(language, "heading3" if not terminal.plain else "hint")
+        filled = [at for at in kept if any(row[at] for row in rows)]
+        # Columns are as wide as they need to be; only the end of the last one is cut off.
+        columns = [[visible(row[at]) for row in [_HEADINGS, *rows]] for at in filled]
+        padded = [column_texts(column, right=False, widest=30) for column in columns[:-1]]
+        for row in zip(*padded, columns[-1], strict=True):
+            terminal.tty.write(clip(GAP.join(["", *row]), width).rstrip() + "\n")
+    if not any(found.values()):
+        terminal.display.line(f"No {argument or 'session'} has any variables yet.")
 
 
 def list_languages(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
@@ -88,34 +86,29 @@ def _python_line(interpreter: OpenInterpreter) -> str:
 
 
 def environment(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    word, _, name = argument.partition(" ")
-    if word == "reset" and not name:
-        done = follow(
-            interpreter,
-            environments.reset_environment(interpreter),
-            lambda question: yes_or_no(terminal, question.chunk["content"]["content"]),
-        )
-        terminal.display.line("Removed. Modules that are loaded stay until %reset." if done else "Nothing changed.")
-    elif word in ("remove", "uninstall") and re.fullmatch(r"[A-Za-z0-9][\w.-]*", name, re.ASCII):
-        if terminal.confirm(f"Uninstall {name}?"):
-            run_code(terminal, interpreter, f">>> %pip uninstall -y {name}")
-        else:
-            terminal.display.line("Nothing changed.")
-    elif argument:
-        raise UsageError(f"Unknown option: {argument}. Use %env, %env remove PACKAGE or %env reset.")
-    else:
-        _list_packages(terminal, interpreter)
-
-
-def _list_packages(terminal: Terminal, interpreter: OpenInterpreter) -> None:
-    chosen = environments.environment_of(interpreter)
-    found = chosen.installed()
-    lines = [_python_line(interpreter), *(f"  {name} {version}" for name, version in found)]
-    if not found:
-        lines.append("No packages are installed in it.")
-    if chosen.is_layer:
-        lines.append("Behind it, code can import what Open Interpreter has installed, but not change it.")
-    terminal.display.line("\n".join(lines))
+    match argument.split():
+        case ["reset"]:
+            done = follow(
+                interpreter,
+                environments.reset_environment(interpreter),
+                lambda question: yes_or_no(terminal, question.chunk["content"]["content"]),
+            )
+            terminal.display.line("Removed. Modules that are loaded stay until %reset." if done else "Nothing changed.")
+        case ["remove" | "uninstall", name] if re.fullmatch(r"[A-Za-z0-9][\w.-]*", name, re.ASCII):
+            if terminal.confirm(f"Uninstall {name}?"):
+                run_code(terminal, interpreter, f">>> %pip uninstall -y {name}")
+            else:
+                terminal.display.line("Nothing changed.")
+        case []:
+            chosen = environments.environment_of(interpreter)
+            lines = [_python_line(interpreter), *(f"  {name} {version}" for name, version in chosen.installed())]
+            if len(lines) == 1:
+                lines.append("No packages are installed in it.")
+            if chosen.is_layer:
+                lines.append("Behind it, code can import what Open Interpreter has installed, but not change it.")
+            terminal.display.line("\n".join(lines))
+        case _:
+            raise UsageError(f"Unknown option: {argument}. Use %env, %env remove PACKAGE or %env reset.")
 
 
 def pip(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:

@@ -30,13 +30,13 @@ if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.frontends.terminal.terminal import Terminal
 
-WIDEST = 40  # cells of one column, if others want room too
+MAX_COLUMN_WIDTH = 40  # cells of one column, if others want room too
 GAP = "  "
-AT_ONCE = 30  # columns that are fetched
-AT_ONCE_ROWS = 500
+COLUMNS_FETCHED = 30  # columns that are fetched
+ROWS_FETCHED = 500
 _WAIT = 0.05  # seconds before the footer says that it is working
-_LARGEST_COPY = 5_000_000
-_LARGEST_COPY_BY_TERMINAL = 70_000  # bytes; terminals ignore more
+_MAX_COPY_BYTES = 5_000_000
+_MAX_COPY_BY_TERMINAL_BYTES = 70_000  # bytes; terminals ignore more
 _ASKED = {
     "f": ("filter", "Filter: "),
     "/": ("find", "Search: "),
@@ -114,22 +114,23 @@ def show(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
     if options.keys() & {"export", "copy"}:
         return
     wanted, lines = options.get("rows"), terminal.tty.size()[1]
-    if wanted is not None and not (wanted.isdigit() and 1 <= int(wanted) <= AT_ONCE_ROWS):
-        raise UsageError(f"rows= takes a number from 1 to {AT_ONCE_ROWS}.")
+    if wanted is not None and not (wanted.isdigit() and 1 <= int(wanted) <= ROWS_FETCHED):
+        raise UsageError(f"rows= takes a number from 1 to {ROWS_FETCHED}.")
     try:
-        value = source.look((0, int(wanted) if wanted else max(lines, 24)), (0, AT_ONCE), view)
+        value = source.look((0, int(wanted) if wanted else max(lines, 24)), (0, COLUMNS_FETCHED), view)
     except KeyboardInterrupt:
         terminal.tty.write("\n")  # the terminal has shown ^C
         raise UsageError("Stopped.") from None
-    if isinstance(value, RichValue):
-        terminal.follow(interpreter)
-        for chunk in display_chunks(value.data):
-            terminal.display.show({**chunk, "role": "computer"})
-        terminal.display.finish()
-    elif isinstance(value, TableWindow):
-        show_table(terminal, source, value, view, at_once=wanted is not None or view.stats is not None)
-    elif isinstance(value, Text):
-        show_text(terminal, f"{name} ({value.type})", value.text)
+    match value:
+        case RichValue():
+            terminal.follow(interpreter)
+            for chunk in display_chunks(value.data):
+                terminal.display.show({**chunk, "role": "computer"})
+            terminal.display.finish()
+        case TableWindow():
+            show_table(terminal, source, value, view, at_once=wanted is not None or view.stats is not None)
+        case Text():
+            show_text(terminal, f"{name} ({value.type})", value.text)
 
 
 def parsed(text: str) -> tuple[str, dict[str, str]]:
@@ -173,7 +174,7 @@ def copy(terminal: Terminal, text: str) -> str:
     """Put a text on the clipboard: of this machine, or through the terminal of the machine that the user sits at."""
     from interpreter.computer_api.platforms import open_clipboard
 
-    if len(text) > _LARGEST_COPY:
+    if len(text) > _MAX_COPY_BYTES:
         raise UsageError("That is too much for the clipboard. Filter it, or export it to a file.")
     text, is_remote = visible(text, OUTPUT), bool(os.environ.get("SSH_CONNECTION") or os.environ.get("SSH_TTY"))
     if not is_remote:
@@ -184,7 +185,7 @@ def copy(terminal: Terminal, text: str) -> str:
         else:
             return "Copied"
     data = text.encode("utf-8", "replace")
-    if terminal.plain or len(data) > _LARGEST_COPY_BY_TERMINAL:
+    if terminal.plain or len(data) > _MAX_COPY_BY_TERMINAL_BYTES:
         why = "There is no clipboard here" if terminal.plain else "That is too much for this clipboard"
         raise UsageError(f"{why}. export=table.csv writes a file instead.")
     terminal.tty.write(f"\x1b]52;c;{base64.b64encode(data).decode()}\x07")
@@ -206,7 +207,7 @@ def drawn(table: TableWindow, width: int) -> tuple[list[str], list[tuple[int, in
     for name, values, numeric in zip(table.header, table.cells, table.numeric, strict=True):
         if room < len(GAP) + 4 and places:
             break
-        column = column_texts([name, *values], numeric, min(WIDEST, max(1, room - len(GAP))))
+        column = column_texts([name, *values], numeric, min(MAX_COLUMN_WIDTH, max(1, room - len(GAP))))
         if cells(column[0]) + len(GAP) > room and places:
             break
         room -= cells(column[0]) + len(GAP)
@@ -270,7 +271,7 @@ class TableView:
         self, terminal: Terminal, source: ShownValue, title: str, first: TableWindow, view: TableQuery
     ) -> None:
         self._terminal, self._source, self._title = terminal, source, title
-        self._table, self._loaded = first, ((0, len(first.index)), (0, AT_ONCE), view)
+        self._table, self._loaded = first, ((0, len(first.index)), (0, COLUMNS_FETCHED), view)
         self.view = view
         self.statistics: list[str] = []
         self.rows, self.columns = first.rows, first.columns
@@ -286,7 +287,7 @@ class TableView:
         self._height = height - 1
         if self.statistics:
             return self.statistics[:height]
-        wanted = ((self.top, self.top + self._height), (self.left, self.left + AT_ONCE), self.view)
+        wanted = ((self.top, self.top + self._height), (self.left, self.left + COLUMNS_FETCHED), self.view)
         if wanted not in (self._loaded, self._failed) and not self.busy:
             self._do(partial(self._load, wanted))
         arrow = ("▼" if self.view.descending else "▲") if self._terminal.tty.unicode else "*"
@@ -343,7 +344,7 @@ class TableView:
             case "i":
                 self._do(partial(self._describe, name))
             case "c":
-                self._do(lambda: self._say(self._source.copied(self._terminal, self.view)))
+                self._do(lambda: self._source.copied(self._terminal, self.view))
 
     def change(self, **changes: Any) -> None:
         self.view, self.top, self._failed = replace(self.view, **changes), 0, None
@@ -353,16 +354,13 @@ class TableView:
         if what != "export":
             self.change(**{what: text.strip()})
         elif text.strip():
-            self._do(lambda: self._say(self._source.export(self.view, text.strip())))
+            self._do(lambda: self._source.export(self.view, text.strip()))
 
     def stop(self) -> None:
         if self.busy:
             self._source.stop()
 
-    def _say(self, message: str) -> None:
-        self.message = message
-
-    def _load(self, wanted: tuple[Window, Window, TableQuery]) -> None:
+    def _load(self, wanted: tuple[Window, Window, TableQuery]) -> str:
         rows, columns, view = wanted
         try:
             self._table = self._source.table(rows, columns, view, again=view == self._loaded[2])
@@ -371,18 +369,19 @@ class TableView:
             raise
         self._loaded = wanted
         self.rows, self.columns = self._table.rows, self._table.columns
+        return self.message
 
-    def _describe(self, name: str) -> None:
+    def _describe(self, name: str) -> str:
         page = self._source.table((0, 0), (0, 0), replace(self.view, stats=name))
         self.statistics = drawn(page, self._terminal.tty.size()[0])[0]
-        self.message = "i goes back to the table"
+        return "i goes back to the table"
 
-    def _do(self, work: Callable[[], None]) -> None:
-        """Do it in a thread; what comes quickly is on the screen at once."""
+    def _do(self, work: Callable[[], str]) -> None:
+        """Do it in a thread, and then show the message that it gives; what comes quickly is on the screen at once."""
 
         def run() -> None:
             try:
-                work()
+                self.message = work()
             except Exception as error:  # noqa: BLE001 - shown in the footer
                 self.message = str(error)
             self.busy = False
@@ -499,8 +498,9 @@ def _run_full_screen(terminal: Terminal, view: TableView | TextView) -> None:
             ConditionalContainer(Pane(FormattedTextControl(hint), height=1), ~is_typing),
         ]
     )
-    options = prompt_toolkit_options(terminal.tty)
-    app: Application[None] = Application(layout=Layout(panes), key_bindings=keys, full_screen=True, **options)
+    app: Application[None] = Application(
+        layout=Layout(panes), key_bindings=keys, full_screen=True, **prompt_toolkit_options(terminal.tty)
+    )
     if isinstance(view, TableView):
         view.redraw = app.invalidate
     try:

@@ -10,11 +10,11 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from interpreter.api import OpenInterpreter
 from interpreter.app import result_of
-from interpreter.app.checkpoints import carry_out, how_far, plan_redo, plan_restore, plan_undo
+from interpreter.app.checkpoints import carry_out, how_far, plan_restore, plan_undo
 from interpreter.app.own_blocks import SIGNS
 from interpreter.console_text import counted, visible
 from interpreter.errors import UndoError
@@ -74,7 +74,7 @@ def parse(argument: str) -> Wanted:
     return Wanted(parts, blocks, yes, places[-1] if places else "")
 
 
-def move(kind: UndoKind, terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+def move(kind: Literal["undo", "redo"], terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     wanted = parse(argument)
     count = 1 if wanted.place in ("", NOW) else int(wanted.place)
     if count < 1:
@@ -86,8 +86,8 @@ def move(kind: UndoKind, terminal: Terminal, interpreter: OpenInterpreter, argum
         result_of(reset.undo())
         terminal.display.line(f"Reset undone: {len(interpreter.messages)} messages and the variables are back.")
         return
-    make_plan = plan_undo if kind == "undo" else plan_redo
-    _perform(terminal, interpreter, make_plan(interpreter, count, wanted.parts, wanted.blocks), kind, wanted.yes)
+    plan = plan_undo(interpreter, count, wanted.parts, wanted.blocks, kind)
+    _perform(terminal, interpreter, plan, kind, wanted.yes)
 
 
 def rewind(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
@@ -117,15 +117,36 @@ def rewind(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> N
 
 def _perform(terminal: Terminal, interpreter: OpenInterpreter, plan: UndoPlan, kind: UndoKind, yes: bool) -> None:
     """Carry out a plan, after asking if files would change; `yes` is the answer given in advance."""
-    asking = _Asking(terminal, interpreter, yes)
+    is_shown, is_unattended = yes, False  # a yes in advance makes showing the plan unnecessary
+
+    def answer(question: Question) -> Answer:
+        nonlocal is_shown, is_unattended
+        asked = question.subject
+        if isinstance(asked, str):  # about the work of another actor
+            return yes_or_no(terminal, asked)
+        if not is_shown:
+            is_shown = True
+            _show(terminal, asked, done=False)
+        if not terminal.tty.can_type:
+            is_unattended = not (yes or interpreter.auto_run)
+            return Answer(REFUSE if is_unattended else APPROVE if question.kind == "confirm" else KEEP, by="nobody")
+        try:
+            if question.kind == "confirm":
+                typed = terminal.ask(QUESTION, guarded=True) or ""
+                return Answer(APPROVE if typed.strip().lower() in ("y", "yes") else REFUSE)
+            overwrite = _overwritten(terminal, interpreter, asked)
+            return Answer(APPROVE, details={"paths": overwrite}) if overwrite else Answer(KEEP)
+        except (KeyboardInterrupt, EOFError):
+            return Answer(REFUSE)
+
     try:
-        undone = follow(interpreter, carry_out(interpreter, plan, kind, "drift" if yes else "files"), asking.answer)
+        undone = follow(interpreter, carry_out(interpreter, plan, kind, "drift" if yes else "files"), answer)
     except KeyboardInterrupt:
         terminal.display.line(_INTERRUPTED[how_far(interpreter, plan)])
         return
     if undone is None:
         why = ": this would change files, and there is no terminal to ask at. Use -y to go ahead."
-        terminal.display.line(f"Nothing was changed{why if asking.unattended else '.'}")
+        terminal.display.line(f"Nothing was changed{why if is_unattended else '.'}")
         return
     asks = plan.changes_files
     listed = not asks and bool(lines(plan))
@@ -145,57 +166,30 @@ def _show(terminal: Terminal, plan: UndoPlan, done: bool) -> None:
     terminal.display.line("\n".join([heading, *lines(plan)]))
 
 
-class _Asking:
-    """Asks the user about the files that an undo would change."""
-
-    def __init__(self, terminal: Terminal, interpreter: OpenInterpreter, yes: bool) -> None:
-        self._terminal, self._interpreter, self._yes = terminal, interpreter, yes
-        self._shown = yes  # a yes in advance makes showing the plan unnecessary
-        self.unattended = False
-
-    def answer(self, question: Question) -> Answer:
-        plan, terminal = question.subject, self._terminal
-        if isinstance(plan, str):  # about the work of another actor
-            return yes_or_no(terminal, plan)
-        if not self._shown:
-            self._shown = True
-            _show(terminal, plan, done=False)
-        if not terminal.tty.can_type:
-            self.unattended = not (self._yes or self._interpreter.auto_run)
-            return Answer(REFUSE if self.unattended else APPROVE if question.kind == "confirm" else KEEP, by="nobody")
-        try:
-            if question.kind == "confirm":
-                typed = terminal.ask(QUESTION, guarded=True) or ""
-                return Answer(APPROVE if typed.strip().lower() in ("y", "yes") else REFUSE)
-            overwrite = self._overwritten(plan)
-            return Answer(APPROVE, details={"paths": overwrite}) if overwrite else Answer(KEEP)
-        except (KeyboardInterrupt, EOFError):
-            return Answer(REFUSE)
-
-    def _overwritten(self, plan: UndoPlan) -> set[str]:
-        """Ask about each file that was changed since the blocks ran: the paths to restore."""
-        overwrite: set[str] = set()
-        for number, step in enumerate(plan.drifted):
-            left = [each.path for each in plan.drifted[number:]]
-            name = grouped([Touch("", step.path)])[0]
-            self._terminal.display.line(
-                f"{name} has been changed since, outside this session. Restoring it would make these changes:"
-            )
-            show_difference(self._terminal, self._interpreter.timeline.drift_diff(plan, step.path), _DRIFT_LINES)
-            verb = "delete" if step.want is None else "restore"
-            more = f", a: restore all {len(left)}, n: keep all {len(left)}" if len(left) > 1 else ""
-            known = ("k", "keep", "r", "restore", *(("a", "all", "n", "none") if more else ()))
-            word = ""
-            while word not in known:
-                answer = self._terminal.ask(f"k: keep it as it is, r: {verb} it{more} [k] ", guarded=True)
-                if answer is None:
-                    raise EOFError
-                word = answer.strip().lower() or "k"
-            if word[0] == "r":
-                overwrite.add(step.path)
-            elif word[0] in "an":
-                return overwrite | set(left if word[0] == "a" else ())
-        return overwrite
+def _overwritten(terminal: Terminal, interpreter: OpenInterpreter, plan: UndoPlan) -> set[str]:
+    """Ask about each file that was changed since the blocks ran: the paths to restore."""
+    overwrite: set[str] = set()
+    for number, step in enumerate(plan.drifted):
+        left = [each.path for each in plan.drifted[number:]]
+        name = grouped([Touch("", step.path)])[0]
+        terminal.display.line(
+            f"{name} has been changed since, outside this session. Restoring it would make these changes:"
+        )
+        show_difference(terminal, interpreter.timeline.drift_diff(plan, step.path), _DRIFT_LINES)
+        verb = "delete" if step.want is None else "restore"
+        more = f", a: restore all {len(left)}, n: keep all {len(left)}" if len(left) > 1 else ""
+        known = ("k", "keep", "r", "restore", *(("a", "all", "n", "none") if more else ()))
+        word = ""
+        while word not in known:
+            answer = terminal.ask(f"k: keep it as it is, r: {verb} it{more} [k] ", guarded=True)
+            if answer is None:
+                raise EOFError
+            word = answer.strip().lower() or "k"
+        if word[0] == "r":
+            overwrite.add(step.path)
+        elif word[0] in "an":
+            return overwrite | set(left if word[0] == "a" else ())
+    return overwrite
 
 
 def show_difference(terminal: Terminal, text: str, most: int | None = None) -> int:
@@ -223,7 +217,16 @@ def lines(plan: UndoPlan) -> list[str]:
         text = _RULED.sub("", " ".join(text.split()))
         text = text if len(text) <= PREVIEW else text[:PREVIEW] + "..."
         messages.append(f"{message.get('role', '')} {message.get('type', '')}: {text}")
-    files = list(_file_lines(plan))
+    files: list[str] = []
+    if plan.files is not None:
+        groups = grouped(_touches(plan.certain, _BACK if plan.files.direction == "undo" else _AGAIN))
+        groups.sort(key=lambda group: _ORDER.index(group.what))
+        files += _some([f"{group.what} {group}" for group in groups], _FILES, "files")
+        changed = grouped(Touch("", step.path) for step in plan.drifted)
+        files += _some([f"changed since, outside this session: {group}" for group in changed], _FILES, "files")
+        left = {step.repository for step in plan.files.steps if step.repository}
+        left -= {step.repository for step in plan.certain}
+        files += [f"{folder} is left alone: git manages its commits and its index" for folder in sorted(left)]
     return [
         *(f"  {row}" for row in _some(messages, _MESSAGES, "messages")),
         *(["Files:"] if files else ()),
@@ -238,19 +241,6 @@ def _some(rows: Sequence[str], most: int, what: str) -> list[str]:
     if len(rows) <= most + 1:
         return list(rows)
     return [*rows[:most], f"and {len(rows) - most} more {what}"]
-
-
-def _file_lines(plan: UndoPlan) -> Iterator[str]:
-    if plan.files is None:
-        return
-    groups = grouped(_touches(plan.certain, _BACK if plan.files.direction == "undo" else _AGAIN))
-    groups.sort(key=lambda group: _ORDER.index(group.what))
-    yield from _some([f"{group.what} {group}" for group in groups], _FILES, "files")
-    changed = grouped(Touch("", step.path) for step in plan.drifted)
-    yield from _some([f"changed since, outside this session: {group}" for group in changed], _FILES, "files")
-    left = {step.repository for step in plan.files.steps if step.repository}
-    left -= {step.repository for step in plan.certain}
-    yield from (f"{folder} is left alone: git manages its commits and its index" for folder in sorted(left))
 
 
 def _touches(steps: Iterable[Step], verbs: dict[str, str]) -> Iterator[Touch]:
@@ -313,7 +303,7 @@ class CheckpointList:
         self._timeline, self._computer = interpreter.timeline, interpreter.computer
         self._timeline.adopt()
         self._message_count = len(interpreter.messages)
-        self._paths: dict[int, frozenset[str]] = {}
+        self._paths = [self._paths_of(point) for point in self._timeline.checkpoints]
         present = self._timeline.present
         can_redo = min(self._timeline.places.values()) < present
         self.places = list(reversed(range(present + can_redo)))
@@ -347,12 +337,11 @@ class CheckpointList:
 
     def _gist(self, place: int) -> str:
         """A short summary of what would be restored, without reading the disk."""
-        timeline, files, variables = self._timeline, set[str](), False
+        timeline, variables = self._timeline, False
         if all(here == place for here in timeline.places.values()):
             return "here"
         first, last = sorted((place, timeline.places["files"]))
-        for point in timeline.checkpoints[first:last]:
-            files |= self._paths_of(point)
+        files = set[str]().union(*self._paths[first:last])
         first, last = sorted((place, timeline.places["variables"]))
         for point in timeline.checkpoints[first:last]:
             if point.mark and point.language:  # and its block ran in a runtime that can be rewound
@@ -363,15 +352,12 @@ class CheckpointList:
         parts = [counted(count, what) for count, what in counts if count]
         return ", ".join([*parts, *(["variables"] if variables else [])]) or "nothing"
 
-    def _paths_of(self, point: Checkpoint) -> frozenset[str]:
-        if point.id not in self._paths:
-            changes = self._timeline.changes(point.id) if point.kind != "turn" else None
-            pairs = changes.pairs if changes is not None else {}
-            files = [
-                path for path, pair in pairs.items() if not all(item is None or item.kind == "folder" for item in pair)
-            ]
-            self._paths[point.id] = frozenset(repository_of(path) or path for path in files)
-        return self._paths[point.id]
+    def _paths_of(self, point: Checkpoint) -> set[str]:
+        """The files that the block after a checkpoint changed; those of a repository count as one."""
+        changes = self._timeline.changes(point.id) if point.kind != "turn" else None
+        pairs = changes.pairs if changes is not None else {}
+        files = [path for path, pair in pairs.items() if any(item and item.kind != "folder" for item in pair)]
+        return {repository_of(path) or path for path in files}
 
 
 def labelled(point: Checkpoint) -> str:

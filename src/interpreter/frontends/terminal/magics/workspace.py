@@ -18,6 +18,7 @@ from interpreter.frontends.terminal.magics.undo import clock_time, labelled, sho
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.session import APPROVE, KEEP, Answer, Question
 from interpreter.session.checkpoints import Checkpoint
+from interpreter.session.checkpoints.fork import plan_keep
 from interpreter.workspace.diff import is_data_file
 from interpreter.workspace.tree import repository_of
 
@@ -110,22 +111,16 @@ def _origin(interpreter: OpenInterpreter, point: Checkpoint, what: str) -> Itera
             how = "edited and approved" if block.decision == "edited" else "approved"
             approval = _APPROVALS[block.by].format(how=how, time=when)
         yield f"{what}: block {point.id}, {approval}"
-        yield f"in reply to: {_request(interpreter, point)}"
+        before = [each for each in interpreter.timeline.checkpoints if each.id < point.id and each.kind == "turn"]
+        content = (before[-1].anchor or {}).get("content") if before else "(unknown)"
+        words = " ".join(content.split()) if isinstance(content, str) else before[-1].label
+        words = words if len(words) <= _REQUEST else f"{words[:_REQUEST]}..."
+        yield f"in reply to: {words}"
     code = (point.code or point.label).rstrip().split("\n")
     yield from (f"    {line}" for line in code[:_CODE_LINES])
     if len(code) > _CODE_LINES:
         yield f"    and {len(code) - _CODE_LINES} more lines"
     yield f"%diff {point.id} shows what it changed, %rewind {point.id} goes back to just before it."
-
-
-def _request(interpreter: OpenInterpreter, point: Checkpoint) -> str:
-    before = [each for each in interpreter.timeline.checkpoints if each.id < point.id and each.kind == "turn"]
-    if not before:
-        return "(unknown)"
-    message = before[-1].anchor
-    content = message.get("content") if message is not None else None
-    words = " ".join(content.split()) if isinstance(content, str) else before[-1].label
-    return words if len(words) <= _REQUEST else f"{words[:_REQUEST]}..."
 
 
 # -- forks ---------------------------------------------------------------------------------------------------------
@@ -164,7 +159,7 @@ def keep(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
         return
     lines = [
         f"  {_VERBS[step.verb]} {step.path}" + ("  (also changed there)" if step.drift else "")
-        for step in forks.plan_keep()
+        for step in plan_keep(interpreter)
     ]
     more = [f"  and {len(lines) - _PLAN_LINES} more"] if len(lines) > _PLAN_LINES else []
     shown = lines[:_PLAN_LINES] or ["  no file changes"]
@@ -172,9 +167,9 @@ def keep(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
 
     def answer(question: Question) -> Answer:
         if question.kind == "overwrite":
-            drifted = [step.path for step in question.subject if step.drift]
-            yes = terminal.confirm(f"Overwrite files that were also changed there ({', '.join(drifted[:3])})?")
-            return Answer(APPROVE if yes else KEEP)
+            drifted = ", ".join([step.path for step in question.subject if step.drift][:3])
+            overwrite = terminal.confirm(f"Overwrite files that were also changed there ({drifted})?")
+            return Answer(APPROVE if overwrite else KEEP)
         return yes_or_no(terminal, "Make these changes and drop the other fork?")
 
     merged = follow(interpreter, forks.keep(), answer)
@@ -189,5 +184,4 @@ def keep(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
 def drop(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     forks = _forks(terminal, interpreter)
     dropped = follow(interpreter, forks.drop(), lambda asked: yes_or_no(terminal, asked.chunk["content"]["content"]))
-    there = f"Dropped. Back in {forks.current.workspace}."
-    terminal.display.line(there if dropped else "Nothing changed.")
+    terminal.display.line(f"Dropped. Back in {forks.current.workspace}." if dropped else "Nothing changed.")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from interpreter.console_text import counted, visible, visible_line
 from interpreter.frontends.terminal.render.ansi import LINE_LIMIT, ProgramText, cells, clip, without_styles
-from interpreter.frontends.terminal.render.saved import output_file
+from interpreter.frontends.terminal.render.saved import new_path
 from interpreter.frontends.terminal.render.theme import Theme, file_link
 from interpreter.runtimes import BUILT_IN, Registry
 
@@ -133,7 +133,7 @@ HEAD = 20  # rows shown as they come
 TAIL = 10  # lines kept from the end of folded output
 _OPEN_TAIL = 5  # of them on the screen while output still arrives
 _LINE_ROWS = 3  # rows that one line of the end may take
-_MOST_KEPT = 100_000  # characters held until it is known whether they must be folded
+_MAX_KEPT_LENGTH = 100_000  # characters held until it is known whether they must be folded
 
 
 class OutputView:
@@ -154,7 +154,7 @@ class OutputView:
         """The rows that are final now; `whole` is what a shortened text stands for."""
         self.empty = False
         (self._file or self._seen).write(text if whole is None else whole)
-        if not self._file and self._seen.tell() > _MOST_KEPT:
+        if not self._file and self._seen.tell() > _MAX_KEPT_LENGTH:
             self._fold()
         start = self._theme.start("stderr") if stderr else ""
         if start and "\r" not in text:  # a progress bar returns to the beginning of its line and is not tinted
@@ -213,7 +213,7 @@ class OutputView:
         return shown
 
     def _fold(self) -> None:
-        self._file = output_file()
+        self._file = open(new_path("output", ".txt"), "w", encoding="utf-8", errors="replace")  # noqa: SIM115 - until `close`
         self._file.write(self._seen.getvalue())
 
     def _hint(self, hidden: int, path: str | None) -> str:

@@ -26,12 +26,12 @@ from interpreter.messages import Chunk
 from interpreter.runtimes import BUILT_IN
 
 V = TypeVar("V", MarkdownView, CodeView, ReasoningView)
-FRAME = 0.04  # seconds between two drawings, at least
+FRAME_INTERVAL = 0.04  # seconds between two drawings, at least
 _SHARE = 4  # drawing may take one part in so many of the time
-_LONGEST_LINE = 40  # characters of the line that is running
+_MAX_LINE_LENGTH = 40  # characters of the line that is running
 SPINNER_DELAY = 0.3  # seconds of silence before the spinner shows
 STALL_DELAY = 1.0  # the same if a text is already on the screen
-TICK = 0.125
+TICK_INTERVAL = 0.125
 _HINT_AFTER = 5.0
 _SPINNERS = ("⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\")  # with and without Unicode
 
@@ -124,7 +124,7 @@ class TerminalDisplay:
                 self._attachment(kind, form, str(content))
             case "decision":
                 if line := notes.decision(form, chunk.get("content") or {}):
-                    self._put_note(line, "hint")
+                    self.line(line)
                 if form in ("approved", "edited"):
                     self._running()
             case "status":
@@ -178,7 +178,7 @@ class TerminalDisplay:
         if not 0 < number <= len(self._code):
             return ""
         line = visible(self._code[number - 1].strip())
-        line = line if len(line) <= _LONGEST_LINE else line[:_LONGEST_LINE] + self.theme.symbol("more")
+        line = line if len(line) <= _MAX_LINE_LENGTH else line[:_MAX_LINE_LENGTH] + self.theme.symbol("more")
         return f"line {number}: {line}" if len(self._code) > 1 else line
 
     def _console(self, chunk: Chunk) -> None:
@@ -268,10 +268,6 @@ class TerminalDisplay:
             self._close_view()
         self._put(rows)
 
-    def picture(self, path: str) -> None:
-        self.show({"role": "computer", "type": "image", "format": "path", "content": path})
-        self.flush()
-
     def tell_files(self) -> None:
         """Say what a block did to files, if its end is not shown."""
         if note := self._take_files_note():
@@ -286,13 +282,10 @@ class TerminalDisplay:
     def line(self, text: str, style: str = "hint") -> None:
         """Our own line between the parts of the stream."""
         with self.screen.lock:
-            self._put_note(text, style)
+            self._close_view()
+            rows = wrapped(visible(text, PROSE), self.screen.width - 1)
+            self._put([self.theme.paint(row, style) for row in rows])
             self.flush()
-
-    def _put_note(self, text: str, style: str) -> None:
-        self._close_view()
-        rows = wrapped(visible(text, PROSE), self.screen.width - 1)
-        self._put([self.theme.paint(row, style) for row in rows])
 
     def markdown(self, text: str) -> None:
         with self.screen.lock:
@@ -391,8 +384,8 @@ class TerminalDisplay:
             commit, self._commit, self._dirty = self._commit, [], False
             self.screen.paint(commit, self._body, footer)
             done = self._clock()
-            self._next_draw = done + max(FRAME, _SHARE * (done - now))
-            self._next_tick = done + TICK
+            self._next_draw = done + max(FRAME_INTERVAL, _SHARE * (done - now))
+            self._next_tick = done + TICK_INTERVAL
 
     def _spinner_delay(self) -> float:
         output = self._view if isinstance(self._view, OutputView) else None
@@ -417,7 +410,7 @@ class TerminalDisplay:
 
 
 class TerminalScreen:
-    """Draws on one terminal. `body` is what is still open, `footer` a status line below it."""
+    """Draws on one terminal. The display holds the lock while it draws."""
 
     def __init__(self, write: Callable[[str], object], size: Callable[[], tuple[int, int]]) -> None:
         self._write = write
@@ -436,24 +429,14 @@ class TerminalScreen:
         return max(columns, 4), lines
 
     def paint(self, commit: Sequence[str] = (), body: Sequence[str] = (), footer: Sequence[str] = ()) -> None:
-        """Put `commit` into the scrollback and make body and footer the open rows, in one write."""
-        with self.lock:
-            width, lines = self.size
-            room = max(lines - 1 - len(footer), 1)
-            open_rows = [clip(row, width - 1) for row in [*body[-room:], *footer]]
-            moves = self._moves([*commit, *open_rows], bool(open_rows), width, lines)
-            self._rows, self._width = open_rows, width
-            if moves:
-                self._write(moves)
+        """Put `commit` into the scrollback and make body and footer the open rows, in one write.
 
-    def forget(self) -> None:
-        """Leave the open rows as they are: another program writes from here."""
-        with self.lock:
-            self._rows = []
-
-    def _moves(self, target: list[str], has_open: bool, width: int, lines: int) -> str:
-        """The text and cursor movements that turn the open rows into the target."""
-        old = self._rows
+        `body` is what is still open, `footer` a status line below it.
+        """
+        width, lines = self.size
+        room = max(lines - 1 - len(footer), 1)
+        open_rows = [clip(row, width - 1) for row in [*body[-room:], *footer]]
+        old, target = self._rows, [*commit, *open_rows]
         same = next((at for at, (one, other) in enumerate(zip(old, target, strict=False)) if one != other), None)
         same = min(len(old), len(target)) if same is None else same
         height = len(old)
@@ -463,14 +446,22 @@ class TerminalScreen:
             if "XTERM_VERSION" not in os.environ and os.environ.get("TERM", "") not in ("linux", "vt100", "vt220"):
                 height = sum(max(1, -(-cells(row) // width)) for row in old)
             height = min(height, lines)
-        elif same < len(old) and same == len(target) and has_open:
+        elif same < len(old) and same == len(target) and open_rows:
             same -= 1  # the cursor belongs at the end of the last row, so that row is written again
         rest = target[same:]
-        text = "\r\n".join(rest) + ("\r\n" if rest and not has_open else "")
-        if same == len(old):
-            return ("\r\n" if old and (rest or not has_open) else "") + text
-        up = height - 1 - same
-        return (f"\x1b[{up}A" if up > 0 else "") + "\r\x1b[J" + text
+        text = "\r\n".join(rest) + ("\r\n" if rest and not open_rows else "")
+        if same < len(old):
+            up = height - 1 - same
+            text = (f"\x1b[{up}A" if up > 0 else "") + "\r\x1b[J" + text
+        elif old and (rest or not open_rows):
+            text = "\r\n" + text
+        self._rows, self._width = open_rows, width
+        if text:
+            self._write(text)
+
+    def forget(self) -> None:
+        """Leave the open rows as they are: another program writes from here."""
+        self._rows = []
 
 
 class Status:
@@ -501,24 +492,19 @@ class Status:
         theme, parts = self._theme, []
         due = self.appears_at(delay)
         if due is not None and now >= due - 0.001:
+            elapsed, dot = now - self._since, f" {theme.symbol('dot')} "
+            text = f"{self.what} {notes.duration(elapsed, 0)}"
+            if self._until is not None:
+                text = f"{self.what}, trying again in {notes.duration(max(0, round(self._until - now)), 0)}"
+            if self.detail:
+                text += dot + self.detail
+            if elapsed > _HINT_AFTER and not self.typed:
+                text += f"{dot}Ctrl-C stops"
+                text += ", Ctrl-B to the background" if self.what == "running" else ""
             frames = _SPINNERS[0 if theme.unicode else 1]
-            frame = frames[int(now / TICK) % len(frames)]
-            text = visible(self._text(now)).replace("\n", " ")
-            parts.append(f"{theme.paint(frame, 'spinner')} {theme.paint(text, 'hint')}")
+            frame = theme.paint(frames[int(now / TICK_INTERVAL) % len(frames)], "spinner")
+            parts.append(frame + " " + theme.paint(visible(text).replace("\n", " "), "hint"))
         if self.typed:
             typed = visible(self.typed, PROSE).replace("\n", " ")  # a paste can have anything in it
             parts.append(theme.paint(f"{theme.symbol('typed')} {typed}", "typed"))
         return ["  ".join(parts)] if parts else []
-
-    def _text(self, now: float) -> str:
-        elapsed, dot = now - self._since, f" {self._theme.symbol('dot')} "
-        if self._until is None:
-            text = f"{self.what} {notes.duration(elapsed, 0)}"
-        else:
-            text = f"{self.what}, trying again in {notes.duration(max(0, round(self._until - now)), 0)}"
-        if self.detail:
-            text += dot + self.detail
-        if elapsed > _HINT_AFTER and not self.typed:
-            text += f"{dot}Ctrl-C stops"
-            text += ", Ctrl-B to the background" if self.what == "running" else ""
-        return text

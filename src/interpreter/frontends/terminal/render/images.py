@@ -25,8 +25,8 @@ COARSE = "This terminal can only draw images in blocks. %open shows the original
 _DEFAULT_CELL = (9, 18)  # pixels, when neither the system nor the terminal says
 _LOW_DPI_CELL = 20  # pixels; higher cells belong to high-resolution screens
 _BLOCKS_ENLARGED = 2.0  # blocks are coarse: they may be larger than the picture
-_LARGEST_FILE = 200_000_000  # bytes that are read
-_LARGEST_FILE_SENT = 2_000_000  # bytes; a larger file is scaled down first
+_MAX_FILE_BYTES = 200_000_000  # bytes that are read
+_MAX_FILE_SENT_BYTES = 2_000_000  # bytes; a larger file is scaled down first
 _KITTY_CHUNK = 4096  # bytes of base64 that one escape may carry
 _SIXEL_BAND = 6
 _SIXEL_RUN = re.compile(rb"(.)\1{3,}", re.DOTALL)
@@ -65,7 +65,7 @@ class Pictures:
         if graphics is None or graphics.protocol == "off" or (graphics.protocol == "blocks" and not self._color):
             return [caption]
         try:
-            drawn, height = _draw(files.read_bytes(path, _LARGEST_FILE), graphics, columns, lines)
+            drawn, height = _draw(files.read_bytes(path, _MAX_FILE_BYTES), graphics, columns, lines)
         except ImportError:
             advised, self._advised = self._advised, True
             return [caption] if advised else [caption, "To show images here: pip install Pillow"]
@@ -180,7 +180,7 @@ def _draw(data: bytes, graphics: Graphics, columns: int, lines: int) -> tuple[li
         return [sixel_escape(_scaled(image, scale), graphics.registers)], height
     # The terminal decodes and scales: a PNG is sent unchanged, anything else as a PNG.
     size = png_size(data)
-    if size is None or len(data) > _LARGEST_FILE_SENT:
+    if size is None or len(data) > _MAX_FILE_SENT_BYTES:
         image = _open(data)
         _, _, scale = fitted(image.size, graphics.cell, columns, lines)
         file = io.BytesIO()

@@ -13,7 +13,7 @@ _FORMULA = re.compile(
     r"|(?<![\w$\\])\$(?=[^\s$])(?P<d>[^$\n]{0,1000}?)(?<=[^\s\\])\$(?![\d\w$])",
     re.DOTALL,
 )
-_LONGEST_TEXT = 10_000  # characters that are searched
+_MAX_TEXT_LENGTH = 10_000  # characters that are searched
 _MATH = re.compile(r"[\\^_=]|\A\s*\w{1,3}\s*\Z")  # in a formula; without it, brackets and dollars are just that
 _SYMBOLS = dict(
     pair.split(":", 1)
@@ -41,19 +41,16 @@ _MARKUP = re.compile(r"([*_`\[\]<~\\])")
 
 def readable(text: str) -> str:
     """Markdown with its simple formulas as Unicode; code stays as it is."""
-    if ("$" not in text and "\\" not in text) or len(text) > _LONGEST_TEXT:
+    if ("$" not in text and "\\" not in text) or len(text) > _MAX_TEXT_LENGTH:
         return text
-    return _FORMULA.sub(_replaced, text)
+    return _FORMULA.sub(_unicode, text)
 
 
-def _replaced(match: re.Match[str]) -> str:
+def _unicode(match: re.Match[str]) -> str:
+    """A formula as plain text; if it is none, or has a command that is unknown here, it stays as it is."""
     formula = match["a"] or match["b"] or match["c"] or match["d"] or ""
-    shown = _unicode(formula) if _MATH.search(formula) and not formula.isdigit() else None
-    return match[0] if shown is None else _MARKUP.sub(r"\\\1", shown)
-
-
-def _unicode(formula: str) -> str | None:
-    """The formula as plain text; None if it has a command that is unknown here."""
+    if formula.isdigit() or not _MATH.search(formula):
+        return match[0]
     text = re.sub(r"\\([,;:! %$#&_{}|])", lambda found: _PUNCTUATION[found[1]].translate(_HIDE), formula)
     for _ in range(10):  # from the inside out
         before = text
@@ -66,8 +63,8 @@ def _unicode(formula: str) -> str | None:
         if text == before:
             break
     if re.search(r"[\\{}]", text):
-        return None
-    return " ".join(text.translate(_SHOW).split())
+        return match[0]
+    return _MARKUP.sub(r"\\\1", " ".join(text.translate(_SHOW).split()))
 
 
 _HIDE = {ord(sign): 0xE000 + number for number, sign in enumerate("{}_$")}  # private characters, while braces are read

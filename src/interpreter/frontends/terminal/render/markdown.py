@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
 
-WIDEST = 100  # columns of prose; longer lines are hard to read
+MAX_WIDTH = 100  # columns of prose; longer lines are hard to read
 _MARKER = re.compile(r"^([-*+]|\d{1,9}[.)])\s*")
 _MARKUP = re.compile(r"[$*_`\[\]<~\\&|\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
-_NARROWEST_COLUMN = 6
+_MIN_COLUMN_WIDTH = 6
 _DRAWN_ROWS = 80  # of a table that is still growing
 _REASONING_ROWS = 4  # that are shown; shorter reasoning stays
-_REASONING_KEPT = 3 * _REASONING_ROWS * WIDEST  # characters of a line; more are never seen
+_REASONING_KEPT = 3 * _REASONING_ROWS * MAX_WIDTH  # characters of a line; more are never seen
 
 _FENCE = re.compile(r"^(\s*)(`{3,}|~{3,})\s*([^`]*)$")
 _HEADING = re.compile(r"^ {0,3}#{1,6}(\s|$)")
@@ -43,13 +43,13 @@ _ITEM = re.compile(r"^(\s*)([-*+]|\d{1,9}[.)])(\s+|$)")
 _QUOTE = re.compile(r"^\s{0,3}>")
 _TABLE_RULE = re.compile(r"^\s*\|?\s*:?-+:?\s*(\|\s*:?-+:?\s*)*\|?\s*$")
 _UNDECIDED = re.compile(r"^[\s`~#*+>|=_:-]*$|^\s*\d{1,9}[.)]?$|^\s*(`{3,}|~{3,})[^`]*$")
-_LONGEST_TITLE = 60  # characters of a line that a line of dashes below turns into a title
+_MAX_TITLE_LENGTH = 60  # characters of a line that a line of dashes below turns into a title
 _LONG_PARAGRAPH = 8  # lines after which a paragraph is shown in parts
 
 _LIKE_ADDRESS = re.compile(r"://|www\.|\w\.\w")
 _LINK_ID = re.compile(r"\x1b\]8;id=[^;]*;([^\x1b]+)\x1b")
 _PADDING = re.compile(r"\s+((?:\x1b\[[0-9;]*m|\x1b\]8;[^\x1b]*\x1b\\)*)$")
-_WIDEST_CONSOLE = 10_000  # columns; each drawing has its own width
+_MAX_CONSOLE_WIDTH = 10_000  # columns; each drawing has its own width
 _SPANS = {"strong": "bold", "em": "italic", "s": "strike"}
 
 
@@ -77,7 +77,7 @@ class MarkdownView:
         if len(pieces) != 1 or pieces[0].kind != "text":
             return []
         piece, source = pieces[0], "\n".join(pieces[0].lines)
-        if len(piece.lines) == 1 and len(source) <= _LONGEST_TITLE:
+        if len(piece.lines) == 1 and len(source) <= _MAX_TITLE_LENGTH:
             return []
         gap, at = self._gap(piece), self._settled
         markup = _MARKUP.search(source, at)
@@ -125,7 +125,7 @@ class MarkdownView:
         return piece.gap or wide
 
     def _rows(self, piece: Piece, unfinished: bool) -> list[str]:
-        width = max(min(self.width - 1, WIDEST) - piece.indent, 8)
+        width = max(min(self.width - 1, MAX_WIDTH) - piece.indent, 8)
         theme = self._theme
         match piece.kind:
             case "fence":
@@ -182,20 +182,20 @@ class MarkdownView:
         from rich.text import Text
 
         theme, width = self._theme, self.width - 1
-        tokens = _parser().parse(readable(source) if theme.unicode else source)
         table: list[list[Text]] = []
         alignment: list[Any] = []
-        for token in tokens:
-            if token.type == "tr_open":
-                table.append([])
-            elif token.type == "th_open":
-                alignment.append(str(token.attrs.get("style", "")).removeprefix("text-align:") or "left")
-            elif token.type == "inline" and table:
-                table[-1].append(_styled(token.children or [], theme))
-        if not table or not any(token.type == "table_open" for token in tokens):
+        for token in _parser().parse(readable(source) if theme.unicode else source):
+            match token.type:
+                case "tr_open":
+                    table.append([])
+                case "th_open":
+                    alignment.append(str(token.attrs.get("style", "")).removeprefix("text-align:") or "left")
+                case "inline" if table:
+                    table[-1].append(_styled(token.children or [], theme))
+        if not table:
             return rich_rows(_inline(source, theme), width, theme)
         header, *body = table
-        if len(header) * _NARROWEST_COLUMN > self.width:
+        if len(header) * _MIN_COLUMN_WIDTH > self.width:
             # Too wide for the screen: one cell a line, under the name of its column.
             shown: list[str] = []
             for number, row in enumerate(body):
@@ -299,7 +299,7 @@ class Blocks:
         """Continue the open piece: the pieces that this finishes, None if the line does not belong to it."""
         lines = piece.lines
         if piece.kind == "text":
-            if len(lines) == 1 and len(lines[0]) <= _LONGEST_TITLE and _SETEXT.match(line):
+            if len(lines) == 1 and len(lines[0]) <= _MAX_TITLE_LENGTH and _SETEXT.match(line):
                 piece.kind = "heading"
                 piece.lines = [f"{'#' if '=' in line else '##'} {lines[0].strip()}"]
                 return self._close()
@@ -351,8 +351,7 @@ def _parser() -> MarkdownIt:
 
 def _inline(source: str, theme: Theme, base: str = "") -> Text:
     """The styled text of a paragraph; line breaks stay where the model put them."""
-    tokens = _parser().parseInline(source)
-    return _styled((tokens[0].children if tokens else None) or [], theme, base)
+    return _styled(_parser().parseInline(source)[0].children or [], theme, base)
 
 
 def _styled(tokens: list[Token], theme: Theme, base: str = "") -> Text:
@@ -411,7 +410,7 @@ def _console(color_system: Any) -> Console:
 
     return Console(
         file=StringIO(),
-        width=_WIDEST_CONSOLE,
+        width=_MAX_CONSOLE_WIDTH,
         force_terminal=True,
         force_jupyter=False,
         color_system=color_system,
@@ -464,5 +463,5 @@ class ReasoningView:
         rows: list[str] = []
         for line in lines:
             text = Text(visible(line, PROSE), self._theme.rich_style("reasoning"))
-            rows += rich_rows(text, min(self.width - 1, WIDEST), self._theme)
+            rows += rich_rows(text, min(self.width - 1, MAX_WIDTH), self._theme)
         return rows

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 NO_OUTPUT = "No output."
 _ATTACHMENTS = {"image": "Image", "html": "Page", "image/svg+xml": "Drawing", "application/javascript": "Script"}
 _LONG_RUN = 3.0  # seconds; the end of a longer block says how long it took
-_MOST_FINDINGS = 12
+_MAX_FINDINGS = 12
 
 
 def saved_to(kind: str, path: str) -> str:
@@ -115,9 +115,9 @@ def _scan_note(content: dict[str, Any]) -> str:
 
     findings, tools = content.get("findings") or [], " and ".join(content.get("tools") or ())
     lines = [f"The scan found {counted(len(findings), 'problem')}:"] if findings else []
-    lines += [f"  {Finding(**finding)}" for finding in findings[:_MOST_FINDINGS]]
-    if len(findings) > _MOST_FINDINGS:
-        lines.append(f"  and {len(findings) - _MOST_FINDINGS} more")
+    lines += [f"  {Finding(**finding)}" for finding in findings[:_MAX_FINDINGS]]
+    if len(findings) > _MAX_FINDINGS:
+        lines.append(f"  and {len(findings) - _MAX_FINDINGS} more")
     if content.get("unseen"):
         lines.append(f"Not scanned: no installed scanner supports {'all of ' if tools else ''}this code.")
     elif not findings:
@@ -129,7 +129,7 @@ def _scan_note(content: dict[str, Any]) -> str:
 
 HINT, _SHORT_HINT = " (%undo reverts it)", " (%undo)"
 _NAMES = (9, 4, 3, 2, 1)  # how many paths of each kind are named, if there is room
-_LONGEST_PATH = 40
+_MAX_PATH_LENGTH = 40
 _CHANGES = ("created", "changed", "deleted", "renamed", "mode", "touched", "not restorable")
 _VERBS = {"mode": "mode of", "not restorable": "not restorable:"}
 _CREATED, _DELETED = ("created", "brought back", "created again"), ("deleted", "deleted again")
@@ -205,7 +205,7 @@ def _group_of(touch: Touch, folders: set[tuple[str, str]]) -> tuple[str, str, in
 
 def _shown_path(path: str) -> str:
     name = visible_line(path.encode("utf-8", "surrogateescape").decode("utf-8", "replace"))
-    return name if len(name) <= _LONGEST_PATH else "…" + name[1 - _LONGEST_PATH :]
+    return name if len(name) <= _MAX_PATH_LENGTH else "…" + name[1 - _MAX_PATH_LENGTH :]
 
 
 def files_note(content: dict[str, Any], width: int, dot: str = "·", hint: str = HINT) -> str:
@@ -222,8 +222,10 @@ def files_note(content: dict[str, Any], width: int, dot: str = "·", hint: str =
     if all(each["path"] in lost for each in changed):
         hint = ""  # undo restores none of it
     tables = {_shown_path(each["path"]): visible_line(str(each["data"])) for each in changed if each.get("data")}
-    described = [group._replace(name=f"{group.name} ({tables.get(group.name)})") for group in groups]
-    described = [new if old.name in tables else old for old, new in zip(groups, described, strict=True)]
+    described = [
+        group._replace(name=f"{group.name} ({tables[group.name]})") if group.name in tables else group
+        for group in groups
+    ]
     best, drafts = next(_drafts(described, dot)), list(_drafts(groups, dot))
     ends = (hint, _SHORT_HINT) if hint else ("",)
     ended = [best + end for end in ends if tables]

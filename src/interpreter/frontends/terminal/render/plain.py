@@ -33,35 +33,28 @@ class PlainDisplay:
         self._call = ""  # the arguments of a tool call that have arrived so far
         self._files = ""  # what the block did to files, shown when it ends
         self.on_change: Callable[[], None] = lambda: None  # nothing is drawn later
-        self.show_active_line = False  # nothing here can mark a line
-        self.fold_reasoning = False  # or remove one
 
     # -- chunks --------------------------------------------------------------------------------------------
 
     def show(self, chunk: Chunk) -> None:
-        kind = chunk["type"]
-        if (chunk.get("recipient", "user") != "user" and kind != "image") or chunk.get("start"):
-            return
-        if not chunk.get("end"):
-            self._content(chunk)
-        elif kind == "tool_call":
-            from interpreter.tools.toolbox import shown_call
-
-            arguments, self._call, self._language = self._call, "", ""
-            self.line(visible_line(shown_call(chunk.get("format", ""), arguments)))
-        elif kind != "console":
-            self._end_section()
-
-    def _content(self, chunk: Chunk) -> None:
         kind, form, content = chunk["type"], chunk.get("format", ""), str(chunk.get("content"))
         details = chunk.get("content") or {}
+        if (chunk.get("recipient", "user") != "user" and kind != "image") or chunk.get("start"):
+            return
         match kind:
+            case "tool_call" if chunk.get("end"):
+                from interpreter.tools.toolbox import shown_call
+
+                arguments, self._call, self._language = self._call, "", ""
+                self.line(visible_line(shown_call(form, arguments)))
+            case _ if chunk.get("end"):
+                if kind != "console":
+                    self.finish()
             case "message" | "reasoning":
                 self._section(kind)
                 # A character may depend on the two before it, which are written already.
                 before, self._before = visible(self._before, PROSE), (self._before + content)[-2:]
-                shown = visible(before + content, PROSE)
-                self._write(shown[len(before) :])
+                self._write(visible(before + content, PROSE)[len(before) :])
             case "code" if chunk.get("role") != "computer" and "recipient" not in chunk:
                 self._language = form.lower()
                 self._section("code", f"```{visible_line(form)}\n")
@@ -73,15 +66,15 @@ class PlainDisplay:
             case "image" | "code":
                 self._attachment(kind, form, content)
             case "decision":
-                self._say(notes.decision(form, details))
+                self.line(notes.decision(form, details))
             case "status" if form == "retry":
-                self._say(f"{notes.retry_reason(details)}, trying again in {round(details.get('seconds', 0))} s")
+                self.line(f"{notes.retry_reason(details)}, trying again in {round(details.get('seconds', 0))} s")
             case "status" if form == "files":
                 self._files = notes.files_note(details, _WIDTH, hint="")
             case "status" if form != "call":
                 self.line(notes.status_note(form, details))
             case "confirmation":
-                self._end_section()
+                self.finish()
                 self.line(notes.card(chunk))
 
     def _console(self, chunk: Chunk) -> None:
@@ -89,14 +82,14 @@ class PlainDisplay:
         match chunk:
             case {"format": "active_line", "content": None}:
                 silent, self._silent = self._silent, True
-                self._end_section()
+                self.finish()
                 explained = self.languages.describe(self._language).explains_failures
-                self._say(notes.ending(dict(chunk), 0.0, silent, explained))
+                self.line(notes.ending(dict(chunk), 0.0, silent, explained))
                 self.tell_files()
             case {"format": "active_line"}:
                 return
             case {"mime": mime, "recipient": "user"} if mime:
-                self._say(notes.saved_to(mime, save_text(content, mime)))
+                self.line(notes.saved_to(mime, save_text(content, mime)))
             case _:
                 self._silent = False
                 if chunk.get("also"):
@@ -109,7 +102,7 @@ class PlainDisplay:
 
     def tell_files(self) -> None:
         changed, self._files = self._files, ""
-        self._say(changed)
+        self.line(changed)
 
     def _attachment(self, kind: str, form: str, content: str) -> None:
         self._silent = False
@@ -120,7 +113,7 @@ class PlainDisplay:
                 size = None
                 with suppress(OSError):
                     size = png_size(files.read_bytes(path, 32))
-                self._say(f"[figure: saved to {path}" + (f", {size[0]}x{size[1]}]" if size else "]"))
+                self.line(f"[figure: saved to {path}" + (f", {size[0]}x{size[1]}]" if size else "]"))
             return
         # A table has been shown as text. Its page has what that may have left out.
         from interpreter.frontends.terminal.render.tables import table_in
@@ -129,23 +122,20 @@ class PlainDisplay:
         table = table_in(content) if text and form == "html" else None
         path = save_text(content, form)
         if table:
-            self._say(f"[table: {', '.join([*table.notes, ''])}{table.what_is_saved} saved to {path}]")
+            self.line(f"[table: {', '.join([*table.notes, ''])}{table.what_is_saved} saved to {path}]")
         else:
-            self._say(notes.saved_to(form, path))
-
-    def picture(self, path: str) -> None:
-        self.show({"role": "computer", "type": "image", "format": "path", "content": path})
+            self.line(notes.saved_to(form, path))
 
     # -- sections: an empty line before each ---------------------------------------------------------------
 
     def _section(self, kind: str, opening: str = "") -> None:
         if self._kind == kind:
             return
-        self._end_section()
+        self.finish()
         self._kind, self._before = kind, ""
         self._write(f"\n{opening}" if self._begun else opening)
 
-    def _end_section(self) -> None:
+    def finish(self) -> None:
         kind, self._kind = self._kind, ""
         if kind == "console" and self._program:
             for line in self._program.close():
@@ -156,10 +146,12 @@ class PlainDisplay:
         if kind == "code":
             self._write("```\n")
 
-    def _say(self, text: str) -> None:
+    def line(self, text: str, style: str = "hint") -> None:
         if text:
-            self._end_section()
+            self.finish()
             self._write(visible(text, PROSE) + "\n")
+
+    markdown = line
 
     def _write(self, text: str) -> None:
         if text:
@@ -168,14 +160,6 @@ class PlainDisplay:
             self._line_begun = not text.endswith("\n")
 
     # -- what the other display has too --------------------------------------------------------------------
-
-    def line(self, text: str, style: str = "hint") -> None:
-        self._say(text)
-
-    markdown = line
-
-    def finish(self) -> None:
-        self._end_section()
 
     @contextmanager
     def asking(self) -> Iterator[str]:

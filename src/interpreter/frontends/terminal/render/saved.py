@@ -12,7 +12,6 @@ import tempfile
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import TextIO
 
 from interpreter.errors import UsageError
 
@@ -26,7 +25,7 @@ _SUFFIXES = {
     "image/svg+xml": ".svg",
     "application/javascript": ".js",
 }
-_OPENING = 5.0  # seconds in which an opener says that it failed
+_OPEN_TIMEOUT = 5.0  # seconds in which an opener says that it failed
 _NAMES = {"html": "page", "image/svg+xml": "drawing", "traceback": "traceback"}
 
 
@@ -43,7 +42,8 @@ def _folder() -> str:
     return path
 
 
-def _new_path(name: str, suffix: str) -> str:
+def new_path(name: str, suffix: str) -> str:
+
     return os.path.join(_folder(), f"{name}-{next(_number)}{suffix}")
 
 
@@ -55,7 +55,7 @@ def save_image(content: str, kind: str) -> str | None:
             data = base64.b64decode(content)
         except (binascii.Error, ValueError):
             return None
-        path = _new_path("image", _SUFFIXES.get(kind, ".png"))
+        path = new_path("image", _SUFFIXES.get(kind, ".png"))
         Path(path).write_bytes(data)
     shown.append(path)
     return path
@@ -63,14 +63,10 @@ def save_image(content: str, kind: str) -> str | None:
 
 def save_text(content: str, kind: str) -> str:
     """The path of a page, drawing, script or traceback."""
-    path = _new_path(_NAMES.get(kind, "display"), _SUFFIXES.get(kind, ".txt"))
+    path = new_path(_NAMES.get(kind, "display"), _SUFFIXES.get(kind, ".txt"))
     Path(path).write_text(content, encoding="utf-8", errors="replace")
     shown.append(path)
     return path
-
-
-def output_file() -> TextIO:
-    return open(_new_path("output", ".txt"), "w", encoding="utf-8", errors="replace")
 
 
 def shown_path(which: str = "", folder: str = "") -> str:
@@ -99,5 +95,5 @@ def open_in_viewer(path: str) -> None:
     else:
         program = "import sys, webbrowser; sys.exit(not webbrowser.open(sys.argv[1]))"
         argv = processes.python("-c", program, Path(path).as_uri())
-    if processes.wait(processes.start(argv), _OPENING):
+    if processes.wait(processes.start(argv), _OPEN_TIMEOUT):
         raise UsageError(f"No program on this machine opens it. The file is {path}.")

@@ -13,11 +13,11 @@ from interpreter.console_text import OUTPUT, visible
 from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.render.theme import Theme
 
-_LONGEST_PAGE = 1_000_000  # characters that are read
-_MOST_CELLS = 25_000
+_MAX_PAGE_LENGTH = 1_000_000  # characters that are read
+_MAX_CELLS = 25_000
 _LAYOUT = frozenset("div table thead tbody tfoot tr th td p small br b strong i em span caption colgroup col".split())
 HEAD, TAIL = 12, 6  # rows that are shown of a long table
-WIDEST_CELL = 32
+MAX_CELL_WIDTH = 32
 _GAP = "  "
 _NUMBER = re.compile(r"[-+−]?[$€£]?\d[\d,. _]*(?:[eE][-+]?\d+)?\s?%?|[-+]?(?:nan|inf)|NaN|NaT|<NA>|None|null|")
 _HEIGHT = re.compile(r"(\d[\d_]*) rows × |shape: \((\d[\d_]*), ")  # as pandas and polars write it
@@ -44,7 +44,7 @@ class TextTable:
 
 def table_in(html: str) -> TextTable | None:
     """The table, if the display contains nothing else and is not too large; None otherwise."""
-    if len(html) > _LONGEST_PAGE or "<table" not in html:
+    if len(html) > _MAX_PAGE_LENGTH or "<table" not in html:
         return None
     reader = _TableReader()
     reader.feed(html)
@@ -96,7 +96,7 @@ class _TableReader(HTMLParser):
                 self._span = (_span(given.get("colspan")), _span(given.get("rowspan")))
                 self._text = []
                 self._cells += self._span[0]
-                self.given_up = self.given_up or self._cells > _MOST_CELLS
+                self.given_up = self.given_up or self._cells > _MAX_CELLS
             case "br" if self._text is not None:
                 self._text.append(" ")
             case _ if tag not in _LAYOUT:
@@ -176,7 +176,7 @@ def fitted(table: TextTable, width: int, theme: Theme) -> tuple[list[str], bool]
     widths = _column_widths([max(map(cells, column)) for column in columns], width)
     kept = _fitting_columns(widths, table.index, width)
     missing = next((place for place, column in enumerate(kept) if column != place), len(kept))
-    has_gap = len(kept) < len(widths)
+    hidden = len(widths) - len(kept)
     is_cut = False
 
     def line(row: list[str], style: str = "") -> str:
@@ -190,21 +190,20 @@ def fitted(table: TextTable, width: int, theme: Theme) -> tuple[list[str], bool]
             space = " " * (room - cells(text))
             text = theme.paint(text, style or ("border" if column < table.index else ""))
             parts.append(space + text if numeric[column] else text + space)
-        if has_gap:
+        if hidden:
             parts.insert(missing, theme.paint(more, "border"))
         return _GAP.join(parts).rstrip()
 
     shown = [line(row, "border" if number else "column") for number, row in enumerate(grid[:levels])]
     if levels:
         total = sum(widths[column] for column in kept) + len(_GAP) * (len(kept) - 1)
-        total += len(_GAP) + len(more) if has_gap else 0
+        total += len(_GAP) + len(more) if hidden else 0
         shown.append(theme.paint(theme.symbol("rule") * total, "border"))
     body = [line(row) for row in grid[levels:]]
     if hidden_rows:
         body.insert(HEAD, theme.paint(more, "border"))
     shown = [clip(row, width) for row in shown + body]
     notes = [visible(note, OUTPUT) for note in table.notes]
-    hidden = len(widths) - len(kept)
     if hidden_rows:
         notes.append(f"{hidden_rows:,} rows not shown")
     if hidden:
@@ -216,7 +215,7 @@ def fitted(table: TextTable, width: int, theme: Theme) -> tuple[list[str], bool]
 
 def _column_widths(wanted: list[int], width: int) -> list[int]:
     """Long cells are cut if the table is too wide, the longest first, and no more than necessary."""
-    most = min(WIDEST_CELL, max(4, width // 2 - 4))
+    most = min(MAX_CELL_WIDTH, max(4, width // 2 - 4))
     capped = [min(each, most) for each in wanted]
     spare = width - sum(capped) - len(_GAP) * (len(capped) - 1)
     for at, each in enumerate(wanted):

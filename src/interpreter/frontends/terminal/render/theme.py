@@ -55,9 +55,6 @@ SYMBOLS = {  # with and without Unicode
     "more": ("…", "..."),
     "typed": ("›", ">"),
     "dot": ("·", "-"),
-    "times": ("×", "x"),
-    "cross": ("┼", "+"),
-    "bar": ("│", "|"),
 }
 
 _TRUE_COLOR_PROGRAMS = frozenset({"iTerm.app", "WezTerm", "ghostty", "vscode", "Hyper", "rio", "mintty"})
@@ -89,7 +86,6 @@ class Theme:
             replaced = {word: f"color({number})" for word, number in colors.items()}
         elif background == LIGHT:
             replaced = _ON_LIGHT_OF_SIXTEEN
-        self.background = background
         self._words: dict[str, list[str]] = {}
         self._codes: dict[str, str] = {}
         for name, style in STYLES.items():

@@ -33,7 +33,7 @@ BLOCK_NAMES = "<block "
 NAME = "__magic__"
 # compiled on first use, since most sessions never need them
 COMMAND = r"(?P<indent>\s*)(?P<target>[\w.,\[\]'\" ]+?\s*=\s*)?(?P<sign>!!?|%(?=\w))(?P<rest>.+)\Z"
-CELL = r"\s*%%(\w+)[ \t]*([^\n]*)\n?(.*)\Z"
+CELL = r"\s*(%%\w+)[ \t]*([^\n]*)\n?(.*)\Z"
 
 
 class Bare:
@@ -58,22 +58,21 @@ class Bare:
         self.python = sys.executable  # whose packages %pip installs
         self.hidden: dict[str, Any] = {}  # names in the namespace that are not the user's
         namespace[NAME] = self
-        self._line_magics: dict[str, Callable[[str], Any]] = {
-            "cd": self._cd,
-            "pwd": lambda _: os.getcwd(),
-            "env": self._env,
-            "time": self._time,
-            "timeit": self._timeit,
-            "pip": lambda rest: self.system("%s -m pip %s" % (trusted_import("shlex").quote(self.python), rest)),
-            "matplotlib": lambda _: None,  # figures are always shown as images
-            "config": self._config,
-        }
-        self._cell_magics: dict[str, Callable[[str, str], Any]] = {
-            "time": lambda _, body: self._time(body),
-            "timeit": lambda rest, body: self._timeit(body),
-            "bash": lambda _, body: self._script(body),
-            "sh": lambda _, body: self._script(body),
-            "writefile": self._writefile,
+        # the arguments are the rest of the line, and for %% what is below it
+        self._magics: dict[str, Callable[..., Any]] = {
+            "%cd": self._cd,
+            "%pwd": lambda _: os.getcwd(),
+            "%env": self._env,
+            "%time": self._time,
+            "%timeit": self._timeit,
+            "%pip": lambda rest: self.system("%s -m pip %s" % (trusted_import("shlex").quote(self.python), rest)),
+            "%matplotlib": lambda _: None,  # figures are always shown as images
+            "%config": self._config,
+            "%%time": lambda _, body: self._time(body),
+            "%%timeit": lambda _, body: self._timeit(body),
+            "%%bash": lambda _, body: self._script(body),
+            "%%sh": lambda _, body: self._script(body),
+            "%%writefile": self._writefile,
         }
 
     def run(self, code: str, colors: bool = False) -> BaseException | None:
@@ -127,18 +126,16 @@ class Bare:
         return SimpleNamespace(**shows) if display_id else None
 
     def _parsed(self, code: str, name: str) -> ast.Module:
-        def parse(text: str) -> Any:
-            return self._compile(text, name, "exec", ast.PyCF_ONLY_AST)
+        def parse(text: str) -> ast.Module:
+            return self._compile(text, name, "exec", ast.PyCF_ONLY_AST)  # type: ignore[no-any-return]
 
-        tree: ast.Module
         try:
-            tree = parse(code)
+            return parse(code)
         except SyntaxError as error:
             try:
-                tree = parse(translated(code, parse))
+                return parse(translated(code, parse))
             except SyntaxError:
                 raise error from None  # that of the text as the user wrote it
-        return tree
 
     def _compiled(self, tree: ast.Module, name: str, code: str) -> Iterator[tuple[CodeType, bool, int]]:
         """The code object of each statement, whether its value is shown, and its first line.
@@ -170,14 +167,6 @@ class Bare:
 
         return self._loop.run(statement())
 
-    def _evaluate(self, code: str) -> Any:
-        """For magics: run code in the namespace and return the value of its last expression."""
-        value = None
-        for compiled, shown, _ in self._compiled(self._parsed(code, "<magic>"), "<magic>", code):
-            result = self._value(compiled, bool(compiled.co_flags & AWAITS))
-            value = result if shown else None
-        return value
-
     # -- what rewritten lines call -------------------------------------------------------------------------------
 
     def system(self, command: str) -> None:
@@ -188,20 +177,14 @@ class Bare:
         self._outlet.flush()
         return command_output(expand(command, self._namespace))
 
-    def line(self, name: str, rest: str) -> Any:
-        return self._find(self._line_magics, "%", name)(rest)
-
-    def cell(self, name: str, rest: str, body: str) -> Any:
-        return self._find(self._cell_magics, "%%", name)(rest, body)
-
-    def _find(self, table: dict[str, Any], sign: str, name: str) -> Any:
-        if name not in table:
-            known = ", ".join(sign + each for each in sorted(table))
+    def magic(self, name: str, *arguments: str) -> Any:
+        if name not in self._magics:
+            known = ", ".join(sorted(each for each in self._magics if each.count("%") == name.count("%")))
             raise MagicError(
-                "%s%s needs IPython, which this Python does not have (pip install ipython). Without it: %s."
-                % (sign, name, known)
+                "%s needs IPython, which this Python does not have (pip install ipython). Without it: %s."
+                % (name, known)
             )
-        return table[name]
+        return self._magics[name](*arguments)
 
     def _cd(self, rest: str) -> None:
         os.chdir(os.path.expanduser(expand(rest.strip("'\""), self._namespace) or "~"))
@@ -215,9 +198,14 @@ class Bare:
         return os.environ.get(name) if name else dict(os.environ)
 
     def _time(self, code: str) -> Any:
+        """Run code in the namespace and return the value of its last expression."""
+        value = None
         wall, cpu = time.perf_counter(), time.process_time()
         try:
-            return self._evaluate(code)
+            for compiled, shown, _ in self._compiled(self._parsed(code, "<magic>"), "<magic>", code):
+                result = self._value(compiled, bool(compiled.co_flags & AWAITS))
+                value = result if shown else None
+            return value
         finally:
             wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
             sys.stdout.write("CPU time: %s\nWall time: %s\n" % (seconds(cpu), seconds(wall)))
@@ -256,7 +244,7 @@ def translated(code: str, parse: Callable[[str], Any]) -> str:
     """
     cell = re.match(CELL, code, re.DOTALL)
     if cell:
-        return "%s.cell(%r, %r, %r)" % (NAME, *cell.groups())
+        return "%s.magic(%r, %r, %r)" % (NAME, *cell.groups())
     lines = code.split("\n")
     while True:
         try:
@@ -282,7 +270,7 @@ def rewrite(lines: list[str], at: int) -> bool:
         lines[last] = ""
     if match["sign"] == "%":
         name, _, arguments = rest.partition(" ")
-        call = "line(%r, %r)" % (name, arguments.strip())
+        call = "magic(%r, %r)" % ("%" + name, arguments.strip())
     else:
         call = "%s(%r)" % ("output" if match["target"] or match["sign"] == "!!" else "system", rest)
     lines[at] = "%s%s%s.%s" % (match["indent"], match["target"] or "", NAME, call)

@@ -24,10 +24,10 @@ from .hints import Any, Callable, Frame
 from .interrupts import Interrupts
 
 READ_SIZE = 65536
-MOST_DESCRIPTORS = 8
+MAX_DESCRIPTORS = 8
 CLOSE_ON_EXEC = getattr(_socket, "MSG_CMSG_CLOEXEC", 0)
-LONGEST_PIECE = 256 * 1024  # characters in one frame
-LONGEST_FRAME = 1 << 26  # bytes, as in the host's protocol.py
+MAX_PIECE_LENGTH = 256 * 1024  # characters in one frame
+MAX_FRAME_BYTES = 1 << 26  # bytes, as in the host's protocol.py
 DESCRIPTORS = {"stdout": 1, "stderr": 2}
 
 
@@ -233,7 +233,7 @@ class Reply:
             pass  # it was not asleep
 
 
-DESCRIPTOR_SPACE = _socket.CMSG_SPACE(MOST_DESCRIPTORS * array.array("i").itemsize)
+DESCRIPTOR_SPACE = _socket.CMSG_SPACE(MAX_DESCRIPTORS * array.array("i").itemsize)
 
 
 def received_descriptors(ancillary: Any) -> list[int]:
@@ -246,7 +246,7 @@ def received_descriptors(ancillary: Any) -> list[int]:
 
 def encoded(frame: Frame) -> bytes:
     data = to_bytes(json.dumps(frame, ensure_ascii=False, separators=(",", ":"))) + b"\n"
-    if len(data) > LONGEST_FRAME:
+    if len(data) > MAX_FRAME_BYTES:
         raise ValueError("%d MB is too much to show or pass on at once. Save it to a file." % (len(data) >> 20))
     return data
 
@@ -293,8 +293,8 @@ class Report:
             while data:
                 data = data[os.write(DESCRIPTORS[name], data) :]
             return
-        for start in range(0, len(text), LONGEST_PIECE):
-            piece = text[start : start + LONGEST_PIECE]
+        for start in range(0, len(text), MAX_PIECE_LENGTH):
+            piece = text[start : start + MAX_PIECE_LENGTH]
             self._send(encoded({"event": "stream", "block": self._number(), "name": name, "text": piece}))
 
     def display(self, data: dict[str, Any]) -> None:
@@ -314,9 +314,7 @@ class Report:
         self.flush()
         self._send(encoded({"event": "input_request", "block": self.number, "prompt": prompt, "password": password}))
         while True:
-            frame = self._channel.receive("input")
-            if frame is None:
-                return None
+            frame = self._channel.receive("input") or {"block": self.number, "eof": True}  # the host is gone
             if frame.get("block") == self.number:  # else the answer to a question that was interrupted
                 return None if frame.get("eof") else str(frame.get("text", ""))
 

@@ -24,10 +24,10 @@ METHODS = {
 BACKEND = "module://%s.figures_backend" % __name__.rpartition(".")[0]
 PANDAS = (("pandas", "DataFrame"), ("pandas.core.frame", "DataFrame"))  # from version 3 on, and before
 DATA_FRAME = (*PANDAS, ("polars.dataframe.frame", "DataFrame"))
-MOST_CELLS = 20_000  # of a table's page
-LONGEST_CELL = 1000  # characters
-MOST_POINTS = 5000  # of a figure, with which its data is sent
-LONGEST_PAGE = 4_000_000
+MAX_CELLS = 20_000  # of a table's page
+MAX_CELL_LENGTH = 1000  # characters
+MAX_POINTS = 5000  # of a figure, with which its data is sent
+MAX_PAGE_LENGTH = 4_000_000
 WINDOWLESS = ("agg", "cairo", "pdf", "pgf", "ps", "svg", "template", BACKEND)
 
 
@@ -104,20 +104,20 @@ class TablePage:
     @classmethod
     def of(cls, frame: Any) -> str | None:
         rows, columns = frame.shape
-        most = max(2, min(cls.most_rows, MOST_CELLS // max(1, columns)))
+        most = max(2, min(cls.most_rows, MAX_CELLS // max(1, columns)))
         if not names_of(frame).intersection(PANDAS):
-            with sys.modules["polars"].Config(tbl_rows=most, tbl_cols=MOST_CELLS, fmt_str_lengths=LONGEST_CELL):
+            with sys.modules["polars"].Config(tbl_rows=most, tbl_cols=MAX_CELLS, fmt_str_lengths=MAX_CELL_LENGTH):
                 whole: str = frame._repr_html_()
-            return whole if len(whole) <= LONGEST_PAGE else str(frame._repr_html_())
+            return whole if len(whole) <= MAX_PAGE_LENGTH else str(frame._repr_html_())
         pandas = sys.modules["pandas"]
         own_rows, own_columns = (pandas.get_option("display.max_" + name) for name in ("rows", "columns"))
-        wanted = {"max_rows": most, "min_rows": most, "max_columns": MOST_CELLS, "max_colwidth": LONGEST_CELL}
+        wanted = {"max_rows": most, "min_rows": most, "max_columns": MAX_CELLS, "max_colwidth": MAX_CELL_LENGTH}
         if rows > (own_rows or rows) or columns > (own_columns or columns):
             wanted["show_dimensions"] = True
         options = [part for name, value in wanted.items() for part in ("display." + name, value)]
         with pandas.option_context(*options):
             page: str | None = frame._repr_html_()
-        return page if page is None or len(page) <= LONGEST_PAGE else frame._repr_html_()
+        return page if page is None or len(page) <= MAX_PAGE_LENGTH else frame._repr_html_()
 
 
 class Figures:
@@ -179,7 +179,7 @@ class Figures:
                 )
             for label, across, up in found:
                 name = "" if str(label).startswith("_") else label
-                if len(rows) + len(up) > MOST_POINTS:
+                if len(rows) + len(up) > MAX_POINTS:
                     return None
                 rows += [(number, name, *pair) for pair in zip(across, up)]
         if not rows:

@@ -137,8 +137,8 @@ class ActiveLines:
         self._first = line
         monitoring = self._monitoring
         if monitoring is not None and self._tool < 0:
-            free = (each for each in (4, 3) if monitoring.get_tool(each) is None)  # Python reserves the others
-            tool = next(free, None)
+            # Python reserves the others
+            tool = next((each for each in (4, 3) if monitoring.get_tool(each) is None), None)
             if tool is None:
                 monitoring = self._monitoring = None  # other tools use them all
             else:

@@ -78,25 +78,17 @@ def avoid_unix_sockets(watch: ImportWatch) -> None:
         watch.on_import("multiprocessing.context", use_fork)
 
 
-def name_environment(folder: str) -> None:
-    """Be the Python of a virtual environment. The supervisor is not: it loads nothing that code can write."""
-    if os.path.isdir(folder):  # not in a container
-        sys.prefix = sys.exec_prefix = folder
-        sys.executable = os.path.join(folder, "bin", "python")
-
-
 def use_packages(folder: str) -> None:
     """Find the packages of a virtual environment before those that can be imported already."""
     site: Any = sys.modules.get("site")
-    library = os.path.basename(os.path.dirname(os.__file__))
-    packages = os.path.join(folder, "lib", library, "site-packages")
+    standard = os.path.dirname(os.__file__)
+    packages = os.path.join(folder, "lib", os.path.basename(standard), "site-packages")
     if site is None or not os.path.isdir(packages):
         return
     site.PREFIXES[:] = [folder]
     known = sys.path[:]
     site.addsitedir(packages)
     added = [entry for entry in sys.path if entry not in known]
-    standard = os.path.dirname(os.__file__)
     last = max(
         (at for at, entry in enumerate(known) if entry.startswith(standard) and "-packages" not in entry), default=-1
     )

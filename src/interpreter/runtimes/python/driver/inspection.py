@@ -16,21 +16,22 @@ from .computer import Method
 from .hints import Any, Callable, Frame
 from .imports import trusted_import
 
-MOST_VARIABLES = 500
-SECONDS = 1.5  # after this, variables are listed without a preview
-LONGEST = 100  # characters of a preview
-LONGEST_INT = 256  # bits
+MAX_VARIABLES = 500
+PREVIEW_TIMEOUT = 1.5  # after this, variables are listed without a preview
+MAX_PREVIEW_LENGTH = 100  # characters of a preview
+MAX_INT_BITS = 256  # bits
 SIZED = (str, bytes, bytearray, list, tuple, dict, set, frozenset, range, memoryview)
 # Libraries whose attributes are cheap and without effect.
 KNOWN = frozenset({"numpy", "pandas", "polars", "torch", "xarray", "jax", "jaxlib", "scipy", "collections"})
-LONGEST_TEXT = 200_000
-MOST_ELEMENTS = 2000
+MAX_TEXT_LENGTH = 200_000
+MAX_ELEMENTS = 2000
 PICTURE_METHODS = ("_repr_png_", "_repr_jpeg_", "_repr_svg_", "_repr_mimebundle_")
-MOST_COMPLETIONS = 200
+MAX_COMPLETIONS = 200
 NAME = r"(?P<path>(?:[^\W\d]\w*\s*\.\s*)*)(?P<part>(?:[^\W\d]\w*)?)\Z"
 KEY = r"(?P<path>[^\W\d]\w*(?:\.[^\W\d]\w*)*)\[(?P<quote>['\"])(?P<part>[^'\"\\\n]*)\Z"
 KINDS: Any = (((FunctionType, BuiltinFunctionType, MethodType), "function"), (type, "class"), (ModuleType, "module"))
 MISSING = object()
+NOT_A_NAME = "this takes a name, or an attribute or element of one, such as df or sizes['small']"
 
 
 def answer(
@@ -42,9 +43,6 @@ def answer(
         return listed(namespace, hidden)
     try:
         value = value_of(str(frame["name"]), namespace)
-    except NotAName:
-        return {"failed": "this takes a name, or an attribute or element of one, such as df or sizes['small']"}
-    try:
         page = tables.answer(value, frame) or page_of(value, png)
     except tables.ViewError as error:
         return {"failed": str(error)}
@@ -58,9 +56,9 @@ def listed(namespace: dict[str, Any], hidden: dict[str, Any]) -> dict[str, Any]:
     """The user's variables, in the order in which they were defined."""
     names = [name for name, value in list(namespace.items()) if is_the_users(name, value, hidden)]
     preview = ValuePreview()
-    end = time.monotonic() + SECONDS
+    end = time.monotonic() + PREVIEW_TIMEOUT
     rows = []
-    for name in names[:MOST_VARIABLES]:
+    for name in names[:MAX_VARIABLES]:
         value = namespace[name]
         preview.late = preview.late or time.monotonic() > end
         about = {"shape": shape_of(value), "size": size_of(value), "preview": preview.of(value)}
@@ -125,7 +123,12 @@ class ValuePreview:
 
     def __init__(self) -> None:
         short = trusted_import("reprlib").Repr()
-        short.maxlevel, short.maxdict, short.maxother, short.maxstring = 3, 4, LONGEST, LONGEST - 20
+        short.maxlevel, short.maxdict, short.maxother, short.maxstring = (
+            3,
+            4,
+            MAX_PREVIEW_LENGTH,
+            MAX_PREVIEW_LENGTH - 20,
+        )
         short.repr_bytes = short.repr_bytearray = bytes_line
         short.repr_int = int_line
         short.repr_ndarray = short.repr_Series = array_line
@@ -143,12 +146,8 @@ class ValuePreview:
             text = "<repr() takes too long>"
         except Exception as error:  # noqa: BLE001 -- whatever a user's __repr__ raises
             text = "<repr() raised %s>" % type(error).__name__
-        return shortened(str(text), LONGEST)
-
-
-def shortened(text: str, longest: int) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= longest else line[: longest - 3] + "..."
+        line = " ".join(str(text).split())
+        return line if len(line) <= MAX_PREVIEW_LENGTH else line[: MAX_PREVIEW_LENGTH - 3] + "..."
 
 
 def bytes_line(value: bytes, level: int) -> str:
@@ -156,7 +155,7 @@ def bytes_line(value: bytes, level: int) -> str:
 
 
 def int_line(value: int, level: int) -> str:
-    return repr(value) if value.bit_length() <= LONGEST_INT else "<%d bits>" % value.bit_length()
+    return repr(value) if value.bit_length() <= MAX_INT_BITS else "<%d bits>" % value.bit_length()
 
 
 def array_line(value: Any, level: int) -> str:
@@ -185,17 +184,13 @@ def signature(value: Any) -> str:
 # -- one variable ---------------------------------------------------------------------------------------------------
 
 
-class NotAName(Exception):
-    """The request is not a name, attribute or element."""
-
-
 def value_of(node: Any, namespace: dict[str, Any]) -> Any:
     """The value of `a`, `a.b` or `a["b"][0]`; nothing is called, and nothing else is evaluated."""
     if isinstance(node, str):
         try:
             node = ast.parse(node.strip(), mode="eval").body
         except (SyntaxError, ValueError):
-            raise NotAName from None
+            raise tables.ViewError(NOT_A_NAME) from None
     if isinstance(node, ast.Name):
         if node.id in namespace:
             return namespace[node.id]
@@ -212,7 +207,7 @@ def value_of(node: Any, namespace: dict[str, Any]) -> Any:
             return value_of(node.value, namespace)[ast.literal_eval(key)]
         except ValueError:
             pass
-    raise NotAName
+    raise tables.ViewError(NOT_A_NAME)
 
 
 def page_of(value: Any, png: Callable[[Any], bytes | None]) -> Frame:
@@ -223,8 +218,8 @@ def page_of(value: Any, png: Callable[[Any], bytes | None]) -> Frame:
         if any(mime in pictures for mime in ("image/png", "image/jpeg", "image/svg+xml")):
             return {"kind": "picture", "data": pictures}
     text = text_of(value)
-    if len(text) > LONGEST_TEXT:
-        text = "%s\n... and %d characters more" % (text[:LONGEST_TEXT], len(text) - LONGEST_TEXT)
+    if len(text) > MAX_TEXT_LENGTH:
+        text = "%s\n... and %d characters more" % (text[:MAX_TEXT_LENGTH], len(text) - MAX_TEXT_LENGTH)
     return {"kind": "text", "text": text}
 
 
@@ -242,11 +237,11 @@ def text_of(value: Any) -> str:
     if not isinstance(value, (list, tuple, set, frozenset, dict)):
         return displays.plain(value)
     pretty = trusted_import("pprint").pformat
-    if len(value) <= MOST_ELEMENTS:
+    if len(value) <= MAX_ELEMENTS:
         return str(pretty(value, width=100, compact=True))
-    few = list(islice(value.items() if isinstance(value, dict) else value, MOST_ELEMENTS))
+    few = list(islice(value.items() if isinstance(value, dict) else value, MAX_ELEMENTS))
     shown = pretty(dict(few) if isinstance(value, dict) else few, width=100, compact=True)
-    return "%s\n... and %d more" % (shown, len(value) - MOST_ELEMENTS)
+    return "%s\n... and %d more" % (shown, len(value) - MAX_ELEMENTS)
 
 
 # -- completions ----------------------------------------------------------------------------------------------------
@@ -273,7 +268,7 @@ def completions(namespace: dict[str, Any], code: str, cursor: int) -> dict[str, 
         found.update((name, kind_of(value)) for name, value in list(namespace.items()) if part or name[:1] != "_")
     matches = [[text, kind] for text, kind in found.items() if text.startswith(part)]
     matches.sort(key=lambda match: (match[0].startswith("_"), match[0].startswith("__"), match[0].lower()))
-    return {"start": cursor - len(part), "matches": matches[:MOST_COMPLETIONS]}
+    return {"start": cursor - len(part), "matches": matches[:MAX_COMPLETIONS]}
 
 
 def attributes(owner: Any, part: str) -> dict[str, str]:
@@ -282,7 +277,7 @@ def attributes(owner: Any, part: str) -> dict[str, str]:
     except Exception:  # noqa: BLE001 -- whatever a user's __dir__ raises
         return {}
     shown = [name for name in names if name.startswith(part) and (part or name[0] != "_")]
-    return {name: kind_of(static(owner, name)) for name in shown[: MOST_COMPLETIONS * 2]}
+    return {name: kind_of(static(owner, name)) for name in shown[: MAX_COMPLETIONS * 2]}
 
 
 def keys(namespace: dict[str, Any], match: Any) -> dict[str, Any]:
@@ -292,7 +287,7 @@ def keys(namespace: dict[str, Any], match: Any) -> dict[str, Any]:
     offered = list(owner)[:2000] if isinstance(owner, dict) else list(columns)[:2000]
     texts = [key for key in offered if isinstance(key, str) and key.startswith(match["part"])]
     plain = [key for key in texts if key.isprintable() and match["quote"] not in key and "\\" not in key]
-    return {"start": match.start("part"), "matches": [[key, "key"] for key in plain[:MOST_COMPLETIONS]]}
+    return {"start": match.start("part"), "matches": [[key, "key"] for key in plain[:MAX_COMPLETIONS]]}
 
 
 def resolved(namespace: dict[str, Any], path: list[str]) -> Any:

@@ -31,7 +31,7 @@ if hasattr(interactiveshell, "PickleShareDB"):
 
 HIDDEN = (OURS, os.path.dirname(os.path.abspath(IPython.__file__)) + os.sep)
 OF_A_BLOCK = re.compile(r'^  File "<ipython-input-(\d+)-\w+>", line (\d+)(?:, in <module>)?', re.MULTILINE)
-LONGEST_TRACEBACK = 100  # frames; IPython takes a millisecond for each
+MAX_TRACEBACK_FRAMES = 100  # frames; IPython takes a millisecond for each
 
 
 class IPythonEngine:
@@ -214,7 +214,7 @@ class DriverShell(InteractiveShell):  # type: ignore[misc]
         _, value, traceback = super()._get_exc_info(exc_tuple)
         if isinstance(value, BaseException):
             value.__traceback__ = traceback
-            clean(value, HIDDEN, LONGEST_TRACEBACK)
+            clean(value, HIDDEN, MAX_TRACEBACK_FRAMES)
             traceback = value.__traceback__
         found: tuple[Any, Any, Any] = super()._get_exc_info((type(value), value, traceback))
         return found

@@ -15,7 +15,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
-DEEPEST = 100
+MAX_DEPTH = 100
 PART = object()  # stands for an object of the host that can be used from here
 SIMPLE: dict[str, Callable[[Any], Any]] = {"$bytes": base64.b64decode, "$float": float, "$part": lambda content: PART}
 PLACE = ("width", "height", "left", "top", "scale", "about")  # the attributes of a picture
@@ -88,7 +88,7 @@ def packed(value: Any, depth: int = 0) -> Any:
         return int(value)
     if isinstance(value, float):
         return float(value) if math.isfinite(value) else {"$float": repr(float(value))}
-    if depth > DEEPEST:
+    if depth > MAX_DEPTH:
         raise TypeError("The value is nested too deeply to pass to or from the computer.")
     if isinstance(value, dict):
         if all(isinstance(key, str) and not key.startswith("$") for key in value):
@@ -130,14 +130,9 @@ def unpacked(value: Any, picture: Callable[..., Any] = Picture) -> Any:
         return [unpacked(each, picture) for each in value]
     if not isinstance(value, dict):
         return value
-    if len(value) == 1:
-        (key, content), *_ = value.items()
-        if key.startswith("$"):
-            return special(key, content, picture)
-    return {key: unpacked(each, picture) for key, each in value.items()}
-
-
-def special(key: str, content: Any, picture: Callable[..., Any]) -> Any:
+    if len(value) != 1 or not next(iter(value)).startswith("$"):
+        return {key: unpacked(each, picture) for key, each in value.items()}
+    (key, content), *_ = value.items()
     if key == "$picture":
         about = {name: unpacked(content[name], picture) for name in PLACE if name in content}
         if not all(isinstance(about.get(name, 0), (int, float)) for name in PLACE[:-1]):
@@ -170,8 +165,7 @@ class ComputerError(Exception):
 
 def packed_error(error: BaseException) -> dict[str, str]:
     """An error as its text and the nearest built-in type."""
-    own = (kind for kind in type(error).__mro__ if getattr(builtins, kind.__name__, None) is kind)
-    kind = next(own).__name__
+    kind = next(each.__name__ for each in type(error).__mro__ if getattr(builtins, each.__name__, None) is each)
     words = str(error.args[0]) if isinstance(error, KeyError) and error.args else str(error)
     return {"type": kind, "name": type(error).__name__, "words": words or type(error).__name__}
 

@@ -18,10 +18,10 @@ from .hints import Any
 from .imports import trusted_import
 from .inspection import type_name
 
-STALLED = 20.0  # seconds for one variable: its library may wait for a thread that does not exist here
+STALL_TIMEOUT = 20.0  # seconds for one variable: its library may wait for a thread that does not exist here
 UNLIMITED = float("inf")
 LATE = ", no time left"
-MOST_NAMES = 1000  # that the host is told
+MAX_NAMES = 1000  # in the report to the host
 VERDICT = struct.Struct("=cQ")  # whether a variable can be pickled, and its size
 
 
@@ -52,8 +52,7 @@ def save(namespace: dict[str, Any], hidden: dict[str, Any], path: str, most: int
     """The same in a copy of the worker, and what the host reads about it; half of the time is for trying."""
     saved, lost = pack(namespace, hidden, path, most, seconds / 2)
     is_late = any(each.endswith(LATE + ")") for each in lost)
-    report = {"saved": saved[:MOST_NAMES], "lost": lost[:MOST_NAMES], "late": is_late}
-    return json.dumps(report).encode("utf-8")
+    return json.dumps({"saved": saved[:MAX_NAMES], "lost": lost[:MAX_NAMES], "late": is_late}).encode("utf-8")
 
 
 def module_folders() -> set[str]:
@@ -102,7 +101,7 @@ def unpicklable(users: dict[str, Any], most: float, seconds: float) -> dict[str,
         os.close(writer)
         poll = select.poll()
         poll.register(reader, select.POLLIN)
-        left = min(STALLED, end - time.monotonic())
+        left = min(STALL_TIMEOUT, end - time.monotonic())
         while position < len(names) and left > 0 and poll.poll(left * 1000):
             said = os.read(reader, VERDICT.size)
             if not said:
@@ -112,7 +111,7 @@ def unpicklable(users: dict[str, Any], most: float, seconds: float) -> dict[str,
             if verdict != b"+":
                 problems[names[position]] = ", too large" if verdict == b">" else ""
             position += 1
-            left = min(STALLED, end - time.monotonic())
+            left = min(STALL_TIMEOUT, end - time.monotonic())
         if position < len(names):
             problems[names[position]] = ""  # the one that it got stuck with
         position += 1
@@ -156,7 +155,13 @@ class ByValue(pickle.Pickler):
     def reducer_override(self, value: Any) -> Any:
         main = sys.modules["__main__"].__dict__
         if isinstance(value, FunctionType) and (value.__globals__ is main or value.__module__ == "__main__"):
-            return function_parts(value)  # a block defined it, or a decorator made it there
+            # a block defined it, or a decorator made it there
+            cells = value.__closure__ or ()
+            state: dict[str, Any] = {name: getattr(value, name) for name in FUNCTION_STATE}
+            state["cells"] = [contents(cell) for cell in cells]
+            home = "__main__" if value.__globals__ is main else value.__globals__["__name__"]
+            code = marshal.dumps(value.__code__), tuple(sys.version_info[:2])
+            return make_function, (code, len(cells), home), state, None, None, set_function
         if isinstance(value, type) and value.__module__ == "__main__":
             return class_parts(value)
         if isinstance(value, ModuleType):
@@ -176,15 +181,6 @@ def module_named(name: str) -> Any:
     except ImportError:
         __import__(name)  # the user's own, in the working directory
         return sys.modules[name]
-
-
-def function_parts(function: FunctionType) -> tuple[Any, ...]:
-    cells = function.__closure__ or ()
-    state: dict[str, Any] = {name: getattr(function, name) for name in FUNCTION_STATE}
-    state["cells"] = [contents(cell) for cell in cells]
-    home = "__main__" if function.__globals__ is sys.modules["__main__"].__dict__ else function.__globals__["__name__"]
-    code = marshal.dumps(function.__code__), tuple(sys.version_info[:2])
-    return make_function, (code, len(cells), home), state, None, None, set_function
 
 
 def contents(cell: CellType) -> list[Any]:

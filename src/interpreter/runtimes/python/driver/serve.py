@@ -17,7 +17,7 @@ from .descriptors import working_directory
 from .displays import Figures, TablePage
 from .execution import ActiveLines, EventLoop, formatted, missing_module, outcome, refusals
 from .hints import Any, Callable, Frame, Origin
-from .imports import ImportWatch, avoid_unix_sockets, name_environment, use_packages
+from .imports import ImportWatch, avoid_unix_sockets, use_packages
 from .interrupts import Interrupts
 from .sharing import Share
 from .snapshots import SnapshotTaker
@@ -55,8 +55,10 @@ def serve(data_fd: int, origin: Origin) -> int:
     """Run blocks until the host closes the session, or is gone."""
     gc.disable()  # start-up makes no garbage
     environment = origin[4][2] if len(origin[4]) > 2 else ""
-    if environment:
-        name_environment(environment)
+    if os.path.isdir(environment):  # not in a container
+        # be the Python of this environment; the supervisor is not: it loads nothing that code can write
+        sys.prefix = sys.exec_prefix = environment
+        sys.executable = os.path.join(environment, "bin", "python")
     missing = os.environ.pop(NOT_PRELOADED, None)
     if prepared:
         worker = prepared[0]

@@ -49,9 +49,9 @@ class Share:
         for name, value in values.items():
             text = packed(name, value)
             if len(text) > self.most:
-                told = (name, len(text), self.most)
                 raise ValueError(
-                    "%s is too large to share: %d characters, the limit (computer.max_shared) is %d." % told
+                    "%s is too large to share: %d characters, the limit (computer.max_shared) is %d."
+                    % (name, len(text), self.most)
                 )
             self._send(name, text)
 
@@ -128,15 +128,15 @@ def frame_of(columns: list[dict[str, Any]]) -> Any:
     made = {}
     for at, column in enumerate(columns):
         series = pandas.Series(column["values"], dtype=object)
-        if column["type"] in ("datetime", "date"):
-            series = pandas.to_datetime(series, format="ISO8601")
-        elif column["type"] != "string":
-            has_gaps = series.isna().any()
-            types = {"integer": "Int64" if has_gaps else "int64", "number": "float64"}
-            series = series.astype(types.get(column["type"], "boolean" if has_gaps else "bool"))
-        else:
-            series = pandas.Series(column["values"], dtype="str" if pandas.__version__ >= "3" else object)
-        made[at] = series
+        has_gaps = series.isna().any()
+        types = {
+            "integer": "Int64" if has_gaps else "int64",
+            "number": "float64",
+            "boolean": "boolean" if has_gaps else "bool",
+            "string": "str" if pandas.__version__ >= "3" else object,
+        }
+        kind = types.get(column["type"])
+        made[at] = series.astype(kind) if kind else pandas.to_datetime(series, format="ISO8601")
     frame = pandas.DataFrame(made)
     frame.columns = [column["name"] for column in columns]
     return frame

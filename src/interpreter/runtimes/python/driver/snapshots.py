@@ -34,7 +34,7 @@ ANY_CHILD = (-1, 0)
 GNU, OTHERS = "libgomp", ("libomp", "libiomp5")  # the others end all pools, those of other threads too
 PAUSE_HARD = 2
 LIBRARY_THREADS = ("tqdm_monitor",)  # which start again when they are needed
-ATTEMPTS = 20  # to see a thread end
+MAX_ATTEMPTS = 20  # to see a thread end
 INTERRUPT_MOMENT = 0.2  # seconds
 waitpid, wait4 = os.waitpid, os.wait4
 waitid: Any = getattr(os, "waitid", None)
@@ -128,7 +128,7 @@ class SnapshotTaker:
             os.setpgid(0, 0)
             lost = lost + release({line, clean}, ours)
             threads = native_threads(os.getppid(), pythons) if pythons >= 0 else 0
-            for _ in range(ATTEMPTS):  # the process stands still, but threads may be about to end
+            for _ in range(MAX_ATTEMPTS):  # the process stands still, but threads may be about to end
                 if threads > 0:
                     os.sched_yield()
                     threads = native_threads(os.getppid(), pythons)
@@ -273,7 +273,7 @@ class Children:
         """Ctrl-C may end a child before it reaches us: then it gets a moment, so that the code doesn't go on."""
         if waited[1] == signal.SIGINT and not options & os.WNOHANG:
             time.sleep(INTERRUPT_MOMENT)
-            self._raise_deferred()
+        self._raise_deferred()
         return waited
 
     @stands_in
@@ -286,6 +286,7 @@ class Children:
             others = own_children()
             if others is not None and not others - self.hidden:
                 raise ChildProcessError(errno.ECHILD, os.strerror(errno.ECHILD))
+            self._raise_deferred()  # it may have come while we looked at the children
             found = waitid(os.P_ALL, 0, watched)
             if found is None:
                 return nothing
@@ -329,25 +330,21 @@ class OpenMP:
             return
         if threads != self._seen:
             self._seen = threads
-            self._find()
+            try:  # find the libraries among the files that are mapped into this process
+                with open("/proc/self/maps") as file:
+                    paths = sorted({line[line.index("/") :].rstrip("\n") for line in file if "/" in line})
+            except OSError:
+                paths = []
+            for path in paths:
+                name = os.path.basename(path)
+                if name.startswith((GNU, *OTHERS)) and name not in self._libraries:
+                    # GNU's has it from version 9 on
+                    pause = getattr(trusted_import("ctypes").CDLL(path), "omp_pause_resource_all", None)
+                    if pause is not None:
+                        self._libraries[name] = pause
         for name, pause in self._libraries.items():
             if name.startswith(GNU) or not python_threads():
                 pause(PAUSE_HARD)
-
-    def _find(self) -> None:
-        """Find the libraries among the files that are mapped into this process."""
-        try:
-            with open("/proc/self/maps") as file:
-                paths = sorted({line[line.index("/") :].rstrip("\n") for line in file if "/" in line})
-        except OSError:
-            return
-        for path in paths:
-            name = os.path.basename(path)
-            if name.startswith((GNU, *OTHERS)) and name not in self._libraries:
-                library = trusted_import("ctypes").CDLL(path)
-                pause = getattr(library, "omp_pause_resource_all", None)  # GNU's has it from version 9 on
-                if pause is not None:
-                    self._libraries[name] = pause
 
 
 def native_threads(pid: int, pythons: int) -> int:

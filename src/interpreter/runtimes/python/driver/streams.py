@@ -8,7 +8,7 @@ from _thread import get_ident
 
 from .hints import Any, AskUser, Callable
 
-HELD_AT_MOST = 8192  # characters of a line that is not finished
+MAX_HELD_LENGTH = 8192  # characters of a line that is not finished
 
 
 def plain_output(name: str, fd: int) -> io.TextIOWrapper:
@@ -38,7 +38,7 @@ class Output(io.TextIOBase):
             raise TypeError("write() argument must be str, not %s" % type(text).__name__)
         thread = get_ident()
         whole = self._unfinished.pop(thread, "") + text if self._unfinished else text
-        if "\n" in text or "\r" in text or len(whole) > HELD_AT_MOST:
+        if "\n" in text or "\r" in text or len(whole) > MAX_HELD_LENGTH:
             self._send(whole)
         elif whole:
             self._unfinished[thread] = whole

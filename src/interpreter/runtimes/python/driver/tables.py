@@ -17,11 +17,11 @@ from . import displays
 from .hints import Any, Callable, Frame, Sequence
 from .imports import trusted_import
 
-MOST_ROWS, MOST_COLUMNS = 500, 60
-MOST_EXPORTED = 40_000_000  # bytes
+MAX_ROWS, MAX_COLUMNS = 500, 60
+MAX_EXPORT_BYTES = 40_000_000  # bytes
 BINS, SAMPLE = 16, 5_000
 TOP = 5  # frequent values
-LONGEST_CELL = 200
+MAX_CELL_LENGTH = 200
 MIDNIGHT = " 00:00:00"
 MISSING = ("NAType", "NaTType")
 QUOTED = re.compile("`([^`]+)`")
@@ -35,7 +35,7 @@ FILTERS = 'region == "EU" and total > 100, `unit price` < 5, region in ["EU", "U
 
 
 class ViewError(ValueError):
-    """A view that this table cannot have; the text says why."""
+    """Something that can't be shown like this, or a view that a table can't have; the text says why."""
 
 
 class Values(list):  # type: ignore[type-arg]
@@ -71,13 +71,16 @@ for _name in ("eq", "ne", "lt", "le", "gt", "ge", "and_", "or_", "add", "sub", "
 
 
 class Grid:
-    """A table of any kind: its columns by number, its cells by the numbers of their rows."""
+    """A table of any kind: its columns by number, its cells by the numbers of their rows.
 
-    def __init__(self, height: int, names: Sequence[Any], get: Any) -> None:
-        self.height, self.names, self._get = height, list(names), get
+    `source` returns the value of a cell; in a subclass it is the table of a library.
+    """
+
+    def __init__(self, height: int, names: Sequence[Any], source: Any) -> None:
+        self.height, self.names, self._source = height, list(names), source
 
     def cells(self, rows: Sequence[int], at: int) -> list[Any]:
-        return [self._get(row, at) for row in rows]
+        return [self._source(row, at) for row in rows]
 
     def labels(self, rows: Sequence[int]) -> list[Any]:
         return list(rows)
@@ -131,18 +134,14 @@ class Grid:
 
 
 class PandasGrid(Grid):
-    def __init__(self, value: Any) -> None:
-        self._value = value
-        super().__init__(len(value), value.columns, None)
-
     def cells(self, rows: Sequence[int], at: int) -> list[Any]:
-        return list(self._value.iloc[:, at].iloc[rows].tolist())
+        return list(self._source.iloc[:, at].iloc[rows].tolist())
 
     def labels(self, rows: Sequence[int]) -> list[Any]:
-        return list(self._value.index[rows])
+        return list(self._source.index[rows])
 
     def column(self, at: int) -> Any:
-        return self._value.iloc[:, at].reset_index(drop=True)
+        return self._source.iloc[:, at].reset_index(drop=True)
 
     def marked(self, tests: list[bool]) -> Any:
         return sys.modules["pandas"].Series(tests, dtype=bool)
@@ -161,23 +160,19 @@ class PandasGrid(Grid):
             return column.sort_values(**how, key=lambda values: values.astype(str)).index  # type: ignore[no-any-return]
 
     def frame(self, rows: Sequence[int], columns: Sequence[int]) -> Any:
-        part = self._value.iloc[rows, list(columns)]
-        return part.reset_index(drop=type(self._value.index).__name__ == "RangeIndex")
+        part = self._source.iloc[rows, list(columns)]
+        return part.reset_index(drop=type(self._source.index).__name__ == "RangeIndex")
 
     def text(self, rows: Sequence[int], columns: Sequence[int], delimiter: str) -> str:
         return str(self.frame(rows, columns).to_csv(sep=delimiter, index=False, lineterminator="\n"))
 
 
 class PolarsGrid(Grid):
-    def __init__(self, value: Any) -> None:
-        self._value = value
-        super().__init__(len(value), value.columns, None)
-
     def cells(self, rows: Sequence[int], at: int) -> list[Any]:
-        return list(self._value.to_series(at).gather(rows).to_list())
+        return list(self._source.to_series(at).gather(rows).to_list())
 
     def column(self, at: int) -> Any:
-        return self._value.to_series(at)
+        return self._source.to_series(at)
 
     def marked(self, tests: list[bool]) -> Any:
         return sys.modules["polars"].Series(tests)
@@ -189,11 +184,11 @@ class PolarsGrid(Grid):
         return mask.arg_true().to_list()  # type: ignore[no-any-return]
 
     def sorted(self, rows: Sequence[int], at: int, descending: bool) -> Sequence[int]:
-        order = self._value.to_series(at).gather(rows).arg_sort(descending=descending, nulls_last=True)
+        order = self._source.to_series(at).gather(rows).arg_sort(descending=descending, nulls_last=True)
         return [rows[place] for place in order]
 
     def write_parquet(self, rows: Sequence[int], columns: Sequence[int], buffer: io.BytesIO) -> None:
-        self._value[list(rows)].select([self.names[at] for at in columns]).write_parquet(buffer)
+        self._source[list(rows)].select([self.names[at] for at in columns]).write_parquet(buffer)
 
 
 def grid_of(value: Any, anything: bool = False) -> Grid | None:
@@ -204,7 +199,8 @@ def grid_of(value: Any, anything: bool = False) -> Grid | None:
     root, name = type(value).__module__.partition(".")[0], type(value).__name__
     if root in ("pandas", "polars") and name in ("DataFrame", "Series"):
         frame = value.to_frame() if name == "Series" else value
-        return PandasGrid(frame) if root == "pandas" else PolarsGrid(frame)
+        kind = PandasGrid if root == "pandas" else PolarsGrid
+        return kind(len(frame), frame.columns, frame)
     if root == "numpy" and name in ("ndarray", "matrix") and value.ndim in (1, 2) and value.size > 1:
         flat = value.reshape(-1, 1) if value.ndim == 1 else value
         return Grid(flat.shape[0], range(flat.shape[1]), lambda row, at: flat[row, at].tolist())
@@ -252,11 +248,11 @@ def answer(value: Any, frame: Frame) -> Frame | None:
         return {"kind": "file", "rows": len(rows), "text": exported(grid, rows, columns, str(view["export"]))}
     if view.get("stats") is not None:
         columns = [column_number(grid, view["stats"])] if view["stats"] else columns
-        return statistics(grid, rows, columns[:MOST_COLUMNS])
+        return statistics(grid, rows, columns[:MAX_COLUMNS])
     (top, bottom), (left, right) = frame.get("rows", (0, 50)), frame.get("columns", (0, 50))
     top, left = max(0, int(top)), max(0, int(left))
-    shown = rows[top : min(int(bottom), top + MOST_ROWS)]
-    chosen = columns[left : min(int(right), left + MOST_COLUMNS)]
+    shown = rows[top : min(int(bottom), top + MAX_ROWS)]
+    chosen = columns[left : min(int(right), left + MAX_COLUMNS)]
     if view.get("histograms"):
         return histograms(grid, rows, chosen)
     cells = [grid.cells(shown, at) for at in chosen]
@@ -339,12 +335,11 @@ def evaluate(node: Any, grid: Grid, names: dict[str, str]) -> Any:
         return grid.column(column_number(grid, names.get(node.id, node.id)))
     if isinstance(node, (ast.List, ast.Tuple)):
         return [evaluate(each, grid, names) for each in node.elts]
-    if isinstance(node, ast.BoolOp):
-        return reduce(OPERATORS[type(node.op)], [evaluate(each, grid, names) for each in node.values])
     if isinstance(node, ast.UnaryOp) and type(node.op) in OPERATORS:
         return OPERATORS[type(node.op)](evaluate(node.operand, grid, names))
-    if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
-        return OPERATORS[type(node.op)](evaluate(node.left, grid, names), evaluate(node.right, grid, names))
+    if isinstance(node, (ast.BoolOp, ast.BinOp)) and type(node.op) in OPERATORS:
+        operands = node.values if isinstance(node, ast.BoolOp) else (node.left, node.right)
+        return reduce(OPERATORS[type(node.op)], [evaluate(each, grid, names) for each in operands])
     if isinstance(node, ast.Compare):
         sides = [evaluate(each, grid, names) for each in (node.left, *node.comparators)]
         return reduce(operator.and_, [compare(grid, *each) for each in zip(sides, node.ops, sides[1:])])
@@ -395,8 +390,7 @@ def statistics(grid: Grid, rows: Sequence[int], columns: Sequence[int]) -> Frame
             if all(map(is_number, values)):
                 middle = [(values[(len(values) - 1) // 2] + values[len(values) // 2]) / 2]
                 middle += [sum(values) / len(values)]
-            order = [values[0], *middle, values[-1]]
-            texts = [column_cells([each])[0] for each in order]
+            texts = [column_cells([each])[0] for each in (values[0], *middle, values[-1])]
             figures = [texts[0], *([*texts[1:-1], "", ""][:2]), texts[-1]]
         except (TypeError, IndexError):
             pass  # nothing that could be put in order
@@ -446,8 +440,8 @@ def exported(grid: Grid, rows: Sequence[int], columns: Sequence[int], form: str)
     except ImportError as error:
         what = "openpyxl" if form == "xlsx" else "pyarrow"
         raise ViewError("This needs %s in the session's Python (%s). !pip install %s" % (what, error, what)) from None
-    if buffer.tell() > MOST_EXPORTED:
-        raise ViewError("This is more than %d MB. Filter it, or write it with code." % (MOST_EXPORTED // 1_000_000))
+    if buffer.tell() > MAX_EXPORT_BYTES:
+        raise ViewError("This is more than %d MB. Filter it, or write it with code." % (MAX_EXPORT_BYTES // 1_000_000))
     return b2a_base64(buffer.getvalue(), newline=False).decode()
 
 
@@ -471,8 +465,7 @@ def column_cells(values: list[Any]) -> list[str]:
     if floats and max(floats) < 1e15 and min([value for value in floats if value] or [1.0]) >= 1e-4:
         most = max(2, 6 - len(str(int(max(floats)))))
         digits = max(len(("%.*f" % (most, value)).rstrip("0").partition(".")[2]) for value in floats)
-        is_short = [isinstance(value, float) and value == value for value in values]
-        return ["%.*f" % (digits, value) if short else cell(value) for value, short in zip(values, is_short)]
+        return ["%.*f" % (digits, each) if isinstance(each, float) and each == each else cell(each) for each in values]
     texts = [cell(value) for value in values]
     dates = [text for text, value in zip(texts, values) if text and hasattr(value, "isoformat")]
     if dates and all(text.endswith(MIDNIGHT) for text in dates):
@@ -486,5 +479,5 @@ def cell(value: Any) -> str:
     if isinstance(value, float):
         return "%.6g" % value
     text = value if isinstance(value, str) else displays.plain(value) if isinstance(value, (list, dict)) else str(value)
-    line = " ".join(text[: LONGEST_CELL * 2].split())
-    return line if len(line) <= LONGEST_CELL else line[: LONGEST_CELL - 3] + "..."
+    line = " ".join(text[: MAX_CELL_LENGTH * 2].split())
+    return line if len(line) <= MAX_CELL_LENGTH else line[: MAX_CELL_LENGTH - 3] + "..."

@@ -30,8 +30,8 @@ SET_MODE_FILTER, NEW_LISTENER = 1, 1 << 3
 DELETED = " (deleted)"
 READ, WRITE, EXECUTE = 1, 2, 4
 PRIVATE, FIXED, ANONYMOUS = 0x02, 0x10, 0x20
-PIECE = 1024 * 1024
-MOST_SHARED = 1024 * 1024 * 1024
+CHUNK = 1024 * 1024
+MAX_SHARED_BYTES = 1024 * 1024 * 1024
 
 libc = ctypes.CDLL(None, use_errno=True)
 libc.mmap.restype = ctypes.c_void_p
@@ -54,7 +54,7 @@ class View:
         folder, opened = working_directory() or "/", open_paths(ours)
         before = capabilities()[0]
         is_user_namespace = unshare_mounts()
-        writable = writable_mounts()
+        self._closed = writable_mounts()
         paths = [*(root["path"] for root in roots), *shared, *(base for root in roots for base in root["bases"])]
         outside = {path: os.open(path, os.O_PATH | os.O_DIRECTORY) for path in paths}  # before they are covered
         try:
@@ -67,7 +67,6 @@ class View:
             for fd in outside.values():
                 os.close(fd)
         set_writable("/", False, below=True)
-        self._closed = writable
         for path in self._mounted:
             set_writable(path, True)
         self.lost = isolate(opened, list(self.layers))
@@ -117,13 +116,11 @@ class View:
                     continue  # under another mount, or gone: it cannot be reached
         finally:
             set_capabilities(before, capabilities()[1])
-        unopened: list[str] = []
         for fd, path in opened.items():
             try:
                 replace(fd, path, fcntl.fcntl(fd, fcntl.F_GETFL))
             except OSError:
-                unopened.append("the open file %s" % path)
-        lost = unopened + lost
+                lost.append("the open file %s" % path)
         try:
             os.chdir(folder)
         except OSError:
@@ -231,8 +228,7 @@ def set_writable(target: str, writable: bool, below: bool = False) -> None:
 
 def unshare_mounts() -> bool:
     """Separate our mounts from those of other processes; True if that took a user namespace, which lasts."""
-    permitted = capabilities()[1]
-    user = not permitted >> CAP_SYS_ADMIN & 1
+    user = not capabilities()[1] >> CAP_SYS_ADMIN & 1
     uid, gid = os.geteuid(), os.getegid()
     if not user:
         raise_capabilities()
@@ -323,8 +319,8 @@ def copy_into_memory(fd: int, flags: int) -> None:
     own = os.memfd_create("copy")
     position, size = os.lseek(fd, 0, os.SEEK_CUR), os.fstat(fd).st_size
     source = os.open(by_number(fd), os.O_RDONLY | os.O_CLOEXEC)
-    for start in range(0, size, PIECE):
-        os.pwrite(own, os.pread(source, PIECE, start), start)
+    for start in range(0, size, CHUNK):
+        os.pwrite(own, os.pread(source, CHUNK, start), start)
     os.close(source)
     os.lseek(own, position, os.SEEK_SET)
     fcntl.fcntl(own, fcntl.F_SETFL, flags & (os.O_APPEND | os.O_NONBLOCK))
@@ -365,14 +361,14 @@ def is_device(path: str) -> bool:
 def make_memory_private() -> list[str]:
     """Replace memory that other processes or files would see by a copy."""
     found = list(shared_memory())
-    if sum(end - start for start, end, _, _ in found) > MOST_SHARED:
+    if sum(end - start for start, end, _, _ in found) > MAX_SHARED_BYTES:
         raise OSError(errno.ENOMEM, "the session shares too much memory with others", "memory")
     with open("/proc/self/mem", "rb", buffering=0) as memory:
         for start, end, kind, _ in found:
             pieces: dict[int, bytes] = {}
-            for at in range(start, end, PIECE):
+            for at in range(start, end, CHUNK):
                 try:
-                    pieces[at] = os.pread(memory.fileno(), min(PIECE, end - at), at)
+                    pieces[at] = os.pread(memory.fileno(), min(CHUNK, end - at), at)
                 except OSError:
                     continue  # beyond the end of the file
             libc.mmap(start, end - start, kind | READ | WRITE, PRIVATE | FIXED | ANONYMOUS, -1, 0)
