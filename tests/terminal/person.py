@@ -51,7 +51,6 @@ class Person:
         self._timeout = timeout
         self._child.delaybeforesend = None
         self._child.ptyproc.delayafterclose = 0
-        self.before = termios.tcgetattr(self._child.child_fd)
         self.raw = ""
         self.answer = "\x1b[?62;22c"  # what the terminal reports about itself
 
@@ -162,13 +161,23 @@ class Person:
     def mode_is_restored(self) -> bool:
         """Whether the terminal is as before: line by line, with echo, without bracketed paste."""
         marks = self.raw.rfind("\x1b[?2004h") <= self.raw.rfind("\x1b[?2004l")
-        return termios.tcgetattr(self._child.child_fd) == self.before and marks
+        return termios.tcgetattr(self._child.child_fd) == _mode_of_new_terminal() and marks
 
     def close(self) -> None:
         try:
             self._child.close(force=True)
         except pexpect.ExceptionPexpect:
             self._child.ptyproc.wait()  # it was killed, but a busy machine takes a while to end it
+
+
+def _mode_of_new_terminal() -> list[Any]:
+    """Read from a terminal of its own: on a busy machine, the program has set a mode before we can look at its own."""
+    ours, theirs = os.openpty()
+    try:
+        return termios.tcgetattr(theirs)
+    finally:
+        os.close(ours)
+        os.close(theirs)
 
 
 @contextmanager
