@@ -46,8 +46,10 @@ function watch(child, block, shares) {
 }
 
 function runSync(original, args) {
-  interrupts.yieldToTermination(); // it could not reach us while we wait for a child
   const block = blocks.owner();
+  // An interrupt could not reach us while we wait for a child, so it is awaited first.
+  while (block && !block.ended && link.asked(block.number));
+  interrupts.yieldToTermination();
   const at = args.findIndex((arg) => arg !== null && typeof arg === 'object' && !Array.isArray(arg));
   const pipes = new Pipes(block, args[at]?.stdio);
   if (!pipes.used) return original(...args);
