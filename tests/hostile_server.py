@@ -40,6 +40,9 @@ class HostileServer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, exc: BaseException | None, tb: TracebackType | None) -> None:
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)  # ends `accept`; closing alone does not
+        self._thread.join()
         self._listener.close()
 
     def _serve(self) -> None:
@@ -52,14 +55,22 @@ class HostileServer:
         with contextlib.suppress(OSError, ValueError), client:
             head = b""
             while b"\r\n\r\n" not in head:
-                head += client.recv(65536)
+                head += _received(client)
             length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
             left = length - len(head.partition(b"\r\n\r\n")[2])
             while left > 0:
-                left -= len(client.recv(65536))
+                left -= len(_received(client))
             self.requests.append(head)
             answer = next(self._answers)
             self.sent = 0
             for piece in [answer] if isinstance(answer, bytes) else answer:
                 client.sendall(piece)
                 self.sent += len(piece)
+
+
+def _received(client: socket.socket) -> bytes:
+    """Some bytes, or an error when the client has left: waiting on would use a processor for the rest of the run."""
+    data = client.recv(65536)
+    if not data:
+        raise ConnectionResetError("the client left in the middle of its request")
+    return data
