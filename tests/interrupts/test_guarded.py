@@ -10,6 +10,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -258,6 +259,8 @@ class Sleepy(BaseLanguage):
     name = "sleepy"
 
     def run(self, code: str) -> Iterator[Chunk]:
+        press = partial(signal.pthread_kill, threading.main_thread().ident or 0, signal.SIGINT)
+        threading.Timer(0.1, press).start()
         yield {"type": "console", "format": "output", "content": "begun\n"}
         time.sleep(100)
 
@@ -265,11 +268,8 @@ class Sleepy(BaseLanguage):
 def test_ctrl_c_interrupts_a_custom_language() -> None:
     interpreter = OpenInterpreter()
     interpreter.computer.languages = [Sleepy]
-    presser = threading.Timer(0.1, lambda: signal.pthread_kill(threading.main_thread().ident or 0, signal.SIGINT))
-    presser.start()
     with pytest.raises(KeyboardInterrupt):
         interpreter.computer.run("sleepy", "")
-    presser.join()
 
 
 def test_hold_works_inside_a_guarded_iterator() -> None:
