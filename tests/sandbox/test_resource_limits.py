@@ -64,7 +64,8 @@ def test_control_groups_limit_the_memory_of_all_processes_together(contained: An
         pytest.skip("can't create a memory control group here: it needs root or a systemd session")
     inside = contained(limits=SMALL)
     code = "import subprocess, sys\nsub = [subprocess.Popen([sys.executable, '-c', 'x = bytearray(b\"x\") * (200 << 20); input()'],"
-    code += " stdin=-1) for _ in range(6)]\nimport time; time.sleep(3)\nprint('dead', [s.poll() for s in sub].count(-9) > 0)"
+    code += " stdin=-1) for _ in range(6)]\nimport time; ends = time.monotonic() + 60\n"
+    code += "while not (dead := -9 in [s.poll() for s in sub]) and time.monotonic() < ends: time.sleep(0.05)\nprint('dead', dead)"
     ran = inside.do("python", code)
     assert "dead True" in ran.text or ran.ended == "died"
     assert inside.do("python", "print(6 * 7)").text.strip().endswith("42")
