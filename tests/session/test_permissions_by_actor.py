@@ -201,11 +201,13 @@ def test_a_background_block_keeps_the_permissions_of_its_actor(
 # -- cancelling ----------------------------------------------------------------------------------------------------------
 
 
-def test_cancelling_a_waiting_guest_does_not_affect_the_owner(owner: OpenInterpreter, guest_of: Guest) -> None:
+def test_cancelling_a_waiting_guest_does_not_affect_the_owner(
+    owner: OpenInterpreter, guest_of: Guest, tmp_path: Path
+) -> None:
     guest = guest_of(owner, tool_call("shell", "echo guest"), text("So."), auto_run=True)
-    first = owner.computer.run(
-        "python", "import time\nfor n in range(5): print(n, flush=True); time.sleep(0.1)", stream=True
-    )
+    go = tmp_path / "go"
+    code = f"import os, time\nprint(0, flush=True)\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)\nprint(4)"
+    first = owner.computer.run("python", code, stream=True)
     seen = [next(first)]
     thread = threading.Thread(target=chat, args=[guest], daemon=True)
     thread.start()
@@ -213,6 +215,7 @@ def test_cancelling_a_waiting_guest_does_not_affect_the_owner(owner: OpenInterpr
     guest.cancel()
     thread.join(LIMIT)
     assert not thread.is_alive() and printed(guest.messages) == ""
+    go.touch()
     assert printed([*seen, *first]).replace("None", "").endswith("4\n")
 
 

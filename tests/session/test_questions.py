@@ -355,9 +355,11 @@ def test_an_approval_does_not_cover_different_effects(chatting: Chatting, tmp_pa
     assert len(shown) == 2
 
 
-def test_a_waiting_block_is_asked_about_if_the_mode_changes(chatting: Chatting) -> None:
+def test_a_waiting_block_is_asked_about_if_the_mode_changes(chatting: Chatting, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    wait = f"import os, time\nwhile not os.path.exists({str(go)!r}): time.sleep(0.01)"
     interpreter, _ = chatting(tool_call("shell", "echo hi"), text("Done."), auto_run=True)
-    running, _ = in_thread(lambda: interpreter.computer.run("python", "import time\ntime.sleep(1)"))
+    running, _ = in_thread(lambda: interpreter.computer.run("python", wait))
     until(lambda: interpreter.session.lane.holder is not None, "the first block", LIMIT)
     asked: list[Question] = []
 
@@ -369,6 +371,7 @@ def test_a_waiting_block_is_asked_about_if_the_mode_changes(chatting: Chatting) 
         thread, _ = in_thread(lambda: interpreter.chat("go", display=False))
         until(lambda: interpreter.session.lane.waiting > 0, "the second block", LIMIT)
         interpreter.auto_run = False
+        go.touch()
         join(thread)
     join(running)
     assert len(asked) == 1 and printed(interpreter) == ""

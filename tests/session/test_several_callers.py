@@ -14,11 +14,16 @@ from interpreter import BaseLanguage, OpenInterpreter
 from interpreter.errors import BusyError
 from interpreter.messages import Chunk
 from model_server import text, tool_call
-from waiting import in_thread, until
+from waiting import LIMIT, in_thread, until
 
 __all__ = ["chatting"]
 pytestmark = pytest.mark.usefixtures("no_strays")
-SLOW = "import time\nfor number in range(4):\n    print(number, flush=True)\n    time.sleep(0.1)"
+
+
+def slow(go: Path) -> str:
+    """A block that prints 0, and 1 to 3 once the file exists."""
+    wait = f"while not os.path.exists({str(go)!r}): time.sleep(0.01)"
+    return f"import os, time\nfor number in range(4):\n    print(number, flush=True)\n    {wait}"
 
 
 @pytest.fixture
@@ -32,38 +37,41 @@ def printed(messages: list[Any]) -> str:
     return "".join(message["content"] for message in messages if message["type"] == "console")
 
 
-def test_a_second_caller_waits_while_a_models_block_runs(chatting: Chatting) -> None:
-    interpreter, _ = chatting(tool_call("python", SLOW), text("Done."), auto_run=True)
+def test_a_second_caller_waits_while_a_models_block_runs(chatting: Chatting, tmp_path: Path) -> None:
+    interpreter, _ = chatting(tool_call("python", slow(tmp_path / "go")), text("Done."), auto_run=True)
     other: tuple[threading.Thread, list[Any]] | None = None
     for chunk in interpreter.chat("go", display=False, stream=True):
         if other is None and chunk["type"] == "console" and chunk.get("content") == "0\n":
             other = in_thread(interpreter.computer.run, "python", "print('other', number)")
             until(lambda: interpreter.session.lane.waiting > 0, "the second caller")
+            (tmp_path / "go").touch()
     assert other is not None
-    other[0].join(20)
+    other[0].join(LIMIT)
     assert printed(other[1][0]) == "other 3\n"
     assert printed(interpreter.messages) == "0\n1\n2\n3\n"
     assert interpreter.messages[-1]["content"] == "Done."
 
 
-def test_a_waiting_caller_sees_what_it_waits_for(interpreter: OpenInterpreter) -> None:
-    first = interpreter.computer.run("python", SLOW, stream=True)
+def test_a_waiting_caller_sees_what_it_waits_for(interpreter: OpenInterpreter, tmp_path: Path) -> None:
+    first = interpreter.computer.run("python", slow(tmp_path / "go"), stream=True)
     next(first)
     thread, _ = in_thread(interpreter.computer.run, "shell", "echo hi")
     until(lambda: interpreter.session.lane.waiting > 0, "the second caller")
+    (tmp_path / "go").touch()
     list(first)
-    thread.join(20)
+    thread.join(LIMIT)
     (waiting,) = [event for event in interpreter.session.log.read() if event.data.get("format") == "waiting"]
-    assert waiting.data["content"]["text"] == "Waiting: python block 'import time' is running."
+    assert waiting.data["content"]["text"] == "Waiting: python block 'import os, time' is running."
 
 
-def test_a_caller_can_choose_not_to_wait(interpreter: OpenInterpreter) -> None:
-    first = interpreter.computer.run("python", SLOW, stream=True)
+def test_a_caller_can_choose_not_to_wait(interpreter: OpenInterpreter, tmp_path: Path) -> None:
+    first = interpreter.computer.run("python", slow(tmp_path / "go"), stream=True)
     next(first)
     thread, found = in_thread(interpreter.computer.run, "shell", "echo hi", wait=False)
-    thread.join(20)
+    thread.join(LIMIT)
     assert isinstance(found[0], BusyError) and "python block" in str(found[0])
-    assert [chunk["content"] for chunk in first if chunk["format"] == "output"] == ["0\n", "1\n", "2\n", "3\n"]
+    (tmp_path / "go").touch()
+    assert "".join(chunk["content"] for chunk in first if chunk["format"] == "output") == "0\n1\n2\n3\n"
 
 
 @pytest.mark.parametrize("language", ["python", "shell", pytest.param("javascript", marks=pytest.mark.needs("node"))])
@@ -88,7 +96,7 @@ def test_a_finished_block_frees_the_lane_even_if_unread(interpreter: OpenInterpr
     first = interpreter.computer.run("python", "x = 1\nprint('a')", stream=True)
     next(first)
     thread, found = in_thread(interpreter.computer.run, "python", "print(x + 1)")
-    thread.join(20)
+    thread.join(LIMIT)
     assert printed(found[0]) == "2\n"
     rest = list(first)
     assert [chunk["content"] for chunk in rest if chunk["format"] == "output"] == ["a\n"]
@@ -100,7 +108,7 @@ def test_a_dropped_iterator_frees_the_lane(interpreter: OpenInterpreter) -> None
     next(first)
     del first
     thread, found = in_thread(interpreter.computer.run, "python", "print('b')")
-    thread.join(20)
+    thread.join(LIMIT)
     assert printed(found[0]) == "b\n"
 
 
@@ -110,7 +118,7 @@ def test_undo_reverts_one_of_two_concurrent_blocks(interpreter: OpenInterpreter,
     thread, _ = in_thread(interpreter.computer.run, "python", code)
     until(lambda: bool(interpreter.session.running), "the first block")
     interpreter.computer.run("shell", "echo x > from_shell")
-    thread.join(20)
+    thread.join(LIMIT)
     interpreter.undo()
     assert [path.name for path in tmp_path.iterdir()] == ["from_python"]
 
@@ -120,7 +128,7 @@ def test_undo_waits_for_the_running_block(interpreter: OpenInterpreter, tmp_path
     thread, _ = in_thread(interpreter.computer.run, "python", code)
     until(lambda: (tmp_path / "made").exists(), "the first file")
     interpreter.undo()
-    thread.join(20)
+    thread.join(LIMIT)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -162,12 +170,13 @@ def test_a_language_that_never_ends_is_closed(interpreter: OpenInterpreter) -> N
     assert list(first) == []
 
 
-def test_cancelling_one_actor_does_not_affect_another(interpreter: OpenInterpreter) -> None:
+def test_cancelling_one_actor_does_not_affect_another(interpreter: OpenInterpreter, tmp_path: Path) -> None:
     other = OpenInterpreter(computer=interpreter.computer, stream_all=True)
-    thread, found = in_thread(interpreter.computer.run, "python", SLOW)
+    thread, found = in_thread(interpreter.computer.run, "python", slow(tmp_path / "go"))
     until(lambda: bool(interpreter.session.running), "the block")
     other.cancel()
-    thread.join(20)
+    (tmp_path / "go").touch()
+    thread.join(LIMIT)
     assert printed(found[0]) == "0\n1\n2\n3\n"
 
 
@@ -176,7 +185,7 @@ def test_a_second_chat_does_not_end_another_threads_turn(chatting: Chatting) -> 
     first = interpreter.chat("one", display=False, stream=True)
     next(first)
     thread, found = in_thread(interpreter.chat, "two", display=False)
-    thread.join(20)
+    thread.join(LIMIT)
     assert isinstance(found[0], BusyError) and "another thread" in str(found[0])
     list(first)
     assert [message["content"] for message in interpreter.messages] == ["one", "One."]
@@ -192,5 +201,5 @@ def test_a_turn_left_open_by_an_ended_thread_is_closed(chatting: Chatting) -> No
         next(held[0])
 
     thread, _ = in_thread(begin)
-    thread.join(20)
+    thread.join(LIMIT)
     assert interpreter.chat("two", display=False)[-1]["content"] == "Two."
