@@ -238,11 +238,6 @@ def call_soon(function: Callable[[], None]) -> None:
     _requests.put(function)
 
 
-def close_soon(close: Callable[[], None]) -> None:
-    """Call `close` in the thread that closes abandoned iterators. Safe in a finaliser."""
-    _closing.put(close)
-
-
 def _start_helpers() -> None:
     """Start two threads that wait for work: one cancels, one closes iterators. They do not survive a fork."""
     global _helpers

@@ -5,6 +5,8 @@ from __future__ import annotations
 import gc
 import os
 import shutil
+import subprocess
+import sys
 import weakref
 from collections.abc import Callable
 from pathlib import Path
@@ -90,6 +92,24 @@ def test_a_dropped_interpreter_ends_its_processes(
         return dropped() is None and not children()
 
     until(is_gone, "the end of the interpreter and its processes")
+
+
+# In a new process, where no helper thread runs that an earlier test has started.
+DROP_A_LANGUAGE = """
+import psutil
+from interpreter.runtimes.python import Python
+
+language = Python()
+list(language.run("x = 1"))
+processes = psutil.Process().children(recursive=True)
+del language
+print(len(processes) > 0, len(psutil.wait_procs(processes, timeout=20)[1]))
+"""
+
+
+def test_a_dropped_language_ends_its_processes_in_a_program_that_never_used_an_interpreter() -> None:
+    done = subprocess.run([sys.executable, "-c", DROP_A_LANGUAGE], capture_output=True, text=True, check=True)
+    assert (done.stdout, done.stderr) == ("True 0\n", "")
 
 
 def test_a_forked_process_does_not_end_the_runtimes_of_its_parent(tmp_path: Path) -> None:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import threading
+from _thread import start_new_thread
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
@@ -45,7 +47,7 @@ from interpreter.runtimes.state import (
     value_from,
     variables_from,
 )
-from interpreter.sigint import Hold, close_soon, interrupted_here
+from interpreter.sigint import Hold, interrupted_here
 
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # not in a path that we show
 NOT_SAVED = "The variables of {name} are not saved; its blocks can be run again."
@@ -388,7 +390,8 @@ class LiveLanguage(BaseLanguage):
     def __del__(self) -> None:  # in the middle of anything, and perhaps in a forked copy of this process
         for runtime in (self.runtime, *(job.runtime for job in self.jobs)):
             if runtime is not None and runtime.host == os.getpid():
-                close_soon(runtime.close)
+                with contextlib.suppress(RuntimeError):  # this process is ending, and its runtimes end with it
+                    start_new_thread(runtime.close, ())  # a `Thread` would wait, and take locks that may be held
 
     # -- states --------------------------------------------------------------------------------------------------
 
