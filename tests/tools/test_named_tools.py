@@ -514,3 +514,9 @@ def test_execute_is_one_of_the_tools() -> None:
 def test_an_empty_toolbox_has_no_text() -> None:
     assert Toolbox().as_text() == ""
     assert Toolbox().closest("x") is None
+
+
+def test_a_toolbox_refuses_two_tools_with_one_name() -> None:
+    note = Tool("note", "Keeps a note.", TEXT, lambda given: None)
+    with pytest.raises(UsageError, match="already a tool named 'note'"):
+        Toolbox([note, Tool("note", "Writes a note.", TEXT, lambda given: None)])

@@ -162,8 +162,9 @@ class Turn:
             self._journal.end_turn()
             if self._control is not None:
                 self._control.end()
-            over = {"state": "ended", "reason": self.ending or "stopped"}
-            ended = interpreter.session.log.publish("turn", over, publisher.ids)
+            ended = interpreter.session.log.publish(
+                "turn", {"state": "ended", "reason": self.ending or "stopped"}, publisher.ids
+            )
         yield ended
 
     def _end(self, ending: str) -> None:

@@ -71,7 +71,9 @@ class Toolbox:
     """The tools of an interpreter, in the order in which the model gets them; `execute` comes first."""
 
     def __init__(self, tools: Iterable[Tool] = ()) -> None:
-        self._tools = {tool.name: tool for tool in tools}
+        self._tools: dict[str, Tool] = {}
+        for tool in tools:
+            self.append(tool)
 
     def append(self, tool: Tool) -> None:
         """Let the model call this tool, starting with its next request."""
@@ -174,16 +176,15 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
 }
 
 
-def call_tool(tools: Toolbox, name: str, arguments: str, refusal: str = "") -> Generator[Chunk]:
+def call_tool(tools: Toolbox, name: str, arguments: str, refusal: str) -> Generator[Chunk]:
     """Call a tool; the result as chunks without a role, the last of which says how it ended.
 
     `arguments` is the JSON text as the model wrote it. What is wrong with the call becomes its result, so that the
-    model can correct it. `refusal` is why it must not be made, if that is so.
+    model can correct it. `refusal` says why the tool must not be called; empty if it may be.
     """
     tool, given = tools.get(name), read_arguments(arguments)
     if tool is None:
-        close = tools.closest(name)
-        hint = f" Did you mean {close.signature()}?" if close is not None else ""
+        hint = f" Did you mean {close.signature()}?" if (close := tools.closest(name)) is not None else ""
         refusal = f"There is no tool named {name!r}, so nothing was run.{hint} The tools are: {', '.join(tools.names)}."
     else:
         found = ["the arguments must be a JSON object"] if given is None else list(_problems(given, tool.schema, ""))
