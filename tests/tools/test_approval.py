@@ -11,6 +11,7 @@ import pytest
 from answering import allowing_calls
 from conversation import Chatting, chatting
 from interpreter import OpenInterpreter
+from interpreter.policy.call_approval import ToolCall
 from interpreter.policy.files import user_file
 from interpreter.tools import Tool
 from model_server import text, tool_call
@@ -147,3 +148,13 @@ def test_the_execute_handler_uses_the_same_pipeline_as_a_block(
     asked: list[Any] = list(execute({"language": "shell", "code": "touch made"}) or ())
     assert any(chunk["type"] == "confirmation" for chunk in asked) == (mode == "ask")
     assert (folder / "made").exists()  # only the mode asks, so continuing is consent
+
+
+def test_a_tool_that_was_added_after_the_call_is_not_called_without_approval() -> None:
+    interpreter = OpenInterpreter()
+    called: list[Any] = []
+    call = ToolCall(interpreter, "post", "{}")
+    interpreter.tools.append(Tool("post", "Sends.", {"type": "object"}, called.append, policy="sends"))
+    events = list(interpreter.session.perform(call, interpreter.agent))
+    assert not called
+    assert any("it was added after this call" in str(event.data.get("content")) for event in events)

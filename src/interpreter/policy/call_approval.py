@@ -125,7 +125,7 @@ class ToolCall(Action):
         self._context, self.name, self.arguments = context, name, arguments
         self._tool = context.tools.get(name)
         self.covered = self._tool is not None and self._tool.policy != "reads"
-        self._refusal = ""
+        self._refusal = f"{name} was not called: it was added after this call. Call it again."  # until it is judged
 
     def describe(self) -> str:
         return f"tool {self.name} is running"
