@@ -111,7 +111,8 @@ def test_no_key_stays_down(desktop: Desktop, computer: Any) -> None:
     assert not pressed(desktop)
 
 
-def test_no_key_stays_down_after_a_lost_connection(desktop: Desktop, computer: Any) -> None:
+@pytest.mark.parametrize("ends", [False, True], ids=["released", "terminated"])
+def test_no_key_stays_down_after_a_lost_connection(desktop: Desktop, computer: Any, ends: bool) -> None:
     from interpreter.computer_api.input import device_of, release
 
     computer.keyboard.down("shift")
@@ -119,7 +120,7 @@ def test_no_key_stays_down_after_a_lost_connection(desktop: Desktop, computer: A
     device: Any = device_of(computer)
     device._x.display.display.close_internal("interrupted")
     assert pressed(desktop)
-    release(computer)
+    computer.terminate() if ends else release(computer)
     desktop.until(lambda: not pressed(desktop), "the key to be released")
     assert not desktop.x.screen().root.query_pointer().mask
 

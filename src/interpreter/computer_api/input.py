@@ -51,9 +51,9 @@ class InputTool(ComputerTool):
     """A tool that uses the input device."""
 
     def terminate(self) -> None:
-        device = _devices.pop(self.computer, None)
-        if device is not None:
-            device.close()
+        if self.computer in _devices:
+            release(self.computer)  # over a new connection if an interrupt has cut the first one off, unlike `close`
+            _devices.pop(self.computer).close()
 
 
 @contextmanager
