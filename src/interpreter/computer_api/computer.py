@@ -358,7 +358,7 @@ class Computer(ComputerSettings):
 class _CodeCalls:
     """Answers the calls from code. What that takes is loaded at the first call.
 
-    Runtimes have it, whose threads must not keep a computer that is no longer used.
+    Runtimes hold it, and their threads must not keep a computer alive that nothing else uses.
     """
 
     def __init__(self, computer: Computer) -> None:

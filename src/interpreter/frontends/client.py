@@ -106,7 +106,7 @@ class RemoteInterpreter(AbstractContextManager["RemoteInterpreter"]):
         return self.messages[self.last_messages_count :]
 
     def _turn(self, message: Any, terminal: Any) -> Generator[Chunk]:
-        """The chunks of the turn that answers a message. With a terminal they are shown, and questions asked, there."""
+        """The chunks of the turn that answers a message. A terminal shows them, and asks its questions."""
         content = message if isinstance(message, str) else message.get("content")
         self.last_messages_count = len(self.messages) + 1
         said = self.ask("POST", f"{self.path}/messages", {"content": content})

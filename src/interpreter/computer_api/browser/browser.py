@@ -499,7 +499,7 @@ def _search_address(pattern: str, query: str) -> str:
     return pattern.replace("{query}", quote(query, safe=""))
 
 
-ERROR_PAGE_TIMEOUT = 5.0  # seconds that it takes at most
+ERROR_PAGE_TIMEOUT = 5.0  # seconds for an error page to appear
 STOP_LOADING = "Page.stopLoading"  # a tab that waits for an answer takes no other call
 FILES = frozenset(["button", "textbox"])
 MAX_NAME_LENGTH = 120

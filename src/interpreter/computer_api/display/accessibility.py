@@ -333,7 +333,7 @@ class AccessibilityBus:
     async def _walk(self, level: list[tuple[Key, Key, int]]) -> list[ScreenElement]:
         """Read element by element, down to what is not shown.
 
-        What is in an element comes before what follows it: on a long page, the limit is for what is far below.
+        What is in an element is read before what follows it: on a long page, the limit leaves out what is far down.
         """
         found: list[ScreenElement] = []
         now = asyncio.get_running_loop().time

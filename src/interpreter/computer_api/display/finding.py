@@ -44,7 +44,7 @@ _CONTRAST = 48
 _EQUAL, _EQUAL_ICONS = 0.005, 0.05
 # Of a page with thousands of equal controls, so many are asked where they are.
 _MAX_PLACED = 400
-_MIN_WINDOW_SIMILARITY = 0.15  # similarity of a window in the tree and one on the screen: it is another one
+_MIN_WINDOW_SIMILARITY = 0.15  # of one in the tree and one on the screen; if they are less alike, they are two
 _UNEVEN = 0.04  # width and height of a window have one scale, but for rounding
 _MIN_CLICKABLE = 4  # pixels that can be clicked
 _EDGE, _CURSOR = 4, 2  # pixels of a field that are not its text

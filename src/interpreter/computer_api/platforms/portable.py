@@ -1,4 +1,4 @@
-"""Back ends for macOS, Windows and Wayland: pixels by mss (also for X11), mouse and keys by pynput, and by commands.
+"""Back ends for macOS, Windows and Wayland: pixels by mss (also on X11), mouse and keys by pynput, others by commands.
 
 All but the pixels are written from documentation; they have not been tested on a machine yet.
 """

@@ -273,7 +273,7 @@ class Gate:
     def answer_to(self, names: Iterable[str], proxied: Iterable[str], port: int) -> None:
         """Accept these host names, with the port or, where it is the usual one, without.
 
-        A name that a proxy forwards can have another port.
+        Names that a proxy forwards are also accepted as they are written: with a port of their own, or with none.
         """
         usual = 443 if self._secure else 80
         self._proxied = frozenset(name.lower() for name in proxied)

@@ -48,7 +48,7 @@ _FRAME_POLICY = (
     "font-src data:; media-src data: blob:; worker-src blob:; form-action 'none'; base-uri 'none'; "
     "frame-ancestors 'self'; sandbox allow-scripts"
 )
-_MAX_FRAME_BYTES = 30_000_000  # bytes of HTML in one frame
+_MAX_FRAME_BYTES = 30_000_000  # of HTML in one frame
 _LIGHT, _DARK = "xcode", "github-dark"  # each colour of both can be read on the page's background
 _FRAME = """<!doctype html><meta charset="utf-8"><style>
 :root { color-scheme: %s; } body { margin: 12px; font: 14px/1.45 system-ui, sans-serif; }

@@ -60,7 +60,7 @@ _HEARTBEAT = 15.0  # seconds between comments in an idle stream
 _MAX_WAIT = 60.0
 _CHUNK = 256 * 1024
 _MAX_FILES = 2000
-_MAX_CELL_LENGTH = 500
+_MAX_WINDOW = 500  # rows or columns of a table in one answer
 _BYTES = "application/octet-stream"
 _CONFIRM = "delete all my data"
 
@@ -156,7 +156,7 @@ class ServerState:
         return await asyncio.get_running_loop().run_in_executor(self._readers, function, *args)
 
     def refusal(self, error: Exception) -> Refused:
-        """An error as the client gets it. One of the server's own goes to its terminal."""
+        """An error as the client gets it. The server prints its own failures in its terminal."""
         match error:
             case Refused():
                 return error
@@ -194,7 +194,7 @@ class ServerRequest:
         return self.server.hub.locate(self.user, self.request.path_params["id"], write)
 
     def live(self, write: bool = False) -> Live:
-        """The session, brought back if it is not live: that may wait."""
+        """The session, brought back if it is not live, which may block."""
         return self.server.hub.open(self.key(write))
 
     @property
@@ -230,7 +230,7 @@ class ServerRequest:
         return await working(hub.open, key)
 
 
-# A coroutine function, or one that may wait: that is called in another thread.
+# A coroutine function, or a plain one: that may block, so it is called in another thread.
 Handler = Callable[[ServerRequest], Any]
 
 
@@ -682,7 +682,7 @@ async def show_openapi(call: ServerRequest) -> Any:
 
 SESSION_PATH = "/api/sessions/{id}"
 _QUESTION_PATH = f"{SESSION_PATH}/questions/{{question}}"
-_WINDOW: Schema = {"type": "integer", "minimum": 0, "maximum": _MAX_CELL_LENGTH, "default": 50}
+_WINDOW: Schema = {"type": "integer", "minimum": 0, "maximum": _MAX_WINDOW, "default": 50}
 _FROM: Schema = {"type": "integer", "minimum": 0, "maximum": 2**40, "default": 0}
 _WORDS: Schema = {"type": "string", "default": ""}
 _EVENTS: dict[str, Schema] = {

@@ -22,7 +22,7 @@ MAX_DOCSTRING_LENGTH = 1_500  # characters of a docstring
 TIMEOUT = 20.0
 TESTS = ("tests", "test", "testing", "__pycache__", "node_modules", "site-packages")
 K, B = 1.4, 0.7  # the usual parameters of BM25: term saturation and length normalisation
-NAME_WEIGHT = 1.5  # what a word in a name counts beside that
+NAME_WEIGHT = 1.5  # added for a word in a name
 SUMMARY_LENGTH = 600  # characters of a docstring: what follows are parameters and examples
 STOP_WORDS = frozenset(
     "a an and are as at be by do for from get how i in is it of on or that the this to use what with".split()

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 MAX_COLUMN_WIDTH = 40  # cells of one column, if others want room too
 GAP = "  "
-COLUMNS_FETCHED = 30  # columns that are fetched
-ROWS_FETCHED = 500
+COLUMNS_FETCHED = 30
+MAX_ROWS = 500
 _WAIT = 0.05  # seconds before the footer says that it is working
-_MAX_COPY_BYTES = 5_000_000
+_MAX_COPY_LENGTH = 5_000_000  # characters
 _MAX_COPY_BY_TERMINAL_BYTES = 70_000  # bytes; terminals ignore more
 _ASKED = {
     "f": ("filter", "Filter: "),
@@ -114,8 +114,8 @@ def show(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
     if options.keys() & {"export", "copy"}:
         return
     wanted, lines = options.get("rows"), terminal.tty.size()[1]
-    if wanted is not None and not (wanted.isdigit() and 1 <= int(wanted) <= ROWS_FETCHED):
-        raise UsageError(f"rows= takes a number from 1 to {ROWS_FETCHED}.")
+    if wanted is not None and not (wanted.isdigit() and 1 <= int(wanted) <= MAX_ROWS):
+        raise UsageError(f"rows= takes a number from 1 to {MAX_ROWS}.")
     try:
         value = source.look((0, int(wanted) if wanted else max(lines, 24)), (0, COLUMNS_FETCHED), view)
     except KeyboardInterrupt:
@@ -174,7 +174,7 @@ def copy(terminal: Terminal, text: str) -> str:
     """Put a text on the clipboard: of this machine, or through the terminal of the machine that the user sits at."""
     from interpreter.computer_api.platforms import open_clipboard
 
-    if len(text) > _MAX_COPY_BYTES:
+    if len(text) > _MAX_COPY_LENGTH:
         raise UsageError("That is too much for the clipboard. Filter it, or export it to a file.")
     text, is_remote = visible(text, OUTPUT), bool(os.environ.get("SSH_CONNECTION") or os.environ.get("SSH_TTY"))
     if not is_remote:

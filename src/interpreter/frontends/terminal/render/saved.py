@@ -43,7 +43,6 @@ def _folder() -> str:
 
 
 def new_path(name: str, suffix: str) -> str:
-
     return os.path.join(_folder(), f"{name}-{next(_number)}{suffix}")
 
 
