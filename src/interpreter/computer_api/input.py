@@ -220,6 +220,7 @@ class Keyboard(InputTool):
 
 # Programs see a drag as a user's: in steps, over a fraction of a second.
 _STEP, _MIN_STEPS, _MAX_STEPS, _STEP_TIME = 12, 8, 40, 0.008
+_MOVE_PAUSES = (0.0, 0.0, 0.05, 0.2, 0.5)  # seconds before each try to move the pointer
 _HOW = "Give a text that is on the screen, an element, or coordinates: click('Save') or click(x=100, y=200)."
 
 
@@ -328,8 +329,9 @@ def _check_button(button: str) -> None:
 
 
 def _put(device: InputDevice, x: int, y: int) -> None:
-    """Move, and make sure of it: the user may be moving the mouse as well."""
-    for _ in range(2):
+    """Move, and make sure of it: the user may be moving the mouse, and a window manager holds it during a click."""
+    for pause in _MOVE_PAUSES:
+        time.sleep(pause)
         device.move(x, y)
         if device.position() == (x, y):
             return
