@@ -250,7 +250,7 @@ class Machine:
             except (InterpreterError, OSError) as error:
                 reason = str(error)
             if isinstance(self._lost, RemoteInUseError) or self._must_ask:
-                return  # the next block asks; trying on would look like an attack
+                return  # the next block asks, or says that it is in use; more tries would look like an attack
             if time.monotonic() > until:
                 self._fail(f"There was no connection to {self.name} for {self.keep:.0f} seconds. {reason}")
                 return

@@ -60,7 +60,7 @@ NO_CONNECTION = re.compile(
     r"Name or service not known|dns error|error sending request|Connection refused|"
     r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN"
 )
-MAX_FILE_BYTES = 100_000  # bytes of a project's file that are read
+MAX_TEXT_LENGTH = 100_000  # of a project's file, and of what an installer prints
 # By import name, the packages whose name differs from it.
 DISTRIBUTIONS = dict(
     pair.split(":")
@@ -195,7 +195,7 @@ def _install(runtime: LiveLanguage, module: str) -> Generator[Chunk, None, bool]
         for chunk in chunks:
             ended = chunk.get("ended", ended)
             if chunk.get("format") == "output":
-                said = (said + str(chunk["content"]))[-MAX_FILE_BYTES:]
+                said = (said + str(chunk["content"]))[-MAX_TEXT_LENGTH:]
             if chunk.get("format") != "active_line":  # the lines are not those of the block
                 yield chunk
     if ended != "done":
@@ -323,7 +323,7 @@ def _project_folders(workspace: str, env: Mapping[str, str]) -> Iterator[str]:
 
 def _read(workspace: str, name: str) -> bytes:
     try:
-        return read_bytes(os.path.join(workspace, name), MAX_FILE_BYTES)
+        return read_bytes(os.path.join(workspace, name), MAX_TEXT_LENGTH)
     except OSError:
         return b""
 
@@ -392,7 +392,7 @@ def _write_layer(folder: str) -> None:
                     place.unlink(name, missing_ok=True)
                     place.symlink(target, name)
         for name, text in files.items():
-            if not place.exists(name) or place.read_bytes(name, MAX_FILE_BYTES) != text.encode():
+            if not place.exists(name) or place.read_bytes(name, MAX_TEXT_LENGTH) != text.encode():
                 place.write_bytes(name, text.encode(), 0o755 if name.startswith("bin/") else 0o644)
 
 

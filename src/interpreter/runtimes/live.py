@@ -228,8 +228,8 @@ class LiveLanguage(BaseLanguage):
             notices.append(notice(f"`computer.preload` names modules that can't be imported: {missing}\n"))
         self.state_before = self.leave_state()
         fields = self.run_fields()
-        runtime.calls.tools, runtime.calls.action = self.context.tools, self.context.action
         runtime.settle(runtime.block)  # that of a dry run, for example
+        runtime.calls.tools, runtime.calls.action = self.context.tools, self.context.action
         self._last = Run(
             runtime, runtime.begin(code, self.channels(), fields, self.context.timeout, self.snapshot(), self.on_end)
         )

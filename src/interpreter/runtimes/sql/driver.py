@@ -26,13 +26,13 @@ def run(code: str, address_file: str | None, namespace: dict[str, Any]) -> None:
         with open(address_file, encoding="utf-8") as file:
             address = file.read()
         os.unlink(address_file)
-    words = set(re.findall(r"\w+", code))
-    frames = {  # that the code may mean
-        name: value
-        for name, value in namespace.items()
-        if name in words and type(value).__name__ in FRAMES and type(value).__module__.split(".")[0] in LIBRARIES
-    }
     try:
+        words = set(re.findall(r"\w+", code))
+        frames = {  # that the code may mean
+            name: value
+            for name, value in namespace.items()
+            if name in words and type(value).__name__ in FRAMES and type(value).__module__.split(".")[0] in LIBRARIES
+        }
         state: Any = sys.modules.setdefault(STATE, ModuleType(STATE))
         connections = state.__dict__.setdefault("connections", {})
         if address not in connections:
