@@ -17,7 +17,7 @@ from interpreter.errors import BusyError, NotPreviewableError, UsageError
 if TYPE_CHECKING:
     from interpreter.agent.prompt import SystemPrompt
     from interpreter.computer_api import Computer
-    from interpreter.computer_api.code_calls import Use
+    from interpreter.computer_api.code_calls import ResolvedCall
     from interpreter.computer_api.os_mode import ScreenControl
     from interpreter.computer_api.runtime_pool import Outcomes, RuntimePool
     from interpreter.llm import Llm
@@ -343,7 +343,7 @@ class OpenInterpreter(InterpreterSettings):
         if turn is None:
             return
         busy = BusyError(
-            "This interpreter is still responding in another thread. Use wait() or cancel(), or another "
+            "This interpreter is still responding in another thread. ResolvedCall wait() or cancel(), or another "
             "OpenInterpreter()."
         )
         if thread is not None and thread.is_alive() and thread is not threading.current_thread():
@@ -446,7 +446,7 @@ class OpenInterpreter(InterpreterSettings):
         granted = [Access(kind, value) for kind, value in granted_access(self.workspace)]
         return Sandbox.from_settings(self).with_access(granted)
 
-    def permit_call(self, use: Use, call: Any) -> str:
+    def permit_call(self, use: ResolvedCall, call: Any) -> str:
         """Approves calls from a block's code to tools of the computer; PermissionError if one is not allowed."""
         from interpreter.policy.call_approval import CallApproval
 

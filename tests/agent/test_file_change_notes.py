@@ -115,7 +115,7 @@ def test_a_repeated_failure_asks_only_for_corrected_code(chatting: Chatting) -> 
     worse = "```python\nfloat('$' + '1')\n```"
     _, server = chat_with_small_model(chatting, bad, worse, "```python\nprint(1)\n```", "1.", words="Add it up.")
     asked = str(server.requests[2].messages[-1]["content"])
-    assert "Do it in a different way." in asked and asked.endswith("Write the whole corrected code block.")
+    assert "Try a different approach." in asked and asked.endswith("Write the whole corrected code block.")
 
 
 def test_the_log_of_a_local_server_is_not_reported(chatting: Chatting) -> None:

@@ -25,8 +25,8 @@ def test_the_model_is_asked_for_another_way_without_its_failures(chatting: Chatt
     assert "nope(1)" not in sent
     assert "kept = 5" in sent  # the block that succeeded stays
     assert "NameError: name 'nope' is not defined" in asked_again[-1]["content"]
-    assert "different way" in asked_again[-1]["content"]
-    assert "different way" not in str(
+    assert "different approach" in asked_again[-1]["content"]
+    assert "different approach" not in str(
         server.requests[4].body["messages"]
     )  # it made progress, so everything is sent again
     assert "nope(1)" in str(server.requests[4].body["messages"])
@@ -74,7 +74,7 @@ def test_a_failed_block_is_not_run_again(chatting: Chatting) -> None:
     sent = server.requests[2].messages[-1]["content"]
     assert "nope()" not in str(server.requests[2].messages[:-1])
     assert "NameError: name 'nope' is not defined" in sent
-    assert "different way" in sent
+    assert "different approach" in sent
     assert interpreter.messages[-1]["content"] == "It is 42."
 
 

@@ -14,7 +14,7 @@ from interpreter import OpenInterpreter
 from interpreter.computer_api.ai import (
     Ai,
     pieces,
-    plan_for,
+    plan_split,
     size_of,
     together,
 )
@@ -133,7 +133,7 @@ def test_a_short_text_is_one_request(make_ai: Any) -> None:
 def test_a_long_text_is_queried_in_parts_and_merged_into_one_answer(make_ai: Any) -> None:
     ai, interpreter, server = make_ai(answering(r"shade-(?:7|500|999)\b"), context_window=4000)
     assert ai.query(BOOK, "Which shades?", "All shades, once each.") == "shade-7, shade-500, shade-999"
-    plan = plan_for(BOOK, "Which shades?", 4000)
+    plan = plan_split(BOOK, "Which shades?", 4000)
     assert 5 < len(chat_requests(server)) <= plan.calls + 1
     assert "All shades, once each." in server.requests[-1].messages[-1]["content"]
     assert all(size_of(request.messages[-1]["content"]) < 4000 * 4 for request in chat_requests(server))
@@ -151,8 +151,8 @@ def test_parts_are_requested_in_parallel(make_ai: Any, monkeypatch: pytest.Monke
     ai, interpreter, server = make_ai(answer, context_window=16000)
     monkeypatch.setattr("interpreter.llm.SideChat.is_near", False)
     monkeypatch.setattr("interpreter.computer_api.ai.MAX_PARALLEL_REQUESTS", 2)
-    parts = len(list(pieces(BOOK, plan_for(BOOK, "Which?", 16000).size)))
-    long = BOOK if parts % 2 == 0 else BOOK + BOOK[: plan_for(BOOK, "Which?", 16000).size]
+    parts = len(list(pieces(BOOK, plan_split(BOOK, "Which?", 16000).size)))
+    long = BOOK if parts % 2 == 0 else BOOK + BOOK[: plan_split(BOOK, "Which?", 16000).size]
     assert ai.query(long, "Which?") == "nothing"
     assert interpreter.llm.usage.requests == len(chat_requests(server))
 
@@ -169,7 +169,7 @@ def test_a_query_over_max_calls_is_refused_with_an_estimate(make_ai: Any) -> Non
 def test_answers_that_are_too_long_stop_the_query(make_ai: Any) -> None:
     ai, _, server = make_ai(BOOK[:15_000], context_window=4000)
     with pytest.raises(ComputerError, match="longer than expected") as caught:
-        ai.query(BOOK, "Which shades?", max_calls=plan_for(BOOK, "Which shades?", 4000).calls)
+        ai.query(BOOK, "Which shades?", max_calls=plan_split(BOOK, "Which shades?", 4000).calls)
     assert "max_calls=" in str(caught.value)
     assert len(chat_requests(server)) <= 40
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from interpreter.computer_api.code_calls import Use, asked_first
+from interpreter.computer_api.code_calls import ResolvedCall, ask_before_sending
 
 
 def send(to: str, **more: Any) -> None:
@@ -31,8 +31,10 @@ def send(to: str, **more: Any) -> None:
 )
 def test_nothing_hides_in_a_question_or_in_the_record(hidden: str) -> None:
     asked: list[str] = []
-    use = Use("computer.mail.send", "call", send, (f"a{hidden}b",), {"subject": [hidden], "\u3164": 1}, sends=True)
-    assert asked_first(use, lambda words: not asked.append(words)) == "user"
-    for words in (asked[0].replace("\n", ""), str(use), use.in_full):
+    use = ResolvedCall(
+        "computer.mail.send", "call", send, (f"a{hidden}b",), {"subject": [hidden], "\u3164": 1}, sends=True
+    )
+    assert ask_before_sending(use, lambda words: not asked.append(words)) == "user"
+    for words in (asked[0].replace("\n", ""), str(use), use.full_text):
         assert not [each for each in words if unicodedata.category(each)[0] == "C" or each in "\u3164\uffa0\u2028"]
         assert "b" in words

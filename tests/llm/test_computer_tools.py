@@ -14,7 +14,7 @@ import anthropic_server
 import responses_server
 from anthropic_server import AnthropicServer
 from interpreter import BaseLanguage, OpenInterpreter
-from interpreter.llm.computer_use import ModelScreen, code_of, kind_of
+from interpreter.llm.computer_use import ModelScreen, actions_to_python, kind_of
 from interpreter.messages import Chunk
 from model_server import ModelServer
 from responses_server import ResponsesServer
@@ -229,19 +229,22 @@ def test_safety_checks_ask_the_user_and_are_acknowledged(talk: Any) -> None:
     ],
 )  # fmt: skip
 def test_actions_translate_to_code(action: dict[str, Any], code: str) -> None:
-    assert code_of([action], SCREEN) == code
+    assert actions_to_python([action], SCREEN) == code
 
 
 def test_coordinates_in_a_scaled_screenshot_map_back_to_the_screen() -> None:
     half = ModelScreen(1280, 800, scale=2, left=1920)
-    assert code_of([{"action": "left_click", "coordinate": [100, 50]}], half) == "computer.mouse.click(x=2120, y=100)"
+    assert (
+        actions_to_python([{"action": "left_click", "coordinate": [100, 50]}], half)
+        == "computer.mouse.click(x=2120, y=100)"
+    )
 
 
 @given(st.text())
 def test_typed_text_cannot_escape_its_string_literal(text: str) -> None:
     [call] = [
         node
-        for node in ast.walk(ast.parse(code_of([{"type": "type", "text": text}], SCREEN)))
+        for node in ast.walk(ast.parse(actions_to_python([{"type": "type", "text": text}], SCREEN)))
         if isinstance(node, ast.Call)
     ]
     assert ast.literal_eval(call.args[0]) == text
@@ -249,7 +252,7 @@ def test_typed_text_cannot_escape_its_string_literal(text: str) -> None:
 
 @given(st.dictionaries(st.sampled_from(["action", "type", "text"]), st.text(max_size=20)))
 def test_unknown_actions_translate_to_valid_python(action: dict[str, Any]) -> None:
-    ast.parse(code_of([action], SCREEN))
+    ast.parse(actions_to_python([action], SCREEN))
 
 
 @pytest.mark.parametrize(
@@ -267,4 +270,4 @@ def test_unknown_actions_translate_to_valid_python(action: dict[str, Any]) -> No
 )
 def test_an_invalid_action_translates_to_code_that_raises_an_error(action: Any) -> None:
     with pytest.raises(ValueError, match="not an action of the computer tool"):
-        exec(code_of([action], SCREEN))
+        exec(actions_to_python([action], SCREEN))

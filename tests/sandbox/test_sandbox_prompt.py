@@ -57,7 +57,7 @@ def test_sandbox_changes_are_announced_where_they_happen(chatting: Chatting) -> 
     assert system(server, 0) == system(server, 1) == system(server, 2)
     last_messages = [str(request.messages[-1]["content"]) for request in server.requests]
     assert "sandbox" not in last_messages[0] and "From now on: Code runs in a sandbox" in last_messages[1]
-    assert "There is no sandbox any more" in last_messages[2]
+    assert "The sandbox is off" in last_messages[2]
     assert server.requests[2].messages[: len(server.requests[1].messages)] == server.requests[1].messages
 
 

@@ -349,7 +349,7 @@ def test_concurrent_creations_do_not_exceed_the_session_limit(home: Path) -> Non
         def enter() -> bool:
             ready.wait(60)
             try:
-                with served.hub._admitted():
+                with served.hub._reserve_slot():
                     return release.wait(60)
             except Refused as refused:
                 return refused.status != 503

@@ -300,7 +300,7 @@ def test_a_repeated_call_stops_the_turn(chatting: Chatting) -> None:
     notes = add_note(interpreter)
     interpreter.chat("Go", display=False)
     assert notes == ["again"] * 2
-    assert "this very block has just run" in str(interpreter.messages[-1]["content"])
+    assert "you just ran this exact block" in str(interpreter.messages[-1]["content"])
     assert len(server.requests) == 4
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from interpreter.errors import RepeatingReplyError, StuckError
 from interpreter.messages import Message, has_failed
 
-_SAME_ERROR = "You have tried this, and it failed with the same error again:\n{error}\n\nDo it in a different way."
+_SAME_ERROR = "This failed again with the same error:\n{error}\n\nTry a different approach."
 _REPEATED: Message = {
     "role": "computer",
     "type": "message",
@@ -50,9 +50,9 @@ class BlockGuard:
         if not self.repeats(language, code) or self._same < self._same_results:
             return None
         self.blocks += 1
-        words = "Not run: this very block has just run, and the result was the same. Answer, or try another way."
+        words = "Not run: you just ran this exact block and got the same result. Answer, or try a different approach."
         if self._failed:
-            words = "Not run: this very block has just failed. Write a different one."
+            words = "Not run: this exact block just failed. Write a different one."
         refusal = Refusal(words, final=self._refused, failed=self._failed)
         self._refused = True
         return refusal
@@ -61,15 +61,15 @@ class BlockGuard:
         """Whether the block that ran last was the same."""
         return self._last is not None and self._last[:2] == (language, code)
 
-    def ran(self, language: str, code: str, result: list[Any], failed: bool = False) -> None:
+    def on_block_ended(self, language: str, code: str, result: list[Any], failed: bool = False) -> None:
         self._failed = failed
         self.blocks += 1
         this = (language, code, result)
         self._same = self._same + 1 if this == self._last else 1
         self._last, self._refused = this, False
 
-    def first_prose_block(self) -> bool:
-        """Whether to ask the model to continue after a block that is not code: at most once in a row."""
+    def count_prose_block(self) -> bool:
+        """Count a block that is not code; whether to ask the model to continue: at most once in a row."""
         self._prose += 1
         self.blocks += 1
         return self._prose == 1
@@ -88,7 +88,7 @@ class StuckDetector:
         self._same = 0
         self.advice: Message | None = None  # sent with the next requests, until something works
 
-    def ran(self, failure: str | None) -> None:
+    def on_block_ended(self, failure: str | None) -> None:
         """A block ran; `failure` is its error message, None if it succeeded."""
         if failure is None or self._most is None:
             self._last, self._same, self.advice = None, 0, None
@@ -105,15 +105,15 @@ class StuckDetector:
         content = _SAME_ERROR.replace("{error}", failure)
         self._same, self.advice = 0, {"role": "computer", "type": "message", "content": content, "ended": "error"}
 
-    def refused(self) -> bool:
+    def on_block_refused(self) -> bool:
         """The model repeated a block that just failed. Returns whether there is advice for it now."""
         if self._last is None or self._most is None:
             return False
         self._same = self._most
-        self.ran(self._last)
+        self.on_block_ended(self._last)
         return True
 
-    def repeated(self, error: RepeatingReplyError) -> None:
+    def on_reply_repeated(self, error: RepeatingReplyError) -> None:
         """A reply repeated itself and was cut off."""
         if self.advice == _REPEATED:
             raise error

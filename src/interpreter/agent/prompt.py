@@ -29,7 +29,7 @@ ASK_FOR_MORE = (
     "If a block needs more, begin it with a comment: `needs: host pypi.org`, `needs: read PATH` or "
     "`needs: write PATH`; the user is asked."
 )
-NO_SANDBOX = "There is no sandbox any more: code can reach what the user can."
+NO_SANDBOX = "The sandbox is off: code can access everything the user can."
 TEMPORARY = "/tmp" if sys.platform == "linux" else "$TMPDIR"
 _SANDBOX, _FIRST_SANDBOX = "sandbox", "sandbox at first"  # the description that the model has now, and had first
 

@@ -188,11 +188,11 @@ class Turn:
             try:
                 prose_only = yield from self._ask(prodding)
             except RepeatingReplyError as error:
-                self.stuck.repeated(error)
+                self.stuck.on_reply_repeated(error)
                 yield {"role": "assistant", "type": "message", "end": True}
                 continue
             prodding = False
-            if not (self.over or self.guard.blocks > count or (prose_only and self.guard.first_prose_block())):
+            if not (self.over or self.guard.blocks > count or (prose_only and self.guard.count_prose_block())):
                 if not self._wants_more():
                     return
                 prodding = True
@@ -305,7 +305,9 @@ class Turn:
         before = len(self.interpreter.messages)
         yield from self._performed(ToolCall(self.interpreter, name, arguments), fields)
         results = self.interpreter.messages[before:]
-        self.guard.ran(name, arguments, [result.get("content") for result in results], bool(failure_of(results)))
+        self.guard.on_block_ended(
+            name, arguments, [result.get("content") for result in results], bool(failure_of(results))
+        )
         self.over = self.over or self.interpreter.cancelled
 
     # -- a block -------------------------------------------------------------------------------------------------
@@ -317,14 +319,14 @@ class Turn:
                 self._end("limit" if self.guard.exhausted else "repetition")
             yield decision("denied", "limit" if self.guard.exhausted else "guard", refusal.words)
             yield from self._say(f"{refusal.words}\n", refusal.failed)
-            if refusal.failed and self.stuck.refused():
+            if refusal.failed and self.stuck.on_block_refused():
                 self.over, self.ending = self.guard.exhausted, "limit" if self.guard.exhausted else ""
             return
         interpreter = self.interpreter
         if interpreter.computer.get_language(language) is None:
             if self.guard.repeats(language, code):
                 self._end("repetition")
-            self.guard.ran(language, code, [])
+            self.guard.on_block_ended(language, code, [])
             yield from self._say(f"{unknown_language(language, interpreter.runtimes.available())}\n")
             return
         approval = BlockApproval(interpreter)
@@ -335,7 +337,7 @@ class Turn:
         yield from self._performed(block)
         pending = approval.pending
         if pending is not None and pending.denied is not None:
-            self.guard.ran(language, code, [pending.denied], failed=True)
+            self.guard.on_block_ended(language, code, [pending.denied], failed=True)
             yield from self._say(f"{pending.denied}\n", failed=True)
         elif pending is not None and pending.declined:
             yield from self._decline(pending)
@@ -345,9 +347,9 @@ class Turn:
             outputs = interpreter.messages[before:]
             failure = failure_of(outputs)
             results = [message.get("content") for message in outputs]
-            self.guard.ran(block.language, block.code, results, failure is not None)
+            self.guard.on_block_ended(block.language, block.code, results, failure is not None)
             self.over = self.over or interpreter.cancelled
-            self.stuck.ran(failure)
+            self.stuck.on_block_ended(failure)
             if failure is None and interpreter.llm.profile.tells_files:
                 self._tell_files()
 

@@ -39,13 +39,13 @@ def carry_out(
     """Carry out a plan, after asking: by default before any file changes, and about files changed since.
 
     The subject of these questions is the plan. UndoError if something has happened since it was made. After an
-    interrupt, `how_far` says what was done.
+    interrupt, `interrupted_progress` says what was done.
     """
     action = UndoAction(interpreter.timeline, interpreter, kind, plan, ask=ask)
     return (yield from perform(interpreter, action))  # type: ignore[no-any-return]
 
 
-def how_far(interpreter: OpenInterpreter, plan: UndoPlan) -> Literal["nothing", "files", "parts"]:
+def interrupted_progress(interpreter: OpenInterpreter, plan: UndoPlan) -> Literal["nothing", "files", "parts"]:
     """What an interrupted undo has done: nothing, some of the files, or some of the parts."""
     timeline = interpreter.timeline
     record = timeline.files.record()
@@ -101,7 +101,7 @@ class Forks:
         """
         kept = self.current
         if kept.forked is None:
-            raise UndoError("This is not a fork. `drop_others` drops its forks.")
+            raise UndoError("This is not a fork, so there is nothing to merge.")
         parent = kept.forked.parent
         merged: Merged | None = yield from perform(kept, Keep(kept, ask=True))
         if merged is not None:
@@ -112,7 +112,7 @@ class Forks:
         return merged
 
     def drop_others(self) -> Generator[Event, None, bool]:
-        """Drop all forks after asking, and continue in the original; returns whether it was done."""
+        """Drop all other forks after asking; returns whether it was done. Only for the original."""
         kept = self.current
         others = [each for each in self.all if each is not kept]
         if not others or kept.forked is not None:
@@ -122,10 +122,9 @@ class Forks:
             for other in reversed(others):
                 other.drop()
 
-        last = others[-1]
-        question = Question.in_words(
-            "confirm", "drop", f"Drop the other fork and all changes in {last.workspace}?", last
-        )
+        places = ", ".join(str(other.workspace) for other in others)
+        words = f"Drop the other fork{'s' if others[1:] else ''} and all changes in {places}?"
+        question = Question.in_words("confirm", "drop", words, others[-1])
         action = Do("drop", drop, "forks are being dropped", question=question)
         yield from perform(kept, action)
         if action.outcome == "done":

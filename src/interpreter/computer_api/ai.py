@@ -42,7 +42,7 @@ class Ai(ComputerTool):
     def query(self, text: str, query: str, custom_reduce_query: str | None = None, max_calls: int = MAX_CALLS) -> str:
         """Ask a question about a text of any length, in parts if needed, with at most `max_calls` requests."""
         model = self._model()
-        plan = plan_for(text, query, model.window(estimate_text(text) + estimate_text(query)))
+        plan = plan_split(text, query, model.window(estimate_text(text) + estimate_text(query)))
         self._check(model, plan, max_calls)
         if plan.calls == 1:
             return model.answer(SYSTEM, f"{query}\n\n<text>\n{text}\n</text>")
@@ -55,7 +55,7 @@ class Ai(ComputerTool):
             if calls > max_calls:
                 raise ComputerError(
                     f"The answers were longer than expected: {max_calls} requests are not enough. "
-                    f"Give max_calls={calls * 2}."
+                    f"Pass max_calls={calls * 2}."
                 )
             asked = [f"{custom_reduce_query or query}\n\nFrom the parts of the text:\n\n{group}" for group in groups]
             if len(asked) == 1:
@@ -114,7 +114,7 @@ class SplitPlan:
     reply: int  # the most tokens of an answer about a piece
 
 
-def plan_for(text: str, query: str, window: int | None) -> SplitPlan:
+def plan_split(text: str, query: str, window: int | None) -> SplitPlan:
     """How a text is cut for a model with this window; half of it is left to the question, the answer and mistakes."""
     asked = estimate_text(query) + 100
     piece = min(MAX_PIECE_TOKENS, max(MIN_PIECE_TOKENS, (window or UNKNOWN_WINDOW) // 2 - asked))

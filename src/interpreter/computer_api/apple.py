@@ -85,7 +85,7 @@ def moment(when: datetime) -> str:
     return f"my ourMoment({local.year}, {local.month}, {local.day}, {seconds})"
 
 
-def read_stamp(text: str) -> datetime | None:
+def parse_timestamp(text: str) -> datetime | None:
     """What the handler `ourStamp` wrote."""
     if not text:
         return None
@@ -196,7 +196,7 @@ def newest_mails(number: int, unread: bool, search: str | None) -> list[dict[str
     found = []
     for fields in records(NEWEST_MAILS.format(find=find, number=number), "Mail"):
         uid, sender, recipients, subject, received, body, names, read = fields
-        when = read_stamp(received)
+        when = parse_timestamp(received)
         found.append(
             {
                 "id": int(uid),

@@ -33,7 +33,7 @@ Given = str | date | datetime
 
 MISSING = "Calendars need two packages: pip install 'open-interpreter[calendar]'"
 EMPTY = "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//Open Interpreter//EN\r\nEND:VCALENDAR\r\n"
-MANY_MINUTES = 12  # in one hour; a rule with more is no appointment, and its dates would never end
+MAX_MINUTES_PER_HOUR = 12  # in one hour; a rule with more is no appointment, and its dates would never end
 
 
 class Calendar(ComputerTool):
@@ -225,14 +225,14 @@ def delete(calendars: Sequence[Collection], title: str, when: date | datetime) -
 def apple_events(start: datetime, end: datetime, calendar: str | None) -> Iterator[tuple[CalendarEvent, str]]:
     """The events in Calendar on macOS, each with the name of its calendar; of a series, all dates."""
     for begins, ends, all_day, title, location, notes, name, uid, rule, gaps in apple.events(start, end, calendar):
-        first, last = apple.read_stamp(begins), apple.read_stamp(ends)
+        first, last = apple.parse_timestamp(begins), apple.parse_timestamp(ends)
         if first is None or last is None:
             continue
         start_end: tuple[date, date] = (first, last)
         if all_day == "true":
             start_end = (first.date(), (last - timedelta(seconds=1)).date())
         event = CalendarEvent(title, *start_end, location, notes, uid, repeats=bool(rule))
-        excluded = [when for line in gaps.split("\n") if (when := apple.read_stamp(line)) is not None]
+        excluded = [when for line in gaps.split("\n") if (when := apple.parse_timestamp(line)) is not None]
         for each in events_of_rule(event, rule, excluded, start, end) if rule else [event]:
             yield each, name
 
@@ -244,7 +244,7 @@ def events(calendar: icalendar.Calendar, start: datetime, end: datetime, place: 
     """What happens between two times; `place` names the calendar in errors."""
     repeating = {str(each.get("UID", "")) for each in calendar.walk("VEVENT") if "RRULE" in each or "RDATE" in each}
     for each in calendar.walk("VEVENT"):
-        if too_often(each.get("RRULE")):
+        if is_too_frequent(each.get("RRULE")):
             del each["RRULE"]
     try:
         import recurring_ical_events
@@ -272,12 +272,12 @@ def read_event(component: icalendar.Component, repeating: set[str]) -> CalendarE
     return CalendarEvent(title, start, end, location, notes, uid, key, uid in repeating)
 
 
-def too_often(rule: Any) -> bool:
+def is_too_frequent(rule: Any) -> bool:
     rules = rule if isinstance(rule, list) else [rule] if rule is not None else []
     return any(
         {"SECONDLY", "MINUTELY"} & {str(each).upper() for each in one.get("FREQ", [])}
         or "BYSECOND" in one
-        or len(one.get("BYMINUTE", [])) > MANY_MINUTES
+        or len(one.get("BYMINUTE", [])) > MAX_MINUTES_PER_HOUR
         for one in rules
     )
 
@@ -307,7 +307,7 @@ def events_of_rule(
     except ValueError as error:
         raise ComputerError(f"{event.title!r} has an invalid recurrence rule: {error}") from None
     for when in left_out:
-        series.add("exdate", in_file(when if isinstance(event.start, datetime) else when.date(), floating=True))
+        series.add("exdate", to_ical_time(when if isinstance(event.start, datetime) else when.date(), floating=True))
     calendar.add_component(series)
     return events(calendar, start, end, event.title)
 
@@ -320,8 +320,8 @@ def component_of(event: CalendarEvent, floating: bool = False) -> icalendar.Comp
         "uid": event.uid,
         "dtstamp": datetime.now(UTC),
         "summary": event.title,
-        "dtstart": in_file(event.start, floating),
-        "dtend": in_file(end, floating),
+        "dtstart": to_ical_time(event.start, floating),
+        "dtend": to_ical_time(end, floating),
         "location": event.location,
         "description": event.notes,
     }
@@ -332,7 +332,7 @@ def component_of(event: CalendarEvent, floating: bool = False) -> icalendar.Comp
     return made
 
 
-def in_file(when: date | datetime, floating: bool = False) -> date | datetime:
+def to_ical_time(when: date | datetime, floating: bool = False) -> date | datetime:
     """In UTC, right everywhere without the rules of a zone; floating, so that nine o'clock stays nine o'clock."""
     if not isinstance(when, datetime):
         return when
@@ -343,7 +343,7 @@ def without_event(text: str, event: CalendarEvent, place: str) -> str | None:
     """The calendar without this date; None if no event is left in it."""
     calendar = parsed(text, place)
     same = [each for each in calendar.walk("VEVENT") if str(each.get("UID", "")) == event.uid]
-    series = [each for each in same if ("RRULE" in each or "RDATE" in each) and not too_often(each.get("RRULE"))]
+    series = [each for each in same if ("RRULE" in each or "RDATE" in each) and not is_too_frequent(each.get("RRULE"))]
     assert event.key is not None
     for each in same:
         moved = "RECURRENCE-ID" in each and beginning(each["RECURRENCE-ID"].dt) == beginning(event.key)

@@ -30,7 +30,7 @@ MAX_SHOWN_LENGTH = 4000  # and in a question, where the user has to see what is 
 
 
 @dataclass(frozen=True)
-class Use:
+class ResolvedCall:
     """What a call would do: its method, how that is marked, and the arguments."""
 
     name: str  # as code spells it: `computer.mouse.click`
@@ -41,8 +41,8 @@ class Use:
     language: str = ""
     acts: bool = False
     sends: bool = False
-    contained: bool = False  # the code that calls is in a sandbox
-    only_reads: bool = False  # that sandbox is read-only
+    in_sandbox: bool = False  # the code that calls
+    sandbox_is_read_only: bool = False
     machine: str = ""  # where the code runs, if not on this machine, whose tools it calls
 
     @property
@@ -59,7 +59,7 @@ class Use:
             raise TypeError(f"{self.name}: {error}. Usage: {right}") from None
 
     @property
-    def in_full(self) -> str:
+    def full_text(self) -> str:
         """The call as code would write it."""
         named = [
             f"{visible(name if name.isidentifier() else repr(name))}={shown(value)}"
@@ -71,7 +71,7 @@ class Use:
         return f"{self.name} = {''.join(told)}" if self.how == "set" else self.name
 
     def __str__(self) -> str:
-        return cut(self.in_full, len(self.name) + MAX_RECORDED_LENGTH)
+        return cut(self.full_text, len(self.name) + MAX_RECORDED_LENGTH)
 
 
 class CodeCall(Action):
@@ -82,7 +82,7 @@ class CodeCall(Action):
 
     kind = "call"
 
-    def __init__(self, use: Use, call: ComputerCall) -> None:
+    def __init__(self, use: ResolvedCall, call: ComputerCall) -> None:
         super().__init__()
         self._use, self._call = use, call
         self.by = ""  # who allowed it
@@ -101,7 +101,7 @@ class CodeCall(Action):
             if owner is not None:
                 self.by = owner.permit_call(self._use, self._call)
             else:
-                self.by = asked_first(self._use, self._call.ask) if self._use.sends else "block"
+                self.by = ask_before_sending(self._use, self._call.ask) if self._use.sends else "block"
         except PermissionError as error:
             self.refusal, self.refused = error, True
         yield from ()
@@ -113,20 +113,20 @@ class CodeCall(Action):
         yield from ()
 
 
-def answer(computer: Computer, call: ComputerCall) -> Frame:
+def handle_call(computer: Computer, call: ComputerCall) -> Frame:
     """Make a call; its reply, with the result or the error."""
     try:
         if call.how == "names":
             return {"value": names(_owner(computer, call.path.split(".") if call.path else []))}
-        value = make(computer, call, unpacked(call.args, Picture), unpacked(call.kwargs, Picture))
+        value = perform_call(computer, call, unpacked(call.args, Picture), unpacked(call.kwargs, Picture))
         return {"value": {"$part": call.path} if isinstance(value, ComputerTool) else packed(value)}
     except Exception as error:  # noqa: BLE001 - whatever a tool raises is raised where it was called
         return {"error": packed_error(error)}
 
 
-def make(computer: Computer, call: ComputerCall, args: list[Any], kwargs: dict[str, Any]) -> Any:
+def perform_call(computer: Computer, call: ComputerCall, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Judge the call and make it; either way, the block's record has it."""
-    use = _meant(computer, call, args, kwargs)
+    use = _resolve(computer, call, args, kwargs)
     block = call.action or ACTION.get()
     actor = block.actor if block is not None and block.actor is not None else computer.user
     began = time.monotonic()
@@ -165,7 +165,7 @@ def _owner(computer: Computer, path: list[str]) -> Any:
     return owner
 
 
-def _meant(computer: Computer, call: ComputerCall, args: list[Any], kwargs: dict[str, Any]) -> Use:
+def _resolve(computer: Computer, call: ComputerCall, args: list[Any], kwargs: dict[str, Any]) -> ResolvedCall:
     *path, name = call.path.split(".")
     owner = _owner(computer, path)
     kind = names(owner).get(name)
@@ -178,8 +178,8 @@ def _meant(computer: Computer, call: ComputerCall, args: list[Any], kwargs: dict
         )
     box = call.containment
     about: dict[str, Any] = {
-        "contained": box is not None,
-        "only_reads": box is not None and box.only_reads,
+        "in_sandbox": box is not None,
+        "sandbox_is_read_only": box is not None and box.only_reads,
         "machine": call.machine,
     }
     function: Callable[..., Any]
@@ -192,7 +192,7 @@ def _meant(computer: Computer, call: ComputerCall, args: list[Any], kwargs: dict
         function, args, kwargs = lambda: getattr(owner, name), [], {}
     else:
         raise TypeError(f"computer.{call.path} can't be used like that.")
-    use = Use(f"computer.{call.path}", call.how, function, tuple(args), kwargs, call.language, **about)
+    use = ResolvedCall(f"computer.{call.path}", call.how, function, tuple(args), kwargs, call.language, **about)
     if call.how == "call":
         _ = use.given  # a call with wrong arguments fails before anyone is asked
     return use
@@ -207,7 +207,7 @@ def missing(path: list[str], owner: Any) -> AttributeError:
     return AttributeError(f"There is no {before}.{path[-1]}. {advice}")
 
 
-def asked_first(use: Use, ask: Callable[[str], bool | None]) -> str:
+def ask_before_sending(use: ResolvedCall, ask: Callable[[str], bool | None]) -> str:
     """Show the user what would be sent; PermissionError unless they allow it.
 
     If nothing can be sent because no account is set, they are not asked.
@@ -236,7 +236,7 @@ def cut(text: str, longest: int) -> str:
     return text if len(text) <= longest else f"{text[:longest]}… and {len(text) - longest:,} more characters"
 
 
-class StandIn:
+class ComputerProxy:
     """What code in this process finds as `computer`, or as one of its tools: calls of tools go through the session.
 
     All else is the computer's own.
@@ -248,7 +248,7 @@ class StandIn:
     def _used(self, name: str, how: str, /, *args: Any, **kwargs: Any) -> Any:
         """Call, read or set an attribute of the tool, with the values as they are."""
         path = f"{self._path}.{name}" if self._path else name
-        return make(self._computer, self._call(path, how), list(args), kwargs)
+        return perform_call(self._computer, self._call(path, how), list(args), kwargs)
 
     def __getattr__(self, name: str) -> Any:
         kind = names(self._target).get(name)
@@ -260,7 +260,7 @@ class StandIn:
             return partial(self._used, name, "call")
         value = self._used(name, "get") if self._path else getattr(self._target, name)
         path = f"{self._path}.{name}" if self._path else name
-        return StandIn(self._computer, self._call, path, value) if isinstance(value, ComputerTool) else value
+        return ComputerProxy(self._computer, self._call, path, value) if isinstance(value, ComputerTool) else value
 
     def __setattr__(self, name: str, value: Any) -> None:
         if self._path:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 # The call from a block's code that this thread is answering.
 CALL: ContextVar[ComputerCall | None] = ContextVar("call", default=None)
 
-MACHINES_OF, LANGUAGES_FOR = "interpreter.remote.machines:machines_of", "interpreter.remote.machines:languages_for"
+FIND_MACHINES, LANGUAGES_FOR = "interpreter.remote.machines:machines_of", "interpreter.remote.machines:languages_for"
 _MAX_OUTPUT_LENGTH = 10_000_000  # characters that `run` gives; of more, the beginning and the end
 
 
@@ -116,12 +116,12 @@ class Computer(ComputerSettings):
             added = [each for each in self._languages or () if each not in built_in and not each.runs_on]
             self._languages = [*(resolve(LANGUAGES_FOR)(machines, built_in) if machines else built_in), *added]
             self._languages_for = self._machines_for
-        self._languages[:] = map(_completed, self._languages)  # some may be new
+        self._languages[:] = map(_with_defaults, self._languages)  # some may be new
         return self._languages
 
     @languages.setter
     def languages(self, classes: list[Language]) -> None:
-        self._languages = list(map(_completed, classes))
+        self._languages = list(map(_with_defaults, classes))
         self.runtimes.keep_only(self._languages)
 
     @property
@@ -130,7 +130,7 @@ class Computer(ComputerSettings):
         wanted = (self.remote, tuple((self.remotes or {}).items()))
         if wanted != self._machines_for:
             with self._lock:
-                old, self._machines = self._machines, resolve(MACHINES_OF)(self) if any(wanted) else {}
+                old, self._machines = self._machines, resolve(FIND_MACHINES)(self) if any(wanted) else {}
                 self._machines_for = wanted
             for machine in old.values():
                 machine.close()
@@ -372,14 +372,15 @@ class _CodeCalls:
         return computer
 
     def answer(self, call: ComputerCall) -> Frame:
-        from interpreter.computer_api.code_calls import answer
 
-        return answer(self._computer, call)
+        from interpreter.computer_api.code_calls import handle_call
+
+        return handle_call(self._computer, call)
 
     def stand_in(self, call: Callable[[str, str], Any]) -> Any:
-        from interpreter.computer_api.code_calls import StandIn
+        from interpreter.computer_api.code_calls import ComputerProxy
 
-        return StandIn(self._computer, call, "", self._computer)
+        return ComputerProxy(self._computer, call, "", self._computer)
 
 
 def block_chunks(framed: Generator[Chunk]) -> Generator[Chunk]:
@@ -398,7 +399,7 @@ def _until_end(chunks: Generator[Chunk]) -> Generator[Chunk]:
                 yield chunk
 
 
-def _completed(language: type) -> Language:
+def _with_defaults(language: type) -> Language:
     """The class; one that does not extend BaseLanguage, as in 0.4.3, gets its defaults."""
     if issubclass(language, BaseLanguage):
         return language

@@ -27,7 +27,7 @@ from interpreter.messages import Chunk
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
-    from interpreter.computer_api.code_calls import Use
+    from interpreter.computer_api.code_calls import ResolvedCall
     from interpreter.computer_api.tool import Picture
 
 # Looks without an effect of what was done, after which the model is warned, and the turn ends.
@@ -199,7 +199,7 @@ class ScreenControl:
 
     # -- what it may do ----------------------------------------------------------------------------------------------
 
-    def check(self, use: Use) -> None:
+    def check(self, use: ResolvedCall) -> None:
         """Raise an error if an action is not allowed: too many, into our own terminal, or in another application."""
         if not use.acts:
             return
@@ -252,7 +252,7 @@ class ScreenControl:
                 "click into it."
             )
 
-    def _touched(self, use: Use) -> Iterator[tuple[str, ...]]:
+    def _touched(self, use: ResolvedCall) -> Iterator[tuple[str, ...]]:
         """The applications that an action is for, each by its names."""
         match use.tool:
             case "mouse" if use.name.endswith(".drag"):
@@ -275,7 +275,7 @@ class ScreenControl:
             case tool:
                 yield (tool,)
 
-    def _application_at(self, use: Use, args: tuple[Any, ...]) -> tuple[str, ...]:
+    def _application_at(self, use: ResolvedCall, args: tuple[Any, ...]) -> tuple[str, ...]:
         computer = self._interpreter.computer
         where = {name: use.kwargs[name] for name in ("x", "y", "icon", "text", "screenshot") if name in use.kwargs}
         if use.name.endswith((".scroll", ".down", ".up")):  # where the pointer is
@@ -298,7 +298,7 @@ def _is_same(picture: Picture, before: Picture | None) -> bool:
     return changed is None or changed[2] - changed[0] <= _CARET
 
 
-def _types(use: Use) -> bool:
+def _types(use: ResolvedCall) -> bool:
     """Whether it is for the window in front; text that is only put on the clipboard goes nowhere yet."""
     return use.tool == "keyboard" or (use.tool == "clipboard" and use.given.get("text") is None)
 

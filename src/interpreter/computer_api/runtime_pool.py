@@ -185,7 +185,7 @@ class RuntimePool:
         env = context.own_environment()
         folders = [*env.get("PATH", "").split(os.pathsep), os.path.join(context.cwd, "node_modules")]
         settings = (context.python, context.shell, context.sql, context.containment, context.cwd)
-        known = (languages, settings, env.get("VIRTUAL_ENV"), env.get("NODE_PATH"), *map(_changed, folders))
+        known = (languages, settings, env.get("VIRTUAL_ENV"), env.get("NODE_PATH"), *map(_modified_at, folders))
         if known != self._known:
             self._found = [
                 (each, "" if each.version is BaseLanguage.version else self.runtime(each.name).version())
@@ -419,7 +419,7 @@ class RuntimePool:
         self.context.return_to(mark.cwd, mark.exported)
         return outcomes
 
-    def forget_folders(self) -> None:
+    def resend_cwd(self) -> None:
         """Files were restored: tell each runtime its folder again, which may be another one of that name now."""
         from interpreter.runtimes.live import LiveLanguage
 
@@ -458,7 +458,7 @@ class RuntimePool:
 
         instance = self.runtime(language)
         if not isinstance(instance, LiveLanguage):
-            raise NotRestorableError(f"{instance.name} takes no saved variables.")
+            raise NotRestorableError(f"{instance.name} can't load saved variables.")
         if instance.runtime is not None and instance.contained_in is not self.context.containment:
             instance.end_runtime()  # loading runs code, which may come from a sandbox
         return instance.load(data)
@@ -480,7 +480,7 @@ class RuntimePool:
         return outcomes
 
 
-def _changed(folder: str) -> int:
+def _modified_at(folder: str) -> int:
     """When something was last added to a folder or removed from it; 0 if there is no such folder."""
     try:
         return os.stat(folder).st_mtime_ns
@@ -490,7 +490,7 @@ def _changed(folder: str) -> int:
 
 def unknown_language(name: str, languages: list[Language]) -> str:
     known = ", ".join(language.name.lower() for language in languages)
-    return f"`{name}` is disabled or not supported here. Languages to use: {known}."
+    return f"`{name}` is disabled or not supported here. Available languages: {known}."
 
 
 def _failure(text: str) -> Chunk:

@@ -20,7 +20,7 @@ INTERRUPTED = 130
 
 MEANINGS = {
     DONE: "done",
-    ERROR: "any other error, such as a mistake in a profile",
+    ERROR: "any other error, such as an invalid profile",
     USAGE: "an invalid command line, or no message",
     MODEL: "the model couldn't be reached, or gave an invalid reply",
     NOT_APPROVED: "code didn't run because no one approved it",

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from interpreter.llm.computer_use import TOOL, ModelScreen, as_call, code_of, kind_of, screen_in
+from interpreter.llm.computer_use import TOOL, ModelScreen, actions_to_python, as_call, kind_of, screen_in
 from interpreter.llm.http import Exchange, Replies, arguments_chunk, call_chunk, delta_chunk, loads
 from interpreter.llm.kept_replies import Parts, Prefix, call_part, joined_parts, turns
 from interpreter.llm.providers import Endpoint, matches
@@ -162,7 +162,7 @@ class AnthropicMessages(Exchange):
         complete = block.complete()
         if self.screen is not None and block.is_action:
             action = complete["input"] if complete is not None else {}
-            out.append(arguments_chunk(block.number, as_call(code_of([action], self.screen))))
+            out.append(arguments_chunk(block.number, as_call(actions_to_python([action], self.screen))))
         elif _is_call(block.content) and "partial_json" not in block.pieces:  # it came in one piece
             arguments = json.dumps(block.content.get("input") or {}, ensure_ascii=False)
             out.append(arguments_chunk(block.number, arguments))
@@ -288,7 +288,7 @@ def _parts(blocks: Sequence[Block], screen: ModelScreen | None) -> Parts:
         if block["type"] == "text":
             pieces.append(block["text"])
         elif _is_computer_call(block) and screen is not None:
-            pieces.append(call_part(as_call(code_of([block["input"]], screen))))
+            pieces.append(call_part(as_call(actions_to_python([block["input"]], screen))))
         elif _is_call(block):
             pieces.append(call_part(block["input"], block.get("name") or ""))
     return joined_parts(pieces)

@@ -33,7 +33,7 @@ class ModelScreen:
 
 
 @dataclass(frozen=True)
-class ComputerToolKind:
+class ComputerToolSpec:
     """One provider's computer tool, and the models that know it."""
 
     wire: str
@@ -44,25 +44,25 @@ class ComputerToolKind:
 
 # The first match counts.
 KINDS = (
-    ComputerToolKind("anthropic", ("claude-3-5-sonnet-20241022*",), "computer_20241022", "computer-use-2024-10-22"),
-    ComputerToolKind(
+    ComputerToolSpec("anthropic", ("claude-3-5-sonnet-20241022*",), "computer_20241022", "computer-use-2024-10-22"),
+    ComputerToolSpec(
         "anthropic",
         ("claude-3-7-sonnet*", "claude-sonnet-4-[025]*", "claude-opus-4-[012]*", "claude-haiku-4-5*"),
         "computer_20250124",
         "computer-use-2025-01-24",
     ),
-    ComputerToolKind(
+    ComputerToolSpec(
         "anthropic",
         ("claude-opus-4-[5-9]*", "claude-sonnet-4-[6-9]*", "claude-opus-[5-9]*", "claude-sonnet-[5-9]*"),
         "computer_20251124",
         "computer-use-2025-11-24",
     ),
-    ComputerToolKind("responses", ("computer-use-preview*",), "computer_use_preview"),
-    ComputerToolKind("responses", ("gpt-5.[4-9]*",), "computer"),
+    ComputerToolSpec("responses", ("computer-use-preview*",), "computer_use_preview"),
+    ComputerToolSpec("responses", ("gpt-5.[4-9]*",), "computer"),
 )
 
 
-def kind_of(wire: str, model: str) -> ComputerToolKind | None:
+def kind_of(wire: str, model: str) -> ComputerToolSpec | None:
     """The computer tool that a model is trained on; None if it acts through code alone."""
     name = model.lower()
     fitting = (kind for kind in KINDS if kind.wire == wire and any(fnmatchcase(name, each) for each in kind.models))
@@ -79,7 +79,7 @@ def as_call(code: str) -> str:
     return json.dumps({"language": "python", "code": code}, ensure_ascii=False)
 
 
-def code_of(actions: Sequence[Mapping[str, Any]], screen: ModelScreen, warnings: Sequence[str] = ()) -> str:
+def actions_to_python(actions: Sequence[Mapping[str, Any]], screen: ModelScreen, warnings: Sequence[str] = ()) -> str:
     """The actions, of either provider, as Python. It first asks the user about the provider's warnings."""
     lines: list[str] = []
     for action in actions:

@@ -29,7 +29,7 @@ class Provider:
 
 
 _OLLAMA = "http://localhost:11434/v1"
-_USAGE_ANYWAY = ("stream_options",)  # it counts tokens without being asked to
+_REFUSES_STREAM_OPTIONS = ("stream_options",)  # it counts tokens without being asked to
 
 # fmt: off
 PROVIDERS: tuple[Provider, ...] = (
@@ -69,7 +69,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider("cerebras", "https://api.cerebras.ai/v1", ("CEREBRAS_API_KEY",), ("CEREBRAS_API_BASE",)),
     Provider("chutes", "https://llm.chutes.ai/v1", ("CHUTES_API_KEY",), ("CHUTES_API_BASE",)),
     Provider("codestral", "https://codestral.mistral.ai/v1", ("CODESTRAL_API_KEY",),
-             refused_fields=_USAGE_ANYWAY),
+             refused_fields=_REFUSES_STREAM_OPTIONS),
     Provider("cohere", "https://api.cohere.ai/compatibility/v1", ("COHERE_API_KEY", "CO_API_KEY")),
     Provider("cohere_chat", "https://api.cohere.ai/compatibility/v1", ("COHERE_API_KEY", "CO_API_KEY")),
     Provider("cometapi", "https://api.cometapi.com/v1", ("COMETAPI_KEY",), ("COMETAPI_API_BASE",)),
@@ -100,7 +100,7 @@ PROVIDERS: tuple[Provider, ...] = (
     Provider("meta", "https://api.meta.ai/v1", ("META_API_KEY",), ("META_API_BASE",)),
     Provider("minimax", "https://api.minimax.io/v1", ("MINIMAX_API_KEY",), ("MINIMAX_API_BASE",)),
     Provider("mistral", "https://api.mistral.ai/v1", ("MISTRAL_API_KEY",), ("MISTRAL_API_BASE",),
-             refused_fields=_USAGE_ANYWAY),
+             refused_fields=_REFUSES_STREAM_OPTIONS),
     Provider("moonshot", "https://api.moonshot.ai/v1", ("MOONSHOT_API_KEY",), ("MOONSHOT_API_BASE",)),
     Provider("morph", "https://api.morphllm.com/v1", ("MORPH_API_KEY",), ("MORPH_API_BASE",)),
     Provider("nebius", "https://api.studio.nebius.ai/v1", ("NEBIUS_API_KEY",), ("NEBIUS_API_BASE",)),
@@ -142,7 +142,7 @@ THROUGH_LITELLM = frozenset(
 
 
 # Models that are written without a prefix and that OpenAI does not have.
-_ELSEWHERE = {"claude": "anthropic", "gemini": "gemini", "command": "cohere"}
+_UNPREFIXED_MODELS = {"claude": "anthropic", "gemini": "gemini", "command": "cohere"}
 # Prefixes that say how a server is asked, wherever it is.
 _KEPT_WITH_API_BASE = frozenset(
     {"openai", "azure", "anthropic", "ollama", "ollama_chat", "jan", "lm_studio", "llamafile"}
@@ -251,7 +251,7 @@ def identify(model: str, api_base: str | None = None) -> tuple[str, str]:
         return (prefix, name) if slash and prefix in _KEPT_WITH_API_BASE else ("openai", model)
     if slash:
         return prefix, name
-    return next((who for start, who in _ELSEWHERE.items() if model.startswith(start)), "openai"), model
+    return next((who for start, who in _UNPREFIXED_MODELS.items() if model.startswith(start)), "openai"), model
 
 
 def _base_url(row: Provider, environ: Mapping[str, str], api_base: str | None) -> str:
@@ -329,9 +329,9 @@ STARTING_MODELS: Mapping[str, str] = {
     "huggingface": "openai/gpt-oss-120b",
 }
 # People have these for other purposes than a model: they are not enough to choose one by.
-_SAY_LITTLE = frozenset({"HF_TOKEN", "VERCEL_OIDC_TOKEN", "NVIDIA_API_KEY", "GOOGLE_API_KEY"})
+_AMBIGUOUS_KEYS = frozenset({"HF_TOKEN", "VERCEL_OIDC_TOKEN", "NVIDIA_API_KEY", "GOOGLE_API_KEY"})
 
-_BEGINNINGS: Mapping[str, str] = {
+_KEY_PREFIXES: Mapping[str, str] = {
     "sk-ant-": "anthropic",
     "sk-or-": "openrouter",
     "sk-proj-": "openai",
@@ -352,7 +352,7 @@ def provider_of(key: str) -> Provider | None:
     """The provider of a key, judging by its prefix."""
     if key.startswith("sk-") and "T3BlbkFJ" in key:  # in every key of OpenAI
         return ROWS["openai"]
-    return next((ROWS[prefix] for start, prefix in _BEGINNINGS.items() if key.startswith(start)), None)
+    return next((ROWS[prefix] for start, prefix in _KEY_PREFIXES.items() if key.startswith(start)), None)
 
 
 def starting_model(row: Provider) -> str:
@@ -373,7 +373,7 @@ def keys_in_environment(environ: Mapping[str, str]) -> Iterator[tuple[Provider, 
 
 def selects_provider(row: Provider, variable: str) -> bool:
     """Whether this key alone is reason enough to use its provider."""
-    return row.prefix in STARTING_MODELS and variable not in _SAY_LITTLE
+    return row.prefix in STARTING_MODELS and variable not in _AMBIGUOUS_KEYS
 
 
 # -- the file ------------------------------------------------------------------------------------------------

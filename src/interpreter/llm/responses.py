@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from interpreter.llm.computer_use import TOOL, ModelScreen, as_call, code_of, kind_of
+from interpreter.llm.computer_use import TOOL, ModelScreen, actions_to_python, as_call, kind_of
 from interpreter.llm.context import is_left_out, left_out_url
 from interpreter.llm.http import Exchange, Replies, arguments_chunk, call_chunk, delta_chunk
 from interpreter.llm.kept_replies import (
@@ -270,4 +270,4 @@ def _text_of(item: Mapping[str, Any]) -> str:
 def _code_of_call(item: Mapping[str, Any], screen: ModelScreen) -> str:
     actions = item.get("actions") or [item.get("action") or {}]
     warnings = [check.get("message") or check.get("code") or "" for check in item.get("pending_safety_checks") or ()]
-    return code_of(actions, screen, warnings)
+    return actions_to_python(actions, screen, warnings)

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import interpreter.policy as policies
-from interpreter.computer_api.code_calls import MAX_SHOWN_LENGTH, Use, asked_first, cut
+from interpreter.computer_api.code_calls import MAX_SHOWN_LENGTH, ResolvedCall, ask_before_sending, cut
 from interpreter.messages import Chunk
 from interpreter.policy.approval import ApprovalContext, mode_of
 from interpreter.session import ACTION, APPROVE, Action, Block, Question
@@ -46,9 +46,9 @@ class CallApproval:
         self._allowed: set[str] = set()  # by the user, for as long as the block runs
         self._asking = threading.Lock()
 
-    def permit(self, use: Use, ask: Ask) -> str:
+    def permit(self, use: ResolvedCall, ask: Ask) -> str:
         """Who allows it; PermissionError if it is not allowed."""
-        only_looks = PLANNING if mode_of(self._context) == "plan" else READ_ONLY if use.only_reads else ""
+        only_looks = PLANNING if mode_of(self._context) == "plan" else READ_ONLY if use.sandbox_is_read_only else ""
         if only_looks and (use.acts or use.sends):
             raise PermissionError(f"{use.name} was not called: {only_looks}.")
         how = "sends" if use.sends else "acts" if use.acts else "looks"
@@ -57,7 +57,7 @@ class CallApproval:
         if verdict.decision == "deny":
             raise PermissionError(f"The rules don't allow {use.name}: {verdict.reason}")
         if use.sends:
-            return asked_first(use, ask)
+            return ask_before_sending(use, ask)
         if verdict.decision == "allow":
             return "policy"
         reason = self._reason_to_ask(use, verdict)
@@ -65,10 +65,10 @@ class CallApproval:
             return "block"  # who let the block run
         same, hint = use.name, " A yes covers all such calls in this block."
         if use.name in ASKED_ANEW:
-            same, hint = use.in_full, ""
+            same, hint = use.full_text, ""
         with self._asking:
             if same not in self._allowed:
-                allowed = ask(f"{reason}\nLet the code use {cut(use.in_full, MAX_SHOWN_LENGTH)}?{hint}")
+                allowed = ask(f"{reason}\nLet the code use {cut(use.full_text, MAX_SHOWN_LENGTH)}?{hint}")
                 if not allowed:
                     raise PermissionError(_not_called(use.name, allowed))
                 self._allowed.add(same)
@@ -78,7 +78,7 @@ class CallApproval:
     def _policy(self) -> Policy:
         return policies.Policy.load(str(self._context.workspace), self._context.runtimes.registry)
 
-    def _reason_to_ask(self, use: Use, verdict: Verdict) -> str:
+    def _reason_to_ask(self, use: ResolvedCall, verdict: Verdict) -> str:
         """Why the user's yes to the block is not enough; empty if it is."""
         action = ACTION.get()
         blocks = [each for each in action.ancestors() if isinstance(each, Block)] if action is not None else []
@@ -90,7 +90,7 @@ class CallApproval:
         is_free = use.tool in FREE_IN_SANDBOX or (use.tool in {"display", "view", "screenshot"} and self._context.os)
         if use.machine:
             return f"The code runs on {use.machine}, and this call acts on this machine."
-        if use.contained and (use.acts or not is_free):
+        if use.in_sandbox and (use.acts or not is_free):
             return "The code runs in a sandbox, and this call acts outside it."
         return ""
 

@@ -285,7 +285,7 @@ class Browser(ComputerTool):
 
         async def fill(element: Locator) -> None:
             await element.fill(await with_secrets(window, element, str(text), self.computer.browser_secrets or {}))
-            await window.learn_secrets()
+            await window.collect_secrets()
             if submit:
                 await element.press("Enter")
 

@@ -69,7 +69,7 @@ async def whole(
     window: BrowserWindow, page: Page, whole_page: bool = False, hidden: bool = False, ref: str = ""
 ) -> str:
     """The page and what is in its frames, or an element."""
-    await window.open_closed_roots(page)
+    await window.expose_closed_shadow_roots(page)
     asked = {"longest": MAX_PAGE_LENGTH, "whole": whole_page, "hidden": hidden}
     if ref:
         frame, own_ref = window.frame_of(ref)
@@ -157,7 +157,7 @@ async def look(
 ) -> list[Element]:
     """What is on the current page and in its frames: the first elements, or on a long page what has a text."""
     page = await window.page()
-    await window.open_closed_roots(page)
+    await window.expose_closed_shadow_roots(page)
     asked = {"most": most, "wanted": wanted, "interactive": interactive}
     return elements(await _rows(window, page.main_frame, asked, 0, [MAX_FRAMES]))
 

@@ -65,13 +65,13 @@ MAX_LOGGED = 200  # messages, and requests
 MAX_SECRETS = 50
 MIN_SECRET_LENGTH = 6  # characters; a shorter one is hidden in its field only
 MAX_REDIRECTS = 20  # that a page may make on its own
-TWO_FRAMES = "() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
-FILES = re.compile("^file:")
+AFTER_NEXT_FRAME = "() => new Promise(done => requestAnimationFrame(() => setTimeout(done)))"
+FILE_URL = re.compile("^file:")
 DIALOGS = {
     "alert": "an alert",
     "confirm": "a question",
-    "prompt": "a question for text",
-    "beforeunload": "a question before it is left",
+    "prompt": "a prompt for text",
+    "beforeunload": "a confirmation before leaving the page",
 }
 KEEP_ROOT = "function () { (globalThis.closedRoots ??= new WeakMap()).set(this.host, this) }"
 
@@ -212,7 +212,7 @@ class BrowserWindow:
             try:
                 result = await act(self)
             finally:
-                await self.learn_secrets()
+                await self.collect_secrets()
             hidden: Result = self.without_secrets(result)
             return hidden
         except ComputerError as error:
@@ -254,7 +254,7 @@ class BrowserWindow:
         frame, inner = self.frame_of(ref)
         return frame.locator(f"{ENGINE}={inner}")
 
-    async def open_closed_roots(self, page: Page) -> None:
+    async def expose_closed_shadow_roots(self, page: Page) -> None:
         """Give page.js the closed shadow roots, which only the browser itself can see."""
         session = self._cdp_sessions.get(page)
         if session is None or not await self.ask(page.main_frame, "closed_roots"):
@@ -287,7 +287,7 @@ class BrowserWindow:
             others = [each for each in self._secrets if not value.startswith(each)]
             self._secrets = sorted([*others[-MAX_SECRETS:], value], key=len, reverse=True)
 
-    async def learn_secrets(self) -> None:
+    async def collect_secrets(self) -> None:
         """Remember what is in the secret fields of the page: it may appear elsewhere, too."""
         page = self._page
         if page is None or page.is_closed() or page in self._loading:
@@ -427,14 +427,14 @@ class BrowserWindow:
         `before` are the requests of its scripts that were open before the action.
         """
         with contextlib.suppress(self.error, TimeoutError):
-            await asyncio.wait_for(page.evaluate(TWO_FRAMES), DRAW_TIMEOUT)
+            await asyncio.wait_for(page.evaluate(AFTER_NEXT_FRAME), DRAW_TIMEOUT)
         if self.asking - before:
             with contextlib.suppress(self.error, TimeoutError):
                 async with asyncio.timeout(min(REQUESTS_TIMEOUT, self.step_limit)):
                     while self.asking - before:
                         self._answered.clear()
                         await self._answered.wait()
-                    await page.evaluate(TWO_FRAMES)
+                    await page.evaluate(AFTER_NEXT_FRAME)
         if (loading := self._loading.get(page)) is not None:
             try:
                 await asyncio.wait_for(loading.wait(), min(LOAD_TIMEOUT, self.step_limit))
@@ -464,8 +464,8 @@ class BrowserWindow:
 
     async def check_file_requests(self) -> None:
         """From the first file on: links lead from files to other files, anywhere."""
-        await self.context.unroute(FILES)
-        await self.context.route(FILES, self._on_file_request)
+        await self.context.unroute(FILE_URL)
+        await self.context.route(FILE_URL, self._on_file_request)
 
     async def _on_file_request(self, route: Route) -> None:
         """Give the browser the file that was checked; a link that is swapped in leads nowhere."""

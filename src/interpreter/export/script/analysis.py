@@ -15,7 +15,7 @@ PURE_FUNCTIONS = frozenset(
     """.split()
 )
 # They show their arguments, and do nothing else.
-SHOWING = frozenset({"print", "display", "pprint"})
+DISPLAY_FUNCTIONS = frozenset({"print", "display", "pprint"})
 # Called as methods or as functions of a module, they leave their object as it is, unless told `inplace=True`.
 PURE_METHODS = frozenset(
     """
@@ -40,7 +40,7 @@ PURE_METHODS = frozenset(
     """.split()
 )
 # They may change the object whose methods they are, but not what they are given.
-ARGUMENTS_KEPT = frozenset(
+KEEPS_ARGUMENTS = frozenset(
     """
     annotate axhline axvline bar barh barplot boxplot countplot errorbar fill_between fit fit_transform heatmap hist
     histplot imshow jointplot kdeplot legend lineplot loglog pairplot pcolormesh pie plot regplot savefig scatter
@@ -50,7 +50,7 @@ ARGUMENTS_KEPT = frozenset(
     """.split()
 )
 # Called in any way, they change files, databases or something outside of the program.
-WRITING = frozenset(
+SIDE_EFFECT_FUNCTIONS = frozenset(
     """
     chmod commit copyfile copytree dump execute executemany executescript extractall imsave imwrite makedirs mkdir
     move post put rename rmdir rmtree run save savefig savemat savetxt savez savez_compressed send sendmail symlink
@@ -60,7 +60,7 @@ WRITING = frozenset(
     """.split()
 )
 # What is called of these changes the world, unless it is known to look only.
-FILE_MODULES = frozenset({"os", "shutil", "subprocess", "webbrowser", "smtplib", "ftplib"})
+SIDE_EFFECT_MODULES = frozenset({"os", "shutil", "subprocess", "webbrowser", "smtplib", "ftplib"})
 # Through these, code can read and change names that cannot be seen in it.
 OPAQUE = frozenset({"exec", "eval", "globals", "locals", "vars", "compile", "__import__", "get_ipython"})
 
@@ -133,7 +133,7 @@ class _NamesReader(ast.NodeVisitor):
             self.names.changes.add(root)
             # os.environ and its like are read by what runs later, without a name.
             is_target = isinstance(node, ast.Attribute | ast.Subscript) and not isinstance(node.ctx, ast.Load)
-            self.names.effects |= is_target and self._package(root) in FILE_MODULES
+            self.names.effects |= is_target and self._package(root) in SIDE_EFFECT_MODULES
 
     def visit_Name(self, node: ast.Name) -> None:
         match node.ctx:
@@ -282,10 +282,13 @@ class _NamesReader(ast.NodeVisitor):
             self.names.effects |= called.effects
         if only_looks(node) or (called is not None and not called.changes_arguments):
             return
-        self.names.effects |= called_name(node) in WRITING or self._package(root_name(node.func) or "") in FILE_MODULES
+        self.names.effects |= (
+            called_name(node) in SIDE_EFFECT_FUNCTIONS
+            or self._package(root_name(node.func) or "") in SIDE_EFFECT_MODULES
+        )
         if isinstance(node.func, ast.Attribute):
             self._change(node.func)
-        if called_name(node) in ARGUMENTS_KEPT:
+        if called_name(node) in KEEPS_ARGUMENTS:
             return
         for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
             self._change(argument)
@@ -337,7 +340,7 @@ def only_looks(call: ast.Call, functions: Mapping[str, Names] | None = None) -> 
         case ast.Name(id=name) if functions and name in functions:
             return functions[name].only_looks
         case ast.Name(id=name):
-            return name in PURE_FUNCTIONS | SHOWING or (name == "open" and not is_open_for_writing(call))
+            return name in PURE_FUNCTIONS | DISPLAY_FUNCTIONS or (name == "open" and not is_open_for_writing(call))
         case ast.Attribute(attr="sample"):
             return any(keyword.arg == "random_state" for keyword in call.keywords)
         case ast.Attribute(attr=name):

@@ -91,7 +91,7 @@ class StepChoice:
         successful = [step for step in steps if not step.failed]
         self._steps, self._results = steps, _results(successful)
         self._wanted = {id(step) for step in successful} if everything else self._results
-        self._relatives = _relatives(steps)
+        self._alias_groups = _alias_groups(steps)
         self._late: set[str] = set()
         self._first: dict[str, int] = {}  # the first successful step that binds a name
         for at, step in enumerate(steps):
@@ -112,7 +112,7 @@ class StepChoice:
             if step.failed:
                 self._look_at_failed(at, needed)
                 continue
-            changed = names.changes.union(*(self._relatives.get(name, ()) for name in names.changes))
+            changed = names.changes.union(*(self._alias_groups.get(name, ()) for name in names.changes))
             is_needed = (names.binds | names.may_bind | changed) & (needed | self._late)
             if id(step) in self._wanted or everything or is_needed:
                 self.kept.insert(0, KeptStep(step, id(step) in self._results))
@@ -168,7 +168,7 @@ def _results(steps: Sequence[ProgramStep]) -> set[int]:
     return found
 
 
-def _relatives(steps: Sequence[ProgramStep]) -> dict[str, set[str]]:
+def _alias_groups(steps: Sequence[ProgramStep]) -> dict[str, set[str]]:
     """For names that may stand for parts of one object all of these: changing one may change the others."""
     packages: dict[str, set[str]] = {}
     for step in steps:
@@ -294,7 +294,7 @@ def _in_event_loop(code: str, bound: Sequence[str]) -> str:
 # -- what it imports and must have installed ---------------------------------------------------------------------------
 
 
-_ASK = """
+_LIST_PACKAGES_SCRIPT = """
 import json, re, sys
 from importlib import metadata
 modules, versions, needs = {}, {}, {}
@@ -320,7 +320,7 @@ _BAD_ANSWERS = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
 # Where one of these happens first, an import after it may mean something else than before it.
 _BEFORE_IMPORTS = re.compile(r"\bsys\.path\b|\bos\.environ\b|\bputenv\(|\bmatplotlib\.use\(")
 # What some functions import only when they are called, as it is imported.
-_BEHIND = {
+_LAZY_IMPORTS = {
     "read_excel": "openpyxl",
     "to_excel": "openpyxl",
     "read_parquet": "pyarrow",
@@ -344,20 +344,22 @@ class Installed:
 
     def lock(self, needed: Iterable[str]) -> list[str]:
         """The exact version of each of these packages, given as `name==version`, and of all that they need in turn."""
-        have = {_normal(name): name for name in self.versions}
+        have = {_normalized(name): name for name in self.versions}
         found, todo = set[str](), [line.partition("==")[0] for line in needed]
         while todo:
             name = todo.pop()
             if name in have and name not in found:
                 found.add(name)
-                todo += map(_normal, self.needs.get(have[name], ()))
+                todo += map(_normalized, self.needs.get(have[name], ()))
         return sorted(f"{name}=={self.versions[have[name]]}" for name in found)
 
 
 def installed_for(python: str, environment: Mapping[str, str], containment: Containment | None = None) -> Installed:
     """Ask the session's Python what it has, in the session's sandbox. Code can have changed what it answers."""
     try:
-        done = run_to_end(Start([python, "-c", _ASK], dict(environment), "/"), containment, b"", _TIMEOUT)
+        done = run_to_end(
+            Start([python, "-c", _LIST_PACKAGES_SCRIPT], dict(environment), "/"), containment, b"", _TIMEOUT
+        )
         if done.returncode:
             raise OSError(done.complaint)
         answer = json.loads(done.stdout)
@@ -392,17 +394,17 @@ def dependencies_of(code: str, installed: Installed, asked: Iterable[str], folde
             names.add(module)
             notes.append(f"`{module}` is not installed here, so its package name and version are a guess.")
     if "pandas" in imported:
-        called = {_BEHIND.get(node.attr, "") for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+        called = {_LAZY_IMPORTS.get(node.attr, "") for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
         names |= {packages[0] for module in called if (packages := installed.modules.get(module))}
-    have = {_normal(name): name for name in installed.versions}
-    wanted = (_normal(re.split(r"[\[<>=!~;@ ]", words, maxsplit=1)[0]) for words in asked)
+    have = {_normalized(name): name for name in installed.versions}
+    wanted = (_normalized(re.split(r"[\[<>=!~;@ ]", words, maxsplit=1)[0]) for words in asked)
     names |= {have[name] for name in wanted if name in have}
     versions = {name: installed.versions.get(name, "").partition("+")[0] for name in names}
-    lines = [_normal(name) + (f"=={version}" if version else "") for name, version in versions.items()]
+    lines = [_normalized(name) + (f"=={version}" if version else "") for name, version in versions.items()]
     return sorted(lines, key=str.lower), notes
 
 
-def _normal(name: str) -> str:
+def _normalized(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

@@ -20,7 +20,7 @@ from interpreter.errors import UsageError
 from interpreter.frontends.server import openai, original, page
 from interpreter.frontends.server.gate import LOCAL, Audit, Gate, Limits, Users
 from interpreter.frontends.server.routes import ROUTES, Router, ServerState
-from interpreter.frontends.server.sessions import Hub
+from interpreter.frontends.server.sessions import SessionManager
 from interpreter.host import processes
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class Application:
 
     def __init__(self, template: OpenInterpreter, folder: Path | None = None, token: str | None = None) -> None:
         self.settings = template
-        self.hub = Hub(template, folder)
+        self.hub = SessionManager(template, folder)
         self.hub.failed = _print_failure
         self.users = Users(self.hub.folder, token or os.environ.get(KEY_VARIABLE) or None)
         audit = Audit(self.hub.folder / "audit.jsonl")
@@ -106,7 +106,7 @@ class Application:
             ssl_keyfile=settings.server_key,
         )
         # uvicorn reports each refused WebSocket as an error in the terminal.
-        logging.getLogger("uvicorn.error").addFilter(_is_no_refusal)
+        logging.getLogger("uvicorn.error").addFilter(_is_worth_logging)
         self._uvicorn = server = uvicorn.Server(config)
         try:
             asyncio.run(server.serve(sockets=[bound]))
@@ -144,7 +144,7 @@ def announce(application: Application) -> str:
     return link
 
 
-def _is_no_refusal(record: logging.LogRecord) -> bool:
+def _is_worth_logging(record: logging.LogRecord) -> bool:
     return "without completing handshake" not in record.getMessage()
 
 

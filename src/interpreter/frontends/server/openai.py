@@ -28,7 +28,7 @@ from interpreter.frontends.server.routes import (
     ServerRequest,
     reader_from_now,
 )
-from interpreter.frontends.server.sessions import Live
+from interpreter.frontends.server.sessions import LiveSession
 from interpreter.session import Event
 
 MODEL = "open-interpreter"
@@ -109,7 +109,7 @@ def _messages(given: dict[str, Any]) -> list[dict[str, Any]]:
     return made
 
 
-async def _session(call: ServerRequest) -> tuple[Live, bool]:
+async def _session(call: ServerRequest) -> tuple[LiveSession, bool]:
     """The session of the request, and whether it stays."""
     hub, server = call.server.hub, call.server
     if named := call.request.headers.get("x-session-id"):
@@ -122,7 +122,7 @@ async def _session(call: ServerRequest) -> tuple[Live, bool]:
 class _Answer:
     """The answer of a session to a message, as text."""
 
-    def __init__(self, call: ServerRequest, live: Live, keeps: bool) -> None:
+    def __init__(self, call: ServerRequest, live: LiveSession, keeps: bool) -> None:
         self.call, self.live, self._keeps = call, live, keeps
         self.usage = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
         self._id, self._created = f"chatcmpl-{os.urandom(8).hex()}", int(time.time())

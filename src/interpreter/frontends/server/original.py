@@ -35,7 +35,7 @@ from interpreter.frontends.server.routes import (
     save_upload,
     until_either,
 )
-from interpreter.frontends.server.sessions import CHOOSABLE, Live, change_settings
+from interpreter.frontends.server.sessions import CLIENT_SETTINGS, LiveSession, change_settings
 from interpreter.messages import as_original
 from interpreter.session import Event
 
@@ -47,7 +47,7 @@ _MERGED = ("message", "code", "console")  # types whose chunks are put together
 class WebSocketClient:
     """One client of the WebSocket: what it says in pieces, and which block it was shown."""
 
-    def __init__(self, call: ServerRequest, live: Live) -> None:
+    def __init__(self, call: ServerRequest, live: LiveSession) -> None:
         self.call, self.live = call, live
         self._said: list[dict[str, Any]] = []
         self._shown: tuple[str, str] | None = None  # the question and the digest of the code
@@ -155,7 +155,7 @@ class WebSocketClient:
             del self._acks[name]
 
 
-async def original_session(call: ServerRequest) -> Live:
+async def original_session(call: ServerRequest) -> LiveSession:
     """The user's session for this protocol."""
     if call.user.role != "owner":
         raise Refused(403, "role", "A viewer can't start a session.")
@@ -229,8 +229,8 @@ async def show(call: ServerRequest) -> Any:
     name, live = call.request.path_params["name"], await original_session(call)
     if name == "messages":
         value: Any = clean(live, list(live.interpreter.messages))
-    elif name in (*CHOOSABLE, "auto_run", "safe_mode", "max_output", "verbose", "loop"):
-        row = setting_named(CHOOSABLE.get(name, name))
+    elif name in (*CLIENT_SETTINGS, "auto_run", "safe_mode", "max_output", "verbose", "loop"):
+        row = setting_named(CLIENT_SETTINGS.get(name, name))
         value = getattr(live.interpreter.llm if row.group else live.interpreter, row.leaf)
     else:
         raise Refused(404, "setting", "This setting can't be read over the network.")

@@ -11,7 +11,7 @@ import json
 from typing import Any
 
 from interpreter.frontends.server.gate import LOCAL, Refused, User
-from interpreter.frontends.server.sessions import Live
+from interpreter.frontends.server.sessions import LiveSession
 from interpreter.messages import fold
 from interpreter.policy.approval import PendingBlock
 from interpreter.session import APPROVE, EDIT, REFUSE, Answer, Question
@@ -31,12 +31,12 @@ def dumped(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=repr).encode("utf-8", "backslashreplace").decode()
 
 
-def clean(live: Live, value: Any) -> Any:
+def clean(live: LiveSession, value: Any) -> Any:
     """The same as JSON has it, without secrets."""
     return json.loads(dumped(without_secrets(value, live.interpreter.session.clean)))
 
 
-def open_questions(live: Live, user: User) -> list[dict[str, Any]]:
+def open_questions(live: LiveSession, user: User) -> list[dict[str, Any]]:
     """What waits for an answer. `offers` says what else a client can do with a block: `preview`, `always`."""
     found = []
     for question in live.interpreter.session.questions.open:
@@ -51,7 +51,7 @@ def open_questions(live: Live, user: User) -> list[dict[str, Any]]:
     return found
 
 
-def answer_to(live: Live | None, name: str, body: dict[str, Any], user: User) -> None:
+def answer_to(live: LiveSession | None, name: str, body: dict[str, Any], user: User) -> None:
     """Answer a question. A yes to code or to a call names the digest of what was shown."""
     live, question = _waiting(live, name)
     if body["choice"] not in (*question.choices, REFUSE):
@@ -79,7 +79,7 @@ def answer_to(live: Live | None, name: str, body: dict[str, Any], user: User) ->
         editor.save(rule)
 
 
-def _waiting(live: Live | None, name: str) -> tuple[Live, Question]:
+def _waiting(live: LiveSession | None, name: str) -> tuple[LiveSession, Question]:
     question = live.interpreter.session.questions.find(name) if live is not None else None
     if live is None or question is None:
         raise Refused(404, "question", "This question is not open. It was answered, or withdrawn.")
@@ -100,7 +100,7 @@ def _block_of(question: Question) -> PendingBlock:
 # -- dry runs ------------------------------------------------------------------------------------------------------
 
 
-def preview(live: Live | None, name: str, digest: str) -> dict[str, Any]:
+def preview(live: LiveSession | None, name: str, digest: str) -> dict[str, Any]:
     """Do a dry run of the block that waits; what it printed and what it would change."""
     live, question = _waiting(live, name)
     _check_digest(question, digest)
@@ -130,7 +130,7 @@ def preview(live: Live | None, name: str, digest: str) -> dict[str, Any]:
     return shown
 
 
-def discard(live: Live | None, name: str) -> None:
+def discard(live: LiveSession | None, name: str) -> None:
     """Discard the dry run of a block. The question about the block stays open."""
     pending = _block_of(_waiting(live, name)[1])
     trial, pending.dry_run = pending.dry_run, None
@@ -149,7 +149,7 @@ def cut_diff(diff: str) -> str:
 # -- rules ---------------------------------------------------------------------------------------------------------
 
 
-def proposed_rule(live: Live | None, name: str, user: User) -> dict[str, Any]:
+def proposed_rule(live: LiveSession | None, name: str, user: User) -> dict[str, Any]:
     """The rule that would always allow the block that waits, as a sentence and as the file has it."""
     live, question = _waiting(live, name)
     _, rule, text = _rule_for(_block_of(question), user)

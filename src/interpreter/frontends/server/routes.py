@@ -46,7 +46,13 @@ from interpreter.frontends.server.questions import (
     dumped,
     open_questions,
 )
-from interpreter.frontends.server.sessions import CHOOSABLE, Hub, Key, Live, change_settings
+from interpreter.frontends.server.sessions import (
+    CLIENT_SETTINGS,
+    LiveSession,
+    SessionKey,
+    SessionManager,
+    change_settings,
+)
 from interpreter.host.files import Folder, remove
 from interpreter.messages import fold
 from interpreter.runtimes.state import File, RichValue, TableQuery, TableWindow, Text
@@ -95,7 +101,7 @@ def position_of(text: str) -> tuple[int, int | None]:
 class EventReader:
     """Reads the events of a session at its own pace. A slow one slows no other, and nothing is kept for it."""
 
-    def __init__(self, call: ServerRequest, key: Key, position: tuple[int, int | None]) -> None:
+    def __init__(self, call: ServerRequest, key: SessionKey, position: tuple[int, int | None]) -> None:
         self._call, self._key, self.position = call, key, position
         self._news, self._woken, self._loop = asyncio.Event(), False, asyncio.get_running_loop()
         self._unwatch = call.server.hub.watch(key, self._wake)
@@ -128,7 +134,7 @@ class EventReader:
         self._unwatch()
 
 
-def reader_from_now(call: ServerRequest, live: Live) -> EventReader:
+def reader_from_now(call: ServerRequest, live: LiveSession) -> EventReader:
     return EventReader(call, live.key, (live.interpreter.session.log.last, None))
 
 
@@ -138,15 +144,17 @@ def reader_from_now(call: ServerRequest, live: Live) -> EventReader:
 class ServerState:
     """What the handlers share."""
 
-    def __init__(self, hub: Hub, users: Users, audit: Audit, routes: list[Route]) -> None:
+    def __init__(self, hub: SessionManager, users: Users, audit: Audit, routes: list[Route]) -> None:
         self.hub, self.users, self.audit, self.routes = hub, users, audit, routes
         self._workers = ThreadPoolExecutor(32, "request")
         self._readers = ThreadPoolExecutor(8, "reader")
         self.naming = asyncio.Lock()
-        self.named: dict[tuple[str, str], Key] = {}  # sessions that clients of other protocols named, by user and name
-        self.shown: dict[Key, str] = {}  # the digest of the block that a chat client was asked about last
+        self.named: dict[
+            tuple[str, str], SessionKey
+        ] = {}  # sessions that clients of other protocols named, by user and name
+        self.shown: dict[SessionKey, str] = {}  # the digest of the block that a chat client was asked about last
         # Up to where clients of 0.4.3's protocol have had the events of their session.
-        self.original: dict[Key, tuple[int, int | None]] = {}
+        self.original: dict[SessionKey, tuple[int, int | None]] = {}
 
     async def working(self, function: Callable[..., Result], *args: Any) -> Result:
         """Call something that may wait, in another thread."""
@@ -190,15 +198,15 @@ class ServerRequest:
     query: dict[str, Any] = field(default_factory=dict)
     body: dict[str, Any] = field(default_factory=dict)
 
-    def key(self, write: bool = False) -> Key:
+    def key(self, write: bool = False) -> SessionKey:
         return self.server.hub.locate(self.user, self.request.path_params["id"], write)
 
-    def live(self, write: bool = False) -> Live:
+    def live(self, write: bool = False) -> LiveSession:
         """The session, brought back if it is not live, which may block."""
         return self.server.hub.open(self.key(write))
 
     @property
-    def asked(self) -> tuple[Live | None, str]:
+    def asked(self) -> tuple[LiveSession | None, str]:
         """The session, if it is live, and the question that the address names."""
         return self.server.hub.find(self.key(write=True)), self.request.path_params["question"]
 
@@ -207,12 +215,12 @@ class ServerRequest:
         address = self.request.client.host if self.request.client is not None else ""
         self.server.audit.write(self.user.name, "FRAME", f"{self.request.url.path} {what}", 200, address)
 
-    async def do(self, what: str, function: Callable[[Live], Result]) -> Result:
+    async def do(self, what: str, function: Callable[[LiveSession], Result]) -> Result:
         """Have something done in the thread of the session."""
         live = await self.server.working(self.live, True)
         return await asyncio.wrap_future(live.submit(what, lambda: function(live)))
 
-    async def named_session(self, name: str, title: str = "") -> Live:
+    async def named_session(self, name: str, title: str = "") -> LiveSession:
         """The user's session that clients of another protocol know by a name; after a restart, by its title."""
         hub, working, named = self.server.hub, self.server.working, self.server.named
         async with self.server.naming:
@@ -283,7 +291,7 @@ SETTINGS = object_of(
     mode={"type": "string", "enum": ["ask", "plan"]},
     sandbox={"type": "string", "enum": ["workspace", "read-only"]},
 )
-assert set(SETTINGS["properties"]) == set(CHOOSABLE)
+assert set(SETTINGS["properties"]) == set(CLIENT_SETTINGS)
 SESSION: Schema = {
     "type": "object",
     "properties": {"id": TEXT, "title": TEXT, "folder": TEXT, "model": TEXT, "live": FLAG, "running": TEXT},
@@ -314,7 +322,7 @@ ANSWER = object_of(
 # -- handlers ------------------------------------------------------------------------------------------------------
 
 
-def summary_of(live: Live) -> dict[str, Any]:
+def summary_of(live: LiveSession) -> dict[str, Any]:
     interpreter = live.interpreter
     used, window = interpreter.llm.context_used
     return {
@@ -384,7 +392,7 @@ async def share_session(call: ServerRequest) -> Any:
 async def export_session(call: ServerRequest) -> Any:
     form = call.query["form"]
 
-    def write(live: Live) -> tuple[bytes, str]:
+    def write(live: LiveSession) -> tuple[bytes, str]:
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder, f"session{EXPORTERS[form].suffix}")
             made = result_of(exports.export(live.interpreter, form, str(path)))
@@ -444,13 +452,13 @@ def list_messages(call: ServerRequest) -> Any:
 
 
 async def run_code(call: ServerRequest) -> Any:
-    def run(live: Live) -> Any:
+    def run(live: LiveSession) -> Any:
         return run_in(live, call.user, **call.body)
 
     return {"output": await call.do("A block", run)}
 
 
-def run_in(live: Live, user: User, language: str, code: str, shared: bool = False) -> Any:
+def run_in(live: LiveSession, user: User, language: str, code: str, shared: bool = False) -> Any:
     """Run code of the user's; the messages that it made. Call it in the thread of the session."""
     events = run_own_block(live.interpreter, language, code, shared, live.actor(user))
     chunks = [event.chunk for event in events if event.chunk is not None]
@@ -490,7 +498,7 @@ async def cancel(call: ServerRequest) -> Any:
 async def go_to_checkpoint(name: str, call: ServerRequest) -> Any:
     """`undo`, `redo` or `restore`, with the fields of the body as its arguments; an empty list of parts means all."""
 
-    def act(live: Live) -> Any:
+    def act(live: LiveSession) -> Any:
         result = getattr(live.interpreter, name)(**{**call.body, "parts": call.body.get("parts") or None})
         return clean(live, {"restored": list(result.restored), "notes": result.sentences})
 
@@ -526,7 +534,7 @@ def read_file(call: ServerRequest) -> Any:
     return open_file(call, call.live(), call.request.path_params["path"])
 
 
-def open_file(call: ServerRequest, live: Live, name: str) -> Response:
+def open_file(call: ServerRequest, live: LiveSession, name: str) -> Response:
     """A file of the workspace, piece by piece."""
     with Folder(live.interpreter.workspace) as folder:
         file = folder.open(name)
@@ -550,7 +558,7 @@ async def write_file(call: ServerRequest) -> Any:
     return {"path": name, "size": await save_upload(call, live, name, call.request.stream())}
 
 
-async def save_upload(call: ServerRequest, live: Live, name: str, pieces: AsyncIterator[bytes]) -> int:
+async def save_upload(call: ServerRequest, live: LiveSession, name: str, pieces: AsyncIterator[bytes]) -> int:
     """Write a file of the workspace whole, or not at all; the number of its bytes."""
     work, temporary, size = call.server.working, f".upload-{os.urandom(8).hex()}", 0
     with Folder(live.interpreter.workspace) as folder:
@@ -580,7 +588,7 @@ def list_variables(call: ServerRequest) -> Any:
     return {"variables": clean(live, {name: [vars(row) for row in rows] for name, rows in found.items()})}
 
 
-def look_at(call: ServerRequest, live: Live, rows: tuple[int, int], view: TableQuery | None) -> Any:
+def look_at(call: ServerRequest, live: LiveSession, rows: tuple[int, int], view: TableQuery | None) -> Any:
     """The live value that the address names; of a table, these rows, and the columns that the query asks for."""
     computer, language, first = live.interpreter.computer, call.request.path_params["language"], call.query["column"]
     if computer.get_language(language) is None:
@@ -604,12 +612,12 @@ def show_variable(call: ServerRequest) -> Any:
             raise Refused(400, "variable", "This value is a file.")
 
 
-def _clean_column(live: Live, column: Any) -> list[str]:
+def _clean_column(live: LiveSession, column: Any) -> list[str]:
     cleaned = live.interpreter.session.clean("\x1f".join(column)).split("\x1f")
     return cleaned if len(cleaned) == len(column) else [live.interpreter.session.clean(cell) for cell in column]
 
 
-def _pictures(live: Live) -> list[tuple[int, str, str]]:
+def _pictures(live: LiveSession) -> list[tuple[int, str, str]]:
     return [
         (number, message["format"].removeprefix("base64.").removeprefix("base64") or "png", message["content"])
         for number, message in enumerate(live.interpreter.messages)
@@ -670,7 +678,7 @@ def delete_data(call: ServerRequest) -> Any:
     hub, name = call.server.hub, call.user.name
     ids = hub.ids(name)
     for each in ids:
-        hub.delete(Key(name, each))
+        hub.delete(SessionKey(name, each))
     if name != LOCAL:
         remove(hub.workspaces(name))
     return {"deleted": len(ids)}

@@ -43,21 +43,23 @@ KINDS: tuple[QuestionKind, ...] = get_args(QuestionKind)
 IDLE = {"role": "computer", "type": "status", "format": "idle", "content": {}}
 _ID = re.compile(r"[0-9a-f]{8,32}")
 _SAVE_AFTER = 1.0  # seconds without work, before the variables are saved
-_GAP = 1000  # numbers that a new run of a session leaves out: the last run may have given some that no journal has
+_EVENT_NUMBER_GAP = (
+    1000  # numbers that a new run of a session leaves out: the last run may have given some that no journal has
+)
 _SESSION_MEGABYTES = 60  # that a session which is being started will need
 
 
-class Key(NamedTuple):
+class SessionKey(NamedTuple):
     """A session: whose, and which."""
 
     owner: str
     id: str
 
 
-class Live:
+class LiveSession:
     """A session with an interpreter, and the thread that works for it."""
 
-    def __init__(self, hub: Hub, key: Key, interpreter: OpenInterpreter) -> None:
+    def __init__(self, hub: SessionManager, key: SessionKey, interpreter: OpenInterpreter) -> None:
         self.key, self.interpreter = key, interpreter
         self.running = ""  # what is being done; empty if nothing is
         self.used = time.monotonic()
@@ -104,7 +106,7 @@ class Live:
 
         with self._lock:
             if self.closed:
-                raise BusyError("The session is being put to sleep. Try again.")
+                raise BusyError("The session is being suspended. Try again in a moment.")
             if self.running:
                 raise BusyError(f"{self.running} is running. Wait for it, or cancel it.")
             self.running, self.used = what, time.monotonic()
@@ -142,7 +144,7 @@ class Live:
     def report(self, error: BaseException) -> None:
         """Publish an error of a turn."""
         session, known = self.interpreter.session, isinstance(error, InterpreterError)
-        words = session.clean(str(error)) if known else "The server failed at this turn. Its terminal says more."
+        words = session.clean(str(error)) if known else "The server failed in this turn. Its terminal shows the error."
         chunk = {"role": "computer", "type": "error", "format": type(error).__name__, "content": words}
         session.log.publish("error", chunk, Ids(actor=self.interpreter.agent.id))
         if not known:
@@ -172,12 +174,12 @@ class Live:
             job()
             saved = saved and job == self._give_up_snapshots
 
-    def give_up_snapshots(self) -> None:
+    def trim_snapshots(self) -> None:
         """There are more sessions now: have the session's thread keep fewer snapshots, when it is idle."""
         self._jobs.put(self._give_up_snapshots)
 
     def _give_up_snapshots(self) -> None:
-        self.interpreter.computer.runtimes.forget_snapshots(self._hub.snapshots_of_each)
+        self.interpreter.computer.runtimes.forget_snapshots(self._hub.snapshots_per_session)
 
     def stop(self) -> bool:
         """Take no more work; False if it is doing something."""
@@ -201,7 +203,7 @@ class Live:
             interpreter.save_variables_now()
 
 
-class Hub:
+class SessionManager:
     """All sessions of all users."""
 
     def __init__(self, template: OpenInterpreter, folder: Path | None = None) -> None:
@@ -209,11 +211,11 @@ class Hub:
         make_folder(self.folder)
         self.idle_seconds = template.server_idle_minutes * 60
         self.failed: Callable[[BaseException], None] = lambda error: None  # told of errors that are ours
-        self._live: dict[Key, Live] = {}
+        self._live: dict[SessionKey, LiveSession] = {}
         self._starting = 0
         self._lock = threading.RLock()
-        self._keys: dict[Key, threading.RLock] = {}
-        self._wakes: dict[Key, set[Callable[[], None]]] = {}
+        self._keys: dict[SessionKey, threading.RLock] = {}
+        self._wakes: dict[SessionKey, set[Callable[[], None]]] = {}
         self._shares = _database(self.folder / "shares.db", "shares (owner, id, user, primary key (owner, id, user))")
         self._indexes: dict[str, Index] = {}
         self._closed = False
@@ -242,22 +244,22 @@ class Hub:
                         found[f"workspaces/copy-{name}"] = folder
         return found
 
-    def locate(self, user: User, name: str, write: bool = False) -> Key:
+    def locate(self, user: User, name: str, write: bool = False) -> SessionKey:
         """A session that the user owns, or to read one that is shared with them. All others are not there."""
         if _ID.fullmatch(name):
-            own = Key(user.name, name)
+            own = SessionKey(user.name, name)
             if user.role == "owner" and self.exists(own):
                 return own
             shared = self._query("select owner from shares where id = ? and user = ?", name, user.name)
             if not write and shared and (self.root(shared[0][0]) / name / NAME).is_file():
-                return Key(shared[0][0], name)
+                return SessionKey(shared[0][0], name)
         raise Refused(404, "not_found", "You have no such session. GET /api/sessions lists yours.")
 
     # -- live sessions -------------------------------------------------------------------------------------------
 
-    def create(self, owner: str, workspace: str = "", settings: dict[str, Any] | None = None) -> Live:
+    def create(self, owner: str, workspace: str = "", settings: dict[str, Any] | None = None) -> LiveSession:
         """A new session."""
-        with self._admitted():
+        with self._reserve_slot():
             interpreter = self._configured(owner, settings or {})
             root = self.workspaces(owner)
             make_folder(root)
@@ -278,50 +280,50 @@ class Hub:
                 interpreter.workspace = str(Path(os.path.realpath(root), name))
             return self.adopt(owner, interpreter)
 
-    def successor(self, live: Live) -> Live:
+    def successor(self, live: LiveSession) -> LiveSession:
         """A new session in the workspace of another."""
-        with self._admitted():
+        with self._reserve_slot():
             interpreter = self._configured(live.key.owner, {})
             interpreter.workspace = live.interpreter.workspace
             return self.adopt(live.key.owner, interpreter)
 
-    def adopt(self, owner: str, interpreter: OpenInterpreter) -> Live:
+    def adopt(self, owner: str, interpreter: OpenInterpreter) -> LiveSession:
         """Make a session of an interpreter."""
-        return self._add(Key(owner, interpreter.journal.begin()), interpreter)
+        return self._add(SessionKey(owner, interpreter.journal.begin()), interpreter)
 
-    def _add(self, key: Key, interpreter: OpenInterpreter) -> Live:
+    def _add(self, key: SessionKey, interpreter: OpenInterpreter) -> LiveSession:
         with self._lock:
-            before, live = self.snapshots_of_each, Live(self, key, interpreter)
+            before, live = self.snapshots_per_session, LiveSession(self, key, interpreter)
             self._live[key] = live
-            for other in self._live.values() if self.snapshots_of_each < before else ():
-                other.give_up_snapshots()
+            for other in self._live.values() if self.snapshots_per_session < before else ():
+                other.trim_snapshots()
         return live
 
     @property
-    def snapshots_of_each(self) -> int:
+    def snapshots_per_session(self) -> int:
         """How many earlier states of its variables an idle session keeps: fewer, the more sessions are live."""
         return max(0, self.template.server_max_sessions // max(1, len(self._live)) - 1)
 
-    def find(self, key: Key) -> Live | None:
+    def find(self, key: SessionKey) -> LiveSession | None:
         return self._live.get(key)
 
-    def exists(self, key: Key) -> bool:
+    def exists(self, key: SessionKey) -> bool:
         return key in self._live or (self.root(key.owner) / key.id / NAME).is_file()
 
-    def open(self, key: Key) -> Live:
+    def open(self, key: SessionKey) -> LiveSession:
         """The session, brought back if it is not live."""
         with self._key_lock(key):
             if (live := self._live.get(key)) is not None:
                 live.used = time.monotonic()
                 return live
             path = self.root(key.owner) / key.id
-            with self._admitted(), ExitStack() as failing:
+            with self._reserve_slot(), ExitStack() as failing:
                 interpreter = self._configured(key.owner, {})
                 failing.callback(interpreter.journal.close)
                 failing.callback(interpreter.computer.terminate)
                 facts = read_summary(path)
                 interpreter.workspace = self._workspace_of(key.owner, facts.folder)
-                interpreter.session.log.continue_after(SavedSession.open(path).last_number + _GAP)
+                interpreter.session.log.continue_after(SavedSession.open(path).last_number + _EVENT_NUMBER_GAP)
                 result_of(conversations.resume(interpreter, Summary(path, facts)))
 
                 def agree(question: Any) -> Answer:
@@ -334,12 +336,12 @@ class Hub:
             self.wake(key)
             return live
 
-    def fork(self, live: Live) -> Live:
+    def fork(self, live: LiveSession) -> LiveSession:
         """A second session that continues from here, in a copy of the workspace; call it in the session's thread."""
-        with self._admitted():
+        with self._reserve_slot():
             return self.adopt(live.key.owner, live.interpreter.fork())
 
-    def retire(self, live: Live, idle: float = 0.0) -> bool:
+    def retire(self, live: LiveSession, idle: float = 0.0) -> bool:
         """Put a session to sleep, if it does nothing and was not used for so many seconds."""
         lock = self._key_lock(live.key)
         if not lock.acquire(blocking=False):
@@ -355,7 +357,7 @@ class Hub:
         self.wake(live.key)
         return True
 
-    def delete(self, key: Key) -> None:
+    def delete(self, key: SessionKey) -> None:
         """End a session and delete its record, and its workspace if that was made for it alone."""
         with self._key_lock(key):
             with self._lock:
@@ -391,7 +393,7 @@ class Hub:
         for index in self._indexes.values():
             index.close()
 
-    def _end(self, live: Live) -> None:
+    def _end(self, live: LiveSession) -> None:
         try:
             live.end()
         except Exception as error:  # noqa: BLE001 - it has ended, but its variables were not saved
@@ -420,9 +422,9 @@ class Hub:
         return folder if os.path.isdir(folder) and (owner == LOCAL or inside) else str(self.workspaces(owner))
 
     @contextmanager
-    def _admitted(self) -> Iterator[None]:
+    def _reserve_slot(self) -> Iterator[None]:
         """While this is entered, a session is being started. First there must be room for it, or room is made."""
-        template, tried = self.template, set[Key]()
+        template, tried = self.template, set[SessionKey]()
         while True:
             with self._lock:
                 if self._closed:
@@ -444,14 +446,14 @@ class Hub:
             with self._lock:
                 self._starting -= 1
 
-    def _key_lock(self, key: Key) -> threading.RLock:
+    def _key_lock(self, key: SessionKey) -> threading.RLock:
         """Held while a session is opened, put to sleep or deleted."""
         with self._lock:
             return self._keys.setdefault(key, threading.RLock())
 
     # -- events ----------------------------------------------------------------------------------------------------
 
-    def read(self, key: Key, after: int, offset: int | None, most: int) -> list[Event]:
+    def read(self, key: SessionKey, after: int, offset: int | None, most: int) -> list[Event]:
         """What a reader has not had yet, about `most` events of it; a stored session stays asleep."""
         live = self._live.get(key)
         if live is not None:
@@ -463,7 +465,7 @@ class Hub:
         found = events_after(past_events(path), after, offset, most)
         return list(redacted(found, lambda text: without_secrets(text, secrets)[0]))
 
-    def watch(self, key: Key, wake: Callable[[], None]) -> Callable[[], None]:
+    def watch(self, key: SessionKey, wake: Callable[[], None]) -> Callable[[], None]:
         """Have `wake` called, from any thread, whenever the session has news; call the result to end that."""
         with self._lock:
             self._wakes.setdefault(key, set()).add(wake)
@@ -476,7 +478,7 @@ class Hub:
 
         return unwatch
 
-    def wake(self, key: Key) -> None:
+    def wake(self, key: SessionKey) -> None:
         for wake in list(self._wakes.get(key, ())):
             with suppress(RuntimeError):  # the loop of that reader has ended
                 wake()
@@ -493,9 +495,9 @@ class Hub:
                 if (before is None or row["updated"] < before) and all(word in text for word in words.lower().split()):
                     rows.append(row)
         rows = sorted(rows, key=lambda row: -row["updated"])[:most]
-        return [row | self._now(Key(row.get("shared_by", user.name), row["id"])) for row in rows], read_all
+        return [row | self._now(SessionKey(row.get("shared_by", user.name), row["id"])) for row in rows], read_all
 
-    def _now(self, key: Key) -> dict[str, Any]:
+    def _now(self, key: SessionKey) -> dict[str, Any]:
         """What a session is doing."""
         live = self._live.get(key)
         waiting = len(live.interpreter.session.questions.open) if live is not None else 0
@@ -513,17 +515,17 @@ class Hub:
                 self._indexes[owner] = Index(self.root(owner))
             return self._indexes[owner]
 
-    def row(self, key: Key) -> dict[str, Any]:
+    def row(self, key: SessionKey) -> dict[str, Any]:
         """A stored session."""
         return _row(key.id, read_summary(self.root(key.owner) / key.id)) | self._now(key)
 
-    def share(self, key: Key, users: list[str]) -> None:
+    def share(self, key: SessionKey, users: list[str]) -> None:
         """Let these users, and no others, read a session."""
         with self._lock, self._shares:
             self._shares.execute("delete from shares where owner = ? and id = ?", key)
             self._shares.executemany("insert or ignore into shares values (?, ?, ?)", [(*key, each) for each in users])
 
-    def shared_with(self, key: Key) -> list[str]:
+    def shared_with(self, key: SessionKey) -> list[str]:
         return [row[0] for row in self._query("select user from shares where owner = ? and id = ? order by user", *key)]
 
     def _query(self, words: str, *values: Any) -> list[Any]:
@@ -586,13 +588,13 @@ class Index:
             self._data.executemany("delete from sessions where id = ?", [(name,) for name in known.keys() - seen])
         changed.sort(reverse=True)
         rest = [] if most is None else changed[most:]
-        self._learn(changed[:most])
+        self._index_sessions(changed[:most])
         if rest and not self._rest.is_alive():
-            self._rest = threading.Thread(target=self._learn, args=[rest], daemon=True)
+            self._rest = threading.Thread(target=self._index_sessions, args=[rest], daemon=True)
             self._rest.start()
         return not rest
 
-    def _learn(self, changed: list[tuple[int, str, str]]) -> None:
+    def _index_sessions(self, changed: list[tuple[int, str, str]]) -> None:
         for some in (changed[at : at + 100] for at in range(0, len(changed), 100)):
             learned = []
             for _, name, stamp in some:
@@ -642,7 +644,7 @@ def _database(path: Path, table: str) -> sqlite3.Connection:
 # -- settings ------------------------------------------------------------------------------------------------------
 
 # What a client may set. Nothing here lets code run without an answer, widens a sandbox, or sends data elsewhere.
-CHOOSABLE = {
+CLIENT_SETTINGS = {
     "model": "llm.model",
     "temperature": "llm.temperature",
     "max_tokens": "llm.max_tokens",
@@ -655,8 +657,10 @@ CHOOSABLE = {
 def change_settings(interpreter: OpenInterpreter, settings: dict[str, Any], server: OpenInterpreter) -> None:
     """Set what a client may set: permissions can be made tighter, never looser than those of the server."""
     for name, value in settings.items():
-        if name not in CHOOSABLE:
-            raise Refused(403, "setting", f"{name} can't be set over the network. These can: {', '.join(CHOOSABLE)}.")
+        if name not in CLIENT_SETTINGS:
+            raise Refused(
+                403, "setting", f"{name} can't be set over the network. These can: {', '.join(CLIENT_SETTINGS)}."
+            )
         if name == "mode" and value not in (("plan",) if server.mode == "plan" else ("ask", "plan")):
             words = "Over the network, mode takes ask or plan. For auto, start the server with -y."
             raise Refused(403, "setting", "This server is in plan mode." if server.mode == "plan" else words)
@@ -666,7 +670,7 @@ def change_settings(interpreter: OpenInterpreter, settings: dict[str, Any], serv
                 "setting",
                 "Over the network, sandbox takes workspace or read-only, and only where the server has set none.",
             )
-        group, _, leaf = CHOOSABLE[name].rpartition(".")
+        group, _, leaf = CLIENT_SETTINGS[name].rpartition(".")
         setattr(interpreter.llm if group else interpreter, leaf, value)
 
 

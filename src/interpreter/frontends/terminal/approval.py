@@ -377,5 +377,5 @@ def shown_in_preview(terminal: Terminal, chunk: Chunk) -> bool:
         return False
     if "ended" in chunk:
         terminal.display.line(APPLIED)
-        terminal.display.tell_files()
+        terminal.display.show_file_changes()
     return True

@@ -46,7 +46,7 @@ class Terminal:
         self.problem: InterpreterError | None = None  # the error, if it is one of ours
         self.busy: TurnKeyboard | None = None
         self._display: TerminalDisplay | PlainDisplay | None = None
-        self._mute = not answers_queries(os.environ)
+        self._ignores_queries = not answers_queries(os.environ)
         self._background: str | None = None  # what has been found out about it
 
     @property
@@ -95,7 +95,7 @@ class Terminal:
 
     def query(self, queries: str) -> list[bytes]:
         """The terminal's answers. Keys that are typed meanwhile are kept."""
-        if self._mute or not in_main_thread() or not self.tty.in_foreground:
+        if self._ignores_queries or not in_main_thread() or not self.tty.in_foreground:
             return []
         if self.busy is None:
             with self.tty.keys(marks=False):
@@ -103,7 +103,7 @@ class Terminal:
             self.typed.feed(typed)
         else:
             answers = self.busy.query(queries)
-        self._mute = not answers  # then it is never asked again
+        self._ignores_queries = not answers  # then it is never asked again
         return answers
 
     @contextmanager

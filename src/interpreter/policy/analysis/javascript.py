@@ -12,8 +12,8 @@ from interpreter.policy.analysis.effects import Effect
 from interpreter.policy.analysis.notes import (
     HOLE,
     ON_PATHS,
-    Doing,
     Notes,
+    StepEffects,
     analyze_embedded,
     note_computer_call,
     sql_changes,
@@ -323,7 +323,7 @@ class _Walk:
                     doing.unknown(f"{name}: code built at run time")
         doing.dropped = not doing.effects
 
-    def _options(self, arguments: list[list[Token]], doing: Doing) -> None:
+    def _options(self, arguments: list[list[Token]], doing: StepEffects) -> None:
         if any(token.text in ("shell", "env", "...", HOLE) for argument in arguments[1:] for token in argument):
             doing.unknown("a program with another shell or environment")
 

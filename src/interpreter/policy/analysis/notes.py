@@ -146,15 +146,15 @@ class Notes:
     def __init__(self, places: CodeLocation, language: str = "") -> None:
         self.places = places
         self.language = language  # the block's own
-        self.steps: list[Doing] = []
+        self.steps: list[StepEffects] = []
         self.depth = 0  # how many looks are inside each other: `bash -c "python -c ..."`
 
     @property
     def too_deep(self) -> bool:
         return self.depth >= _MAX_DEPTH
 
-    def step(self, language: str, text: str, line: int, words: Sequence[str] = ()) -> Doing:
-        doing = Doing(self.places, language, text, line, words)
+    def step(self, language: str, text: str, line: int, words: Sequence[str] = ()) -> StepEffects:
+        doing = StepEffects(self.places, language, text, line, words)
         self.steps.append(doing)
         return doing
 
@@ -174,7 +174,7 @@ def analyze_embedded(language: str, code: str, line: int, notes: Notes) -> None:
     import_module(f"interpreter.policy.analysis.{language}").analyze(code, notes, {}, line)
 
 
-class Doing:
+class StepEffects:
     """A step that is being analyzed."""
 
     def __init__(self, places: CodeLocation, language: str, text: str, line: int, words: Sequence[str]) -> None:
@@ -295,7 +295,7 @@ def computer_call_effect(name: str) -> ComputerEffect:
     return "sends" if getattr(found, "__sends__", False) else "acts" if getattr(found, "__acts__", False) else "looks"
 
 
-def note_computer_call(doing: Doing, name: str) -> None:
+def note_computer_call(doing: StepEffects, name: str) -> None:
     how = computer_call_effect(name)
     doing.note("computer", name, known=how != "unknown", how=how)
 

@@ -13,8 +13,8 @@ from typing import NamedTuple
 from interpreter.policy.analysis.notes import (
     HOLE,
     ON_PATHS,
-    Doing,
     Notes,
+    StepEffects,
     analyze_embedded,
     is_of_system,
     sql_changes,
@@ -22,7 +22,7 @@ from interpreter.policy.analysis.notes import (
 from interpreter.policy.analysis.tables import EffectRule, ProgramRow, listed, programs
 
 # A change of these variables changes what other commands do.
-TELLING = re.compile(
+INFLUENTIAL = re.compile(
     r"\w*PATH|IFS|ENV|SHELLOPTS|BASH\w*|PROMPT_COMMAND|PS[0-4]|HOME|O?L?D?PWD|ZDOTDIR|INPUTRC|HISTFILE|\w*IGNORE|TERMINFO"
     r"|(?i:\w*_proxy)|\w*(VISUAL|EDITOR|PAGER|BROWSER|SHELL|OPTIONS?|OPTS|ARGS|CONFIG|_RSH|_SSH|ASKPASS|FLAGS)"
     r"|(LD|DYLD|NODE|GIT|SSH|R|XDG|CURL|PIP|NPM|npm|UV|AWS|SSL|OPENSSL|MALLOC|GREP|RIPGREP|DOCKER|JUPYTER|MYSQL|TAR|XML)_\w+"
@@ -108,7 +108,7 @@ class Arguments:
         return [value for name in names for value in self.values.get(name, ())]
 
 
-Handler = Callable[[CommandCall, Arguments, Doing, Notes], None]
+Handler = Callable[[CommandCall, Arguments, StepEffects, Notes], None]
 HANDLERS: dict[str, Handler] = {}
 
 
@@ -138,7 +138,7 @@ def analyze_command(call: CommandCall, notes: Notes) -> None:
 
 
 class _ByTable:
-    def __init__(self, program: str, row: ProgramRow, call: CommandCall, doing: Doing, notes: Notes) -> None:
+    def __init__(self, program: str, row: ProgramRow, call: CommandCall, doing: StepEffects, notes: Notes) -> None:
         self.program, self.row, self.call, self.doing, self.notes = program, row, call, doing, notes
         self.arguments = Arguments(
             call.arguments, row, row.effects[0].what in listed("programs.txt", "@before_commands")
@@ -281,7 +281,7 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 
 
 @handler
-def wrapper(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def wrapper(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     name = call.program
     if name == "command" and {"-v", "-V"} & set(call.arguments[:1]):
         return
@@ -305,7 +305,7 @@ def wrapper(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes)
 
 
 @handler
-def xargs(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def xargs(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     mark = next(iter(arguments.value("-I", "--replace")), "{}")
     words = [word.replace(mark, HOLE) for word in arguments.operands] or ["echo"]
     _inner([*words, HOLE], call, notes)
@@ -317,7 +317,7 @@ def _interpret(
     runs_nothing: str,
     call: CommandCall,
     arguments: Arguments,
-    doing: Doing,
+    doing: StepEffects,
     notes: Notes,
 ) -> None:
     """What an interpreter runs: these codes, else a script, else what it reads, without these options."""
@@ -335,7 +335,7 @@ def _interpret(
 
 
 @handler
-def shell(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def shell(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     if call.program == "su":
         doing.unknown("su: runs as another user")
         arguments.operands = []  # the user
@@ -343,7 +343,7 @@ def shell(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -
 
 
 @handler
-def runs_arguments(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def runs_arguments(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     match call.program:
         case "eval":
             nested(" ".join(call.arguments), call, notes)
@@ -358,7 +358,7 @@ def runs_arguments(call: CommandCall, arguments: Arguments, doing: Doing, notes:
 
 
 @handler
-def python(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def python(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     module, rest = "".join(arguments.value("-m")[:1]), arguments.operands
     match module:
         case _ if arguments.has("-c") or not arguments.has("-m"):
@@ -382,7 +382,7 @@ def python(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) 
 
 
 @handler
-def node(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def node(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     if call.words[0] in ("bun", "deno") and arguments.operands[:1] in (["install"], ["add"], ["i"]):
         for package in arguments.operands[1:] or ["what package.json runs"]:
             doing.note("install", package, how=call.words[0])
@@ -393,12 +393,12 @@ def node(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) ->
 
 
 @handler
-def other_language(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def other_language(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     if call.arguments not in (["--version"], ["-v"], ["-V"], ["-version"]):
         doing.unknown(f"a program inside {call.words[0]}, which isn't analyzed")
 
 
-def _script(path: str, doing: Doing) -> None:
+def _script(path: str, doing: StepEffects) -> None:
     doing.read(path)
     doing.unknown(f"what {path or 'a script'} does".replace(HOLE, "*"))
 
@@ -425,20 +425,20 @@ def _inner(words: list[str], call: CommandCall, notes: Notes) -> None:
 COMMAND_IN_INDEX = re.compile(r"\w\[[^\]]{0,200}(\$\(|`|\0)")
 
 
-def note_changed(name: str, doing: Doing) -> None:
+def note_changed(name: str, doing: StepEffects) -> None:
     """A variable is set; some change what the commands after it do."""
-    if TELLING.fullmatch(name):
+    if INFLUENTIAL.fullmatch(name):
         doing.unknown(f"{name} is changed, which changes what commands do")
 
 
-def note_environment(name: str, doing: Doing) -> None:
+def note_environment(name: str, doing: StepEffects) -> None:
     """A variable of the environment is set: programs may heed it, unless it is listed as harmless."""
     if not any(fnmatchcase(name, harmless) for harmless in listed("programs.txt", "@environment")):
         doing.unknown(f"{name} is set in the environment, which may change what programs do".replace(HOLE, "*"))
 
 
 @handler
-def sets_variables(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def sets_variables(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     """The names of variables that it may set are among its words, and some of its words are code."""
     name = call.program
     arguments = Arguments(call.arguments, "-v -C" if name in ("printf", "mapfile") else "")
@@ -460,7 +460,7 @@ def sets_variables(call: CommandCall, arguments: Arguments, doing: Doing, notes:
 
 
 @handler
-def change_folder(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def change_folder(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     operands = [word for word in call.arguments if word == "-" or not word.startswith("-")]
     is_back = operands == ["-"] or call.program == "popd" or (call.program == "pushd" and not operands)
     notes.places.move(None if is_back else operands[0] if operands else "~")
@@ -478,7 +478,7 @@ _SED = re.compile(
 
 
 @handler
-def sed(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def sed(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     """A script of the commands that only print is known; others read and write files, or run commands."""
     scripts = arguments.value("-e", "--expression")
     has_script = bool(scripts) or arguments.has("-f", "--file")
@@ -504,7 +504,7 @@ _AWK_MAY_ACT = re.compile(rf"{_AWK_ACTS.pattern}|\bprintf?\b[^\0]*>")
 
 
 @handler
-def awk(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def awk(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     script = "" if arguments.has("-f", "--file") else "".join(arguments.operands[:1])
     doing.read(*(word for word in arguments.operands[bool(script) :] if not _ASSIGNMENT.match(word)))
     script = re.sub(r"\\\n|,\s*\n", " ", script)
@@ -517,7 +517,7 @@ def awk(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> 
 
 
 @handler
-def dd(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def dd(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     for word in call.arguments:
         name, _, value = word.partition("=")
         match name:
@@ -530,7 +530,7 @@ def dd(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> N
 
 
 @handler
-def find(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def find(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     words, options = call.arguments, programs()[call.program].options
     start = next((at for at, word in enumerate(words) if word[:1] in ("-", "(", "!")), len(words))
     roots = words[:start] or ["."]
@@ -559,7 +559,7 @@ def find(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) ->
 
 
 @handler
-def patch(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def patch(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     doing.read(*arguments.value("-i", "--input"), *arguments.operands[1:])
     folder = next(iter(arguments.value("-d", "--directory")), ".")
     doing.write(*(arguments.operands[:1] or [f"{folder}/*"]), *arguments.value("-o", "--output"))
@@ -572,7 +572,7 @@ _GIT = ("@git_reads", "@git_writes", "@git_get", "@git_send")
 
 
 @handler
-def git(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def git(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     top = Arguments(call.arguments, "-C -c --git-dir --work-tree --namespace --exec-path", stop_early=True)
     folder = next(iter(top.value("-C", "--work-tree", "--git-dir")), ".")
     doing.look_into(folder)
@@ -634,7 +634,7 @@ _ONLY_ASKS = re.compile(r"(list|ls|describe)(-[a-z-]+)?|get|show|status|view|ver
 
 
 @handler
-def curl(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def curl(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     method = "".join(arguments.value("-X", "--request")).upper() or "GET"
     sends = arguments.has(*listed("programs.txt", "@curl_sends")) or method not in ("GET", "HEAD")
     for address in arguments.operands + arguments.value("--url") or [""]:
@@ -648,7 +648,7 @@ def curl(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) ->
 
 
 @handler
-def wget(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def wget(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     sends = arguments.has("--post-data", "--post-file", "--method", "--body-data", "--body-file")
     named = arguments.value("-O", "--output-document")
     folder = next(iter(arguments.value("-P", "--directory-prefix")), ".")
@@ -660,7 +660,7 @@ def wget(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) ->
 
 
 @handler
-def httpie(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def httpie(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     operands = call.plain
     method = operands.pop(0) if operands and re.fullmatch(r"[A-Z]+", operands[0]) else ""
     sends = method not in ("", "GET", "HEAD") or any("=" in word for word in operands[1:])
@@ -668,7 +668,7 @@ def httpie(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) 
 
 
 @handler
-def connection(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def connection(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     if call.program != "openssl" or call.arguments[:1] == ["s_client"]:
         places = arguments.operands[call.program == "openssl" :] + arguments.value("-connect")
         doing.network(next(iter(places), ""), "send")
@@ -677,7 +677,7 @@ def connection(call: CommandCall, arguments: Arguments, doing: Doing, notes: Not
 
 
 @handler
-def remote_copy(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def remote_copy(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     *sources, target = arguments.operands or [""]
     for path in sources:
         if _REMOTE.match(path):
@@ -695,13 +695,13 @@ def remote_copy(call: CommandCall, arguments: Arguments, doing: Doing, notes: No
 
 
 @handler
-def service(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def service(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     at = 0 if call.program in ("kubectl", "helm") else 1
     doing.network("", "get" if any(map(_ONLY_ASKS.fullmatch, arguments.operands[at : at + 1])) else "send")
 
 
 @handler
-def database(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def database(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     doing.network(next(iter(arguments.value("-h", "--host")), "localhost"), "send")
     codes = arguments.value("-c", "--command", "-e", "--execute", "--eval") + ([call.stdin] if call.stdin else [])
     if not codes or any(sql_changes(code) for code in codes):
@@ -716,7 +716,7 @@ _SQL_REACHES = re.compile(
 
 
 @handler
-def database_file(call: CommandCall, arguments: Arguments, doing: Doing, notes: Notes) -> None:
+def database_file(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     files, codes = arguments.operands[:1], arguments.operands[1:] + ([call.stdin] if call.stdin else [])
     doing.read(*files)
     is_asked = bool(codes) and not any(map(sql_changes, codes))

@@ -14,8 +14,8 @@ from typing import NamedTuple
 from interpreter.policy.analysis.effects import Effect
 from interpreter.policy.analysis.notes import (
     HOLE,
-    Doing,
     Notes,
+    StepEffects,
     analyze_embedded,
     computer_call_effect,
     is_computer_shadowed,
@@ -188,7 +188,7 @@ class _Look:
                         note_environment(self.values.text(key), self._step(node, "os.environ[]"))
             left += reversed(list(ast.iter_child_nodes(node)))
 
-    def defines(self, steps: list[Doing]) -> dict[str, tuple[Effect, ...]]:
+    def defines(self, steps: list[StepEffects]) -> dict[str, tuple[Effect, ...]]:
         """The functions of the block, the modules that it does not know, and what it has given other names."""
         found = dict(self.modules)
         found |= {
@@ -346,7 +346,7 @@ class _Look:
             doing.unknown(f"what the module {module} does")
             self.modules[name] = tuple(doing.effects)
 
-    def _step(self, node: ast.AST, name: str, call: ast.Call | None = None) -> Doing:
+    def _step(self, node: ast.AST, name: str, call: ast.Call | None = None) -> StepEffects:
         texts = [self.values.text(each) for each in call.args] if call else []
         text = f"{name}({', '.join(texts)})" if call else name
         return self.notes.step("python", text, getattr(node, "lineno", 1) + self.offset, [name, *texts])

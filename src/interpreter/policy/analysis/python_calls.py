@@ -8,7 +8,7 @@ import shlex
 from collections.abc import Callable
 from typing import NamedTuple
 
-from interpreter.policy.analysis.notes import HOLE, ON_PATHS, Doing, Notes, analyze_embedded, sql_changes
+from interpreter.policy.analysis.notes import HOLE, ON_PATHS, Notes, StepEffects, analyze_embedded, sql_changes
 from interpreter.policy.analysis.programs import CommandCall, analyze_command, note_environment
 from interpreter.policy.analysis.python_values import PythonValues
 from interpreter.policy.analysis.tables import Does, is_known_module, listed, python_calls, python_methods
@@ -20,7 +20,7 @@ class Called(NamedTuple):
     name: str
     node: ast.Call | None
     values: PythonValues
-    doing: Doing
+    doing: StepEffects
     notes: Notes
     in_loop: bool
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from interpreter.config.homes import home
 from interpreter.policy.analysis.effects import Effect
-from interpreter.policy.analysis.notes import HOLE, Doing, Notes
+from interpreter.policy.analysis.notes import HOLE, Notes, StepEffects
 from interpreter.policy.analysis.programs import (
     COMMAND_IN_INDEX,
-    TELLING,
+    INFLUENTIAL,
     CommandCall,
     analyze_command,
     note_changed,
@@ -227,7 +227,7 @@ class ShellAnalysis:
                 for before, after in pairwise(last_command(part) for part in node.children if part.is_named):
                     if before is not None and after is not None:
                         self.piped[after.id] = self._printed(before)
-            case "expansion" if (found := _ASSIGNING.match(self.words.text(node))) and TELLING.fullmatch(found[1]):
+            case "expansion" if (found := _ASSIGNING.match(self.words.text(node))) and INFLUENTIAL.fullmatch(found[1]):
                 self.notes.not_known("shell", f"{found[1]} is changed", self._line(node))
             case "expansion" if self.words.text(node).endswith("@P}"):
                 self.notes.not_known("shell", "text that is expanded as a prompt", self._line(node))
@@ -298,7 +298,7 @@ class ShellAnalysis:
         if name is not None and self.settled.get(self.words.text(name)):
             self.variables[self.words.text(name)] = self.words.word(value) if value is not None else ""
 
-    def _environment(self, node: Node, line: int, note: Callable[[str, Doing], None]) -> None:
+    def _environment(self, node: Node, line: int, note: Callable[[str, StepEffects], None]) -> None:
         """A variable is set; some change what the commands after it do."""
         text = self.words.beginning(node)
         name = re.split(r"[\[+=]", text, maxsplit=1)[0]
@@ -311,7 +311,7 @@ class ShellAnalysis:
         """`for f in *.txt`: what the variable may be, if one word says it."""
         name, values = node.child_by_field_name("variable"), node.children_by_field_name("value")
         words = [word for value in values for word in self.words.expanded(value)]
-        if name is not None and TELLING.fullmatch(self.words.text(name)):
+        if name is not None and INFLUENTIAL.fullmatch(self.words.text(name)):
             self.notes.not_known("shell", f"{self.words.text(name)} is changed in a loop", self._line(node))
         if name is not None and self.settled.get(self.words.text(name)):
             # Of several plain names, it may be any.

@@ -426,7 +426,7 @@ class Timeline:
         report, variables = None, {}
         if plan.files is not None:
             report = self.files.required_record().undo(plan.files, overwrite, repositories)
-            self._owner.computer.runtimes.forget_folders()
+            self._owner.computer.runtimes.resend_cwd()
         self._arrive("files", plan)
         with Hold():  # the runtimes and our record of them must change together
             if plan.mark is not None:

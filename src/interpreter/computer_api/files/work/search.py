@@ -56,7 +56,7 @@ def search(
         pattern = re.compile(query if regex else re.escape(query), re.IGNORECASE if ignore_case else 0)
     except re.error as error:
         raise ValueError(f"{query!r} is not a valid regular expression: {error}.") from None
-    globs = _without_braces(glob) if glob else []
+    globs = _expand_braces(glob) if glob else []
     is_glob = not regex and any(sign in query for sign in "*?[")
     name_pattern = re.compile(r"\A" + fnmatch.translate(query), pattern.flags) if is_glob else pattern
     until = time.monotonic() + TIMEOUT
@@ -105,16 +105,16 @@ def _text_of(path: str) -> str:
     return ""
 
 
-def _matches(text: str, pattern: Pattern[str], is_expression: bool) -> Iterator[Tuple[int, str]]:
+def _matches(text: str, pattern: Pattern[str], is_regex: bool) -> Iterator[Tuple[int, str]]:
     """The numbers and the texts of the lines that match."""
     if not text:
         return
-    if is_expression:  # it must not match beyond the end of its line
+    if is_regex:  # it must not match beyond the end of its line
         for number, line in enumerate((text[:-1] if text.endswith("\n") else text).split("\n"), 1):
             line = line.rstrip("\r")
             match = pattern.search(line)
             if match:
-                yield number, _around(line, match.start())
+                yield number, _excerpt(line, match.start())
         return
     begin, number = 0, 1
     while True:
@@ -125,18 +125,18 @@ def _matches(text: str, pattern: Pattern[str], is_expression: bool) -> Iterator[
         begin = max(begin, text.rfind("\n", begin, match.start()) + 1)
         end = text.find("\n", begin)
         end = len(text) if end < 0 else end
-        yield number, _around(text[begin:end].rstrip("\r"), match.start() - begin)
+        yield number, _excerpt(text[begin:end].rstrip("\r"), match.start() - begin)
         begin, number = end + 1, number + 1
 
 
-def _around(line: str, match: int) -> str:
+def _excerpt(line: str, match: int) -> str:
     """A line, of a long one the part around the match."""
     begin = max(0, min(match - BEFORE, len(line) - MAX_LINE_LENGTH))
     end = begin + MAX_LINE_LENGTH
     return ("..." if begin else "") + line[begin:end] + ("..." if end < len(line) else "")
 
 
-def _without_braces(glob: str) -> List[str]:
+def _expand_braces(glob: str) -> List[str]:
     """`*.{py,js}` as `*.py` and `*.js`."""
     if "/" in glob:
         raise ValueError(f"The glob {glob!r} only matches file names. Use `path` for the folder.")
@@ -144,7 +144,7 @@ def _without_braces(glob: str) -> List[str]:
     inner, closed, end = rest.partition("}")
     if not opened or not closed:
         return [glob]
-    return [each for part in inner.split(",") for each in _without_braces(begin + part + end)]
+    return [each for part in inner.split(",") for each in _expand_braces(begin + part + end)]
 
 
 # -- files that are not ignored, in the order of their names -------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Literal, NamedTuple
 
 from interpreter.api import OpenInterpreter
 from interpreter.app import result_of
-from interpreter.app.checkpoints import carry_out, how_far, plan_restore, plan_undo
+from interpreter.app.checkpoints import carry_out, interrupted_progress, plan_restore, plan_undo
 from interpreter.app.own_blocks import SIGNS
 from interpreter.console_text import counted, visible
 from interpreter.errors import UndoError
@@ -33,18 +33,23 @@ from interpreter.workspace.tree import repository_of
 OPTIONS = ("--conversation", "--files", "--variables", "--block", "-y")
 QUESTION = "Change these files? [y/N] "
 _INTERRUPTED = {
-    "files": "Interrupted halfway. Run the same command to finish, or the next block will finish the files first.",
-    "parts": "Interrupted before it was finished. Run the same command to finish.",
+    "files": "Interrupted halfway. Run the command again to finish, or the next block restores the rest of the files first.",
+    "parts": "Interrupted before it was finished. Run the command again to finish.",
     "nothing": "Nothing was changed.",
 }
 
 PREVIEW = 30  # characters of a message
 _DRIFT_LINES = 20  # of a difference that is shown with a question
 _MESSAGES, _FILES, _SENTENCES = 6, 10, 8  # how many are listed
-_RULED = re.compile("[-=─]{5,} ")  # lines that only divide, as in tracebacks
-_BACK = {"create": "brought back", "restore": "restored", "delete": "deleted", "attributes": "restored"}
-_AGAIN = {"create": "created again", "restore": "changed again", "delete": "deleted again", "attributes": "set again"}
-_ORDER = (*_BACK.values(), *_AGAIN.values(), "renamed back", "renamed", "changed")
+_DIVIDER = re.compile("[-=─]{5,} ")  # lines that only divide, as in tracebacks
+_UNDO_VERBS = {"create": "brought back", "restore": "restored", "delete": "deleted", "attributes": "restored"}
+_REDO_VERBS = {
+    "create": "created again",
+    "restore": "changed again",
+    "delete": "deleted again",
+    "attributes": "set again",
+}
+_ORDER = (*_UNDO_VERBS.values(), *_REDO_VERBS.values(), "renamed back", "renamed", "changed")
 
 NOW = "now"
 _WIDE, _NARROW, _LABEL = 70, 50, 72  # columns
@@ -53,7 +58,7 @@ _WIDE, _NARROW, _LABEL = 70, 50, 72  # columns
 # -- the commands --------------------------------------------------------------------------------------------------
 
 
-class Wanted(NamedTuple):
+class UndoOptions(NamedTuple):
     """What was typed after the command."""
 
     parts: tuple[Part, ...]
@@ -62,7 +67,7 @@ class Wanted(NamedTuple):
     place: str
 
 
-def parse(argument: str) -> Wanted:
+def parse(argument: str) -> UndoOptions:
     """Parse the words after the command; UndoError if one of them is unknown."""
     words = argument.lower().split()
     places = [word for word in words if word == NOW or re.fullmatch("-?[0-9]+", word)]
@@ -71,7 +76,7 @@ def parse(argument: str) -> Wanted:
         raise UndoError(f"Unknown option: {unknown[0]}. Use a number, or {', '.join(OPTIONS)}.")
     parts = tuple(part for part in PARTS if f"--{part}" in words) or PARTS
     blocks, yes = ("--block" in words or "--blocks" in words), ("-y" in words or "--yes" in words)
-    return Wanted(parts, blocks, yes, places[-1] if places else "")
+    return UndoOptions(parts, blocks, yes, places[-1] if places else "")
 
 
 def move(kind: Literal["undo", "redo"], terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
@@ -142,7 +147,7 @@ def _perform(terminal: Terminal, interpreter: OpenInterpreter, plan: UndoPlan, k
     try:
         undone = follow(interpreter, carry_out(interpreter, plan, kind, "drift" if yes else "files"), answer)
     except KeyboardInterrupt:
-        terminal.display.line(_INTERRUPTED[how_far(interpreter, plan)])
+        terminal.display.line(_INTERRUPTED[interrupted_progress(interpreter, plan)])
         return
     if undone is None:
         why = ": this would change files, and there is no terminal to ask at. Use -y to go ahead."
@@ -214,12 +219,12 @@ def lines(plan: UndoPlan) -> list[str]:
             continue
         content = message.get("content")
         text = content if isinstance(content, str) else json.dumps(content, default=str)
-        text = _RULED.sub("", " ".join(text.split()))
+        text = _DIVIDER.sub("", " ".join(text.split()))
         text = text if len(text) <= PREVIEW else text[:PREVIEW] + "..."
         messages.append(f"{message.get('role', '')} {message.get('type', '')}: {text}")
     files: list[str] = []
     if plan.files is not None:
-        groups = grouped(_touches(plan.certain, _BACK if plan.files.direction == "undo" else _AGAIN))
+        groups = grouped(_touches(plan.certain, _UNDO_VERBS if plan.files.direction == "undo" else _REDO_VERBS))
         groups.sort(key=lambda group: _ORDER.index(group.what))
         files += _some([f"{group.what} {group}" for group in groups], _FILES, "files")
         changed = grouped(Touch("", step.path) for step in plan.drifted)
@@ -249,7 +254,7 @@ def _touches(steps: Iterable[Step], verbs: dict[str, str]) -> Iterator[Touch]:
     for step in steps:
         item = step.want or step.now
         if step.source is not None:
-            yield Touch("renamed" if verbs is _AGAIN else "renamed back", step.path, source=step.source)
+            yield Touch("renamed" if verbs is _REDO_VERBS else "renamed back", step.path, source=step.source)
         elif step.path not in moved:
             yield Touch(verbs[step.verb], step.path or ".", item is not None and item.kind == "folder")
 
@@ -266,7 +271,7 @@ def _variable_lines(plan: UndoPlan) -> Iterator[str]:
 def summary(undone: UndoResult) -> str:
     plan = undone.plan
     steps = [step for step in plan.files.steps if step.path in undone.restored] if plan.files is not None else []
-    files = sum(not touch.is_folder for touch in _touches(steps, _BACK))  # a renamed file counts once
+    files = sum(not touch.is_folder for touch in _touches(steps, _UNDO_VERBS))  # a renamed file counts once
     names = [name for name, how in undone.variables.items() if isinstance(how, Restored)]
     parts = [counted(count, what) for count, what in ((len(plan.messages), "message"), (files, "file")) if count]
     if undone.restored and not files:

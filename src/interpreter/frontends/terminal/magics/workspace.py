@@ -155,7 +155,7 @@ def keep(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
         dropped = follow(
             interpreter, forks.drop_others(), lambda asked: yes_or_no(terminal, asked.chunk["content"]["content"])
         )
-        terminal.display.line("Dropped the other fork." if dropped else "Nothing changed.")
+        terminal.display.line("Dropped. You are back to one workspace." if dropped else "Nothing changed.")
         return
     lines = [
         f"  {_VERBS[step.verb]} {step.path}" + ("  (also changed there)" if step.drift else "")

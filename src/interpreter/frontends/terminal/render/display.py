@@ -27,7 +27,7 @@ from interpreter.runtimes import BUILT_IN
 
 V = TypeVar("V", MarkdownView, CodeView, ReasoningView)
 FRAME_INTERVAL = 0.04  # seconds between two drawings, at least
-_SHARE = 4  # drawing may take one part in so many of the time
+_DRAW_BUDGET = 4  # drawing may take one part in so many of the time
 _MAX_LINE_LENGTH = 40  # characters of the line that is running
 SPINNER_DELAY = 0.3  # seconds of silence before the spinner shows
 STALL_DELAY = 1.0  # the same if a text is already on the screen
@@ -268,7 +268,7 @@ class TerminalDisplay:
             self._close_view()
         self._put(rows)
 
-    def tell_files(self) -> None:
+    def show_file_changes(self) -> None:
         """Say what a block did to files, if its end is not shown."""
         if note := self._take_files_note():
             self.line(note)
@@ -384,7 +384,7 @@ class TerminalDisplay:
             commit, self._commit, self._dirty = self._commit, [], False
             self.screen.paint(commit, self._body, footer)
             done = self._clock()
-            self._next_draw = done + max(FRAME_INTERVAL, _SHARE * (done - now))
+            self._next_draw = done + max(FRAME_INTERVAL, _DRAW_BUDGET * (done - now))
             self._next_tick = done + TICK_INTERVAL
 
     def _spinner_delay(self) -> float:

@@ -85,7 +85,7 @@ class PlainDisplay:
                 self.finish()
                 explained = self.languages.describe(self._language).explains_failures
                 self.line(notes.ending(dict(chunk), 0.0, silent, explained))
-                self.tell_files()
+                self.show_file_changes()
             case {"format": "active_line"}:
                 return
             case {"mime": mime, "recipient": "user"} if mime:
@@ -100,7 +100,7 @@ class PlainDisplay:
                 self._program = self._program or ProgramText(color=self._color, limit=None)
                 self._write("".join(f"{line}\n" for line in self._program.feed(content)))
 
-    def tell_files(self) -> None:
+    def show_file_changes(self) -> None:
         changed, self._files = self._files, ""
         self.line(changed)
 

@@ -68,19 +68,19 @@ class _TableReader(HTMLParser):
         self.table = TextTable()
         self.tables = self._cells = 0
         self.given_up = False
-        self._unseen = 0
+        self._hidden_depth = 0
         self._in_head = False
         self._row: list[str] | None = None
         self._names = 0  # header cells at the beginning of the row
         self._text: list[str] | None = None
         self._span = (1, 1)
-        self._below: dict[int, int] = {}  # column -> rows that a cell from above still covers
+        self._rowspans: dict[int, int] = {}  # column -> rows that a cell from above still covers
         self._note: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         match tag:
             case "style" | "title":
-                self._unseen += 1
+                self._hidden_depth += 1
             case "table":
                 self.tables += 1
                 self.end_note()
@@ -105,7 +105,7 @@ class _TableReader(HTMLParser):
     def handle_endtag(self, tag: str) -> None:
         match tag:
             case "style" | "title":
-                self._unseen -= 1
+                self._hidden_depth -= 1
             case "td" | "th" if self._row is not None:
                 self._end_cell(self._row)
             case "tr" if self._row is not None:
@@ -124,7 +124,7 @@ class _TableReader(HTMLParser):
                 self.end_note()
 
     def handle_data(self, data: str) -> None:
-        if self._unseen:
+        if self._hidden_depth:
             return
         if self._text is not None:
             self._text.append(data)
@@ -143,14 +143,14 @@ class _TableReader(HTMLParser):
             return
         columns, rows = self._span
         if rows > 1:
-            self._below.update(dict.fromkeys(range(len(row), len(row) + columns), rows - 1))
+            self._rowspans.update(dict.fromkeys(range(len(row), len(row) + columns), rows - 1))
         row += [" ".join("".join(self._text).split()), *[""] * (columns - 1)]
         self._text = None
 
     def _skip_covered(self, row: list[str]) -> None:
         """Leave empty the cells that one from a row above still covers."""
-        while left := self._below.get(len(row)):
-            self._below[len(row)] = left - 1
+        while left := self._rowspans.get(len(row)):
+            self._rowspans[len(row)] = left - 1
             if self._names == len(row):
                 self._names += 1
             row.append("")
@@ -214,7 +214,7 @@ def fitted(table: TextTable, width: int, theme: Theme) -> tuple[list[str], bool]
 
 
 def _column_widths(wanted: list[int], width: int) -> list[int]:
-    """Long cells are cut if the table is too wide, the longest first, and no more than necessary."""
+    """No column is wider than half of the table, unless there is room to spare; the leftmost ones get it."""
     most = min(MAX_CELL_WIDTH, max(4, width // 2 - 4))
     capped = [min(each, most) for each in wanted]
     spare = width - sum(capped) - len(_GAP) * (len(capped) - 1)
