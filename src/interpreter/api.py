@@ -418,7 +418,7 @@ class OpenInterpreter(InterpreterSettings):
             return None
         from interpreter.sandbox.containment import containment_for
 
-        reference = weakref.ref(self)  # runtimes have the sandbox, and must not keep an interpreter that was dropped
+        reference = weakref.ref(self)  # runtimes hold the sandbox, and must not keep a dropped interpreter alive
 
         def refused_by_rules(access: Access) -> str:
             from interpreter.policy.policy import Policy

@@ -15,5 +15,5 @@ def display() -> Any:
 
 
 def load(name: str) -> Any:
-    """A module of `frontends`: `client` and `async_interpreter` too, which show nothing themselves."""
+    """Import a module of `frontends`, such as `terminal.chat` or `client`."""
     return import_module(f"interpreter.frontends.{name}")

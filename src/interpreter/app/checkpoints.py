@@ -21,7 +21,7 @@ def plan_undo(
     blocks: bool = False,
     kind: Literal["undo", "redo"] = "undo",
 ) -> UndoPlan:
-    """What undoing the last turns, or with `blocks` the last blocks, would change; or what a redo would."""
+    """What undoing or redoing the last turns, or with `blocks` the last blocks, would change."""
     timeline = interpreter.timeline
     return timeline.plan(timeline.destination(kind, count, parts, blocks), parts, kind)
 

@@ -470,7 +470,7 @@ def _offer(group: SettingsGroup, row: Setting, value: Any, source: str, where: s
 
 
 def _stored_in(group: SettingsGroup, row: Setting) -> tuple[SettingsGroup, str]:
-    """The object that has the value, and the name of its attribute; of an alias, those of what it stands for."""
+    """The object that holds the value, and the name of the attribute; for an alias, those of its target."""
     return _owner(group, row.alias_of) if row.alias_of else (group, row.leaf)
 
 

@@ -265,7 +265,7 @@ def _newest(names: list[str], most: int) -> str:
 # -- compaction --------------------------------------------------------------------------------------------------
 
 _NEWEST_IMAGES = 2
-_MAX_NOTE_TOKENS = 1500  # tokens
+_MAX_NOTE_TOKENS = 1500
 _MIN_NOTE_TOKENS = 150
 
 
@@ -361,7 +361,7 @@ def _newest_rounds(messages: Sequence[Message], costs: Sequence[int], kept: froz
 Params = dict[str, Any]
 Place = tuple[str, str | None]  # a model and its address
 
-_REPLY_TOKENS = 4096  # tokens for the reply if no limit is set, or a quarter of a small window
+_REPLY_TOKENS = 4096  # for the reply if no limit is set, or a quarter of a small window
 _NEAR = 0.6  # of the window: a refusal without a reason beyond it is taken for "too long"
 _TIGHTENINGS = 2
 

@@ -58,10 +58,10 @@ _HEADERS = {
 }
 _ENOUGH = 7  # bytes of the body, to see what it is ...
 _MAX_SPACE = 65536  # ... behind no more space than this
-MAX_EVENT_BYTES = 4 * 1024 * 1024  # bytes of one event or line
+MAX_EVENT_BYTES = 4 * 1024 * 1024  # of one event or line
 MAX_ANSWER_BYTES = 8 * 1024 * 1024  # of an answer that is not streamed; as lists, it takes 30 times that in memory
 _MAX_REPLY_BYTES = 256 * 1024 * 1024  # of a stream; a token comes with hundreds of bytes around it
-_MAX_FAILURE_BYTES = 256 * 1024  # as much of an error is read
+_MAX_FAILURE_BYTES = 256 * 1024  # of an error; the rest is not read
 _MAX_DEPTH = 200  # JSON that is nested deeper can't be sent back
 _BOM = b"\xef\xbb\xbf"
 DONE = b"[DONE]"  # the end mark of Chat Completions
@@ -74,7 +74,7 @@ class Exchange(ABC):
     """One request and its reply, in the wire format of a family of servers. Each format is a subclass."""
 
     path = ""
-    # Fields that a server may reject by name, and under which other name they are sent then, if there is one.
+    # Fields that a server may reject by name, each with the name to send it under instead, or None to leave it out.
     can_do_without: ClassVar[Mapping[str, str | None]] = {}
 
     def __init__(self, endpoint: Endpoint, params: Mapping[str, Any], replies: Replies) -> None:

@@ -41,7 +41,7 @@ class Actor:
     def __init__(self, name: str, kind: ActorKind, settings: Any, sink: Callable[[], Sink | None]) -> None:
         self.id, self.kind = name, kind
         self.settings = settings  # where its permission mode, sandbox and budget come from
-        self.sink = sink  # where its events are recorded, if anywhere
+        self.sink = sink  # returns what records its events, if anything does
 
     def __repr__(self) -> str:
         return f"<Actor {self.id}>"

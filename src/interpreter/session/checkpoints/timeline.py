@@ -222,14 +222,14 @@ class Timeline:
     def destination(
         self, kind: Literal["undo", "redo"], count: int = 1, parts: Collection[Part] = PARTS, blocks: bool = False
     ) -> int:
-        """The place so many turns, or so many blocks, before what is in force, or after it."""
+        """The place that is `count` turns, or blocks, before the current one (undo) or after it (redo)."""
         self._find_files()
         if kind == "undo":
             self.adopt()
             candidates = range(max(self.places[part] for part in parts) - 1, -1, -1)
         else:
             candidates = range(min(self.places[part] for part in parts) + 1, self.present + 1)
-        ends = [each.kind != "turn" if blocks else each.begins_turn for each in self.checkpoints] + [True]  # and now
+        ends = [each.kind != "turn" if blocks else each.begins_turn for each in self.checkpoints] + [True]  # now
         places = [place for place in candidates if ends[place]]
         if not places:
             raise UndoError(f"There is nothing to {kind}.")
