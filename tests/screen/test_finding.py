@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import socket
 import threading
+from collections.abc import Iterable
 from pathlib import Path
+from typing import Any, ClassVar
 
 import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.computer_api.display import Display, Match, NotFoundOnScreenError
+from interpreter.computer_api.display.accessibility import (
+    _ROOT,
+    STATES,
+    AccessibilityBus,
+    AccessibilityError,
+    Key,
+)
 from interpreter.computer_api.display.finding import SAME_LETTERS, ScreenView, named
 from interpreter.computer_api.display.pictures import ScreenText
 from interpreter.computer_api.platforms import Box
@@ -195,6 +205,44 @@ def test_without_the_accessibility_bus_ocr_is_used(
 PAGE = """<title>Fruit shop</title><h1>Fruit shop</h1><a href="#x">Log in</a> <label>Name <input></label>
 <button>Order now</button><button aria-label="Settings gear">&#9881;</button><p>Only ripe ones.</p>
 <script>for (let n = 1; n <= CONTROLS; n++) document.write(`<button>Row ${n}</button> `)</script>"""
+
+
+class LargeProgram(AccessibilityBus):
+    """A program that gives its elements one by one: a window with a table of 2,000 cells, and a dialog."""
+
+    inside: ClassVar[dict[str, list[str]]] = {
+        _ROOT: ["/program"],
+        "/program": ["/window", "/dialog"],
+        "/window": ["/table"],
+        "/table": [f"/row{row}" for row in range(200)],
+        **{f"/row{row}": [f"/row{row}/cell{column}" for column in range(10)] for row in range(200)},
+        "/dialog": ["/panel"],
+        "/panel": ["/yes"],
+    }
+
+    def __init__(self) -> None:
+        super().__init__(None)
+
+    async def call(self, key: Key, interface: str, member: str, signature: str = "", body: Iterable[Any] = ()) -> Any:
+        match member:
+            case "GetItems":
+                raise AccessibilityError("There is no cache.")
+            case "GetChildren":
+                return [[(":1.1", path) for path in self.inside.get(key[1], ())]]
+            case "GetState":
+                return [[2**32 - 1 & ~(1 << STATES.index("defunct")), 0]]
+            case "GetInterfaces":
+                return [[]]
+        return [1]
+
+    async def property(self, key: Key, interface: str, name: str) -> Any:
+        return key[1]
+
+
+def test_a_dialog_is_found_beside_a_large_window_of_its_program() -> None:
+    tree = asyncio.run(LargeProgram().tree(frozenset()))
+    assert "/yes" in {element.name for element in tree.elements.values()}
+    assert len(tree.elements) < 1100
 
 
 @pytest.mark.full

@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import zip_longest
 from typing import Any, TypeVar
 
 from interpreter.computer_api.platforms import Box, run_async
@@ -273,9 +274,12 @@ class AccessibilityBus:
         registry = "org.a11y.atspi.Registry"
         with suppress(AccessibilityError):  # an older registry refuses it; then the elements are walked
             # Some programs, such as Chromium, have all elements ready only while a client listens for events.
-            rare_event = ["window:close", [], ""]
             await self.call(
-                (registry, "/org/a11y/atspi/registry"), _SPI + "Registry", "RegisterEvent", "sass", rare_event
+                (registry, "/org/a11y/atspi/registry"),
+                _SPI + "Registry",
+                "RegisterEvent",
+                "sass",
+                ["window:close", [], ""],  # a rare one
             )
         tree = AccessibilityTree()
         programs = (await self.call((registry, _ROOT), _SPI + "Accessible", "GetChildren"))[0]
@@ -306,8 +310,9 @@ class AccessibilityBus:
             own, _, parent, *middle, interfaces, name, role, description, states = item
             # Old programs list their children where new ones count them.
             index, children = (middle[0], middle[1]) if len(middle) == 2 else (0, len(middle[0]))
-            said = (role, name, description, states, interfaces)
-            found.append(element_of(tuple(own), tuple(parent), index, *said, children))
+            found.append(
+                element_of(tuple(own), tuple(parent), index, role, name, description, states, interfaces, children)
+            )
         return found if any(element.role != "application" for element in found) else []
 
     async def _missing(self, found: list[ScreenElement]) -> list[tuple[Key, Key, int]]:
@@ -334,6 +339,7 @@ class AccessibilityBus:
         """Read element by element, down to what is not shown.
 
         What is in an element is read before what follows it: on a long page, the limit leaves out what is far down.
+        Elements that are read together take turns, so that a large window leaves room for a dialog.
         """
         found: list[ScreenElement] = []
         now = asyncio.get_running_loop().time
@@ -341,7 +347,8 @@ class AccessibilityBus:
         while level and len(found) < _MAX_WALKED and now() < end:
             read = await asyncio.gather(*(self._read(*each) for each in level[:_STEP]))
             found += [element for element, _ in read if element is not None]
-            level = [child for _, children in read for child in children] + level[_STEP:]
+            turns = zip_longest(*(children for _, children in read))
+            level = [child for turn in turns for child in turn if child is not None] + level[_STEP:]
         return found
 
     async def _read(self, key: Key, parent: Key, index: int) -> tuple[ScreenElement | None, list[tuple[Key, Key, int]]]:
