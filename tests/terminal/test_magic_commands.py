@@ -73,7 +73,7 @@ def test_help_fits_one_screen_in_groups() -> None:
         screen = person.emulator.screen.display
         rows = [row.rstrip() for row in screen]
         first = next(number for number, row in enumerate(rows) if row.startswith("Your code"))
-        assert rows[first - 1] == "> %help", "the whole page is on the screen"
+        assert rows[first - 1] == "> %help", "%help has too many rows for one screen: choose a group with room"
         assert [row.split()[0] for row in rows[first:] if row[:1].isalpha()][:4] == ["Your", "Data", "Undo", "Forks"]
         shown = set("\n".join(rows).split())
         assert {f"%{command.name}" for command in magics.COMMANDS} <= shown

@@ -124,8 +124,12 @@ class Forks:
 
         places = ", ".join(str(other.workspace) for other in others)
         words = f"Drop the other fork{'s' if others[1:] else ''} and all changes in {places}?"
-        question = Question.in_words("confirm", "drop", words, others[-1])
-        action = Do("drop", drop, "forks are being dropped", question=question)
+        action = Do(
+            "drop",
+            drop,
+            "forks are being dropped",
+            question=Question.in_words("confirm", "drop", words, others[-1]),
+        )
         yield from perform(kept, action)
         if action.outcome == "done":
             self.all = [kept]

@@ -2,7 +2,7 @@
 
 import { render } from "./vendor/preact.js";
 import { useEffect, useRef, useState } from "./vendor/hooks.js";
-import { MOST_LISTED, attempt, changed, createSession, get, html, listSessions, openSession, post, request, set, state, tell, watch } from "./store.js";
+import { MAX_LISTED, attempt, changed, createSession, get, html, listSessions, openSession, post, request, set, state, tell, watch } from "./store.js";
 import { Composer, Conversation, Plan, addFiles, copyAsMarkdown, focusComposer } from "./chat.js";
 import { FigureData, FileDiff, FilePreview, FilesPane } from "./files.js";
 import { LiveValue, VariablesPane } from "./grid.js";
@@ -26,7 +26,7 @@ function Sidebar() {
       ${groups.map(([age, rows]) => html`<h2>${age}</h2>${rows.map((row) => html`<${SessionRow} key=${row.id} row=${row} />`)}`)}
       ${!state.sessions.length && html`<p class="note">${state.query ? "Nothing found." : "No sessions yet."}</p>`}
       ${!state.listed && state.sessions.length > 0 && html`<p class="note">Reading older sessions…</p>`}
-      ${state.listed && state.sessions.length >= MOST_LISTED && html`<p class="note">Search to find older sessions.</p>`}
+      ${state.listed && state.sessions.length >= MAX_LISTED && html`<p class="note">Search to find older sessions.</p>`}
     </div>
     ${window.Notification?.permission === "default" && html`<button class="quiet notify" onClick=${() => Notification.requestPermission().then(changed)}>Notify me when a question waits</button>`}
     <div class="foot"><button class="quiet" onClick=${() => set({ dialog: { kind: "keys" } })}><${Icon} name="keyboard" /> Keys</button>

@@ -6,7 +6,7 @@ import { attempt, changed, get, html, request, set, tell, useHtml } from "./stor
 import { FileCard, readableSize, theme, uploadFiles } from "./files.js";
 import { Icon } from "./icons.js";
 
-const MOST_OUTPUT = 20000; // characters of output that are shown at first
+const MAX_OUTPUT = 20000; // characters of output that are shown at first
 
 // -- entries -------------------------------------------------------------------------------------------------------------
 
@@ -294,8 +294,8 @@ function Output({ output, session }) {
       return html`<${Markdown} text=${output.text} />`;
     default: {
       const text = settled(output.text);
-      const cut = !whole && text.length > MOST_OUTPUT;
-      return html`<pre class=${`output ${output.stream === "stderr" ? "stderr" : ""}`} tabindex="0" aria-label="Output">${cut && html`<button class="quiet" onClick=${() => setWhole(true)}>Show all ${readableSize(text.length)}</button>`}${coloured(cut ? text.slice(-MOST_OUTPUT) : text)}</pre>`;
+      const cut = !whole && text.length > MAX_OUTPUT;
+      return html`<pre class=${`output ${output.stream === "stderr" ? "stderr" : ""}`} tabindex="0" aria-label="Output">${cut && html`<button class="quiet" onClick=${() => setWhole(true)}>Show all ${readableSize(text.length)}</button>`}${coloured(cut ? text.slice(-MAX_OUTPUT) : text)}</pre>`;
     }
   }
 }

@@ -5,8 +5,8 @@ import { attempt, get, html, request, set, tell, useAnswer, useHtml } from "./st
 import { Icon } from "./icons.js";
 import { Diff, Frame } from "./chat.js";
 
-const MOST_PREVIEW = 400000; // bytes of a text
-const MOST_PICTURE = 20000000;
+const MAX_PREVIEW = 400000; // bytes of a text
+const MAX_PICTURE = 20000000;
 const PICTURES = { png: "image/png", jpg: "image/jpeg", jpeg: "image/jpeg", gif: "image/gif", webp: "image/webp", svg: "image/svg+xml", avif: "image/avif", bmp: "image/bmp" };
 const TABLES = { csv: ",", tsv: "\t" };
 const LANGUAGES = { py: "python", js: "javascript", ts: "typescript", sh: "shell", rb: "ruby", r: "r", sql: "sql", json: "json", html: "html", css: "css", yaml: "yaml", yml: "yaml", toml: "toml", java: "java", c: "c", cpp: "cpp", rs: "rust", go: "go", xml: "xml", ipynb: "json" };
@@ -73,7 +73,7 @@ export function FilePreview({ session, path }) {
     setFound(null);
     attempt(async () => {
       if (kind === "html" || kind === "htm") return setFound({ frame: `${session.path}/preview/${path.split("/").map(encodeURIComponent).join("/")}?theme=${theme()}` });
-      const { blob, whole } = await firstBytes(address(session, path), PICTURES[kind] ? MOST_PICTURE : MOST_PREVIEW);
+      const { blob, whole } = await firstBytes(address(session, path), PICTURES[kind] ? MAX_PICTURE : MAX_PREVIEW);
       if (PICTURES[kind]) {
         url = URL.createObjectURL(new Blob([blob], { type: PICTURES[kind] }));
         return setFound({ picture: url });

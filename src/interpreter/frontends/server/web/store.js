@@ -683,14 +683,14 @@ function markUndone(session) {
 
 // -- the list ----------------------------------------------------------------------------------------------------------------
 
-export const MOST_LISTED = 200;
+export const MAX_LISTED = 200;
 let listing = 0;
 let listAgain = 0;
 
 export async function listSessions() {
   const mine = ++listing;
   clearTimeout(listAgain);
-  const found = await get(`/api/sessions?limit=${MOST_LISTED}&q=${encodeURIComponent(state.query)}`).catch((error) => error);
+  const found = await get(`/api/sessions?limit=${MAX_LISTED}&q=${encodeURIComponent(state.query)}`).catch((error) => error);
   if (mine !== listing || state.signedOut) return;
   if (!(found instanceof Error)) set({ sessions: found.sessions, listed: found.complete });
   else if (!state.listed) tell(found.message, "error");

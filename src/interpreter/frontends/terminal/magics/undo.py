@@ -33,7 +33,7 @@ from interpreter.workspace.tree import repository_of
 OPTIONS = ("--conversation", "--files", "--variables", "--block", "-y")
 QUESTION = "Change these files? [y/N] "
 _INTERRUPTED = {
-    "files": "Interrupted halfway. Run the command again to finish, or the next block restores the rest of the files first.",
+    "files": "Interrupted halfway. Run the command again to finish, or the next block restores the rest first.",
     "parts": "Interrupted before it was finished. Run the command again to finish.",
     "nothing": "Nothing was changed.",
 }
