@@ -62,7 +62,7 @@ def test_a_small_model_that_repeats_its_block_is_asked_to_answer(chatting: Chatt
     interpreter, server = chatting(again, again, text("It is 42."), auto_run=True)
     interpreter.llm.model = SMALL
     interpreter.chat("What is it?", display=False)
-    assert "has just run" in server.requests[2].body["messages"][-1]["content"]
+    assert "you just ran this exact block" in server.requests[2].body["messages"][-1]["content"]
     assert interpreter.messages[-1]["content"] == "It is 42."
 
 

@@ -15,7 +15,7 @@ from websockets.sync.client import connect
 
 from interpreter.errors import UsageError
 from interpreter.frontends.server import questions
-from interpreter.frontends.server.sessions import Key, Live
+from interpreter.frontends.server.sessions import LiveSession, SessionKey
 from model_replies import Stall, text, tool_call
 from serving import Serving, serving
 from waiting import in_thread, until
@@ -23,8 +23,8 @@ from waiting import in_thread, until
 WRITE = tool_call("python", "open('notes.txt', 'w').write('two')")
 
 
-def live_session(served: Serving, session: str) -> Live:
-    found = served.hub.find(Key("local", session))
+def live_session(served: Serving, session: str) -> LiveSession:
+    found = served.hub.find(SessionKey("local", session))
     assert found is not None
     return found
 
@@ -105,7 +105,7 @@ def test_a_session_with_requests_does_not_sleep(home: Path) -> None:
         while time.monotonic() < end:  # no turn and no block, but a steady stream of requests
             assert served.http.get(f"/api/sessions/{session}/files").status_code == 200
             assert not live.closed
-        until(lambda: served.hub.find(Key("local", session)) is None, "sleep")
+        until(lambda: served.hub.find(SessionKey("local", session)) is None, "sleep")
 
 
 def test_a_late_answer_does_not_save_its_rule(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

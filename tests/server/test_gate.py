@@ -20,7 +20,7 @@ from interpreter.errors import UsageError
 from interpreter.frontends.server import ALL_ROUTES, Application
 from interpreter.frontends.server.gate import Users
 from interpreter.frontends.server.routes import SOCKETS
-from interpreter.frontends.server.sessions import Key
+from interpreter.frontends.server.sessions import SessionKey
 from model_replies import text
 from serving import Serving, serving, stored
 from waiting import until
@@ -208,7 +208,7 @@ def test_replacing_a_token_ends_event_streams(shared: Serving, victim: str) -> N
     path, accept = f"/api/sessions/{session}/events", {"Accept": "text/event-stream"}
     with reader.stream("GET", path, headers=accept) as stream:
         shared.users.add("stan")
-        live = shared.hub.find(Key("stan", session))
+        live = shared.hub.find(SessionKey("stan", session))
         assert live is not None
         live.report(UsageError("something new"))
         with pytest.raises(httpx.TransportError):

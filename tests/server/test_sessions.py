@@ -17,7 +17,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from interpreter.frontends.server import sessions
 from interpreter.frontends.server.gate import Refused
-from interpreter.frontends.server.sessions import Index, Key
+from interpreter.frontends.server.sessions import Index, SessionKey
 from interpreter.session.journal.file import NAME, read_summary
 from model_replies import Stall, text, tool_call
 from serving import Serving, serving, texts
@@ -241,7 +241,7 @@ def test_permissions_can_be_tightened_but_not_loosened(home: Path) -> None:
         ):  # fmt: skip
             answer = served.http.patch(f"/api/sessions/{session}", json={"settings": wrong})
             assert answer.status_code in (400, 403), wrong
-        interpreter = served.hub.open(Key("local", session)).interpreter
+        interpreter = served.hub.open(SessionKey("local", session)).interpreter
         assert (interpreter.mode, interpreter.sandbox, interpreter.llm.model) == ("plan", "workspace", "gpt-4o-mini")
         for place in ("..", "/etc", "a/../../b"):
             assert served.http.post("/api/sessions", json={"workspace": place}).status_code == 400
@@ -266,7 +266,7 @@ def test_the_session_list_shows_running_and_waiting_sessions(home: Path) -> None
         served.answer(session, "approve")
         until_idle(served, session)
         assert row() == (True, "", 0)
-        live = served.hub.find(Key("local", session))
+        live = served.hub.find(SessionKey("local", session))
         assert live is not None and served.hub.retire(live)
         assert row() == (False, "", 0)
 
@@ -313,7 +313,7 @@ def test_an_idle_session_sleeps_and_wakes_with_its_variables(home: Path) -> None
     with serving(text("Hi."), server_idle_minutes=0.02) as served:
         session = served.session()
         served.run(session, "kept = [1, 2, 3]")
-        key, seen = Key("local", session), []
+        key, seen = SessionKey("local", session), []
         with socket(served, session) as reader:
             until(lambda: served.hub.find(key) is None, "sleep")
             assert served.events(session), "a sleeping session can be read"
@@ -330,7 +330,10 @@ def test_the_number_of_live_sessions_is_limited(home: Path) -> None:
     with serving(server_max_sessions=2) as served:
         first, second = served.session(), served.session()
         served.session()  # puts the least recently used one to sleep
-        assert served.hub.find(Key("local", first)) is None and served.hub.find(Key("local", second)) is not None
+        assert (
+            served.hub.find(SessionKey("local", first)) is None
+            and served.hub.find(SessionKey("local", second)) is not None
+        )
         served.hub.template.server_free_memory = 10**9
         answer = served.http.post("/api/sessions", json={})
         assert answer.status_code == 503 and answer.json()["error"]["type"] == "full"
@@ -367,7 +370,7 @@ def test_idle_sessions_keep_fewer_snapshots_when_more_are_live(home: Path) -> No
         session = served.session()
         for number in range(5):
             served.run(session, f"x = {number}")
-        live = served.hub.find(Key("local", session))
+        live = served.hub.find(SessionKey("local", session))
         assert live is not None
         python: Any = live.interpreter.computer.runtimes.runtime("python")
         until(lambda: len(python.runtime.snapshots.states) == 3, "fewer snapshots")
