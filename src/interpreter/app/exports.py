@@ -133,6 +133,7 @@ def verify(interpreter: OpenInterpreter, exported: Export) -> Generator[Event, N
             shared.environment(),
             cast("Containment | None", shared.containment),
             environment.folder if environment.is_layer else "",
+            environment.stack,
         )
         try:
             return verification.run()

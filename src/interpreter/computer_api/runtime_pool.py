@@ -236,6 +236,11 @@ class RuntimePool:
 
                 self._introduced = True
                 yield from introduce(shared, may_ask=self._can_ask())
+            if block.replay is None and uses_environment and not shared.elsewhere:
+                from interpreter.runtimes.data_stack import wait_until_made
+
+                runtime, wanted = cast("LiveLanguage", block.runtime), self._computer.data_stack
+                yield from wait_until_made(runtime, block.code, wanted, block.is_cancelled)
             if block.replay is not None:
                 running = block.replay()
             elif block.sandbox_request is not None:

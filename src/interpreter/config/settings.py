@@ -39,6 +39,11 @@ IGNORED = "Ignored (accepted so that old scripts still run)"
 # In the order of the docs and of `--help`.
 SECTIONS = (ASKING, APPROVAL, RUNNING, PROMPTS, LOOPING, SHOWING, KEEPING, COMPUTER, SERVING, IGNORED)
 
+DATA_STACK = (
+    *("pandas", "pyarrow", "openpyxl", "matplotlib", "seaborn", "scipy", "scikit-learn", "statsmodels", "Pillow"),
+    *("duckdb", "requests", "beautifulsoup4", "lxml", "pypdf", "python-docx"),
+)
+
 _NOTHING_SENT = "nothing is sent anywhere except to the model you chose"
 
 _BREAKERS = (
@@ -537,6 +542,11 @@ class ComputerSettings(SettingsGroup):
         "When a block fails because a package is missing, offer to install it and run the block again. Not asked "
         "without a person at the terminal, or if code runs without asking.",
         RUNNING, default=True,
+    )
+    data_stack: list[str] = setting(
+        "The packages that all session environments share once they are installed: `%env stack update` in a chat. "
+        "Empty: never offer them. See docs/environments.md.",
+        RUNNING, default=Default(lambda: list(DATA_STACK), " ".join(DATA_STACK)), env="INTERPRETER_DATA_STACK",
     )
     preload: list[str] = setting(
         "Modules to import once for all Python sessions, such as `numpy` and `pandas`. Each new session is a copy of "

@@ -24,6 +24,7 @@ from interpreter.frontends.headless.run import Events, HeadlessRun, OutputSchema
 from interpreter.frontends.terminal import chat
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.frontends.terminal.tty import Tty
+from interpreter.runtimes import data_stack
 
 if TYPE_CHECKING:
     from interpreter.config.profiles import Profile
@@ -65,6 +66,7 @@ def start(parsed: Parsed) -> int:
         if session is None and _RESUMING & parsed.actions.keys():
             return 0
         message = _message(parsed, terminal, "--output_schema" if schema else None)
+        is_named = models.is_model_named(interpreter)
         if not _model_ready(parsed, terminal, interpreter):
             return 1
         chat.connect(terminal, interpreter)
@@ -84,6 +86,10 @@ def start(parsed: Parsed) -> int:
 
             if not ask_for_key(terminal, interpreter):
                 return 1
+        if "setup" in parsed.actions or (not is_named and terminal.is_attended and data_stack.agreed() is None):
+            from interpreter.frontends.terminal.setup import offer_data_stack
+
+            offer_data_stack(terminal, interpreter)
         chat.greet(terminal, interpreter)
         if session is not None:
             from interpreter.frontends.terminal import sessions

@@ -2,7 +2,8 @@
 
 In this order: the Python that the settings name, the active virtual environment, the project's (if the user accepted
 it), else a *session environment*. That is a virtual environment of ours in the data folder: its packages come first,
-and ours can be imported behind them. If the Python chosen is our own, a session environment is put in front of it.
+then the data stack, which all of them share, and ours can be imported behind them. If the Python chosen is our own, a
+session environment is put in front of it.
 
 A session environment is a few small files, written without starting a program. Sandboxed code has a separate one, so
 that nothing it installs is imported outside a sandbox. The host reads and writes both only through `host.files`, and
@@ -27,6 +28,7 @@ from interpreter.errors import SessionStartError
 from interpreter.host.files import Folder, read_bytes, remove
 from interpreter.runtimes.block import notice
 from interpreter.runtimes.calls import Offer
+from interpreter.runtimes.data_stack import packages_of, stack_folder
 from interpreter.runtimes.launch import has_package
 
 if TYPE_CHECKING:
@@ -89,6 +91,7 @@ class Environment:
     origin: Origin = "session"
     is_layer: bool = False  # whether it is a session environment, in front of our own
     places: tuple[str, ...] = ()  # the folders where it looks for packages, its own first
+    stack: str = ""  # the folder of the data stack, which code only reads; empty if it has an environment of its own
 
     def variables(self, env: Mapping[str, str]) -> dict[str, str]:
         """These variables, changed so that `python`, `pip` and `uv pip` mean this environment."""
@@ -223,8 +226,9 @@ def choose(
         found = sorted(glob.glob(os.path.join(glob.escape(prefix), "lib", "python3*", "site-packages")))
         return Environment(python, python, prefix if is_environment else "", origin, places=tuple(found))
     folder = str(home_of("" if shared else workspace) / ("sandboxed" if sandboxed else "open"))
-    places = (os.path.join(folder, PACKAGES), *packages_behind())
-    return Environment(os.path.join(folder, "bin", "python"), sys.executable, folder, origin, True, places)
+    stack = str(stack_folder())
+    places = (os.path.join(folder, PACKAGES), packages_of(stack), *packages_behind())
+    return Environment(os.path.join(folder, "bin", "python"), sys.executable, folder, origin, True, places, stack)
 
 
 def _chosen_python(asked: str | None, env: Mapping[str, str], workspace: str) -> tuple[str, Origin]:
@@ -359,6 +363,7 @@ def bundled_pip() -> str | None:
 
 def make_layer(folder: str) -> None:
     """Write what a session environment has to have, if it is not there. What code has put in its place goes."""
+    make_folder(packages_of(stack_folder()))  # on the path from the start: a session that is alive sees what comes
     make_folder(folder)
     try:
         _write_layer(folder)
@@ -379,7 +384,7 @@ def _write_layer(folder: str) -> None:
     files = {
         "pyvenv.cfg": f"home = {os.path.dirname(base)}\ninclude-system-site-packages = false\n"
         f"version = {version}.{sys.version_info[2]}\nexecutable = {base}\n",
-        f"{PACKAGES}/{BEHIND}": "\n".join([*lines, *([pip] if pip else []), ""]),
+        f"{PACKAGES}/{BEHIND}": "\n".join([packages_of(stack_folder()), *lines, *([pip] if pip else []), ""]),
         **{f"bin/{name}": script for name in ("pip", "pip3", f"pip{version}")},
     }
     links = {"bin/python": base, "bin/python3": "python", f"bin/python{version}": "python"}

@@ -61,8 +61,8 @@ class Containment(Protocol):
     def environment(self, env: dict[str, str]) -> dict[str, str]:
         """The variables that are visible inside."""
 
-    def admit(self, layer: str, writable: bool = True) -> None:
-        """Show code a session environment, which it can write to if it can write to the workspace."""
+    def admit(self, layer: str, stack: str, writable: bool = True) -> None:
+        """Show code the data stack, and a session environment that it can write to if it can write to the workspace."""
 
     def wrap(self, start: Start, folder: Path | None = None) -> AbstractContextManager[Start]:
         """The same start inside; the folder is the runtime's own. Descriptors are closed at the end of the context."""
@@ -112,7 +112,8 @@ class Launch:
     env: dict[str, str] = field(default_factory=lambda: dict(os.environ))
     cwd: str | None = None
     containment: Containment | None = None
-    preload: tuple[str, ...] = ()  # modules that a warm parent has imported already; not in a sandbox
+    # modules that a warm parent has imported already, and folders to import them from; not in a sandbox
+    preload: tuple[str, ...] = ()
 
     def outputs(self) -> Path:
         return self.containment.outputs if self.containment else outputs_folder()
@@ -346,7 +347,7 @@ class SessionContext:
             return env  # a Python block says that there is no such Python
         chosen.prepare()
         if self.containment is not None and chosen.is_layer:
-            self.containment.admit(chosen.folder)
+            self.containment.admit(chosen.folder, chosen.stack)
         # unless a shell block activated an environment, or left one
         return env if "VIRTUAL_ENV" in exported else chosen.variables(env)
 

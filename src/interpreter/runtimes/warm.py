@@ -48,6 +48,10 @@ def preload(supervisor: dict[str, Any], start_file: str, names: list[str]) -> li
             pass  # there is no IPython
     failed: list[str] = []
     for name in names:
+        if os.path.isabs(name):  # a folder, before those of our own packages
+            at = next((at for at, entry in enumerate(sys.path) if "-packages" in entry), len(sys.path))
+            sys.path.insert(at, name)
+            continue
         try:
             importlib.import_module(name)
         except BaseException as error:  # noqa: BLE001 -- whatever a module raises: the session does without it

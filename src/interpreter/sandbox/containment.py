@@ -73,6 +73,7 @@ class Containment:
         self.granted: list[Access] = []  # since then, by the user
         self.within: Containment | None = None  # the narrower one that this was made of
         self._layer: Path | None = None  # the session environment
+        self._stack = Path()  # that of the data, if there is a layer
         self._may_install = False  # into it
         self.proxy = proxy or Proxy(sandbox.hosts)
         self._door: int | None = None
@@ -147,8 +148,8 @@ class Containment:
             kept["PIP_TARGET"] = packages
         return kept
 
-    def admit(self, layer: str, writable: bool = True) -> None:
-        self._layer, self._may_install = Path(layer), writable
+    def admit(self, layer: str, stack: str, writable: bool = True) -> None:
+        self._layer, self._stack, self._may_install = Path(layer), Path(stack), writable
         processes.distrust(layer)
 
     def _installs_into_layer(self) -> bool:
@@ -178,7 +179,9 @@ class Containment:
                 self.sandbox, self.proxy, self.scratch, self.outputs, protected, start, folder, stack
             )
         seen, port = self.places(programs_in(start.argv)), self.proxy.listen()
-        own = {self.scratch: True} | ({self._layer: self._installs_into_layer()} if self._layer is not None else {})
+        own = {self.scratch: True}
+        if self._layer is not None:
+            own |= {self._layer: self._installs_into_layer(), self._stack: False}
         return seatbelt.wrapped(self.sandbox.limits, seen, protected, own, port, start, folder)
 
     def denials(self, code: str, done: dict[str, Any]) -> list[str]:
@@ -263,6 +266,7 @@ class Containment:
         own = {self.outputs: "--ro-bind"} | ({folder: "--bind"} if folder else {})
         if self._layer is not None:
             own[self._layer] = "--bind" if self._installs_into_layer() else "--ro-bind"
+            own[self._stack] = "--ro-bind"
         seen = self.places(programs_in(argv))
         protected: dict[Path, int] = {}
         pinned: dict[Path, int] = {}

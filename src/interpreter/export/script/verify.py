@@ -83,6 +83,7 @@ class Verification:
     environment: Mapping[str, str] = field(default_factory=lambda: dict(os.environ))
     containment: Containment | None = None  # the session's sandbox
     layer: str = ""  # the session environment that the Python belongs to, if it does
+    stack: str = ""  # and the data stack behind that
 
     def run(self) -> VerifyReport:
         """Try without the session's results; if that fails, with them, which the report notes."""
@@ -132,7 +133,7 @@ class Verification:
             return None
         stack.callback(containment.close)
         if self.layer:
-            containment.admit(self.layer, writable=False)
+            containment.admit(self.layer, self.stack, writable=False)
         return containment
 
 

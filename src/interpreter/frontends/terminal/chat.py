@@ -79,7 +79,8 @@ def converse(terminal: Terminal, interpreter: OpenInterpreter) -> Iterator[Chunk
     except PolicyError as error:
         terminal.tell(f"{error} No code runs until this is fixed.", "error")
         terminal.display.finish()
-    reader, warm_up = reader_for(terminal, interpreter), Thread(target=_warm_up, name="warm-up", daemon=True)
+    reader = reader_for(terminal, interpreter)
+    warm_up = Thread(target=_warm_up, args=(terminal, interpreter), name="warm-up", daemon=True)
     reader.when_ready(warm_up.start)
     try:
         with terminal.early_keys():
@@ -292,11 +293,15 @@ def explained(error: InterpreterError) -> str:
     return "\n".join([str(error), found, _NO_MODEL_HELP])
 
 
-def _warm_up() -> None:
-    """Load what the first answer needs while the user is still typing."""
+def _warm_up(terminal: Terminal, interpreter: OpenInterpreter) -> None:
+    """Load what the first answer needs, and continue what was interrupted, while the user is still typing."""
     for name in _NEEDED_SOON:
         with suppress(ImportError):  # it fails again where it is needed, and is reported there
             import_module(name)
+    if terminal.is_attended:
+        from interpreter.app.environments import resume_stack
+
+        resume_stack(interpreter, terminal.show_data_stack)
 
 
 # -- a turn ----------------------------------------------------------------------------------------------------------

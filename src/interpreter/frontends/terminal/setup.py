@@ -12,6 +12,7 @@ from pathlib import Path
 from interpreter.api import OpenInterpreter
 from interpreter.app.attachments import existing
 from interpreter.app.models import remember, use_server_model
+from interpreter.config.settings import DATA_STACK
 from interpreter.console_text import visible
 from interpreter.errors import DownloadError, LocalServerError, ModelError, NoModelError, WrongKeyError
 from interpreter.frontends.terminal.render.ansi import wrapped
@@ -31,6 +32,8 @@ from interpreter.llm.providers import (
     save_key,
     starting_model,
 )
+from interpreter.policy.approval import mode_of
+from interpreter.runtimes import data_stack
 
 _KINDS = {
     "a key": "from OpenAI, Anthropic, Google or another provider; keys in the environment (OPENAI_API_KEY, "
@@ -103,6 +106,27 @@ def choose_model(terminal: Terminal, interpreter: OpenInterpreter, again: bool =
     if is_kept:
         remember(interpreter, taken.program)
     return True
+
+
+def offer_data_stack(terminal: Terminal, interpreter: OpenInterpreter) -> None:
+    """Ask whether to install the data packages. The chat installs them in the background."""
+    wanted, asks = interpreter.computer.data_stack, terminal.is_attended and mode_of(interpreter) != "auto"
+    is_local = not interpreter.offline and not interpreter.computer.remote and hasattr(os, "fork")
+    if not (wanted and asks and is_local) or data_stack.installed():
+        return
+    size = " (250 MB to download, 800 MB on disk)" if wanted == list(DATA_STACK) else ""
+    terminal.tell(
+        f"Code for data needs packages: {', '.join(wanted)}. I can install them once for all folders{size}, while you "
+        "chat. A folder's own environment isn't changed, and %env stack remove deletes them.\n",
+        "",
+    )
+    rows = ["Yes: install them in the background", "No: ask for each package when code needs it"]
+    try:
+        data_stack.agree(choose_row(terminal, "Install the data packages?", rows, "to decide later") == 0)
+    except KeyboardInterrupt:
+        return
+    except OSError as error:
+        terminal.tell(f"Can't write to the data folder: {error.strerror}.", "")
 
 
 # -- a key ---------------------------------------------------------------------------------------------------------

@@ -245,7 +245,7 @@ class InProcessPython(BaseLanguage):
             names = ("VIRTUAL_ENV", "CONDA_PREFIX", "PATH")
             env = chosen.variables(os.environ)
             self._variables = {name: env[name] for name in names if name in env}
-            sys.path += [folder for folder in chosen.places[:1] if folder not in sys.path]
+            sys.path += [folder for folder in chosen.places[:2] if folder not in sys.path]
 
     @contextmanager
     def _environment(self) -> Iterator[None]:

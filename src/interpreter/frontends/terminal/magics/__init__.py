@@ -182,10 +182,11 @@ GROUPS: dict[str, tuple[Command, ...]] = {
                 "a session environment, or auto for what would be chosen without it. Variables that can be pickled "
                 "move there. Without an argument, show the current one.",
                 runtimes.switch_python, ("%python", "%python .venv", "%python conda:science", "%python session")),
-        Command("env", "[remove package, or reset]", "its packages",
+        Command("env", "[remove package, reset, stack update or stack remove]", "its packages",
                 "Show the environment that code runs in and its packages. remove uninstalls one package; reset removes "
-                "all packages from a session environment. Both ask first.",
-                runtimes.environment, ("%env", "%env remove scipy", "%env reset")),
+                "all packages from a session environment. Both ask first. stack update installs or upgrades the data "
+                "packages, which all session environments share; stack remove deletes them.",
+                runtimes.environment, ("%env", "%env remove scipy", "%env reset", "%env stack update")),
         Command("pip", "arguments", "install", "Run pip in the environment that code runs in.",
                 runtimes.pip, ("%pip install scipy", "%pip list")),
     ),

@@ -15,6 +15,7 @@ from interpreter.frontends.terminal.chat import follow, show_block
 from interpreter.frontends.terminal.magics.show import GAP, column_texts
 from interpreter.frontends.terminal.render.ansi import clip
 from interpreter.frontends.terminal.terminal import Terminal
+from interpreter.runtimes import data_stack
 
 _HEADINGS = ("name", "type", "shape", "size", "preview")
 
@@ -106,9 +107,24 @@ def environment(terminal: Terminal, interpreter: OpenInterpreter, argument: str)
                 lines.append("No packages are installed in it.")
             if chosen.is_layer:
                 lines.append("Behind it, code can import what Open Interpreter has installed, but not change it.")
+            if chosen.stack:
+                lines.append(data_stack.status(interpreter.computer.data_stack))
             terminal.display.line("\n".join(lines))
+        case ["stack", "update"]:
+            environments.update_stack(interpreter, terminal.show_data_stack)
+            terminal.display.line("The data packages are being installed in the background. %env shows how far it is.")
+        case ["stack", "remove"]:
+            removed = follow(
+                interpreter,
+                environments.remove_stack(interpreter),
+                lambda question: yes_or_no(terminal, question.chunk["content"]["content"]),
+            )
+            terminal.display.line(
+                "Removed. Modules that are loaded stay until %reset." if removed else "Nothing changed."
+            )
         case _:
-            raise UsageError(f"Unknown option: {argument}. Use %env, %env remove PACKAGE or %env reset.")
+            options = "%env remove PACKAGE, %env reset, %env stack update or %env stack remove"
+            raise UsageError(f"Unknown option: {argument}. Use %env, {options}.")
 
 
 def pip(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
