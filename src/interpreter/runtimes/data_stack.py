@@ -66,6 +66,7 @@ class Installed(NamedTuple):
     packages: int
     size: int  # in bytes
     day: str
+    left_out: list[str]  # there is no wheel of these for this Python
 
 
 def installed() -> Installed | None:
@@ -94,13 +95,15 @@ def status(requirements: Sequence[str]) -> str:
     stack, busy = installed(), making()
     if busy is not None:
         return f"The data packages are being installed: {busy.progress}."
+    problem = last.problem if (last := _makings.get(stack_folder())) is not None else ""
     if stack is not None:
-        changed = " The list in the settings has changed since." if stack.requirements != list(requirements) else ""
-        size = f"{counted(stack.packages, 'package')}, {stack.size / 1e6:,.0f} MB"
-        state = f"Data packages for all session environments: {size}, installed {stack.day}.{changed}"
-        return f"{state} To upgrade them: {UPDATE}. To remove them: %env stack remove"
+        notes = [f"Data packages for all session environments: {counted(stack.packages, 'package')}, "]
+        notes[0] += f"{stack.size / 1e6:,.0f} MB, installed {stack.day}."
+        notes += [f"Not available for this Python: {', '.join(stack.left_out)}."] if stack.left_out else []
+        notes += ["The list in the settings has changed since."] if stack.requirements != list(requirements) else []
+        notes += [f"The last attempt to upgrade them failed. {problem}"] if problem else []
+        return " ".join([*notes, f"To upgrade them: {UPDATE}. To remove them: %env stack remove"])
     if agreed():
-        problem = last.problem if (last := _makings.get(stack_folder())) is not None else ""
         problem = problem or "The installation was interrupted."
         return f"The data packages are not installed. {problem} To try again: {UPDATE}"
     return f"The data packages ({', '.join(requirements)}) are not installed. To install them: {UPDATE}"
@@ -113,7 +116,8 @@ class Making:
     """An installation in the background; without requirements, one that another process does is waited for."""
 
     def __init__(self, requirements: Sequence[str], on_change: OnChange, again: bool = False) -> None:
-        self.folder, self.progress, self.problem = stack_folder(), "another session does it", ""
+        self.folder, self.problem = stack_folder(), ""
+        self.progress = "starting" if requirements else "another session does it"
         self.is_over = False
         self._requirements, self._on_change, self._again = list(requirements), on_change, again
         self._waiting: list[threading.Event] = []
@@ -167,7 +171,8 @@ class Making:
         self._tell("finishing")
         names = [each for each in os.listdir(target) if each.endswith(".dist-info")]
         sizes = (os.lstat(os.path.join(place, file)).st_size for place, _, files in os.walk(target) for file in files)
-        stack = Installed(self._requirements, len(names), sum(sizes), time.strftime("%Y-%m-%d"))
+        left_out = [each for each in self._requirements if each not in requirements]
+        stack = Installed(self._requirements, len(names), sum(sizes), time.strftime("%Y-%m-%d"), left_out)
         (target / _MARK).write_text(json.dumps(stack._asdict()), "utf-8")
         for place, _, _ in os.walk(target):
             os.chmod(place, 0o555)
@@ -184,8 +189,8 @@ class Making:
         lines: list[str] = []
         for command in _commands(target, requirements):
             remove(target)
-            lines, code = [], self._follow(command, lines)
-            if self._cancelled or code == 0:
+            lines.clear()
+            if self._follow(command, lines) == 0 or self._cancelled:
                 return ""
         if NO_CONNECTION.search("\n".join(lines)):
             return "The package index can't be reached: there seems to be no network connection."
@@ -237,7 +242,8 @@ def _commands(target: Path, requirements: list[str]) -> Iterator[list[str]]:
     pip = processes.python("-m", "pip", packages=True)
     if not has_package(packages_behind(), "pip") and (bundled := bundled_pip()):
         pip = processes.python(f"{bundled}/pip")
-    yield [*pip, "install", "--no-input", "--disable-pip-version-check", "--progress-bar", "off", *options]
+    quiet = ["--no-input", "--disable-pip-version-check", "--progress-bar", "off"]
+    yield [*pip, "install", "--retries", "2", *quiet, *options]  # whose notices tell that there is no network
 
 
 def make(requirements: Sequence[str], on_change: OnChange, again: bool = False) -> Making:
@@ -280,20 +286,15 @@ def wait_until_made(
     """Before a block: if it needs a package that is being installed, wait for that. Stopping it ends the wait."""
     from interpreter.runtimes.block import notice
 
-    context = runtime.context
-    environment = context.python_environment()
-    if not environment.stack or installed() is not None:
+    listed, context = {_name(each) for each in requirements}, runtime.context
+    needed = [name for name in _needed(code) if BRINGS.get(name, _name(name)) in listed]
+    busy = making() if needed and installed() is None else None
+    if busy is None or not (environment := context.python_environment()).stack:
         return
-    listed = {_name(each) for each in requirements}
     folders = (context.cwd, *environment.places)
-    needed = [
-        name
-        for name in _needed(code)
-        if BRINGS.get(name, _name(name)) in listed
-        and not any(os.path.exists(os.path.join(folder, name + end)) for folder in folders for end in ("", ".py"))
-    ]
-    busy = making() if needed else None
-    if busy is None:
+    paths = {name: [os.path.join(folder, name + end) for folder in folders for end in ("", ".py")] for name in needed}
+    needed = [name for name in needed if not any(map(os.path.exists, paths[name]))]
+    if not needed:
         return
     yield {
         **notice(f"Waiting for {', '.join(needed)}: the data packages are being installed ({busy.progress}).\n"),
