@@ -12,10 +12,13 @@ from interpreter import OpenInterpreter
 from interpreter.app import result_of
 from interpreter.app.exports import export, verify
 from interpreter.host import processes
+from interpreter.runtimes.data_stack import make, stack_folder
 from interpreter.runtimes.environments import choose
 from interpreter.session import APPROVE, Answer
+from package_index import package_index
 from sandbox.conftest import Inside
 from tiny_package import write_wheel
+from waiting import until
 
 VERSION = f"python{sys.version_info[0]}.{sys.version_info[1]}"
 OFFLINE = "--no-index --no-deps -q --disable-pip-version-check"
@@ -59,6 +62,25 @@ def test_a_read_only_sandbox_cannot_change_the_environment(contained: Any, works
     ran = inside.do("shell", f"pip install {OFFLINE} {write_wheel(workspace)}")
     assert ran.ended == "done", ran.text  # into the sandbox's home folder, which is temporary
     assert inside.do("python", "import tiny_thing; print(tiny_thing.answer)").text == "42\n"
+
+
+def test_the_data_stack_can_be_read_and_not_changed(
+    contained: Any, workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inside: Inside = contained()
+    stack = stack_folder()
+    assert "No module named 'tiny_thing'" in inside.do("python", "import tiny_thing").text
+    with package_index(tmp_path / "index", monkeypatch) as index:
+        write_wheel(index.folder)
+        making = make(["tiny_thing"], lambda progress, is_over: None)
+        until(lambda: making.is_over, "the data stack")
+    assert making.problem == ""
+    assert inside.do("python", "import tiny_thing; print(tiny_thing.answer)").text == "42\n"  # the session is alive
+    change = f"chmod u+w {stack}/packages; echo 'answer = 0' >{stack}/packages/tiny_thing.py; touch {stack}/x"
+    assert inside.do("shell", change).text.count("Read-only") == 3
+    assert inside.do("shell", "pip install --no-index tiny_thing").ended == "done"  # nothing to do
+    read_only: Inside = contained(kind="read-only")
+    assert read_only.do("python", "import tiny_thing; print(tiny_thing.answer)").text == "42\n"
 
 
 def test_other_environments_and_our_state_are_hidden(contained: Any, home: Path) -> None:

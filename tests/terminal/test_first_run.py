@@ -34,6 +34,7 @@ def _no_other_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     for row in ROWS.values():
         for name in row.key_variables:
             monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("INTERPRETER_DATA_STACK", ",")  # none: they are offered in test_data_stack.py
 
 
 @pytest.fixture

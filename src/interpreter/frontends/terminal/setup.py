@@ -115,11 +115,11 @@ def offer_data_stack(terminal: Terminal, interpreter: OpenInterpreter) -> None:
     if not (wanted and asks and is_local) or data_stack.installed():
         return
     size = " (250 MB to download, 800 MB on disk)" if wanted == list(DATA_STACK) else ""
-    terminal.tell(
-        f"Code for data needs packages: {', '.join(wanted)}. I can install them once for all folders{size}, while you "
-        "chat. A folder's own environment isn't changed, and %env stack remove deletes them.\n",
-        "",
+    words = (
+        f"Code for data needs packages: {', '.join(wanted)}. I can install them once for all folders{size}, "
+        "while you chat. No environment of your own is changed, and %env stack remove deletes them."
     )
+    terminal.tell("\n".join([*wrapped(words, min(terminal.tty.size()[0] - 1, _MAX_WIDTH)), ""]), "")
     rows = ["Yes: install them in the background", "No: ask for each package when code needs it"]
     try:
         data_stack.agree(choose_row(terminal, "Install the data packages?", rows, "to decide later") == 0)
