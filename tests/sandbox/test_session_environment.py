@@ -72,7 +72,7 @@ def test_the_data_stack_can_be_read_and_not_changed(
     assert "No module named 'tiny_thing'" in inside.do("python", "import tiny_thing").text
     with package_index(tmp_path / "index", monkeypatch) as index:
         write_wheel(index.folder)
-        making = make(["tiny_thing"], lambda progress, is_over: None)
+        making = make(["tiny_thing"], lambda progress: None)
         until(lambda: making.is_over, "the data stack")
     assert making.problem == ""
     assert inside.do("python", "import tiny_thing; print(tiny_thing.answer)").text == "42\n"  # the session is alive

@@ -62,12 +62,12 @@ def test_the_first_start_offers_them_and_the_status_line_shows_how_far_they_are(
         person.sees("still 42")
         assert QUESTION not in person.screen
         person.says("%env stack remove")
-        person.answers("Remove the data packages (0 MB) for all folders?", "y")
+        person.answers("Remove the data packages for all folders?", "y")
         person.sees("Removed.")
         person.says("%env")
         person.sees("The data packages (tiny_thing) are not installed. To install them: %env stack update")
         person.says("%env stack update")
-        person.wait_until(lambda: "data packages: ready" in status_line(person), "the end")
+        person.wait_until(lambda: status_line(person).startswith("groq/"), "the end of it")
         assert person.leaves() == 0
 
 
@@ -96,7 +96,7 @@ def test_an_interrupted_installation_continues_at_the_next_start(index: PackageI
         assert person.leaves() == 0
     index.release()
     with someone() as person:
-        person.wait_until(lambda: "data packages: ready" in status_line(person), "the end")
+        person.wait_until(lambda: status_line(person).startswith("groq/"), "the end of it")
         assert QUESTION not in person.screen
         assert person.leaves() == 0
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Generator
 
 from interpreter.api import OpenInterpreter
 from interpreter.app import perform
@@ -12,9 +11,6 @@ from interpreter.errors import NotRestorableError, SessionStartError, UsageError
 from interpreter.runtimes import data_stack
 from interpreter.runtimes.environments import SESSION, Choice, Environment, empty_layer, offered_project
 from interpreter.session import Do, Event, Question
-
-if TYPE_CHECKING:
-    from interpreter.runtimes.data_stack import OnChange
 
 
 def environment_of(interpreter: OpenInterpreter) -> Environment:
@@ -89,30 +85,19 @@ def reset_environment(interpreter: OpenInterpreter) -> Generator[Event, None, En
 # -- the data stack --------------------------------------------------------------------------------------------------
 
 
-def update_stack(interpreter: OpenInterpreter, on_change: OnChange) -> None:
+def update_stack(interpreter: OpenInterpreter, on_change: Callable[[str], object]) -> None:
     """Install the data stack, or its newest versions, in the background, and remember that the user wants it."""
+    problem = "Offline mode is on. Start without --offline to install the data packages." if interpreter.offline else ""
     if not environment_of(interpreter).stack:
-        raise UsageError("Code here runs in your own environment, which doesn't use the data packages.")
-    if interpreter.offline:
-        raise UsageError("Offline mode is on. Start without --offline to install the data packages.")
-    if not interpreter.computer.data_stack:
-        raise UsageError("The setting computer.data_stack is empty: there is nothing to install.")
+        problem = "Code here runs in your own environment, which doesn't use the data packages."
+    if problem:
+        raise UsageError(problem)
     data_stack.agree(True)
     data_stack.make(interpreter.computer.data_stack, on_change, again=True)
 
 
-def resume_stack(interpreter: OpenInterpreter, on_change: OnChange) -> None:
+def resume_stack(interpreter: OpenInterpreter, on_change: Callable[[str], object]) -> None:
     """Continue an installation that the user agreed to and that was interrupted."""
     wanted = interpreter.computer.data_stack
-    if wanted and not interpreter.offline and data_stack.agreed() and data_stack.installed() is None:
+    if wanted and not interpreter.offline and data_stack.agreed() and not data_stack.installed():
         data_stack.make(wanted, on_change)
-
-
-def remove_stack(interpreter: OpenInterpreter) -> Generator[Event, None, bool]:
-    """Remove the data stack, after asking; whether the answer was a yes."""
-    stack = data_stack.installed()
-    size = f" ({stack.size / 1e6:,.0f} MB)" if stack is not None else ""
-    question = Question.in_words("confirm", "environment", f"Remove the data packages{size} for all folders?", stack)
-    removal = Do("environment", data_stack.remove_stack, "packages are being removed", question=question)
-    yield from perform(interpreter, removal)
-    return not removal.refused

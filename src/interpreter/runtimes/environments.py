@@ -28,7 +28,7 @@ from interpreter.errors import SessionStartError
 from interpreter.host.files import Folder, read_bytes, remove
 from interpreter.runtimes.block import notice
 from interpreter.runtimes.calls import Offer
-from interpreter.runtimes.data_stack import packages_of, stack_folder
+from interpreter.runtimes.data_stack import stack_folder
 from interpreter.runtimes.launch import has_package
 
 if TYPE_CHECKING:
@@ -227,7 +227,7 @@ def choose(
         return Environment(python, python, prefix if is_environment else "", origin, places=tuple(found))
     folder = str(home_of("" if shared else workspace) / ("sandboxed" if sandboxed else "open"))
     stack = str(stack_folder())
-    places = (os.path.join(folder, PACKAGES), packages_of(stack), *packages_behind())
+    places = (os.path.join(folder, PACKAGES), os.path.join(stack, "packages"), *packages_behind())
     return Environment(os.path.join(folder, "bin", "python"), sys.executable, folder, origin, True, places, stack)
 
 
@@ -363,7 +363,7 @@ def bundled_pip() -> str | None:
 
 def make_layer(folder: str) -> None:
     """Write what a session environment has to have, if it is not there. What code has put in its place goes."""
-    make_folder(packages_of(stack_folder()))  # on the path from the start: a session that is alive sees what comes
+    make_folder(stack_folder() / "packages")  # on the path from the start: a session that is alive sees what comes
     make_folder(folder)
     try:
         _write_layer(folder)
@@ -384,7 +384,7 @@ def _write_layer(folder: str) -> None:
     files = {
         "pyvenv.cfg": f"home = {os.path.dirname(base)}\ninclude-system-site-packages = false\n"
         f"version = {version}.{sys.version_info[2]}\nexecutable = {base}\n",
-        f"{PACKAGES}/{BEHIND}": "\n".join([packages_of(stack_folder()), *lines, *([pip] if pip else []), ""]),
+        f"{PACKAGES}/{BEHIND}": "\n".join([str(stack_folder() / "packages"), *lines, *([pip] if pip else []), ""]),
         **{f"bin/{name}": script for name in ("pip", "pip3", f"pip{version}")},
     }
     links = {"bin/python": base, "bin/python3": "python", f"bin/python{version}": "python"}

@@ -300,8 +300,9 @@ def _warm_up(terminal: Terminal, interpreter: OpenInterpreter) -> None:
             import_module(name)
     if terminal.is_attended:
         from interpreter.app.environments import resume_stack
+        from interpreter.frontends.terminal.prompt import show_data_stack
 
-        resume_stack(interpreter, terminal.show_data_stack)
+        resume_stack(interpreter, show_data_stack)
 
 
 # -- a turn ----------------------------------------------------------------------------------------------------------

@@ -94,12 +94,10 @@ class Prompt:
         """A message; EOFError for Ctrl-D, KeyboardInterrupt for Ctrl-C."""
         has_line = self._interpreter.status_line
         self._facts = status_facts(self._interpreter) if has_line else []
-        if _background["is_over"]:
-            show_in_background("", False)
 
         def toolbar() -> str:
-            facts = [*filter(None, [_background["text"]]), *self._facts]
-            return status_line(facts, self._tty.size()[0] - 1, " · " if self._tty.unicode else " - ")
+            facts, separator = [*_background, *self._facts], " · " if self._tty.unicode else " - "
+            return status_line(facts, self._tty.size()[0] - 1, separator)
 
         return _ask(self._session, "> ", default=default, bottom_toolbar=toolbar if has_line else None)
 
@@ -140,12 +138,12 @@ class _Terminated(Exception):
 _waiting: list[tuple[asyncio.AbstractEventLoop, PromptSession[str]]] = []  # the prompt that waits, if any
 
 
-_background: dict[str, Any] = {"text": "", "is_over": False}  # what goes on beside the chat
+_background: list[str] = []  # what goes on beside the chat
 
 
-def show_in_background(text: str, is_over: bool) -> None:
-    """Begin the status line with this, until the next message if it is over; from any thread."""
-    _background.update(text=visible_line(text), is_over=is_over)
+def show_data_stack(progress: str) -> None:
+    """Begin the status line with what is being done for the data packages, if anything; from any thread."""
+    _background[:] = [visible_line(f"data packages: {progress}")] if progress else []
     for loop, session in list(_waiting):
         with suppress(RuntimeError):  # it has just been left
             loop.call_soon_threadsafe(session.app.invalidate)

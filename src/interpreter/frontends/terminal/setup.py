@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -110,9 +110,9 @@ def choose_model(terminal: Terminal, interpreter: OpenInterpreter, again: bool =
 
 def offer_data_stack(terminal: Terminal, interpreter: OpenInterpreter) -> None:
     """Ask whether to install the data packages. The chat installs them in the background."""
-    wanted, asks = interpreter.computer.data_stack, terminal.is_attended and mode_of(interpreter) != "auto"
-    is_local = not interpreter.offline and not interpreter.computer.remote and hasattr(os, "fork")
-    if not (wanted and asks and is_local) or data_stack.installed():
+    wanted, is_away = interpreter.computer.data_stack, interpreter.offline or interpreter.computer.remote
+    asks = terminal.is_attended and mode_of(interpreter) != "auto" and not is_away and hasattr(os, "fork")
+    if not (asks and wanted) or data_stack.installed():
         return
     size = " (250 MB to download, 800 MB on disk)" if wanted == list(DATA_STACK) else ""
     words = (
@@ -121,12 +121,8 @@ def offer_data_stack(terminal: Terminal, interpreter: OpenInterpreter) -> None:
     )
     terminal.tell("\n".join([*wrapped(words, min(terminal.tty.size()[0] - 1, _MAX_WIDTH)), ""]), "")
     rows = ["Yes: install them in the background", "No: ask for each package when code needs it"]
-    try:
+    with suppress(KeyboardInterrupt, OSError):  # they decide later; a folder that can't be written says so later
         data_stack.agree(choose_row(terminal, "Install the data packages?", rows, "to decide later") == 0)
-    except KeyboardInterrupt:
-        return
-    except OSError as error:
-        terminal.tell(f"Can't write to the data folder: {error.strerror}.", "")
 
 
 # -- a key ---------------------------------------------------------------------------------------------------------

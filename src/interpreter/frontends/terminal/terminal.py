@@ -192,13 +192,6 @@ class Terminal:
             return False
         return answer is not None and answer.strip().lower() in ("y", "yes")
 
-    def show_data_stack(self, progress: str, is_over: bool) -> None:
-        """Show on the status line how far the installation of the data packages is; from any thread."""
-        if not self.plain and self.tty.can_type:
-            from interpreter.frontends.terminal.prompt import show_in_background
-
-            show_in_background(f"data packages: {progress}", is_over)
-
     def discard_reset(self) -> None:
         """Discard the last %reset, which can then no longer be undone."""
         before, self.reset = self.reset, None

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from interpreter.errors import NotRestorableError
 from interpreter.messages import Chunk
 from interpreter.runtimes.block import notice
-from interpreter.runtimes.data_stack import packages_of
 from interpreter.runtimes.launch import Launch, SessionContext, program_version
 from interpreter.runtimes.live import LiveLanguage
 from interpreter.runtimes.protocol import Frame
@@ -82,7 +81,7 @@ class Python(LiveLanguage):
         # A warm parent has imported from our own environment: what is installed above it has to come first.
         preload = () if chosen.is_layer and chosen.installed() else tuple(self.context.preload)
         if preload and chosen.stack:
-            preload = (packages_of(chosen.stack), *preload)
+            preload = (chosen.places[1], *preload)
         return Launch(worker, python=chosen.supervisor, env=env, cwd=self.context.cwd, preload=preload)
 
     def fields(self) -> Frame:

@@ -13,6 +13,7 @@ from interpreter.errors import UsageError
 from interpreter.frontends.terminal.approval import yes_or_no
 from interpreter.frontends.terminal.chat import follow, show_block
 from interpreter.frontends.terminal.magics.show import GAP, column_texts
+from interpreter.frontends.terminal.prompt import show_data_stack
 from interpreter.frontends.terminal.render.ansi import clip
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.runtimes import data_stack
@@ -111,17 +112,12 @@ def environment(terminal: Terminal, interpreter: OpenInterpreter, argument: str)
                 lines.append(data_stack.status(interpreter.computer.data_stack))
             terminal.display.line("\n".join(lines))
         case ["stack", "update"]:
-            environments.update_stack(interpreter, terminal.show_data_stack)
+            environments.update_stack(interpreter, show_data_stack)
             terminal.display.line("The data packages are being installed in the background. %env shows how far it is.")
         case ["stack", "remove"]:
-            removed = follow(
-                interpreter,
-                environments.remove_stack(interpreter),
-                lambda question: yes_or_no(terminal, question.chunk["content"]["content"]),
-            )
-            terminal.display.line(
-                "Removed. Modules that are loaded stay until %reset." if removed else "Nothing changed."
-            )
+            if removed := terminal.confirm("Remove the data packages for all folders?"):
+                data_stack.remove_stack()
+            terminal.display.line("Removed. Loaded modules stay until %reset." if removed else "Nothing changed.")
         case _:
             options = "%env remove PACKAGE, %env reset, %env stack update or %env stack remove"
             raise UsageError(f"Unknown option: {argument}. Use %env, {options}.")
