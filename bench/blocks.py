@@ -24,6 +24,14 @@ def blocks(subject: Subject, language: str) -> dict[str, Any]:
     return {key: min(run[key] for run in runs) for key in runs[0]}
 
 
+@once
+def cold_with_stack(subject: Subject) -> float:
+    if subject.is_original:
+        raise ProbeFailure("has none")
+    runs = [probe(subject.python, "blocks", language="python", repeats=1, stack=True) for _ in range(3)]
+    return min(float(run["cold"]) for run in runs)
+
+
 def _blocks_once(subject: Subject, language: str) -> dict[str, Any]:
     repeats = 5 if subject.is_original else 200 if language in LANGUAGES else 30
     return probe(subject.python, "blocks", language=language, repeats=repeats)
@@ -110,6 +118,13 @@ MEASUREMENTS = [
         lambda it: blocks(it, "python")["cold"],
         lambda: bare_blocks()["cold"],
         budget=0.30,
+    ),
+    Measurement(
+        "first Python block with the data stack (bare: without)",
+        "s",
+        cold_with_stack,
+        lambda: blocks(OURS, "python")["cold"],
+        budget_of_bare=1.2,
     ),
     *(
         Measurement(

@@ -1,5 +1,6 @@
 """Seconds for the first block of a language, and the median of the later ones."""
 
+import json
 import statistics
 import time
 
@@ -31,6 +32,17 @@ def run():
     assert "".join(output).strip().endswith("2"), output
     return time.perf_counter() - began
 
+
+if ARGUMENTS.get("stack"):  # as many packages as the data stack has, with nothing in them
+    from interpreter.runtimes.data_stack import agree, stack_folder
+
+    agree(True)
+    for number in range(40):
+        package = stack_folder() / "packages" / f"package_{number}"
+        (package.parent / f"{package.name}-1.0.dist-info").mkdir(parents=True)
+        package.mkdir()
+        (package / "__init__.py").touch()
+    (package.parent / ".complete").write_text(json.dumps({"requirements": []}))
 
 cold = run()
 warm = statistics.median(run() for _ in range(ARGUMENTS["repeats"]))
