@@ -136,6 +136,20 @@ def test_a_warm_parent_imports_from_it(interpreter: OpenInterpreter, index: Pack
     assert run(interpreter, "python", "import sys; print('tiny_thing' in sys.modules)").text == "True\n"
 
 
+@pytest.mark.full
+def test_uv_makes_it_where_it_is_installed(
+    interpreter: OpenInterpreter, index: PackageIndex, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    (programs / "uv").symlink_to(Path(sys.executable).with_name("uv"))
+    monkeypatch.setenv("PATH", str(programs), prepend=os.pathsep)
+    for name, address in {"UV": str(index.folder), "PIP": "/nowhere"}.items():
+        monkeypatch.setenv(f"{name}_FIND_LINKS", address)
+    assert finish(begin()[0]) == ""
+    assert run(interpreter, "python", SHOWN).text == "42\n"
+
+
 # -- while it is being made ----------------------------------------------------------------------------------------------
 
 
@@ -149,8 +163,7 @@ def test_a_block_that_needs_it_waits_and_others_do_not(interpreter: OpenInterpre
     until(lambda: making.waiting, "the block to wait")
     index.release()
     thread.join()
-    assert "Waiting for tiny_thing: the data packages are being installed (downloading tiny_thing" in found[0].text
-    assert found[0].text.endswith("42\n")
+    assert found[0].text == "Waiting for tiny_thing: the data packages are being installed.\n42\n"
     waiting = next(chunk for chunk in found[0].chunks if "Waiting" in str(chunk.get("content")))
     assert waiting["recipient"] == "user"  # the model sees the result alone
 
@@ -185,7 +198,7 @@ def test_another_process_makes_it_and_a_block_here_waits(interpreter: OpenInterp
     assert "being installed" in status(["tiny_thing"])
     index.release()
     thread.join(LIMIT)
-    assert found[0].text.endswith("(another session does it).\n42\n")
+    assert found[0].text.endswith("are being installed.\n42\n")
     other.communicate(b"\n")
 
 

@@ -52,6 +52,8 @@ def test_the_first_start_offers_them_and_the_status_line_shows_how_far_they_are(
         person.sees("The data packages are being installed: downloading tiny_thing")
         person.says(">>> import tiny_thing; print('it is', tiny_thing.answer)")
         person.sees("Waiting for tiny_thing: the data packages are being installed")
+        person.wait_until(lambda: "downloading tiny_thing" in status_line(person), "the progress")
+        assert "waiting for tiny_thing" in status_line(person)
         index.release()
         person.sees("it is 42")
         person.says("%env")

@@ -105,7 +105,7 @@ class Making:
     def __init__(self, requirements: Sequence[str], on_change: OnChange, again: bool = False) -> None:
         self.folder, self.problem, self.is_over = stack_folder(), "", False
         self.progress = "starting" if requirements else "another session does it"
-        self.waiting: list[threading.Event] = []  # set at the end
+        self.waiting: list[threading.Event] = []  # set at each change, and at the end
         self._requirements, self._on_change, self._again = list(requirements), on_change, again
         self._installer: Popen[bytes] | None = None
         _makings[self.folder] = self
@@ -129,9 +129,12 @@ class Making:
             self.problem = f"{error.strerror or error}".rstrip(".") + "."
         finally:
             self.is_over = True
-            for event in self.waiting:
-                event.set()
-            self._on_change("not installed, see %env" if self.problem else "")
+            self._tell("not installed, see %env" if self.problem else "")
+
+    def _tell(self, progress: str) -> None:
+        for event in self.waiting:
+            event.set()
+        self._on_change(progress)
 
     def _install(self) -> None:
         beside = self.folder / f"{_BESIDE}{os.getpid()}"
@@ -179,7 +182,7 @@ class Making:
                     if step := _STEP.match(lines[-1]):
                         name = re.split(r"-\d|[<>=!~;\[]", os.path.basename(step[1] or ""))[0]
                         self.progress = f"downloading {name} {step[2] or ''}".rstrip() if name else "installing"
-                        self._on_change(self.progress)
+                        self._tell(self.progress)
             if process.returncode <= 0:
                 return "The installation was interrupted." if process.returncode else ""
         if NO_CONNECTION.search("\n".join(lines)):
@@ -256,12 +259,16 @@ def wait_until_made(
     folders = (context.cwd, *environment.places)
     paths = {name: [os.path.join(folder, name + end) for folder in folders for end in ("", ".py")] for name in needed}
     if missing := ", ".join(name for name in needed if not any(map(os.path.exists, paths[name]))):
-        words = f"Waiting for {missing}: the data packages are being installed ({busy.progress}).\n"
+        words = f"Waiting for {missing}: the data packages are being installed.\n"
         yield {**notice(words), "recipient": "user"}
+        status: Chunk = {"role": "computer", "type": "status", "format": "waiting"}
         runtime.awaited = awaited = threading.Event()
         busy.waiting.append(awaited)
-        if not busy.is_over and not is_cancelled():
+        while not busy.is_over and not is_cancelled():
+            yield {**status, "content": {"for": f"waiting for {missing}", "progress": busy.progress}}
             awaited.wait()
+            awaited.clear()
+        yield {**status, "content": {}}
         if busy.problem:
             yield notice(f"The data packages were not installed. {busy.problem}\n")
 

@@ -113,9 +113,7 @@ def environment(terminal: Terminal, interpreter: OpenInterpreter, argument: str)
             terminal.display.line("\n".join(lines))
         case ["stack", "update"]:
             environments.update_stack(interpreter, show_data_stack)
-            terminal.display.line(
-                "Installing the data packages in the background. %env shows how far that is."
-            )
+            terminal.display.line("Installing the data packages in the background. %env shows how far that is.")
         case ["stack", "remove"]:
             if removed := terminal.confirm("Remove the data packages for all folders?"):
                 data_stack.remove_stack()
