@@ -43,7 +43,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PackageIn
 @pytest.fixture(autouse=True)
 def _ended() -> Iterator[None]:
     yield
-    data_stack._cancel_all()
+    data_stack.cancel_all()
 
 
 @pytest.fixture

@@ -87,17 +87,15 @@ def reset_environment(interpreter: OpenInterpreter) -> Generator[Event, None, En
 
 def update_stack(interpreter: OpenInterpreter, on_change: Callable[[str], object]) -> None:
     """Install the data stack, or its newest versions, in the background, and remember that the user wants it."""
-    problem = "Offline mode is on. Start without --offline to install the data packages." if interpreter.offline else ""
+    if interpreter.offline:
+        raise UsageError("Offline mode is on. Start without --offline to install the data packages.")
     if not environment_of(interpreter).stack:
-        problem = "Code here runs in your own environment, which doesn't use the data packages."
-    if problem:
-        raise UsageError(problem)
+        raise UsageError("Code here runs in your own environment, which doesn't use the data packages.")
     data_stack.agree(True)
     data_stack.make(interpreter.computer.data_stack, on_change, again=True)
 
 
 def resume_stack(interpreter: OpenInterpreter, on_change: Callable[[str], object]) -> None:
     """Continue an installation that the user agreed to and that was interrupted."""
-    wanted = interpreter.computer.data_stack
-    if wanted and not interpreter.offline and data_stack.agreed() and not data_stack.installed():
-        data_stack.make(wanted, on_change)
+    if data_stack.agreed() and not data_stack.installed() and not interpreter.offline:
+        data_stack.make(interpreter.computer.data_stack, on_change)

@@ -239,8 +239,8 @@ class RuntimePool:
             if block.replay is None and uses_environment and not shared.elsewhere:
                 from interpreter.runtimes.data_stack import wait_until_made
 
-                runtime, wanted = cast("LiveLanguage", block.runtime), self._computer.data_stack
-                yield from wait_until_made(runtime, block.code, wanted, block.is_cancelled)
+                live = cast("LiveLanguage", block.runtime)
+                yield from wait_until_made(live, block.code, self._computer.data_stack, block.is_cancelled)
             if block.replay is not None:
                 running = block.replay()
             elif block.sandbox_request is not None:

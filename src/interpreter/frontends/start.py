@@ -86,7 +86,8 @@ def start(parsed: Parsed) -> int:
 
             if not ask_for_key(terminal, interpreter):
                 return 1
-        if "setup" in parsed.actions or (not is_named and terminal.is_attended and data_stack.agreed() is None):
+        may_ask = not is_named and not interpreter.auto_run and terminal.is_attended
+        if "setup" in parsed.actions or (may_ask and data_stack.agreed() is None):
             from interpreter.frontends.terminal.setup import offer_data_stack
 
             offer_data_stack(terminal, interpreter)

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
     from interpreter.messages import Chunk
     from interpreter.runtimes.live import LiveLanguage
 
-    OnChange = Callable[[str], object]  # gets what is being done, and nothing at the end
-
 UPDATE = "%env stack update"
 # By import name, the package that brings it, if its name differs.
 BRINGS = dict(
@@ -40,8 +38,9 @@ BRINGS = dict(
     for pair in "sklearn:scikit-learn PIL:pillow bs4:beautifulsoup4 docx:python-docx numpy:pandas dateutil:pandas "
     "pylab:matplotlib mpl_toolkits:matplotlib".split()
 )
-_MARK = ".complete"
-_BESIDE = "making-"
+_MARK, _BESIDE = ".complete", "making-"
+_INTERRUPTED = "The installation was interrupted."
+_TO_STDOUT = -2  # subprocess.STDOUT; the module is imported when it is needed
 _IMPORT = re.compile(r"""(?:^|[;:"'])[ \t]*(?:from[ \t]+(\w+)|import[ \t]+([\w., \t]+))""", re.MULTILINE)
 _STEP = re.compile(
     r"(?:Collecting|Processing|Using cached|Downloading) (\S+)(?: (\([\d.]+ ?[kKMG]i?B\)))?|"
@@ -65,8 +64,7 @@ def installed() -> dict[str, Any]:
 
 def agreed() -> bool | None:
     """Whether the user wants it; None if they were never asked."""
-    choice = stack_folder() / "choice"
-    return choice.read_text("utf-8") == "yes" if choice.is_file() else None
+    return choice.read_text("utf-8") == "yes" if (choice := stack_folder() / "choice").is_file() else None
 
 
 def agree(wanted: bool) -> None:
@@ -83,8 +81,7 @@ def status(requirements: Sequence[str]) -> str:
     if not stack and not agreed():
         return f"The data packages ({', '.join(requirements)}) are not installed. To install them: {UPDATE}"
     if not stack:
-        problem = problem or "The installation was interrupted."
-        return f"The data packages are not installed. {problem} To try again: {UPDATE}"
+        return f"The data packages are not installed. {problem or _INTERRUPTED} To try again: {UPDATE}"
     notes = [
         f"Data packages for all session environments: {counted(stack['packages'], 'package')},",
         f"{stack['size'] / 1e6:,.0f} MB, installed {stack['day']}.",
@@ -102,21 +99,15 @@ def status(requirements: Sequence[str]) -> str:
 class Making:
     """An installation in the background; without requirements, one that another process does is waited for."""
 
-    def __init__(self, requirements: Sequence[str], on_change: OnChange, again: bool = False) -> None:
+    def __init__(self, requirements: Sequence[str], on_change: Callable[[str], object], again: bool = False) -> None:
         self.folder, self.problem, self.is_over = stack_folder(), "", False
         self.progress = "starting" if requirements else "another session does it"
         self.waiting: list[threading.Event] = []  # set at each change, and at the end
         self._requirements, self._on_change, self._again = list(requirements), on_change, again
-        self._installer: Popen[bytes] | None = None
+        self.installer: Popen[bytes] | None = None
         _makings[self.folder] = self
-        self._thread = threading.Thread(target=self._run, name="data stack", daemon=True)
-        self._thread.start()
-
-    def cancel(self) -> None:
-        """End it; what the installer has downloaded stays in its cache."""
-        if self._installer is not None:
-            processes.kill(self._installer)
-            self._thread.join(10)
+        self.thread = threading.Thread(target=self._run, name="data stack", daemon=True)
+        self.thread.start()
 
     def _run(self) -> None:
         try:
@@ -132,6 +123,7 @@ class Making:
             self._tell("not installed, see %env" if self.problem else "")
 
     def _tell(self, progress: str) -> None:
+        self.progress = progress
         for event in self.waiting:
             event.set()
         self._on_change(progress)
@@ -148,12 +140,11 @@ class Making:
             if not others or others == requirements:
                 raise OSError(complaint)
             requirements = others  # there is no wheel of that one for this Python, but the others are worth having
-        sizes = (os.lstat(os.path.join(place, file)).st_size for place, _, files in os.walk(target) for file in files)
         stack = {
             "requirements": self._requirements,
             "left_out": [each for each in self._requirements if each not in requirements],
             "packages": len(list(target.glob("*.dist-info"))),
-            "size": sum(sizes),
+            "size": sum(os.lstat(f"{place}/{file}").st_size for place, _, files in os.walk(target) for file in files),
             "day": time.strftime("%Y-%m-%d"),
         }
         (target / _MARK).write_text(json.dumps(stack), "utf-8")
@@ -174,17 +165,15 @@ class Making:
             remove(target)
             make_folder(target)
             env = {"PIP_USER": "0", "TMPDIR": str(target.parent)}  # /tmp may be too small
-            stderr = -2  # subprocess.STDOUT
-            self._installer = processes.start(command, env=env, stdout=processes.PIPE, stderr=stderr)
-            with self._installer as process:
+            self.installer = processes.start(command, env=env, stdout=processes.PIPE, stderr=_TO_STDOUT)
+            with self.installer as process:
                 for raw in process.stdout or ():
                     lines.append(raw.decode("utf-8", "replace").strip())
                     if step := _STEP.match(lines[-1]):
                         name = re.split(r"-\d|[<>=!~;\[]", os.path.basename(step[1] or ""))[0]
-                        self.progress = f"downloading {name} {step[2] or ''}".rstrip() if name else "installing"
-                        self._tell(self.progress)
+                        self._tell(f"downloading {name} {step[2] or ''}".rstrip() if name else "installing")
             if process.returncode <= 0:
-                return "The installation was interrupted." if process.returncode else ""
+                return _INTERRUPTED if process.returncode else ""
         if NO_CONNECTION.search("\n".join(lines)):
             return "The package index can't be reached: there seems to be no network connection."
         return next((line for line in reversed(lines) if line.lower().startswith("error")), "The installer failed.")
@@ -194,9 +183,12 @@ _makings: dict[Path, Making] = {}  # the last of this process, by folder
 
 
 @atexit.register
-def _cancel_all() -> None:
+def cancel_all() -> None:
+    """End the installers of this process; what they have downloaded stays in their cache."""
     for each in _makings.values():
-        each.cancel()
+        if each.installer is not None:
+            processes.kill(each.installer)
+            each.thread.join(10)
 
 
 def _commands(target: Path, requirements: list[str]) -> Iterator[list[str]]:
@@ -213,7 +205,7 @@ def _commands(target: Path, requirements: list[str]) -> Iterator[list[str]]:
     yield [*pip, "install", "--retries", "2", *options]  # the notices of retries tell that there is no network
 
 
-def make(requirements: Sequence[str], on_change: OnChange, again: bool = False) -> Making:
+def make(requirements: Sequence[str], on_change: Callable[[str], object], again: bool = False) -> Making:
     """Make the stack in the background, or `again` with the newest versions. One that runs already is joined."""
     known = _makings.get(stack_folder())
     return known if known is not None and not known.is_over else Making(requirements, on_change, again)
@@ -235,7 +227,7 @@ def making() -> Making | None:
 def remove_stack() -> None:
     """Delete it, and remember that the user does not want it."""
     agree(False)
-    _cancel_all()
+    cancel_all()
     remove(stack_folder() / "packages")
     make_folder(stack_folder() / "packages")  # sessions that are alive look for it there
 
@@ -256,11 +248,10 @@ def wait_until_made(
     busy = making() if needed and not installed() else None
     if busy is None or not (environment := context.python_environment()).stack:
         return
-    folders = (context.cwd, *environment.places)
-    paths = {name: [os.path.join(folder, name + end) for folder in folders for end in ("", ".py")] for name in needed}
-    if missing := ", ".join(name for name in needed if not any(map(os.path.exists, paths[name]))):
-        words = f"Waiting for {missing}: the data packages are being installed.\n"
-        yield {**notice(words), "recipient": "user"}
+    places = [os.path.join(folder, "") for folder in (context.cwd, *environment.places)]
+    here = {name for name in needed for place in places for end in ("", ".py") if os.path.exists(place + name + end)}
+    if missing := ", ".join(name for name in needed if name not in here):
+        yield {**notice(f"Waiting for {missing}: the data packages are being installed.\n"), "recipient": "user"}
         status: Chunk = {"role": "computer", "type": "status", "format": "waiting"}
         runtime.awaited = awaited = threading.Event()
         busy.waiting.append(awaited)

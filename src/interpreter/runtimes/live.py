@@ -107,7 +107,7 @@ class LiveLanguage(BaseLanguage):
     installs_packages = False  # whether `installation` knows how to get what is `missing`
     missing = ""  # the module that the last block could not import, as the code says
     needs_posix = "need Linux or macOS. On Windows, run Open Interpreter inside WSL."
-    awaited: threading.Event | None = None  # what is waited for before the next block; stopping that sets it
+    awaited = threading.Event()  # what is waited for before the next block: stopping that sets it
 
     def __init__(self, computer: HasContext | None = None) -> None:
         self.context = computer.context if computer is not None else SessionContext()
@@ -367,8 +367,7 @@ class LiveLanguage(BaseLanguage):
 
     def stop(self) -> None:
         self.stopped = True  # also for a block whose runtime is still being started
-        if (awaited := self.awaited) is not None:
-            awaited.set()
+        self.awaited.set()
         if self.runtime is not None:
             self.runtime.interrupt()
 

@@ -108,10 +108,10 @@ def environment(terminal: Terminal, interpreter: OpenInterpreter, argument: str)
                 lines.append("No packages are installed in it.")
             if chosen.is_layer:
                 lines.append("Behind it, code can import what Open Interpreter has installed, but not change it.")
-            if chosen.stack:
+            if chosen.stack and interpreter.computer.data_stack:
                 lines.append(data_stack.status(interpreter.computer.data_stack))
             terminal.display.line("\n".join(lines))
-        case ["stack", "update"]:
+        case ["stack", "update"] if interpreter.computer.data_stack:
             environments.update_stack(interpreter, show_data_stack)
             terminal.display.line("Installing the data packages in the background. %env shows how far that is.")
         case ["stack", "remove"]:
