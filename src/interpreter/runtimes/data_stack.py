@@ -252,11 +252,11 @@ def wait_until_made(
     here = {name for name in needed for place in places for end in ("", ".py") if os.path.exists(place + name + end)}
     if missing := ", ".join(name for name in needed if name not in here):
         yield {**notice(f"Waiting for {missing}: the data packages are being installed.\n"), "recipient": "user"}
-        status: Chunk = {"role": "computer", "type": "status", "format": "waiting"}
+        status: Chunk = {"role": "computer", "type": "status", "format": "installing"}
         runtime.awaited = awaited = threading.Event()
         busy.waiting.append(awaited)
         while not busy.is_over and not is_cancelled():
-            yield {**status, "content": {"for": f"waiting for {missing}", "progress": busy.progress}}
+            yield {**status, "content": {"what": f"waiting for {missing}", "progress": busy.progress}}
             awaited.wait()
             awaited.clear()
         yield {**status, "content": {}}

@@ -497,6 +497,9 @@ export class Session {
       case "scanning":
         this.status = "Scanning the code";
         break;
+      case "installing":
+        this.status = content.progress ? `Installing data packages: ${content.progress}` : "Running";
+        break;
     }
   }
 

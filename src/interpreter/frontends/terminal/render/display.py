@@ -150,8 +150,8 @@ class TerminalDisplay:
                     self.status.detail = f"reading the prompt: {100 * done // total}% of {total:,} tokens"
             case "scanning":
                 self.status.begin("scanning", now)
-            case "waiting":
-                self.status.what, self.status.detail = content.get("for", "running"), content.get("progress", "")
+            case "installing":
+                self.status.what, self.status.detail = content.get("what", "running"), content.get("progress", "")
             case "files":
                 self._files = content
             case "call" if note:
