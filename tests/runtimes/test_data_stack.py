@@ -118,6 +118,7 @@ def test_a_session_that_is_alive_sees_it_once_it_is_made(interpreter: OpenInterp
     assert run(interpreter, "python", f"{SHOWN}; print(kept)").text == "42\n1\n"
 
 
+@pytest.mark.full
 def test_an_environment_of_the_users_own_is_left_alone(
     interpreter: OpenInterpreter, index: PackageIndex, tmp_path: Path
 ) -> None:
@@ -217,6 +218,7 @@ def test_one_that_was_interrupted_is_made_again(index: PackageIndex) -> None:
     assert sorted(os.listdir(stack_folder())) == ["choice", "lock", "packages"]
 
 
+@pytest.mark.full
 def test_the_end_of_the_program_ends_the_installer(index: PackageIndex) -> None:
     index.hold()
     other = subprocess.Popen([sys.executable, "-c", ELSEWHERE], stdin=subprocess.PIPE, stdout=subprocess.PIPE)

@@ -9,6 +9,7 @@ import pytest
 
 from model_server import ModelServer
 from package_index import PackageIndex, package_index
+from sampling import some
 from terminal.person import CTRL_C, ENTER, TIMEOUT, Person, someone
 from tiny_package import write_wheel
 
@@ -73,6 +74,7 @@ def test_the_first_start_offers_them_and_the_status_line_shows_how_far_they_are(
         assert person.leaves() == 0
 
 
+@pytest.mark.full
 def test_ctrl_c_ends_the_wait_and_not_the_installation(index: PackageIndex) -> None:
     index.hold()
     with someone() as person:
@@ -124,7 +126,7 @@ def test_a_no_is_remembered_and_setup_offers_them_again(index: PackageIndex) -> 
     assert not index.asked.is_set()
 
 
-@pytest.mark.parametrize("arguments", [["-y"], ["--offline"], ["--model", "groq/mine"]])
+@pytest.mark.parametrize("arguments", some(1, [["-y"], ["--offline"], ["--model", "groq/mine"]]))
 def test_they_are_not_offered(index: PackageIndex, arguments: list[str]) -> None:
     with someone(*arguments, env={"GROQ_API_KEY": ""} if "--offline" in arguments else None) as person:
         person.sees("Pick a model" if "--offline" in arguments else "Ctrl-D exits.")
@@ -139,6 +141,7 @@ def test_offline_says_what_to_do(index: PackageIndex) -> None:
         assert person.leaves() == 0
 
 
+@pytest.mark.full
 def test_plain_text_offers_them_by_number(index: PackageIndex) -> None:
     with someone("--plain") as person:
         person.sees(QUESTION)

@@ -114,7 +114,7 @@ def offer_data_stack(terminal: Terminal, interpreter: OpenInterpreter) -> None:
     asks = terminal.is_attended and mode_of(interpreter) != "auto" and not is_away and hasattr(os, "fork")
     if not (asks and wanted) or data_stack.installed():
         return
-    size = " (250 MB to download, 800 MB on disk)" if wanted == list(DATA_STACK) else ""
+    size = " (200 MB to download, 800 MB on disk)" if wanted == list(DATA_STACK) else ""
     words = (
         f"Code for data needs packages: {', '.join(wanted)}. I can install them once for all folders{size}, "
         "while you chat. No environment of your own is changed, and %env stack remove deletes them."
