@@ -91,7 +91,7 @@ class Environment:
     origin: Origin = "session"
     is_layer: bool = False  # whether it is a session environment, in front of our own
     places: tuple[str, ...] = ()  # the folders where it looks for packages, its own first
-    stack: str = ""  # the folder of the data stack, which code only reads; empty if it has an environment of its own
+    stack: str = ""  # the folder of the data stack, which code only reads; empty for an environment of the user's own
 
     def variables(self, env: Mapping[str, str]) -> dict[str, str]:
         """These variables, changed so that `python`, `pip` and `uv pip` mean this environment."""
