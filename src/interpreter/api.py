@@ -446,6 +446,18 @@ class OpenInterpreter(InterpreterSettings):
         granted = [Access(kind, value) for kind, value in granted_access(self.workspace)]
         return Sandbox.from_settings(self).with_access(granted)
 
+    def permit_installation(self, command: str) -> tuple[str, str]:
+        """What rules and permission mode say about installing packages for a block, and why."""
+        from interpreter.policy.approval import BlockApproval
+
+        return BlockApproval(self).judge_installation(command)
+
+    def only_reads(self, language: str, code: str) -> bool:
+        """Whether all that code does to the machine, judging by its text, is to read files."""
+        from interpreter.policy.approval import analyze_block
+
+        return all(effect.kind == "read" for effect in analyze_block(self, language, code).all)
+
     def permit_call(self, use: ResolvedCall, call: Any) -> str:
         """Approves calls from a block's code to tools of the computer; PermissionError if one is not allowed."""
         from interpreter.policy.call_approval import CallApproval

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conversation import Chatting, chatting
-from interpreter.agent.turn import ONLY_FIRST
+from interpreter.agent.turn import NOT_RUN
 from interpreter.llm.model_profile import profile_for, size_of
 from model_replies import text
 
@@ -116,15 +116,17 @@ def test_the_smallest_models_must_answer_after_the_first_successful_output(chatt
     assert server.requests[1].body["messages"][-1]["content"].endswith("Answer now in one sentence without code.")
 
 
-def test_text_after_a_small_models_block_is_ignored(chatting: Chatting) -> None:
+def test_what_follows_a_small_models_block_is_not_run_and_goes_back_to_it(chatting: Chatting) -> None:
     reply = "```python\nprint(6 * 7)\n```\nOutput:\n```python\nprint('made up')\n```\nIt is 99."
     interpreter, server = chatting(text(reply, split=4), text("It is 42."), auto_run=True)
     interpreter.llm.model = "openai/tiny-coder-1.5b"
     interpreter.chat("What is it?", display=False)
     sent = [m["content"].strip() for m in interpreter.messages[1:]]
     assert sent == ["print(6 * 7)", "42", "It is 42."]
-    assert interpreter.messages[2]["note"] == ONLY_FIRST
-    assert "made up" not in str(server.requests[1])
+    block = "```python\nprint('made up')\n```"
+    assert interpreter.messages[2]["note"] == NOT_RUN.format(block=block)
+    assert block in server.requests[1].body["messages"][-1]["content"]
+    assert "It is 99" not in str(server.requests[1])
 
 
 def test_user_settings_override_the_profile(chatting: Chatting) -> None:

@@ -90,6 +90,11 @@ def test_old_names_are_accepted(old: str, new: str, value: object) -> None:
     assert settings(json.dumps({old: value}), ".json") == {new: value}
 
 
+def test_an_old_switch_becomes_a_choice() -> None:
+    for value, choice in {"false": "never", "true": "ask"}.items():
+        assert settings(f"computer:\n  offer_packages: {value}\n", ".yaml") == {"computer.install_missing": choice}
+
+
 def test_an_obsolete_name_is_a_notice_not_an_error() -> None:
     [notice] = read(ProfileLocation("p.yaml"), "auto_run: true\nuse_containers: true\n").notices
     assert notice.startswith("p.yaml, line 2: use_containers does nothing")

@@ -23,6 +23,7 @@ from interpreter.policy.approval import (
     format_findings,
 )
 from interpreter.policy.call_approval import ToolCall
+from interpreter.runtimes.missing_packages import only_installs
 from interpreter.session import Action, Block, Event, Ids, Publisher, new_id
 
 if TYPE_CHECKING:
@@ -33,6 +34,13 @@ Step = Chunk | Event  # what a turn yields inside: chunks to publish, and events
 
 DECLINED = "I have declined to run this code."
 ONLY_FIRST = "Only the first block of a reply runs. The rest of this reply was not run."
+NOT_RUN = "Not run, because only the first block of a reply runs:\n{block}\nSend it again if it is still needed."
+# What the model reads if it ends a turn in which it has only installed packages.
+ONLY_INSTALLED = (
+    "So far, packages were installed and nothing else was done. Write the next code block, which does this: {request}"
+)
+MAX_REMINDERS = 2
+MAX_NOT_RUN = 1000  # characters of a block that did not run, for the model
 # Why a turn ended, where neither the last answer nor the user's own doing shows it.
 ENDINGS = {
     "limit": "Stopped: the limit of {limit} blocks in one turn (`max_blocks`) is reached.",
@@ -44,6 +52,12 @@ _MAX_ANSWERS = 3  # in a row without an action, where `loop` asks the model to c
 
 # How many characters after a block are read to see whether another one begins, where only the first one runs.
 LOOK_AHEAD = 200
+
+
+def _is_block(chunk: Chunk) -> bool:
+    """Whether it belongs to something that could run."""
+    is_code = chunk["type"] == "code" and chunk["format"].lower() not in PROSE_LANGUAGES
+    return is_code or chunk["type"] == "tool_call"
 
 
 class StreamedReply(Iterator[Chunk]):
@@ -74,13 +88,15 @@ class StreamedReply(Iterator[Chunk]):
             threading.Thread(target=self._read, args=[self._rest, only_ahead], name="reply", daemon=True).start()
 
     def _read(self, rest: queue.SimpleQueue[Chunk | BaseException | None], only_ahead: bool) -> None:
-        ahead = LOOK_AHEAD
+        left, in_block = LOOK_AHEAD, False
         last: BaseException | None = None
         try:
             for chunk in self._chunks:
                 rest.put(chunk)
-                ahead -= len(chunk.get("content") or "") if chunk["type"] in ("message", "reasoning") else 0
-                if self._closed or (only_ahead and (ahead < 0 or chunk["type"] in ("code", "tool_call"))):
+                if _is_block(chunk) and not in_block:
+                    left, in_block = MAX_NOT_RUN, True
+                left -= len(chunk.get("content") or "") if chunk["type"] != "status" else 0
+                if self._closed or (only_ahead and (left < 0 or (in_block and chunk.get("end")))):
                     break
         except Exception as error:  # noqa: BLE001 - handed to the turn, which raises it
             last = error
@@ -115,6 +131,9 @@ class Turn:
         self._changed_any = False  # by any block of the turn
         self._untold: dict[str, Any] = {}  # changes, by path, that the model does not know about yet
         self._told_columns = False
+        self._only_installed: bool | None = None  # whether all that has run installs packages; None if nothing has
+        self._just_installed = False  # whether the last block did, and worked
+        self._installations_told = 0
         self._fold = Fold(lambda: interpreter.messages, interpreter.max_output)
         self._journal = interpreter.journal
         self._publisher = Publisher(
@@ -193,6 +212,9 @@ class Turn:
                 continue
             prodding = False
             if not (self.over or self.guard.blocks > count or (prose_only and self.guard.count_prose_block())):
+                if self._reminds_of_request():
+                    yield {"role": "assistant", "type": "message", "end": True}
+                    continue
                 if not self._wants_more():
                     return
                 prodding = True
@@ -235,12 +257,14 @@ class Turn:
                     yield {**chunk, "role": "assistant"}
                 else:
                     yield {**chunk, "role": "assistant"}
-                    reply.read_on_in_background(only_ahead=only_first)
+                    block = "".join(code)
+                    runs_next = only_first and chunk["type"] == "code" and only_installs(chunk["format"], block)
+                    reply.read_on_in_background(only_ahead=only_first and not runs_next)
                     if not self.over and chunk["type"] == "tool_call":
-                        yield from self._call_tool(chunk["format"], "".join(code), chunk.get("call"))
+                        yield from self._call_tool(chunk["format"], block, chunk.get("call"))
                     elif not self.over:
-                        yield from self._block(chunk["format"], "".join(code))
-                    if only_first:
+                        yield from self._block(chunk["format"], block)
+                    if only_first and not (runs_next and self._just_installed and not self.over):
                         yield from self._tell_dropped(reply)
                         return prose
                     code = []
@@ -278,17 +302,33 @@ class Turn:
 
     def _tell_dropped(self, reply: StreamedReply) -> Generator[Chunk]:
         """Where only the first block of a reply runs: tell the user and the model if there were more."""
-        dropped = False
+        language, parts = "", list[str]()
         with contextlib.suppress(ModelError):  # the block that runs had arrived by then
             for chunk in reply:
-                is_code = chunk["type"] == "code" and chunk["format"].lower() not in PROSE_LANGUAGES
-                dropped = dropped or is_code or chunk["type"] == "tool_call"
                 if chunk["type"] == "status":
                     yield {**chunk, "role": "computer"}
-        if not dropped or self.over:
+                elif _is_block(chunk):
+                    language = chunk["format"]
+                    parts.append(chunk.get("content") or "")
+                    if chunk.get("end"):
+                        break
+        if not language or self.over:
             return
-        self._note(ONLY_FIRST)
+        self._note(NOT_RUN.format(block=f"```{language.lower()}\n{''.join(parts)[:MAX_NOT_RUN].rstrip()}\n```"))
         yield {"role": "computer", "type": "status", "format": "notice", "content": {"text": ONLY_FIRST}}
+
+    def _reminds_of_request(self) -> bool:
+        """Ask again after an answer, if all that has run only installed packages: that was not the request."""
+        if not self._only_installed or self._installations_told >= MAX_REMINDERS:
+            return False
+        self._installations_told += 1
+        said = (m for m in reversed(self.interpreter.messages) if m["role"] == "user" and m["type"] == "message")
+        request = next((str(message["content"]) for message in said), "")[:MAX_NOT_RUN]
+        if "install" in request.lower():
+            return False
+        content = ONLY_INSTALLED.format(request=request)
+        self.interpreter.messages.append({"role": "computer", "type": "message", "content": content})
+        return True
 
     # -- a tool call ---------------------------------------------------------------------------------------------
 
@@ -303,6 +343,7 @@ class Turn:
                 yield {**chunk, **fields}
             return
         before = len(self.interpreter.messages)
+        self._only_installed = False
         yield from self._performed(ToolCall(self.interpreter, name, arguments), fields)
         results = self.interpreter.messages[before:]
         self.guard.on_block_ended(
@@ -313,6 +354,7 @@ class Turn:
     # -- a block -------------------------------------------------------------------------------------------------
 
     def _block(self, language: str, code: str) -> Generator[Step]:
+        self._just_installed = False
         refusal = self.guard.refusal(language, code)
         if refusal is not None:
             if refusal.final:
@@ -348,6 +390,9 @@ class Turn:
             failure = failure_of(outputs)
             results = [message.get("content") for message in outputs]
             self.guard.on_block_ended(block.language, block.code, results, failure is not None)
+            installs = only_installs(block.language, block.code)
+            self._only_installed = installs and self._only_installed is not False
+            self._just_installed = installs and failure is None
             self.over = self.over or interpreter.cancelled
             self.stuck.on_block_ended(failure)
             if failure is None and interpreter.llm.profile.tells_files:

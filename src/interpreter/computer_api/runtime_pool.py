@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import inspect
 import os
+import re
 import threading
 import traceback
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
@@ -14,7 +15,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 from interpreter.errors import BusyError, InterpreterError, LanguageNotFound, NotPreviewableError, NotRestorableError
 from interpreter.messages import Chunk
 from interpreter.runtimes.base import BaseLanguage
-from interpreter.session import ANSWER, Answer, Block, Question
+from interpreter.runtimes.block import closing_chunk, console
+from interpreter.session import ANSWER, Action, Answer, Block, Question
 from interpreter.sigint import call_user_code, iterate_user_code, wait_for_abandoned
 
 if TYPE_CHECKING:
@@ -23,10 +25,14 @@ if TYPE_CHECKING:
     from interpreter.runtimes.dry_run import DryRun, Overlay
     from interpreter.runtimes.launch import Containment, SessionContext
     from interpreter.runtimes.live import Job, LiveLanguage
+    from interpreter.runtimes.missing_packages import Installed, Verdict
     from interpreter.runtimes.state import Completions, Mark, Restored, Saving, Variable
 
 Language = type[BaseLanguage]
 Outcomes = dict[str, "Restored | NotRestorableError"]
+
+
+MAX_LOG_LENGTH = 100_000  # characters of what an installer says
 
 
 class Owner(Protocol):
@@ -57,6 +63,76 @@ class SuspendedRuntimes(NamedTuple):
         for containment in (*self.left_sandboxes, self.containment):
             if containment is not None:
                 containment.close()
+
+
+class Installation(Action):
+    """Install packages for a block: a child action of it, inside its hold."""
+
+    kind = "install"
+
+    def __init__(self, runtime: LiveLanguage, packages: Sequence[str], code: str, refused: Callable[[], bool]) -> None:
+        super().__init__()
+        self._runtime, self._packages, self._code, self._is_refused = runtime, packages, code, refused
+
+    def describe(self) -> str:
+        return f"installing {', '.join(self._packages)}"
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        return {"language": self._runtime.name, "packages": [*self._packages]}
+
+    def judge(self) -> Generator[Chunk | Question]:
+        self.refused = self._is_refused()
+        yield from ()
+
+    def run(self) -> Generator[Chunk]:
+        log = ""
+        with closing(self._runtime.run(self._code)) as chunks:  # type: ignore[type-var]
+            for chunk in chunks:
+                self.outcome = chunk.get("ended", self.outcome)
+                if chunk.get("format") == "output":
+                    log = (log + str(chunk["content"]))[-MAX_LOG_LENGTH:]
+        self.result = log
+        yield from ()
+
+    def stop(self) -> None:
+        self._runtime.stop()
+
+
+class BlockPackages:
+    """How packages are installed for one block: by its actor's permissions, as an action of the session."""
+
+    def __init__(self, block: Block, computer: Computer, can_ask: Callable[[], bool]) -> None:
+        self._block, self._computer, self._can_ask = block, computer, can_ask
+        self.setting = computer.install_missing
+        self.by_agent = block.actor is not None and block.actor.kind == "agent"
+        self.more_runs = block.not_over
+
+    @property
+    def can_ask(self) -> bool:
+        return self._can_ask()
+
+    def judge(self, command: str) -> tuple[Verdict, str]:
+        if not self.by_agent or self._block.actor is None:
+            return "ask", ""
+        verdict: tuple[Verdict, str] = self._block.actor.settings.permit_installation(command)
+        return verdict
+
+    def perform(self, packages: Sequence[str], command: str, code: str) -> Installed:
+        from interpreter.runtimes.missing_packages import Installed
+
+        block, runtime = self._block, cast("LiveLanguage", self._block.runtime)
+        action = Installation(runtime, packages, code, lambda: self.judge(command)[0] == "deny")
+        outer, runtime.on_end = runtime.on_end, action.mark_over
+        try:
+            log = self._computer.session.perform(action, block.actor or self._computer.user).result()
+        finally:
+            runtime.on_end = outer
+        return Installed(action.outcome, log or "")
+
+    def only_reads(self, code: str) -> bool:
+        owner = self._computer.interpreter
+        return owner is not None and bool(owner.only_reads(self._block.language, code))
 
 
 class RuntimePool:
@@ -267,11 +343,14 @@ class RuntimePool:
         self.active = block.runtime = self.runtime(block.language)
         self.active.on_end = block.mark_over
         self.context.cancelled = block.is_cancelled
-        installs = getattr(self.active, "installs_packages", False)
-        if installs and self._computer.offer_packages and self._can_ask():
-            from interpreter.runtimes.environments import run_with_packages
+        host = BlockPackages(block, self._computer, self._can_ask)
+        if host.by_agent and (names := self._present_packages(block)):
+            yield console(f"Already installed: {', '.join(names)}.\n")
+            yield closing_chunk(0, "done")
+        elif getattr(self.active, "installer", ""):
+            from interpreter.runtimes.missing_packages import run_with_packages
 
-            yield from run_with_packages(cast("LiveLanguage", self.active), block.code, block.not_over)
+            yield from run_with_packages(cast("LiveLanguage", self.active), block.code, host)
         elif self.active.handles_interrupts:
             yield from self.active.run(block.code)
         else:  # a user's language may yield or return chunks, also one alone or a text
@@ -281,6 +360,17 @@ class RuntimePool:
                 if chunk.setdefault("type", "console") == "console":
                     chunk.setdefault("format", "output")
                 yield chunk
+
+    def _present_packages(self, block: Block) -> list[str]:
+        """The packages that a block asks pip for, if it does nothing else and all of them are installed."""
+        runtime, context = self.active, self.context
+        if "install" not in block.code or context.elsewhere or not getattr(runtime, "uses_environment", False):
+            return []
+        from interpreter.runtimes.missing_packages import named_packages
+
+        names = named_packages(block.code)
+        present = {_plain(name) for name, _ in context.python_environment().installed(behind=True)} if names else ()
+        return names if all(_plain(name) in present for name in names) else []
 
     def _can_ask(self) -> bool:
         return self._computer.session.questions.can_be_answered("offer")
@@ -483,6 +573,11 @@ class RuntimePool:
             except NotRestorableError as error:
                 outcomes[language.name] = error
         return outcomes
+
+
+def _plain(name: str) -> str:
+    """The name of a package without the marks that make no difference."""
+    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _modified_at(folder: str) -> int:

@@ -212,6 +212,8 @@ def converted(row: Setting, value: Any) -> Any:
         return {"str": "", "bool": False}.get(kind)
     if value is False and "off" in row.choices:
         return "off"
+    if isinstance(value, bool) and "never" in row.choices:  # it was an on/off setting
+        return row.default if value else "never"
     if kind == "str" and isinstance(value, os.PathLike):
         return os.fspath(value)
     if kind == "bool" and isinstance(value, int | float) and value in (0, 1):

@@ -538,10 +538,11 @@ class ComputerSettings(SettingsGroup):
         "`shared` by all.",
         RUNNING, default="workspace",
     )
-    offer_packages: bool = setting(
-        "When a block fails because a package is missing, offer to install it and run the block again. Not asked "
-        "without a person at the terminal, or if code runs without asking.",
-        RUNNING, default=True,
+    install_missing: Literal["ask", "known", "never"] = setting(
+        "What to do if a package that a block imports is missing. `ask`: offer to install it; if code runs without "
+        "asking, or in a script, install it if it is well known. `known`: install well-known ones without asking. "
+        "`never`: don't install any. See docs/environments.md.",
+        RUNNING, default="ask", flag="--install_missing", old_names=("computer.offer_packages",),
     )
     data_stack: list[str] = setting(
         "The packages that all session environments share once they are installed: `%env stack update` in a chat. "

@@ -236,6 +236,14 @@ class BlockApproval:
         pending.allowed_by = outcome.reason if verdict.decision == "allow" else ""
         return outcome
 
+    def judge_installation(self, command: str) -> tuple[str, str]:
+        """What rules and mode say about installing packages for a block: run, ask, deny, or `rule` if a rule asks."""
+        pending = PendingBlock("shell", command, lambda *code: self._context.scanner.scan(*code))
+        outcome = self._judge(pending)
+        if mode_of(self._context) == "plan":
+            return "deny", "plan mode doesn't allow changes"
+        return ("rule" if pending.asked_by_rule else outcome.action), outcome.reason
+
     def _judge_with_request(self, pending: PendingBlock) -> Generator[Chunk, None, Outcome]:
         """Judge the code as it is now and what it asks its sandbox for; deny it if one of them cannot be.
 

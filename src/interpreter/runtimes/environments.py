@@ -17,8 +17,8 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Generator, Iterator, Mapping
-from contextlib import closing, suppress
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
@@ -34,7 +34,6 @@ from interpreter.runtimes.launch import has_package
 if TYPE_CHECKING:
     from interpreter.messages import Chunk
     from interpreter.runtimes.launch import SessionContext
-    from interpreter.runtimes.live import LiveLanguage
 
 Origin = Literal["setting", "active", "project", "session"]
 
@@ -57,27 +56,7 @@ LAYERED = (
     "installs go to a layer above it. %env lists them.\n"
 )
 PROJECT = "This folder has its own Python environment, {name}. Use it for code here? I'll remember the answer."
-NO_CONNECTION = re.compile(
-    r"(?i)NewConnectionError|ConnectionError|connection error|ConnectTimeout|name resolution|Network is unreachable|"
-    r"Name or service not known|dns error|error sending request|Connection refused|"
-    r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN"
-)
-MAX_TEXT_LENGTH = 100_000  # of a project's file, and of what an installer prints
-# By import name, the packages whose name differs from it.
-DISTRIBUTIONS = dict(
-    pair.split(":")
-    for pair in """
-    sklearn:scikit-learn skimage:scikit-image cv2:opencv-python-headless PIL:Pillow yaml:PyYAML bs4:beautifulsoup4
-    dateutil:python-dateutil dotenv:python-dotenv docx:python-docx pptx:python-pptx fitz:PyMuPDF Crypto:pycryptodome
-    serial:pyserial usb:pyusb OpenSSL:pyOpenSSL jwt:PyJWT magic:python-magic git:GitPython MySQLdb:mysqlclient
-    psycopg2:psycopg2-binary pkg_resources:setuptools attr:attrs
-    umap:umap-learn igraph:python-igraph Levenshtein:python-Levenshtein slugify:python-slugify zmq:pyzmq
-    win32api:pywin32 gi:PyGObject cairo:pycairo wx:wxPython faiss:faiss-cpu community:python-louvain
-    sentence_transformers:sentence-transformers ruamel:ruamel.yaml mpl_toolkits:matplotlib pylab:matplotlib
-    telegram:python-telegram-bot nacl:PyNaCl lzo:python-lzo snappy:python-snappy tlz:toolz
-    """.split()
-)
-MODULE = re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII)
+MAX_TEXT_LENGTH = 100_000  # of a project's file
 
 
 @dataclass(frozen=True)
@@ -118,10 +97,13 @@ class Environment:
         if self.is_layer:
             make_layer(self.folder)
 
-    def installed(self) -> list[tuple[str, str]]:
-        """The name and version of each package that is installed into it, or into a layer alone, by name."""
+    def installed(self, behind: bool = False) -> list[tuple[str, str]]:
+        """The name and version of each package that is installed into it, or into a layer alone, by name.
+
+        With `behind`, of those that can be imported behind a layer, too.
+        """
         found: set[tuple[str, str]] = set()
-        for folder in self.places[: 1 if self.is_layer else None]:
+        for folder in self.places[: 1 if self.is_layer and not behind else None]:
             try:
                 with Folder(folder) as place:
                     names = place.listdir()
@@ -139,8 +121,13 @@ class Environment:
 
     def install_command(self, module: str) -> str:
         """The line of a Python block that installs the package behind a module; empty if there is none, or no way."""
-        line = {"pip": "%pip install ", "uv": "!uv pip install ", "": ""}[self.installer]
-        return line + DISTRIBUTIONS.get(module, module) if line and MODULE.fullmatch(module) else ""
+        from interpreter.runtimes.missing_packages import package_names
+
+        line, names = (
+            {"pip": "%pip install ", "uv": "!uv pip install ", "": ""}[self.installer],
+            package_names("pip", [module]),
+        )
+        return line + names[0] if line and names else ""
 
 
 # -- what the user is told and offered ---------------------------------------------------------------------------------
@@ -163,48 +150,6 @@ def introduce(shared: SessionContext, may_ask: bool) -> Generator[Chunk]:
         make_folder(told.parent)
         told.touch()
         yield notice(LAYERED.format(active=sys.prefix))
-
-
-def run_with_packages(runtime: LiveLanguage, code: str, on_again: Callable[[], None]) -> Generator[Chunk]:
-    """Run a block. If it fails because of a missing package, offer to install that, and then run the block again."""
-    tried: set[str] = set()
-    while True:
-        failed: list[Chunk] = []
-        with closing(runtime.run(code)) as chunks:  # type: ignore[type-var]
-            for chunk in chunks:
-                if chunk.get("ended") == "error":
-                    failed.append(chunk)
-                else:
-                    yield chunk
-        module = runtime.missing if failed else ""
-        if not module or module in tried:
-            break
-        tried.add(module)
-        offer = Offer(f"Install {runtime.installation(module)[0]} and run the block again?")
-        yield {**offer.chunk, "request": offer}
-        if not offer.accepted:
-            break
-        on_again()
-        if not (yield from _install(runtime, module)):
-            break
-        on_again()
-    yield from failed
-
-
-def _install(runtime: LiveLanguage, module: str) -> Generator[Chunk, None, bool]:
-    """Install the package of a module, in the session and visibly; whether it is there now."""
-    (name, code), said, ended = runtime.installation(module), "", ""
-    with closing(runtime.run(code)) as chunks:  # type: ignore[type-var]
-        for chunk in chunks:
-            ended = chunk.get("ended", ended)
-            if chunk.get("format") == "output":
-                said = (said + str(chunk["content"]))[-MAX_TEXT_LENGTH:]
-            if chunk.get("format") != "active_line":  # the lines are not those of the block
-                yield chunk
-    if ended != "done":
-        offline = "The package index can't be reached: there seems to be no network connection. "
-        yield notice(f"{offline if NO_CONNECTION.search(said) else ''}{name} was not installed.\n")
-    return ended == "done"
 
 
 # -- choosing ----------------------------------------------------------------------------------------------------------

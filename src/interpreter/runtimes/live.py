@@ -7,10 +7,10 @@ import os
 import re
 import threading
 from _thread import start_new_thread
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, Protocol, Self
+from typing import Any, Literal, Protocol, Self
 
 from interpreter.errors import BusyError, InterpreterError, NotRestorableError, UsageError
 from interpreter.host.files import Folder
@@ -104,8 +104,8 @@ class LiveLanguage(BaseLanguage):
     sandboxable = True
     handles_interrupts = True
     uses_environment = False  # whether its blocks run or install Python packages
-    installs_packages = False  # whether `installation` knows how to get what is `missing`
-    missing = ""  # the module that the last block could not import, as the code says
+    installer: Literal["", "pip", "npm", "r"] = ""  # what `installation` gets what is `missing` with
+    missing = ""  # the modules that the last block could not import, as the code says
     needs_posix = "need Linux or macOS. On Windows, run Open Interpreter inside WSL."
     awaited = threading.Event()  # what is waited for before the next block: stopping that sets it
 
@@ -156,9 +156,27 @@ class LiveLanguage(BaseLanguage):
         self.known_cwd, self.known_env, self.known_shared = runtime.launch.cwd, {}, {}
         yield from ()
 
-    def installation(self, module: str) -> tuple[str, str]:
-        """What has to be installed for a module, and a block that does it."""
-        raise NotImplementedError
+    @property
+    def has_own_packages(self) -> bool:
+        """Whether what its blocks install goes where only sessions of ours look."""
+        return not self.context.elsewhere
+
+    def missing_imports(self, code: str) -> Sequence[str]:
+        """The modules that a block would certainly fail to import."""
+        return ()
+
+    def installation(self, modules: Sequence[str]) -> tuple[list[str], str, str]:
+        """The packages that have these modules, the shell command that installs them, and a block that does it.
+
+        The block is empty if they can't be installed.
+        """
+        return [], "", ""
+
+    def part_before(self, code: str, line: int, module: str) -> str:
+        """What of a block ran until it failed to import a module, in this line if it is known."""
+        lines = code.splitlines()
+        line = line or next((at for at, text in enumerate(lines, 1) if module in text), len(lines))
+        return "\n".join(lines[:line])
 
     def advice(self, event: Frame) -> Iterator[Chunk]:
         """What helps with the error that ended a block."""

@@ -114,6 +114,7 @@ FRAMES: dict[str, dict[str, Check]] = {
         "query": COUNT,
         "failed": optional(TEXT),
         "lost": LINES,
+        "missing": LINES,
         "variables": optional(list_of(VARIABLE, 1000)),
         "start": optional(COUNT),
         "matches": optional(list_of(list_of(LINE, 2, least=2), 1000)),

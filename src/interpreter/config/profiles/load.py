@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 from interpreter.config.profiles.profile import Profile, ProfileLocation, find
-from interpreter.config.setting import Setting, apply, check_value, parse_value, speaking_as, unknown_setting
+from interpreter.config.setting import Setting, apply, check_value, converted, parse_value, speaking_as, unknown_setting
 from interpreter.config.settings import PROMPTS, SETTINGS
 from interpreter.errors import InterpreterError, ProfileError, SettingError
 
@@ -46,6 +46,7 @@ RENAMED = MappingProxyType(
         "computer.terminal.languages": "computer.languages",
         "languages": "computer.languages",
         "custom_languages": "computer.custom_languages",
+        "computer.offer_packages": "computer.install_missing",
     }
 )
 
@@ -98,6 +99,7 @@ def _take(profile: Profile, entry: Entry, environ: Mapping[str, str]) -> Iterato
         value = _filled(profile, _ROWS[key], entry, environ)
         if value is None and not _ROWS[key].optional:
             return  # an empty value, as in `custom_instructions:`, is ignored
+        value = value if key == entry.key else converted(_ROWS[key], value)
         profile.settings[key] = check_value(_ROWS[key], value)
         if _ROWS[key].inert and profile.settings[key] != _ROWS[key].default:
             yield f"{entry.key} does nothing: {_ROWS[key].inert}."

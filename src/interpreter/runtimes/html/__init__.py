@@ -73,7 +73,7 @@ class React(HTML):
     cell_magic = None
     programs = ("npm",)
     install = "apt install npm; macOS: brew install node"
-    installs_packages = True
+    installer = "npm"
     order = 17
 
     def installed(self) -> str | None:
@@ -84,11 +84,15 @@ class React(HTML):
 
     def advice(self, event: Frame) -> Iterator[Chunk]:
         if event.get("missing"):
-            name, command = self.installation(event["missing"])
+            _, command, _ = self.installation(event["missing"].split())
             offline = self.context.offline
-            self.missing = "" if offline else name
+            self.missing = "" if offline else event["missing"]
             why = "Offline mode is on, so nothing can be installed now. When you are online again," if offline else ""
             yield notice(f"{why or 'To install what is missing,'} run this as a React block: {command}\n")
 
-    def installation(self, module: str) -> tuple[str, str]:
-        return module, f"npm install {module}"
+    def installation(self, modules: Sequence[str]) -> tuple[list[str], str, str]:
+        command = f"npm install {' '.join(modules)}"
+        return [*modules], command, command
+
+    def part_before(self, code: str, line: int, module: str) -> str:
+        return ""  # nothing of a page runs that can't be built

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,7 +18,7 @@ from interpreter.runtimes.live import LiveLanguage
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.runtime import Runtime
 from interpreter.runtimes.snapshots import EVERYTHING
-from interpreter.runtimes.state import Restored, Saving, numbers
+from interpreter.runtimes.state import SHOW_TIMEOUT, Restored, Saving, numbers
 from interpreter.sigint import Hold
 
 if TYPE_CHECKING:
@@ -42,7 +42,8 @@ class Python(LiveLanguage):
     file_extension = "py"
     definitions = r"^(?:(?:async\s+)?def\s+|class\s+)([A-Za-z_]\w*)|^([A-Za-z_]\w*)\s*(?::[^=\n]+)?=(?!=)"
     quotes_paths = True
-    uses_environment = installs_packages = True
+    uses_environment = True
+    installer = "pip"
     shared_form = "json"
     analysis = "interpreter.policy.analysis.python:analyze"
     scanners = ("interpreter.policy.scanners.scanner:BANDIT", "interpreter.policy.scanners.scanner:SEMGREP")
@@ -100,15 +101,48 @@ class Python(LiveLanguage):
                 self.missing = module
             yield notice(f"There is no module {module!r} in this environment.{what}\n")
 
-    def installation(self, module: str) -> tuple[str, str]:
-        from interpreter.runtimes.environments import DISTRIBUTIONS
+    @property
+    def has_own_packages(self) -> bool:
+        return self.context.python_environment().is_layer and super().has_own_packages
 
-        name = DISTRIBUTIONS.get(module, module)
-        words = ["-m", "pip", "install", "--retries", "1", "--no-input", name]  # one retry, after which pip says why
+    def missing_imports(self, code: str) -> list[str]:
+        from interpreter.runtimes.missing_packages import first_imports
+
+        chosen = self.context.python_environment()
+        names = [name for name in first_imports(code) if name not in sys.stdlib_module_names]
+        paths = [(os.path.join(place, name) for place in (*chosen.places, self.context.cwd)) for name in names]
+        names = [
+            name
+            for name, paths in zip(names, paths, strict=True)
+            if not any(os.path.exists(path) or os.path.exists(f"{path}.py") for path in paths)
+        ]
+        runtime = self.start() if names else None
+        if runtime is None or not runtime.alive or runtime.launch.containment is not self.context.containment:
+            return []
+        answer = runtime.query({"op": "inspect", "modules": names}, SHOW_TIMEOUT, early=True)
+        return [name for name in names if answer is not None and name in (answer.get("missing") or ())]
+
+    def installation(self, modules: Sequence[str]) -> tuple[list[str], str, str]:
+        from interpreter.runtimes.missing_packages import package_names
+
+        names, installer = package_names("pip", modules), self.context.python_environment().installer
+        options = ["--only-binary", ":all:"]  # what is built from source runs its author's code
+        # one retry, after which pip says why
+        words = ["-m", "pip", "install", *options, "--retries", "1", "--no-input", "--progress-bar", "off", *names]
         argv = f"[__import__('sys').executable, *{words}]"
-        if self.context.python_environment().installer == "uv":
-            argv = str(["uv", "pip", "install", name])
-        return name, f"raise SystemExit(__import__('subprocess').call({argv}))"
+        if installer == "uv":
+            argv = str(["uv", "pip", "install", *options, *names])
+        code = f"raise SystemExit(__import__('subprocess').call({argv}))" if installer and names else ""
+        return names, f"pip install {' '.join(names)}", code
+
+    def part_before(self, code: str, line: int, module: str) -> str:
+        import ast
+
+        try:
+            ends = [node.end_lineno or 0 for node in ast.parse(code).body if node.lineno <= line]
+        except (SyntaxError, ValueError):
+            ends = []
+        return super().part_before(code, max(ends, default=line), module)
 
     # -- states --------------------------------------------------------------------------------------------------
 

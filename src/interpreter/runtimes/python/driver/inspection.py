@@ -39,6 +39,8 @@ def answer(
 ) -> Frame:
     if frame["op"] == "complete":
         return completions(namespace, str(frame["code"]), int(frame["cursor"]))
+    if "modules" in frame:
+        return {"missing": [name for name in frame["modules"] if not can_import(name)]}
     if "name" not in frame:
         return listed(namespace, hidden)
     try:
@@ -47,6 +49,15 @@ def answer(
     except tables.ViewError as error:
         return {"failed": str(error)}
     return {"type": type_name(value), **page}
+
+
+def can_import(name: str) -> bool:
+    machinery = trusted_import("importlib.util")
+    trusted_import("importlib").invalidate_caches()
+    try:
+        return machinery.find_spec(name) is not None
+    except (ImportError, AttributeError, ValueError):  # such as a module without a spec
+        return True
 
 
 # -- the list of variables ------------------------------------------------------------------------------------------

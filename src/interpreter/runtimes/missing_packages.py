@@ -1,0 +1,267 @@
+"""Packages that a block imports and that are not installed.
+
+They are looked for before the block runs; one that only shows while it runs ends the block, which then runs again from
+its checkpoint if undo covers all that it had done. Packages that are installed without a question are well-known ones,
+for an agent, in a session environment. The model reads one result: neither the first error nor what the installer said.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import re
+from collections.abc import Generator, Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+
+from interpreter.errors import NotRestorableError
+from interpreter.runtimes.block import notice
+from interpreter.runtimes.calls import Offer
+
+if TYPE_CHECKING:
+    from interpreter.messages import Chunk
+    from interpreter.runtimes.live import LiveLanguage
+
+TABLE = Path(__file__).with_name("known_packages.txt")  # made by scripts/make_known_packages.py
+NAMES = {  # of modules: nothing that an installer takes for an option, an address or a version
+    "pip": re.compile(r"[A-Za-z_]\w{0,99}", re.ASCII),
+    "npm": re.compile(r"(@[a-z\d][\w.-]{0,99}/)?[a-z\d][\w.-]{0,99}", re.ASCII),
+    "r": re.compile(r"[A-Za-z][A-Za-z\d.]{0,99}", re.ASCII),
+}
+NO_CONNECTION = re.compile(
+    r"(?i)NewConnectionError|ConnectionError|connection error|ConnectTimeout|name resolution|Network is unreachable|"
+    r"Name or service not known|dns error|error sending request|Connection refused|"
+    r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN"
+)
+COMPLAINT = re.compile(r"Error|Traceback")
+IMPORT = re.compile(
+    r"\s*(#.*|//.*|import\b[^;]*;?|from\s+[\w.]+\s+import\b[^;(]*|(const|let|var)\b[^;]*\brequire\(['\"][^'\"]*['\"]\);?"
+    r"|(suppress\w+\(\s*)?library\([\w.\"']+\)+)?"
+)
+INSTALLS = re.compile(
+    r"\s*[%!]?\s*(?:sudo\s+)?(?:[\w./-]*python[\d.]*\s+-m\s+|uv\s+)?(?P<tool>pip[\d.]*|conda|mamba|npm)\s+"
+    r"(?:install|i|add)\s+(?P<arguments>[^;&|<>\n]+)|\s*install\.packages\([^\n]*\)\s*"
+)
+INSTALLS_IN_PYTHON = re.compile(r"\s*(import (sys|os|subprocess|pip)\b.*|[^&;|]*\([^&;|]*\bpip\b[^&;|]*\binstall\b[^&;|]*)")
+STOPPED = (
+    "{names} is installed now. The block stopped at the import; what it did before that still counts, so it was not "
+    "run again. Continue from there.\n"
+)
+
+Verdict = Literal["run", "ask", "rule", "deny"]  # `rule`: a rule asks, so that only a person can allow it
+
+
+class Installed(NamedTuple):
+    """How an installation ended, as a block does, and what the installer said."""
+
+    ended: str
+    log: str
+
+
+class Host(Protocol):
+    """What a block's packages are installed with: its session, and the user's settings."""
+
+    setting: Literal["ask", "known", "never"]
+    by_agent: bool  # whether the block is an agent's, not the user's own
+
+    @property
+    def can_ask(self) -> bool:
+        """Whether a front end can answer an offer now."""
+
+    def judge(self, command: str) -> tuple[Verdict, str]:
+        """What rules and permission mode say about an installation, as a shell command; and why."""
+
+    def perform(self, packages: Sequence[str], command: str, code: str) -> Installed:
+        """Install packages by a block of the same runtime, as an action of the session."""
+
+    def only_reads(self, code: str) -> bool:
+        """Whether all that this code does is to read files."""
+
+    def more_runs(self) -> None:
+        """The block is not over yet."""
+
+
+@functools.cache
+def known_packages(installer: str) -> Mapping[str, str]:
+    """The packages of well-known modules; anyone can publish one under any other name."""
+    rows = (line.split() for line in TABLE.read_text("utf-8").splitlines())
+    return {row[1]: row[-1] for row in rows if row[0] == installer}
+
+
+def package_names(installer: str, modules: Iterable[str]) -> list[str]:
+    """The packages that have these modules, without what is no name of a module."""
+    known, pattern = known_packages(installer), NAMES[installer]
+    return list(dict.fromkeys(known.get(each, each) for each in modules if pattern.fullmatch(each)))
+
+
+# -- running a block ---------------------------------------------------------------------------------------------------
+
+
+def run_with_packages(runtime: LiveLanguage, code: str, host: Host) -> Generator[Chunk]:
+    """Run a block, with what it needs installed before or while it runs, if that may be."""
+    provider = _Provider(runtime, host)
+    if host.setting != "never" and (modules := runtime.missing_imports(code)):
+        yield from provider.provide(modules, " and run the block")
+    shown = ""
+    while True:
+        attempt = _Attempt(shown)
+        with closing(runtime.run(code)) as chunks:  # type: ignore[type-var]
+            for chunk in chunks:
+                yield from attempt.passed_on(chunk)
+        modules = [each for each in runtime.missing.split() if each not in provider.tried]
+        if attempt.failed is None or not modules or host.setting == "never":
+            break
+        before, done = runtime.state_before, runtime.part_before(code, attempt.line, modules[0])
+        only_imports = all(IMPORT.fullmatch(line) for line in done.splitlines())
+        again = only_imports or host.only_reads(done)
+        if not (yield from provider.provide(modules, " and run the block again" if again else "")):
+            break
+        if not (again and (_restored(runtime, before) or only_imports)):
+            provider.outcome = STOPPED.format(names=provider.names)
+            break
+        shown = attempt.shown
+    if attempt.failed is None:
+        yield from attempt.held
+        return
+    yield from (chunk for chunk in attempt.held if not (provider.outcome and chunk.get("ours")))
+    yield from [notice(provider.outcome)] if provider.outcome else ()
+    yield attempt.failed
+
+
+@dataclass
+class _Attempt:
+    """One run of a block: what is passed on, and what is held back because it may be only a missing package."""
+
+    expected: str  # what an earlier attempt has shown, which is not shown again
+    shown: str = ""
+    held: list[Chunk] = field(default_factory=list)
+    failed: Chunk | None = None
+    line: int = 0  # the last one that began
+
+    def passed_on(self, chunk: Chunk) -> Generator[Chunk]:
+        content = chunk.get("content")
+        if chunk.get("ended") == "error":
+            self.failed = chunk
+            return
+        if chunk.get("format") == "active_line":
+            self.line = content or self.line
+        elif chunk.get("stream") == "stderr" and (self.held or chunk.get("ours") or COMPLAINT.search(str(content))):
+            self.held.append(chunk)
+            return
+        elif chunk.get("format") == "output":
+            text = str(content)
+            self.shown += text
+            if text.startswith(self.expected):
+                chunk, self.expected = {**chunk, "content": text[len(self.expected) :]}, ""
+            elif self.expected.startswith(text):
+                self.expected = self.expected[len(text) :]
+                return
+            else:
+                self.expected = ""  # it prints something else this time
+        held, self.held = self.held, []
+        yield from held
+        yield chunk
+
+
+def _restored(runtime: LiveLanguage, state: int) -> bool:
+    try:
+        runtime.restore(state)
+    except NotRestorableError:
+        return False
+    return True
+
+
+class _Provider:
+    """Installs the packages of one block."""
+
+    def __init__(self, runtime: LiveLanguage, host: Host) -> None:
+        self._runtime, self._host = runtime, host
+        self.tried: set[str] = set()
+        self.names = ""  # of the packages that were asked for last
+        self.outcome = ""  # what the model reads instead of advice, if the block has failed
+
+    def provide(self, modules: Sequence[str], then: str) -> Generator[Chunk, None, bool]:
+        """Install what has these modules, if settings, rules and user allow it; whether that was done."""
+        runtime, host = self._runtime, self._host
+        self.tried |= set(modules)
+        known = [each for each in modules if each in known_packages(runtime.installer)]
+        packages, command, code = runtime.installation(modules)
+        if not code or runtime.context.offline:
+            return False
+        verdict, reason = host.judge(command)
+        if verdict == "deny":
+            self.outcome = f"{_listed(packages)} can't be installed: {reason}\n"
+            return False
+        alone = verdict == "run" or host.setting == "known" or not host.can_ask
+        if known and alone and verdict != "rule" and host.by_agent and runtime.has_own_packages:
+            packages, command, code = runtime.installation(known)
+        elif host.can_ask and verdict != "run":
+            offer = Offer(f"Install {_listed(packages)}{then}?")
+            yield {**offer.chunk, "request": offer}
+            if not offer.accepted:
+                self.outcome = f"The user doesn't want to install {_listed(packages)}.\n" * (offer.accepted is False)
+                return False
+        else:
+            return False
+        self.names = _listed(packages)
+        yield {"type": "status", "format": "installing", "content": {"packages": packages}}
+        host.more_runs()
+        ended, log = host.perform(packages, command, code)
+        host.more_runs()
+        if ended == "done":
+            yield {"type": "status", "format": "notice", "content": {"text": f"Installed {self.names}."}}
+            return True
+        offline = "The package index can't be reached: there seems to be no network connection. "
+        last = [line for line in log.splitlines() if line.lower().startswith(("error", "npm err"))][:2]
+        why = offline if NO_CONNECTION.search(log) else "".join(f"{line}\n" for line in last)
+        self.outcome = f"{why}{self.names} was not installed.\n"
+        return False
+
+
+def _listed(names: Sequence[str]) -> str:
+    return " and ".join(filter(None, [", ".join(names[:-1]), names[-1]]))
+
+
+# -- reading code ------------------------------------------------------------------------------------------------------
+
+
+def first_imports(code: str) -> list[str]:
+    """The modules that a Python block imports whatever happens: not in a function, a condition or a `try`.
+
+    None if the block makes them itself, installs them, or changes where they are looked for.
+    """
+    if code.lstrip().startswith("%%") or re.search(r"\binstall\b|sys\.path|site\.addsitedir", code):
+        return []
+    try:
+        tree = ast.parse(re.sub(r"(?m)^([ \t]*)[%!].*$", r"\1pass", code))
+    except (SyntaxError, ValueError):
+        return []
+    names: dict[str, None] = {}
+    for node in tree.body:
+        if isinstance(node, ast.Import):
+            names |= dict.fromkeys(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level and node.module:
+            names[node.module.partition(".")[0]] = None
+    return [name for name in names if f"{name}.py" not in code]
+
+
+def only_installs(language: str, code: str) -> bool:
+    """Whether all that a block does is to install packages."""
+    lines = [line for line in code.splitlines() if line.strip() and not line.lstrip().startswith(("#", "%%"))]
+    in_python = INSTALLS_IN_PYTHON if language.lower() in ("python", "py") else INSTALLS
+    return (
+        "install" in code
+        and bool(lines)
+        and all(INSTALLS.fullmatch(line) or in_python.fullmatch(line) for line in lines)
+    )
+
+
+def named_packages(code: str) -> list[str]:
+    """The packages that a block installs with pip and nothing else, in any version; none if it does more."""
+    matches = [INSTALLS.fullmatch(line) for line in code.splitlines() if line.strip()]
+    if not all(match and (match["tool"] or "").startswith("pip") for match in matches):
+        return []
+    words = [word for match in matches if match for word in match["arguments"].split() if word not in ("-q", "--quiet")]
+    return words if all(re.fullmatch(r"[A-Za-z][\w.-]*", word) for word in words) else []
