@@ -11,7 +11,8 @@ A *persistent* program has a driver in its own language. The bridge starts it on
 
 The driver writes lines to `{replies}`: `ready`, `input PROMPT`, `display MIME FILE [MIME FILE ...]`, `share NAME
 FILE` for a value that other languages get, and at the end of a block `done STATUS CODE FOLDER`, where the status is ok,
-error or interrupted. What the program prints goes to stdout and stderr, as always.
+error or interrupted; `missing PACKAGE` before it names one that could not be loaded. What the program prints goes to
+stdout and stderr, as always.
 
 A *one-shot* program is started for each block, and `{file}` in its command line is the block. It can keep what it
 wants in the file `{state}`. If it writes its directory and its environment to `{state}.exports`, with a zero byte after
@@ -232,6 +233,7 @@ class Persistent(Program):
     """A driver in the program's own language, which keeps the variables."""
 
     _files = 0
+    _missing = ""  # the package that the block could not load
 
     def start(self) -> None:
         read, commands = os.pipe()
@@ -292,9 +294,12 @@ class Persistent(Program):
                     value = Path(path).read_text("utf-8", "replace")
                     self.bridge.send(event="share", block=number, name=name, data=value)
                     os.unlink(path)
+                case "missing":
+                    self._missing = rest
                 case "done":
                     status, code, folder = rest.split(" ", 2)
-                    self.bridge.done(status, int(code), cwd=folder)
+                    missing, self._missing = self._missing, ""
+                    self.bridge.done(status, int(code), cwd=folder, missing=missing or None)
 
     def children_changed(self) -> None:
         """If the program has ended, end in the same way, after everything it wrote."""

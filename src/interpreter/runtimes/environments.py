@@ -170,7 +170,7 @@ def choose(
         is_environment = any(os.path.exists(os.path.join(prefix, name)) for name in ("pyvenv.cfg", "conda-meta"))
         found = sorted(glob.glob(os.path.join(glob.escape(prefix), "lib", "python3*", "site-packages")))
         return Environment(python, python, prefix if is_environment else "", origin, places=tuple(found))
-    folder = str(home_of("" if shared else workspace) / ("sandboxed" if sandboxed else "open"))
+    folder = session_folder("" if shared else workspace, sandboxed)
     stack = str(stack_folder())
     places = (os.path.join(folder, PACKAGES), os.path.join(stack, "packages"), *packages_behind())
     return Environment(os.path.join(folder, "bin", "python"), sys.executable, folder, origin, True, places, stack)
@@ -289,6 +289,11 @@ def home_of(workspace: str) -> Path:
     path = os.path.realpath(workspace)
     name = re.sub(r"[^\w.-]+", "-", os.path.basename(path))[:40]
     return our_folder("data") / "environments" / f"{name}-{sha256(os.fsencode(path)).hexdigest()[:12]}"
+
+
+def session_folder(workspace: str, sandboxed: bool) -> str:
+    """The session environment of a workspace."""
+    return str(home_of(workspace) / ("sandboxed" if sandboxed else "open"))
 
 
 def packages_behind() -> list[str]:

@@ -367,6 +367,13 @@ class SessionContext:
             self._chosen = key, chosen
         return self._chosen[1]
 
+    def package_folder(self, language: str) -> str:
+        """Where the packages go that blocks of another language than Python install."""
+        from interpreter.runtimes.environments import session_folder
+
+        workspace = "" if self.shares_environment else self.workspace
+        return os.path.join(session_folder(workspace, self.containment is not None), "lib", language)
+
     def has_python_package(self, name: str) -> bool:
         """Whether Python blocks can import a package, found out without starting a runtime."""
         return has_package(self.python_environment().places, name)

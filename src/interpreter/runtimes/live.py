@@ -180,7 +180,10 @@ class LiveLanguage(BaseLanguage):
 
     def advice(self, event: Frame) -> Iterator[Chunk]:
         """What helps with the error that ended a block."""
-        yield from ()
+        if self.installer and (module := event.get("missing")):
+            self.missing = module
+            why = " Offline mode is on, so it can't be installed now." if self.context.offline else ""
+            yield notice(f"There is no package {module!r} for {self.name} here.{why}\n")
 
     def settle(self, event: Frame) -> None:
         """A block is done, and nothing waits for what is done here."""

@@ -44,7 +44,9 @@ INSTALLS = re.compile(
     r"\s*[%!]?\s*(?:sudo\s+)?(?:[\w./-]*python[\d.]*\s+-m\s+|uv\s+)?(?P<tool>pip[\d.]*|conda|mamba|npm)\s+"
     r"(?:install|i|add)\s+(?P<arguments>[^;&|<>\n]+)|\s*install\.packages\([^\n]*\)\s*"
 )
-INSTALLS_IN_PYTHON = re.compile(r"\s*(import (sys|os|subprocess|pip)\b.*|[^&;|]*\([^&;|]*\bpip\b[^&;|]*\binstall\b[^&;|]*)")
+INSTALLS_IN_PYTHON = re.compile(
+    r"\s*(import (sys|os|subprocess|pip)\b.*|[^&;|]*\([^&;|]*\bpip\b[^&;|]*\binstall\b[^&;|]*)"
+)
 STOPPED = (
     "{names} is installed now. The block stopped at the import; what it did before that still counts, so it was not "
     "run again. Continue from there.\n"

@@ -99,7 +99,8 @@ def _take(profile: Profile, entry: Entry, environ: Mapping[str, str]) -> Iterato
         value = _filled(profile, _ROWS[key], entry, environ)
         if value is None and not _ROWS[key].optional:
             return  # an empty value, as in `custom_instructions:`, is ignored
-        value = value if key == entry.key else converted(_ROWS[key], value)
+        if key != entry.key and isinstance(entry.value, bool):
+            value = converted(_ROWS[key], entry.value)
         profile.settings[key] = check_value(_ROWS[key], value)
         if _ROWS[key].inert and profile.settings[key] != _ROWS[key].default:
             yield f"{entry.key} does nothing: {_ROWS[key].inert}."

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import shutil
 from collections.abc import Sequence
@@ -12,6 +13,7 @@ from interpreter.errors import SessionStartError
 from interpreter.runtimes.block import Channels
 from interpreter.runtimes.launch import Launch, program_version
 from interpreter.runtimes.live import LiveLanguage
+from interpreter.runtimes.missing_packages import package_names
 from interpreter.runtimes.protocol import Frame
 
 __all__ = ["JavaScript"]
@@ -38,6 +40,7 @@ class JavaScript(LiveLanguage):
     cell_magic: str | None = "%%script node"
     install = "apt install nodejs; macOS: brew install node; others: nodejs.org (18 or later)"
     order = 3
+    installer = "npm"
 
     _pipes = 0  # how many pairs of them there were
 
@@ -55,7 +58,20 @@ class JavaScript(LiveLanguage):
             raise SessionStartError(self.name, NO_NODE)
         # an interrupt by V8's termination upsets the bookkeeping that these checks would abort the process for
         worker = ["exec", node, "--no-force-async-hooks-checks", str(DRIVER), "{data}"]
-        return Launch(worker, env=self.context.environment(), cwd=self.context.cwd, interrupt_frames=True)
+        env = self.context.environment()
+        places = [
+            *filter(None, [env.get("NODE_PATH")]),
+            os.path.join(self.context.package_folder("node"), "node_modules"),
+        ]
+        env["NODE_PATH"] = os.pathsep.join(places)
+        return Launch(worker, env=env, cwd=self.context.cwd, interrupt_frames=True)
+
+    def installation(self, modules: Sequence[str]) -> tuple[list[str], str, str]:
+        names, options = package_names("npm", modules), ["--ignore-scripts", "--no-audit", "--no-fund", "--prefix"]
+        words = json.dumps(["install", *options, self.context.package_folder("node"), "--", *names])
+        code = f"void require('child_process').execFileSync('npm', {words}, {{stdio: 'inherit'}})"
+        is_there = shutil.which("npm", path=self.context.own_environment().get("PATH")) and names
+        return names, f"npm install {' '.join(names)}", code if is_there else ""
 
     def channels(self) -> Channels:
         """Two named pipes, which the driver opens for child processes: Node cannot be sent descriptors."""

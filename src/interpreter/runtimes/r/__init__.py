@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
+from interpreter.runtimes.launch import Launch
+from interpreter.runtimes.missing_packages import package_names
 from interpreter.runtimes.program import ProgramLanguage
 
 __all__ = ["R"]
+
+# The user's repositories, if they have chosen some. A failed installation is only a warning to R.
+INSTALL = """local({{
+  dir.create({library}, FALSE, TRUE)
+  .libPaths(c({library}, .libPaths()))
+  repositories <- getOption("repos")
+  if (is.null(repositories) || "@CRAN@" %in% repositories) repositories <- "https://cloud.r-project.org"
+  utils::install.packages({names}, lib = {library}, repos = repositories, quiet = TRUE)
+  if (!all({names} %in% list.files({library}))) stop("not installed")
+}})"""
 
 
 class R(ProgramLanguage):
@@ -26,3 +42,15 @@ class R(ProgramLanguage):
     install = "apt install r-base-core; macOS: brew install r"
     order = 10
     is_common = False
+    installer = "r"
+
+    def launch(self) -> Launch:
+        launch = super().launch()
+        libraries = [self.context.package_folder("R"), *filter(None, [launch.env.get("R_LIBS")])]
+        return replace(launch, env={**launch.env, "R_LIBS": os.pathsep.join(libraries)})
+
+    def installation(self, modules: Sequence[str]) -> tuple[list[str], str, str]:
+        names = package_names("r", modules)
+        wanted = f"c({', '.join(map(json.dumps, names))})"
+        code = INSTALL.format(library=json.dumps(self.context.package_folder("R")), names=wanted)
+        return names, f"install2.r {' '.join(names)}", code if names else ""

@@ -108,6 +108,7 @@ local({
       error = function(error) {
         status <<- "error"
         code <<- 1
+        if (inherits(error, "packageNotFoundError")) say("missing ", error$package[1])
         call <- conditionCall(error)
         ours <- is.null(call) || identical(call[[1]], quote(eval)) || identical(call[[1]], quote(parse))
         where <- if (ours) "Error: " else paste0("Error in ", deparse(call, nlines = 1)[1], " : ")

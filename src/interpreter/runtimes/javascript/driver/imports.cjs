@@ -7,6 +7,7 @@
 
 const Module = require('module');
 const path = require('path');
+const { pathToFileURL } = require('url');
 const { Script } = require('vm');
 
 const NAME = '\u0131mport';
@@ -77,7 +78,21 @@ function lookFrom(cwd, main) {
   holder.filename = file;
   holder.paths = Module._nodeModulePaths(cwd);
   holder._compile('module.exports = (from, options) => import(from, options);', file);
-  load = holder.exports;
+  const { resolve } = Module.createRequire(file);
+  load = async (from, options) => {
+    try {
+      return await holder.exports(from, options);
+    } catch (error) {
+      if (error?.code !== 'ERR_MODULE_NOT_FOUND') throw error;
+      let found;
+      try {
+        found = resolve(from); // it also looks in the folder of the session's packages, as `require` does
+      } catch {
+        throw error;
+      }
+      return holder.exports(pathToFileURL(found).href, options);
+    }
+  };
   if (globalThis.require !== undefined && !globalThis.require[ours]) return; // the program has its own by now
   const require = Module.createRequire(file);
   require[ours] = true;

@@ -14,7 +14,7 @@ const interrupts = require('./interrupts.cjs');
 const { linger } = require('./lingering.cjs');
 const link = require('./link.cjs');
 const questions = require('./questions.cjs');
-const { causes, uncaught } = require('./report.cjs');
+const { causes, missing, uncaught } = require('./report.cjs');
 const sharing = require('./sharing.cjs');
 const streams = require('./streams.cjs');
 const timers = require('./timers.cjs');
@@ -83,6 +83,7 @@ function fail(block, error) {
   if (link.asked(block.number)) return;
   block.failed = true;
   block.errors.push(...causes(error));
+  block.missing ??= missing(error);
   link.sendStream(block.number, 'stderr', uncaught(error));
 }
 
@@ -120,6 +121,7 @@ function finish(block, status) {
   const cwd = whereWeAre();
   const errors = block.errors.slice(0, 8);
   const told = { status, exit_code: EXIT_CODES[status], ...(cwd && { cwd }), ...(errors.length && { errors }) };
+  if (block.missing) told.missing = block.missing.slice(0, 200);
   link.send({ event: 'done', block: block.number, ...told });
   link.ended(block.number);
   interrupts.dismiss(block.number);

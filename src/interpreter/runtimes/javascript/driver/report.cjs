@@ -44,4 +44,10 @@ function causes(error, depth = 0) {
   return found;
 }
 
-module.exports = { causes, uncaught };
+/** The package that an import did not find; not a file. */
+function missing(error) {
+  if (!['MODULE_NOT_FOUND', 'ERR_MODULE_NOT_FOUND'].includes(error?.code)) return undefined;
+  return /Cannot find (?:module|package) '((?:@[\w.-]+\/)?[\w-][\w.-]*)(?:\/[^']*)?'/.exec(String(error.message))?.[1];
+}
+
+module.exports = { causes, missing, uncaught };
