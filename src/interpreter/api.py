@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from interpreter.policy.approval import PendingBlock, PendingCall
     from interpreter.policy.call_approval import CallApproval
     from interpreter.policy.scanners import Scanner
+    from interpreter.runtimes.missing_packages import Verdict
     from interpreter.sandbox.containment import Containment
     from interpreter.sandbox.sandbox import Access, Sandbox
     from interpreter.session import Action, Actor, Event, Performance, Session
@@ -446,7 +447,7 @@ class OpenInterpreter(InterpreterSettings):
         granted = [Access(kind, value) for kind, value in granted_access(self.workspace)]
         return Sandbox.from_settings(self).with_access(granted)
 
-    def permit_installation(self, command: str) -> tuple[str, str]:
+    def permit_installation(self, command: str) -> tuple[Verdict, str]:
         """What rules and permission mode say about installing packages for a block, and why."""
         from interpreter.policy.approval import BlockApproval
 

@@ -352,8 +352,8 @@ class TestMissingPackage:
         outcome, text = Person(session, APPROVE).do("python", "import tiny_thing")
         assert outcome == "error"
         assert text.endswith(
-            "The package index can't be reached: there seems to be no network connection. tiny_thing was not "
-            "installed.\n"
+            "The package index can't be reached: there seems to be no network connection.\n"
+            "tiny_thing was not installed.\n"
         )
         session.interpreter.offline = True
         assert "Offline mode is on" in Person(session).do("python", "import tiny_thing")[1]

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import inspect
 import os
-import re
 import threading
 import traceback
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
@@ -15,7 +14,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 from interpreter.errors import BusyError, InterpreterError, LanguageNotFound, NotPreviewableError, NotRestorableError
 from interpreter.messages import Chunk
 from interpreter.runtimes.base import BaseLanguage
-from interpreter.runtimes.block import closing_chunk, console
 from interpreter.session import ANSWER, Action, Answer, Block, Question
 from interpreter.sigint import call_user_code, iterate_user_code, wait_for_abandoned
 
@@ -25,7 +23,6 @@ if TYPE_CHECKING:
     from interpreter.runtimes.dry_run import DryRun, Overlay
     from interpreter.runtimes.launch import Containment, SessionContext
     from interpreter.runtimes.live import Job, LiveLanguage
-    from interpreter.runtimes.missing_packages import Installed, Verdict
     from interpreter.runtimes.state import Completions, Mark, Restored, Saving, Variable
 
 Language = type[BaseLanguage]
@@ -66,73 +63,34 @@ class SuspendedRuntimes(NamedTuple):
 
 
 class Installation(Action):
-    """Install packages for a block: a child action of it, inside its hold."""
+    """Install packages for a block, in the runtime that it runs in: a child action of it, inside its hold."""
 
     kind = "install"
 
-    def __init__(self, runtime: LiveLanguage, packages: Sequence[str], code: str, refused: Callable[[], bool]) -> None:
+    def __init__(self, runtime: LiveLanguage, packages: Sequence[str], code: str) -> None:
         super().__init__()
-        self._runtime, self._packages, self._code, self._is_refused = runtime, packages, code, refused
-
-    def describe(self) -> str:
-        return f"installing {', '.join(self._packages)}"
+        self._runtime, self._code = runtime, code
+        self._fields = {"language": runtime.name, "packages": [*packages]}
 
     @property
     def fields(self) -> dict[str, Any]:
-        return {"language": self._runtime.name, "packages": [*self._packages]}
-
-    def judge(self) -> Generator[Chunk | Question]:
-        self.refused = self._is_refused()
-        yield from ()
+        return self._fields
 
     def run(self) -> Generator[Chunk]:
-        log = ""
-        with closing(self._runtime.run(self._code)) as chunks:  # type: ignore[type-var]
-            for chunk in chunks:
-                self.outcome = chunk.get("ended", self.outcome)
-                if chunk.get("format") == "output":
-                    log = (log + str(chunk["content"]))[-MAX_LOG_LENGTH:]
-        self.result = log
+        self.result = ""
+        outer, self._runtime.on_end = self._runtime.on_end, self.mark_over
+        try:
+            with closing(self._runtime.run(self._code)) as chunks:  # type: ignore[type-var]
+                for chunk in chunks:
+                    self.outcome = chunk.get("ended", self.outcome)
+                    if chunk.get("format") == "output":
+                        self.result = (self.result + str(chunk["content"]))[-MAX_LOG_LENGTH:]
+        finally:
+            self._runtime.on_end = outer
         yield from ()
 
     def stop(self) -> None:
         self._runtime.stop()
-
-
-class BlockPackages:
-    """How packages are installed for one block: by its actor's permissions, as an action of the session."""
-
-    def __init__(self, block: Block, computer: Computer, can_ask: Callable[[], bool]) -> None:
-        self._block, self._computer, self._can_ask = block, computer, can_ask
-        self.setting = computer.install_missing
-        self.by_agent = block.actor is not None and block.actor.kind == "agent"
-        self.more_runs = block.not_over
-
-    @property
-    def can_ask(self) -> bool:
-        return self._can_ask()
-
-    def judge(self, command: str) -> tuple[Verdict, str]:
-        if not self.by_agent or self._block.actor is None:
-            return "ask", ""
-        verdict: tuple[Verdict, str] = self._block.actor.settings.permit_installation(command)
-        return verdict
-
-    def perform(self, packages: Sequence[str], command: str, code: str) -> Installed:
-        from interpreter.runtimes.missing_packages import Installed
-
-        block, runtime = self._block, cast("LiveLanguage", self._block.runtime)
-        action = Installation(runtime, packages, code, lambda: self.judge(command)[0] == "deny")
-        outer, runtime.on_end = runtime.on_end, action.mark_over
-        try:
-            log = self._computer.session.perform(action, block.actor or self._computer.user).result()
-        finally:
-            runtime.on_end = outer
-        return Installed(action.outcome, log or "")
-
-    def only_reads(self, code: str) -> bool:
-        owner = self._computer.interpreter
-        return owner is not None and bool(owner.only_reads(self._block.language, code))
 
 
 class RuntimePool:
@@ -343,14 +301,8 @@ class RuntimePool:
         self.active = block.runtime = self.runtime(block.language)
         self.active.on_end = block.mark_over
         self.context.cancelled = block.is_cancelled
-        host = BlockPackages(block, self._computer, self._can_ask)
-        if host.by_agent and (names := self._present_packages(block)):
-            yield console(f"Already installed: {', '.join(names)}.\n")
-            yield closing_chunk(0, "done")
-        elif getattr(self.active, "installer", ""):
-            from interpreter.runtimes.missing_packages import run_with_packages
-
-            yield from run_with_packages(cast("LiveLanguage", self.active), block.code, host)
+        if getattr(self.active, "installer", "") or getattr(self.active, "uses_environment", False):
+            yield from self._run_with_packages(block, cast("LiveLanguage", self.active))
         elif self.active.handles_interrupts:
             yield from self.active.run(block.code)
         else:  # a user's language may yield or return chunks, also one alone or a text
@@ -361,16 +313,27 @@ class RuntimePool:
                     chunk.setdefault("format", "output")
                 yield chunk
 
-    def _present_packages(self, block: Block) -> list[str]:
-        """The packages that a block asks pip for, if it does nothing else and all of them are installed."""
-        runtime, context = self.active, self.context
-        if "install" not in block.code or context.elsewhere or not getattr(runtime, "uses_environment", False):
-            return []
-        from interpreter.runtimes.missing_packages import named_packages
+    def _run_with_packages(self, block: Block, runtime: LiveLanguage) -> Generator[Chunk]:
+        from interpreter.runtimes.missing_packages import Host, run_with_packages
 
-        names = named_packages(block.code)
-        present = {_plain(name) for name, _ in context.python_environment().installed(behind=True)} if names else ()
-        return names if all(_plain(name) in present for name in names) else []
+        session, owner = self._computer.session, self._computer.interpreter
+        agent = block.actor if block.actor is not None and block.actor.kind == "agent" else None
+
+        def perform(packages: Sequence[str], code: str) -> tuple[str, str]:
+            action = Installation(runtime, packages, code)
+            log: str = session.perform(action, block.actor or self._computer.user).result()
+            return action.outcome, log
+
+        host = Host(
+            self._computer.install_missing,
+            agent is not None,
+            self._can_ask(),
+            agent.settings.permit_installation if agent is not None else lambda command: ("ask", ""),
+            perform,
+            lambda code: owner is not None and owner.only_reads(block.language, code),
+            block.not_over,
+        )
+        yield from run_with_packages(runtime, block.code, host)
 
     def _can_ask(self) -> bool:
         return self._computer.session.questions.can_be_answered("offer")
@@ -573,11 +536,6 @@ class RuntimePool:
             except NotRestorableError as error:
                 outcomes[language.name] = error
         return outcomes
-
-
-def _plain(name: str) -> str:
-    """The name of a package without the marks that make no difference."""
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 def _modified_at(folder: str) -> int:

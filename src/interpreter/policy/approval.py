@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from interpreter.computer_api.runtime_pool import RuntimePool
     from interpreter.policy import Effect, Effects, Grant, Mode, Outcome, Policy, ProjectRules, Rule, Sandboxing
     from interpreter.policy.scanners import Scan, Scanner
+    from interpreter.runtimes.missing_packages import Verdict
     from interpreter.sandbox.requests import SandboxRequest, Scope
     from interpreter.session.checkpoints import Timeline
     from interpreter.session.preview import Preview
@@ -236,7 +237,7 @@ class BlockApproval:
         pending.allowed_by = outcome.reason if verdict.decision == "allow" else ""
         return outcome
 
-    def judge_installation(self, command: str) -> tuple[str, str]:
+    def judge_installation(self, command: str) -> tuple[Verdict, str]:
         """What rules and mode say about installing packages for a block: run, ask, deny, or `rule` if a rule asks."""
         pending = PendingBlock("shell", command, lambda *code: self._context.scanner.scan(*code))
         outcome = self._judge(pending)

@@ -158,7 +158,7 @@ class Making:
 
     def _try_installers(self, target: Path, requirements: list[str]) -> str:
         """Install into a folder with the first installer that can; why that failed, or nothing."""
-        from interpreter.runtimes.environments import NO_CONNECTION
+        from interpreter.runtimes.missing_packages import NO_CONNECTION
 
         lines: list[str] = []
         for command in _commands(target, requirements):
@@ -252,7 +252,7 @@ def wait_until_made(
     here = {name for name in needed for place in places for end in ("", ".py") if os.path.exists(place + name + end)}
     if missing := ", ".join(name for name in needed if name not in here):
         yield {**notice(f"Waiting for {missing}: the data packages are being installed.\n"), "recipient": "user"}
-        status: Chunk = {"role": "computer", "type": "status", "format": "installing"}
+        status: Chunk = {"role": "computer", "type": "status", "format": "preparing"}
         runtime.awaited = awaited = threading.Event()
         busy.waiting.append(awaited)
         while not busy.is_over and not is_cancelled():

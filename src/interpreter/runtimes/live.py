@@ -156,11 +156,6 @@ class LiveLanguage(BaseLanguage):
         self.known_cwd, self.known_env, self.known_shared = runtime.launch.cwd, {}, {}
         yield from ()
 
-    @property
-    def has_own_packages(self) -> bool:
-        """Whether what its blocks install goes where only sessions of ours look."""
-        return not self.context.elsewhere
-
     def missing_imports(self, code: str) -> Sequence[str]:
         """The modules that a block would certainly fail to import."""
         return ()

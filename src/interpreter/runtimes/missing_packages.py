@@ -10,14 +10,14 @@ from __future__ import annotations
 import ast
 import functools
 import re
-from collections.abc import Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from interpreter.errors import NotRestorableError
-from interpreter.runtimes.block import notice
+from interpreter.runtimes.block import closing_chunk, console, notice
 from interpreter.runtimes.calls import Offer
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ NO_CONNECTION = re.compile(
     r"Name or service not known|dns error|error sending request|Connection refused|"
     r"ECONNREFUSED|ENOTFOUND|EAI_AGAIN"
 )
-COMPLAINT = re.compile(r"Error|Traceback")
+COMPLAINT = re.compile(r"Traceback|ImportError|No module named|Cannot find (module|package)|there is no package")
 IMPORT = re.compile(
     r"\s*(#.*|//.*|import\b[^;]*;?|from\s+[\w.]+\s+import\b[^;(]*|(const|let|var)\b[^;]*\brequire\(['\"][^'\"]*['\"]\);?"
     r"|(suppress\w+\(\s*)?library\([\w.\"']+\)+)?"
@@ -55,34 +55,17 @@ STOPPED = (
 Verdict = Literal["run", "ask", "rule", "deny"]  # `rule`: a rule asks, so that only a person can allow it
 
 
-class Installed(NamedTuple):
-    """How an installation ended, as a block does, and what the installer said."""
-
-    ended: str
-    log: str
-
-
-class Host(Protocol):
-    """What a block's packages are installed with: its session, and the user's settings."""
+class Host(NamedTuple):
+    """What the packages of one block are installed with: its session, and its actor's permissions."""
 
     setting: Literal["ask", "known", "never"]
     by_agent: bool  # whether the block is an agent's, not the user's own
-
-    @property
-    def can_ask(self) -> bool:
-        """Whether a front end can answer an offer now."""
-
-    def judge(self, command: str) -> tuple[Verdict, str]:
-        """What rules and permission mode say about an installation, as a shell command; and why."""
-
-    def perform(self, packages: Sequence[str], command: str, code: str) -> Installed:
-        """Install packages by a block of the same runtime, as an action of the session."""
-
-    def only_reads(self, code: str) -> bool:
-        """Whether all that this code does is to read files."""
-
-    def more_runs(self) -> None:
-        """The block is not over yet."""
+    can_ask: bool  # whether a front end can answer an offer
+    judge: Callable[[str], tuple[Verdict, str]]  # what rules and mode say about a shell command that installs; and why
+    # Installs packages by a block of the same runtime, as an action; how that ended, and what the installer said.
+    perform: Callable[[Sequence[str], str], tuple[str, str]]
+    only_reads: Callable[[str], bool]  # whether all that code does is to read files
+    more_runs: Callable[[], None]  # the block is not over yet
 
 
 @functools.cache
@@ -103,6 +86,13 @@ def package_names(installer: str, modules: Iterable[str]) -> list[str]:
 
 def run_with_packages(runtime: LiveLanguage, code: str, host: Host) -> Generator[Chunk]:
     """Run a block, with what it needs installed before or while it runs, if that may be."""
+    if host.by_agent and (names := _present_packages(runtime, code)):
+        yield console(f"Already installed: {', '.join(names)}.\n")
+        yield closing_chunk(0, "done")
+        return
+    if not runtime.installer:
+        yield from runtime.run(code)
+        return
     provider = _Provider(runtime, host)
     if host.setting != "never" and (modules := runtime.missing_imports(code)):
         yield from provider.provide(modules, " and run the block")
@@ -120,16 +110,19 @@ def run_with_packages(runtime: LiveLanguage, code: str, host: Host) -> Generator
         again = only_imports or host.only_reads(done)
         if not (yield from provider.provide(modules, " and run the block again" if again else "")):
             break
-        if not (again and (_restored(runtime, before) or only_imports)):
+        try:
+            if again:
+                runtime.restore(before)
+        except NotRestorableError:
+            again = only_imports
+        if not again:
             provider.outcome = STOPPED.format(names=provider.names)
             break
         shown = attempt.shown
-    if attempt.failed is None:
-        yield from attempt.held
-        return
-    yield from (chunk for chunk in attempt.held if not (provider.outcome and chunk.get("ours")))
-    yield from [notice(provider.outcome)] if provider.outcome else ()
-    yield attempt.failed
+    replaced = provider.outcome if attempt.failed is not None else ""
+    yield from (chunk for chunk in attempt.held if not (replaced and chunk.get("ours")))
+    yield from [notice(replaced)] if replaced else ()
+    yield from [attempt.failed] if attempt.failed is not None else ()
 
 
 @dataclass
@@ -167,14 +160,6 @@ class _Attempt:
         yield chunk
 
 
-def _restored(runtime: LiveLanguage, state: int) -> bool:
-    try:
-        runtime.restore(state)
-    except NotRestorableError:
-        return False
-    return True
-
-
 class _Provider:
     """Installs the packages of one block."""
 
@@ -187,6 +172,7 @@ class _Provider:
     def provide(self, modules: Sequence[str], then: str) -> Generator[Chunk, None, bool]:
         """Install what has these modules, if settings, rules and user allow it; whether that was done."""
         runtime, host = self._runtime, self._host
+        host.more_runs()
         self.tried |= set(modules)
         known = [each for each in modules if each in known_packages(runtime.installer)]
         packages, command, code = runtime.installation(modules)
@@ -197,7 +183,9 @@ class _Provider:
             self.outcome = f"{_listed(packages)} can't be installed: {reason}\n"
             return False
         alone = verdict == "run" or host.setting == "known" or not host.can_ask
-        if known and alone and verdict != "rule" and host.by_agent and runtime.has_own_packages:
+        context = runtime.context
+        is_ours = not context.elsewhere and (runtime.installer != "pip" or context.python_environment().is_layer)
+        if known and alone and verdict != "rule" and host.by_agent and is_ours:
             packages, command, code = runtime.installation(known)
         elif host.can_ask and verdict != "run":
             offer = Offer(f"Install {_listed(packages)}{then}?")
@@ -209,16 +197,16 @@ class _Provider:
             return False
         self.names = _listed(packages)
         yield {"type": "status", "format": "installing", "content": {"packages": packages}}
-        host.more_runs()
-        ended, log = host.perform(packages, command, code)
-        host.more_runs()
+        ended, log = host.perform(packages, code)
         if ended == "done":
             yield {"type": "status", "format": "notice", "content": {"text": f"Installed {self.names}."}}
             return True
-        offline = "The package index can't be reached: there seems to be no network connection. "
-        last = [line for line in log.splitlines() if line.lower().startswith(("error", "npm err"))][:2]
-        why = offline if NO_CONNECTION.search(log) else "".join(f"{line}\n" for line in last)
-        self.outcome = f"{why}{self.names} was not installed.\n"
+        lines = log.splitlines()
+        why = [line for line in lines if line.startswith("Blocked by the sandbox")]
+        if not why and NO_CONNECTION.search(log):
+            why = ["The package index can't be reached: there seems to be no network connection."]
+        why = why or [line for line in lines if line.lower().startswith(("error", "npm err"))][:2]
+        self.outcome = "\n".join([*why, f"{self.names} was not installed.\n"])
         return False
 
 
@@ -232,7 +220,7 @@ def _listed(names: Sequence[str]) -> str:
 def first_imports(code: str) -> list[str]:
     """The modules that a Python block imports whatever happens: not in a function, a condition or a `try`.
 
-    None if the block makes them itself, installs them, or changes where they are looked for.
+    Empty if the block installs packages, or changes where modules are looked for.
     """
     if code.lstrip().startswith("%%") or re.search(r"\binstall\b|sys\.path|site\.addsitedir", code):
         return []
@@ -267,3 +255,16 @@ def named_packages(code: str) -> list[str]:
         return []
     words = [word for match in matches if match for word in match["arguments"].split() if word not in ("-q", "--quiet")]
     return words if all(re.fullmatch(r"[A-Za-z][\w.-]*", word) for word in words) else []
+
+
+def _present_packages(runtime: LiveLanguage, code: str) -> list[str]:
+    """The same, if all of them can be imported in this session."""
+    names = named_packages(code) if "install" in code and runtime.uses_environment else []
+    if not names or runtime.context.elsewhere:
+        return []
+    present = {_plain(name) for name, _ in runtime.context.python_environment().installed(behind=True)}
+    return names if all(_plain(name) in present for name in names) else []
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()

@@ -101,10 +101,6 @@ class Python(LiveLanguage):
                 self.missing = module
             yield notice(f"There is no module {module!r} in this environment.{what}\n")
 
-    @property
-    def has_own_packages(self) -> bool:
-        return self.context.python_environment().is_layer and super().has_own_packages
-
     def missing_imports(self, code: str) -> list[str]:
         from interpreter.runtimes.missing_packages import first_imports
 

@@ -494,10 +494,13 @@ export class Session {
       case "loading":
         this.status = "Loading the model";
         break;
+      case "installing":
+        this.status = `Installing ${(content.packages || []).join(", ")}`;
+        break;
       case "scanning":
         this.status = "Scanning the code";
         break;
-      case "installing":
+      case "preparing":
         this.status = content.progress ? `Installing data packages: ${content.progress}` : "Running";
         break;
     }

@@ -150,8 +150,10 @@ class TerminalDisplay:
                     self.status.detail = f"reading the prompt: {100 * done // total}% of {total:,} tokens"
             case "scanning":
                 self.status.begin("scanning", now)
-            case "installing":
+            case "preparing":
                 self.status.what, self.status.detail = content.get("what", "running"), content.get("progress", "")
+            case "installing":
+                self.status.begin(f"installing {', '.join(content.get('packages', ()))}", now)
             case "files":
                 self._files = content
             case "call" if note:
