@@ -453,11 +453,12 @@ class OpenInterpreter(InterpreterSettings):
 
         return BlockApproval(self).judge_installation(command)
 
-    def only_reads(self, language: str, code: str) -> bool:
-        """Whether all that code does to the machine, judging by its text, is to read files."""
+    def only_reads(self, language: str, code: str, missing: str) -> bool:
+        """Whether all that code did to the machine, as far as it ran without this module, was to read files."""
         from interpreter.policy.approval import analyze_block
 
-        return all(effect.kind == "read" for effect in analyze_block(self, language, code).all)
+        effects = analyze_block(self, language, code).all
+        return all(effect.kind == "read" or effect.what.startswith(f"what {missing}.") for effect in effects)
 
     def permit_call(self, use: ResolvedCall, call: Any) -> str:
         """Approves calls from a block's code to tools of the computer; PermissionError if one is not allowed."""

@@ -28,6 +28,7 @@ def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, value in {"CONFIG_FILE": os.devnull, "NO_INDEX": "1", "FIND_LINKS": str(folder)}.items():
         monkeypatch.setenv(f"PIP_{name}", value)
     write_wheel(folder, "squarify")
+    write_wheel(folder, "wordcloud")
     write_wheel(folder, "tiny_thing")
     return folder
 
@@ -87,7 +88,7 @@ class TestWellKnownPackages:
         (index / "squarify-1.0-py3-none-any.whl").unlink()
         (index / "squarify-1.0.tar.gz").write_bytes(b"not even a package")
         interpreter, _ = run(chatting, PLAIN)
-        assert outputs(interpreter)[0].endswith("squarify was not installed.\n")
+        assert outputs(interpreter)[0].endswith("Not installed: squarify.\n")
 
     def test_offline_installs_nothing(self, chatting: Chatting) -> None:
         interpreter, _ = chatting(tool_call("python", PLAIN), text("I see."), auto_run=True)
@@ -160,7 +161,7 @@ class TestInTheMiddle:
     """An import that only runs when it is called."""
 
     def test_the_block_runs_again_from_its_checkpoint(self, chatting: Chatting) -> None:
-        code = "numbers.append(1)\nprint('begun')\ndef late():\n    import squarify\n    return squarify.answer\nprint(late(), numbers)"
+        code = "numbers.append(1)\nprint('begun')\ndef late():\n    import wordcloud\n    return wordcloud.answer\nprint(late(), numbers)"
         interpreter, _ = run(chatting, "numbers = []", code)
         assert outputs(interpreter)[1] == "begun\n42 [1]\n"
 
@@ -169,7 +170,7 @@ class TestInTheMiddle:
         interpreter, _ = run(chatting, code)
         assert Path("log").read_text() == "once "
         assert outputs(interpreter)[0].startswith("begun\n")
-        assert "squarify is installed now. The block stopped at the import" in outputs(interpreter)[0]
+        assert "Now installed: squarify. The block stopped at the import" in outputs(interpreter)[0]
 
 
 class TestInstalledAlready:

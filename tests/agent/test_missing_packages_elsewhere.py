@@ -109,4 +109,4 @@ class TestR:
         asked, printed = answered(chatting, "r", code, APPROVE)
         assert asked == ["Install tinything?"]
         assert Path("log").read_text() == "once "
-        assert "tinything is installed now. The block stopped at the import" in printed[-1]
+        assert "Now installed: tinything. The block stopped at the import" in printed[-1]

@@ -342,7 +342,7 @@ class TestMissingPackage:
         person = Person(session, APPROVE)
         outcome, text = person.do("python", "print('begun')\nimport tiny_thing")
         assert (outcome, text.count("begun\n")) == ("error", 1)
-        assert text.endswith("tiny_thing was not installed.\n")
+        assert text.endswith("Not installed: tiny_thing.\n")
 
     def test_a_missing_network_is_reported(
         self, session: Session, index: Path, monkeypatch: pytest.MonkeyPatch
@@ -353,7 +353,7 @@ class TestMissingPackage:
         assert outcome == "error"
         assert text.endswith(
             "The package index can't be reached: there seems to be no network connection.\n"
-            "tiny_thing was not installed.\n"
+            "Not installed: tiny_thing.\n"
         )
         session.interpreter.offline = True
         assert "Offline mode is on" in Person(session).do("python", "import tiny_thing")[1]

@@ -273,4 +273,4 @@ def test_a_missing_network_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     with computer.session.questions.answerable(("offer",), lambda question: Answer(APPROVE)):
         shown = computer.run("react", "<h1>Hi</h1>")
     computer.terminate()
-    assert "no network connection. react react-dom esbuild was not installed." in text(shown)
+    assert "no network connection.\nNot installed: react, react-dom and esbuild." in text(shown)

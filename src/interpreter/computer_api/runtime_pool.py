@@ -330,7 +330,7 @@ class RuntimePool:
             self._can_ask(),
             agent.settings.permit_installation if agent is not None else lambda command: ("ask", ""),
             perform,
-            lambda code: owner is not None and owner.only_reads(block.language, code),
+            lambda code, missing: owner is not None and owner.only_reads(block.language, code, missing),
             block.not_over,
         )
         yield from run_with_packages(runtime, block.code, host)

@@ -48,7 +48,7 @@ INSTALLS_IN_PYTHON = re.compile(
     r"\s*(import (sys|os|subprocess|pip)\b.*|[^&;|]*\([^&;|]*\bpip\b[^&;|]*\binstall\b[^&;|]*)"
 )
 STOPPED = (
-    "{names} is installed now. The block stopped at the import; what it did before that still counts, so it was not "
+    "Now installed: {names}. The block stopped at the import; what it did before that still counts, so it was not "
     "run again. Continue from there.\n"
 )
 
@@ -64,7 +64,7 @@ class Host(NamedTuple):
     judge: Callable[[str], tuple[Verdict, str]]  # what rules and mode say about a shell command that installs; and why
     # Installs packages by a block of the same runtime, as an action; how that ended, and what the installer said.
     perform: Callable[[Sequence[str], str], tuple[str, str]]
-    only_reads: Callable[[str], bool]  # whether all that code does is to read files
+    only_reads: Callable[[str, str], bool]  # whether all that code did, without a module, is to read files
     more_runs: Callable[[], None]  # the block is not over yet
 
 
@@ -107,7 +107,7 @@ def run_with_packages(runtime: LiveLanguage, code: str, host: Host) -> Generator
             break
         before, done = runtime.state_before, runtime.part_before(code, attempt.line, modules[0])
         only_imports = all(IMPORT.fullmatch(line) for line in done.splitlines())
-        again = only_imports or host.only_reads(done)
+        again = only_imports or host.only_reads(done, modules[0])
         if not (yield from provider.provide(modules, " and run the block again" if again else "")):
             break
         try:
@@ -206,7 +206,7 @@ class _Provider:
         if not why and NO_CONNECTION.search(log):
             why = ["The package index can't be reached: there seems to be no network connection."]
         why = why or [line for line in lines if line.lower().startswith(("error", "npm err"))][:2]
-        self.outcome = "\n".join([*why, f"{self.names} was not installed.\n"])
+        self.outcome = "\n".join([*why, f"Not installed: {self.names}.\n"])
         return False
 
 
