@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import socket
+import threading
 from pathlib import Path
 from typing import Any
 
@@ -121,6 +123,29 @@ class TestWellKnownPackages:
         interpreter, _ = chatting(auto_run=True)
         chunks = interpreter.computer.run("python", PLAIN)
         assert "install it with: %pip install squarify" in str(chunks)
+
+    def test_ctrl_c_ends_the_installation_and_the_block_does_not_run(
+        self, chatting: Chatting, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        """The index accepts connections and never answers."""
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            monkeypatch.delenv("PIP_NO_INDEX")
+            monkeypatch.delenv("PIP_FIND_LINKS")
+            monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{server.getsockname()[1]}/simple")
+            monkeypatch.setenv("no_proxy", "127.0.0.1")
+            interpreter, _ = chatting(tool_call("python", f"print('begun')\n{PLAIN}"), auto_run=True)
+
+            def cancel() -> None:
+                with server.accept()[0] as connection:
+                    connection.recv(1)
+                    interpreter.cancel()
+                    connection.recv(100_000)
+
+            thread = threading.Thread(target=cancel)
+            thread.start()
+            interpreter.chat("go", display=False)
+            thread.join()
+        assert "begun" not in str(outputs(interpreter))
 
 
 class TestOtherPackages:

@@ -96,6 +96,9 @@ def run_with_packages(runtime: LiveLanguage, code: str, host: Host) -> Generator
     provider = _Provider(runtime, host)
     if host.setting != "never" and (modules := runtime.missing_imports(code)):
         yield from provider.provide(modules, " and run the block")
+        if runtime.context.cancelled():
+            yield closing_chunk(130, "interrupted")
+            return
     shown = ""
     while True:
         attempt = _Attempt(shown)
