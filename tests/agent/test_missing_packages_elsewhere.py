@@ -15,6 +15,8 @@ from conversation import Chatting
 from interpreter.session import APPROVE, REFUSE, Answer
 from model_replies import text, tool_call
 
+PACKAGES = ("left-pad", "tiny-thing")
+
 
 def outputs(interpreter: Any) -> list[str]:
     return [message["content"] for message in interpreter.messages if message["role"] == "computer"]
@@ -39,13 +41,13 @@ def answered(chatting: Chatting, language: str, code: str, choice: str) -> tuple
 def npm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An npm that takes the packages of a folder, and runs none of their scripts."""
     packages, programs = tmp_path / "packages", tmp_path / "programs"
-    for name in ("left-pad", "tiny-thing"):
+    for name in PACKAGES:
         (packages / name).mkdir(parents=True)
         about = {"name": name, "version": "1.0.0", "main": "index.js", "scripts": {"install": "touch ran"}}
         (packages / name / "package.json").write_text(json.dumps(about))
         (packages / name / "index.js").write_text("module.exports = { answer: 42 }\n")
     programs.mkdir()
-    script = f'args=$(printf "%s\\n" "$@" | sed -E "s#^(left-pad|tiny-thing)\\$#{packages}/&#")\nexec {shutil.which("npm")} $args\n'
+    script = f'args=$(printf "%s\\n" "$@" | sed -E "s#^({"|".join(PACKAGES)})\\$#{packages}/&#")\nexec {shutil.which("npm")} $args\n'
     (programs / "npm").write_text(f"#!/bin/sh\n{script}")
     (programs / "npm").chmod(0o755)
     monkeypatch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
@@ -65,6 +67,13 @@ class TestJavaScript:
     def test_imports_find_it_too(self, chatting: Chatting, npm: Path) -> None:
         code = "import tiny from 'tiny-thing';\nconsole.log('it is', tiny.answer);"
         assert answered(chatting, "javascript", code, APPROVE)[1] == ["it is 42\n"]
+
+    def test_a_second_one_is_found_too(self, chatting: Chatting, npm: Path) -> None:
+        codes = [f"const {{ answer }} = require('{name}')\nconsole.log('it is', answer)" for name in PACKAGES]
+        interpreter, _ = chatting(*(tool_call("javascript", code) for code in codes), text("Done then."))
+        with interpreter.session.questions.answerable(("offer", "block"), lambda question: Answer(APPROVE)):
+            list(interpreter.chat("go", display=False, stream=True))
+        assert outputs(interpreter) == ["it is 42\n", "it is 42\n"]
 
     def test_a_no_keeps_the_error(self, chatting: Chatting, npm: Path) -> None:
         _, printed = answered(chatting, "javascript", "require('tiny-thing')", REFUSE)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import glob
 import json
 import os
 import shutil
@@ -23,6 +24,11 @@ NO_NODE = (
     "node is not installed. Install Node.js 18 or later (Debian and Ubuntu: apt-get install nodejs; "
     "macOS: brew install node; others: see nodejs.org) and make sure that `node` is on the PATH."
 )
+INSTALL = """
+require('child_process').execFileSync('npm', %s, { stdio: 'inherit' });
+process.env.NODE_PATH = [process.env.NODE_PATH, %s].filter(Boolean).join(':');
+void require('module')._initPaths();
+"""
 
 
 class JavaScript(LiveLanguage):
@@ -58,18 +64,17 @@ class JavaScript(LiveLanguage):
             raise SessionStartError(self.name, NO_NODE)
         # an interrupt by V8's termination upsets the bookkeeping that these checks would abort the process for
         worker = ["exec", node, "--no-force-async-hooks-checks", str(DRIVER), "{data}"]
-        env = self.context.environment()
-        places = [
-            *filter(None, [env.get("NODE_PATH")]),
-            os.path.join(self.context.package_folder("node"), "node_modules"),
-        ]
-        env["NODE_PATH"] = os.pathsep.join(places)
+        env, folder = self.context.environment(), glob.escape(self.context.package_folder("node"))
+        places = [*filter(None, [env.get("NODE_PATH")]), *sorted(glob.glob(os.path.join(folder, "*", "node_modules")))]
+        env = {**env, "NODE_PATH": os.pathsep.join(places)} if places else env
         return Launch(worker, env=env, cwd=self.context.cwd, interrupt_frames=True)
 
     def installation(self, modules: Sequence[str]) -> tuple[list[str], str, str]:
-        names, options = package_names("npm", modules), ["--ignore-scripts", "--no-audit", "--no-fund", "--prefix"]
-        words = json.dumps(["install", *options, self.context.package_folder("node"), "--", *names])
-        code = f"void require('child_process').execFileSync('npm', {words}, {{stdio: 'inherit'}})"
+        names = package_names("npm", modules)
+        # Each in a folder of its own: node remembers of one that it has looked at that a package is not there.
+        folder = os.path.join(self.context.package_folder("node"), "+".join(names).replace("/", "+"))
+        words = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", folder, "--", *names]
+        code = INSTALL % (json.dumps(words), json.dumps(os.path.join(folder, "node_modules")))
         is_there = shutil.which("npm", path=self.context.own_environment().get("PATH")) and names
         return names, f"npm install {' '.join(names)}", code if is_there else ""
 
