@@ -124,6 +124,21 @@ class TestWellKnownPackages:
         chunks = interpreter.computer.run("python", PLAIN)
         assert "install it with: %pip install squarify" in str(chunks)
 
+    @pytest.mark.needs("bwrap")
+    def test_a_sandbox_reaches_only_its_hosts(self, chatting: Chatting, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.delenv("PIP_NO_INDEX")
+        monkeypatch.delenv("PIP_FIND_LINKS")
+        monkeypatch.setenv("PIP_INDEX_URL", "https://index.example/simple")
+        interpreter, _ = run(chatting, PLAIN, sandbox="workspace")
+        assert "Blocked by the sandbox: connecting to index.example." in outputs(interpreter)[0]
+        assert outputs(interpreter)[0].endswith("Not installed: squarify.\n")
+
+    @pytest.mark.needs("bwrap")
+    def test_plan_mode_installs_nothing(self, chatting: Chatting) -> None:
+        interpreter, _ = run(chatting, PLAIN, auto_run=False, mode="plan")
+        assert "squarify can't be installed: plan mode doesn't allow changes" in outputs(interpreter)[0]
+        assert not installations(interpreter)
+
     def test_ctrl_c_ends_the_installation_and_the_block_does_not_run(
         self, chatting: Chatting, monkeypatch: pytest.MonkeyPatch
     ) -> None:
