@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import os
 import re
 import shutil
 import threading
@@ -17,6 +18,7 @@ from interpreter.frontends.server import routes
 from interpreter.session.events import PlanStep
 from model_replies import Reply, Stall, error, text, tool_call
 from serving import Serving
+from tiny_package import write_wheel
 from visiting import LIMIT, visiting
 from waiting import until
 
@@ -60,6 +62,25 @@ def test_no_rule_is_offered_for_code_that_cannot_be_judged(home: Path, chromium:
         visit.page.get_by_role("button", name="Always allow").click()
         expect(visit.page.locator(".toast")).to_contain_text("no rule can safely allow it")
         expect(visit.page.get_by_role("button", name="Approve")).to_be_visible()
+
+
+def test_one_key_installs_a_missing_package(
+    home: Path, chromium: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_wheel(tmp_path, "squarify")
+    for name, value in {"CONFIG_FILE": os.devnull, "NO_INDEX": "1", "FIND_LINKS": str(tmp_path)}.items():
+        monkeypatch.setenv(f"PIP_{name}", value)
+    with visiting(
+        chromium, tool_call("python", "import squarify\nprint('it is', squarify.answer)"), text("So.")
+    ) as visit:
+        visit.say("Go.")
+        expect(visit.page.get_by_role("group", name="Approval")).to_be_visible()
+        visit.key("a")
+        expect(visit.page.locator(".question")).to_contain_text("Install squarify and run the block?")
+        visit.key("a")
+        visit.idle()
+        expect(visit.page.locator(".outputs")).to_contain_text("it is 42")
+        expect(visit.page.locator("body")).to_contain_text("Installed squarify.")
 
 
 def test_the_approval_says_what_cannot_be_undone(home: Path, chromium: Browser) -> None:

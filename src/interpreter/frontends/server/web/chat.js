@@ -269,7 +269,7 @@ function QuestionCard({ item, session }) {
     <p class="asked-words">${shown.trim() || "It waits for a line of text."}</p>
     ${session.ownedByOther ? null : item.input
       ? html`<div class="buttons"><input type=${secret ? "password" : "text"} autocomplete="off" aria-label=${shown.trim() || "Answer"} value=${text} onInput=${(event) => setText(event.target.value)} data-key="answer" ref=${focusOnce} /><button class="primary">Answer</button></div>`
-      : html`<div class="buttons">${question.choices.map((choice, at) => html`<button type="button" class=${at ? "" : "primary"} onClick=${() => session.answer(question, choice)}>${CHOICES[choice] || choice}</button>`)}</div>`}
+      : html`<div class="buttons">${question.choices.map((choice, at) => html`<button type="button" class=${at ? "" : "primary"} data-key=${choice} title=${{ approve: "a", refuse: "r" }[choice]} onClick=${() => session.answer(question, choice)}>${CHOICES[choice] || choice}</button>`)}</div>`}
   </form>`;
 }
 
