@@ -2,7 +2,7 @@
 
 A row is the language's installer, the module, and the package if its name differs. guarddog has the names of the most
 downloaded packages; what their newest wheels contain is read from PyPI, a few kilobytes of each. The R packages are
-those of Debian (`apt-cache`), which build everywhere. It takes about ten minutes.
+those of Debian (`apt-cache`), which build everywhere. It takes a few minutes.
 """
 
 from __future__ import annotations

@@ -183,7 +183,9 @@ class TestOtherPackages:
 
         with interpreter.session.questions.answerable(("offer", "block"), answer):
             list(interpreter.chat("go", display=False, stream=True))
-        assert asked[1:] == ["Install squarify and tiny_thing and run the block?"]
+        assert asked[1:] == [
+            "Check the name, anyone can publish a package: tiny_thing.\nInstall squarify and tiny_thing and run the block?"
+        ]
         if choice == APPROVE:
             assert outputs(interpreter) == ["84\n"]
         else:
@@ -219,6 +221,12 @@ class TestInstalledAlready:
         interpreter, server = run(chatting, line, "print('it is', 42)")
         assert outputs(interpreter) == ["Already installed: psutil.\n", "it is 42\n"]
         assert len(server.requests) == 3
+
+    def test_it_comes_for_a_shell_block_too(self, chatting: Chatting) -> None:
+        replies = [tool_call("shell", "pip install psutil"), tool_call("shell", "echo it is 42"), text("Done then.")]
+        interpreter, _ = chatting(*replies, auto_run=True)
+        interpreter.chat("go", display=False)
+        assert outputs(interpreter) == ["Already installed: psutil.\n", "it is 42\n"]
 
     def test_a_version_is_pips_to_judge(self) -> None:
         assert named_packages("pip install psutil httpx") == ["psutil", "httpx"]

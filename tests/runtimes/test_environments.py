@@ -322,7 +322,8 @@ class TestMissingPackage:
         write_wheel(index, "tiny_thing")
         person = Person(session, APPROVE)
         outcome, text = person.do("python", "import tiny_thing\nprint(tiny_thing.answer)")
-        assert person.asked == ["Install tiny_thing and run the block?"]
+        check = "Check the name, anyone can publish a package: tiny_thing.\n"
+        assert person.asked == [f"{check}Install tiny_thing and run the block?"]
         assert (outcome, text) == ("done", "42\n")
         assert session.environment.installed() == [("tiny-thing", "1.0")]
 
@@ -352,8 +353,7 @@ class TestMissingPackage:
         outcome, text = Person(session, APPROVE).do("python", "import tiny_thing")
         assert outcome == "error"
         assert text.endswith(
-            "The package index can't be reached: there seems to be no network connection.\n"
-            "Not installed: tiny_thing.\n"
+            "The package index can't be reached: there seems to be no network connection.\nNot installed: tiny_thing.\n"
         )
         session.interpreter.offline = True
         assert "Offline mode is on" in Person(session).do("python", "import tiny_thing")[1]

@@ -320,6 +320,7 @@ class RuntimePool:
         agent = block.actor if block.actor is not None and block.actor.kind == "agent" else None
 
         def perform(packages: Sequence[str], code: str) -> tuple[str, str]:
+            block.not_over()  # more runs after this
             action = Installation(runtime, packages, code)
             log: str = session.perform(action, block.actor or self._computer.user).result()
             return action.outcome, log
@@ -331,7 +332,6 @@ class RuntimePool:
             agent.settings.permit_installation if agent is not None else lambda command: ("ask", ""),
             perform,
             lambda code, missing: owner is not None and owner.only_reads(block.language, code, missing),
-            block.not_over,
         )
         yield from run_with_packages(runtime, block.code, host)
 

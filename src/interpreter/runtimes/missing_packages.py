@@ -65,7 +65,6 @@ class Host(NamedTuple):
     # Installs packages by a block of the same runtime, as an action; how that ended, and what the installer said.
     perform: Callable[[Sequence[str], str], tuple[str, str]]
     only_reads: Callable[[str, str], bool]  # whether all that code did, without a module, is to read files
-    more_runs: Callable[[], None]  # the block is not over yet
 
 
 @functools.cache
@@ -175,7 +174,6 @@ class _Provider:
     def provide(self, modules: Sequence[str], then: str) -> Generator[Chunk, None, bool]:
         """Install what has these modules, if settings, rules and user allow it; whether that was done."""
         runtime, host = self._runtime, self._host
-        host.more_runs()
         self.tried |= set(modules)
         known = [each for each in modules if each in known_packages(runtime.installer)]
         packages, command, code = runtime.installation(modules)
@@ -191,7 +189,9 @@ class _Provider:
         if known and alone and verdict != "rule" and host.by_agent and is_ours:
             packages, command, code = runtime.installation(known)
         elif host.can_ask and verdict != "run":
-            offer = Offer(f"Install {_listed(packages)}{then}?")
+            unknown = [each for each in modules if each not in known]
+            check = f"Check the name, anyone can publish a package: {_listed(unknown)}.\n" if unknown else ""
+            offer = Offer(f"{check}Install {_listed(packages)}{then}?")
             yield {**offer.chunk, "request": offer}
             if not offer.accepted:
                 self.outcome = f"The user doesn't want to install {_listed(packages)}.\n" * (offer.accepted is False)
@@ -265,9 +265,6 @@ def _present_packages(runtime: LiveLanguage, code: str) -> list[str]:
     names = named_packages(code) if "install" in code and runtime.uses_environment else []
     if not names or runtime.context.elsewhere:
         return []
-    present = {_plain(name) for name, _ in runtime.context.python_environment().installed(behind=True)}
-    return names if all(_plain(name) in present for name in names) else []
-
-
-def _plain(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
+    installed = runtime.context.python_environment().installed(behind=True)
+    present = {re.sub(r"[-_.]+", "-", name).lower() for name, _ in installed}
+    return names if all(re.sub(r"[-_.]+", "-", name).lower() in present for name in names) else []

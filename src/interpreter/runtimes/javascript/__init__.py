@@ -75,8 +75,8 @@ class JavaScript(LiveLanguage):
         folder = os.path.join(self.context.package_folder("node"), "+".join(names).replace("/", "+"))
         words = ["install", "--ignore-scripts", "--no-audit", "--no-fund", "--prefix", folder, "--", *names]
         code = INSTALL % (json.dumps(words), json.dumps(os.path.join(folder, "node_modules")))
-        is_there = shutil.which("npm", path=self.context.own_environment().get("PATH")) and names
-        return names, f"npm install {' '.join(names)}", code if is_there else ""
+        npm = shutil.which("npm", path=self.context.own_environment().get("PATH"))
+        return names, f"npm install {' '.join(names)}", code if npm and names and not self.context.elsewhere else ""
 
     def channels(self) -> Channels:
         """Two named pipes, which the driver opens for child processes: Node cannot be sent descriptors."""

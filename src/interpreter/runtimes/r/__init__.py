@@ -53,4 +53,4 @@ class R(ProgramLanguage):
         names = package_names("r", modules)
         wanted = f"c({', '.join(map(json.dumps, names))})"
         code = INSTALL.format(library=json.dumps(self.context.package_folder("R")), names=wanted)
-        return names, f"install2.r {' '.join(names)}", code if names else ""
+        return names, f"install2.r {' '.join(names)}", code if names and not self.context.elsewhere else ""
