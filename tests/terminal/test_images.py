@@ -198,7 +198,7 @@ def test_forced_graphics_go_through_tmux(tmp_path: Path) -> None:
     pictures = Pictures(cell=lambda: (9, 18), environ={"TERM": "tmux-256color", "TMUX": "x"})
     pictures.wanted = "kitty"
     pictures.prepare()
-    last = pictures.rows(str(path), 80, 24, "")[-1]
+    last = pictures.rows(str(path), 80, 24, "", Theme())[-1]
     wrapped = re.search(r"\x1bPtmux;((?:\x1b\x1b|[^\x1b])*)\x1b\\", last)
     assert wrapped is not None
     assert decoded_kitty(wrapped[1].replace("\x1b\x1b", "\x1b"))[1] == path.read_bytes()

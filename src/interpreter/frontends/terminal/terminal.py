@@ -80,6 +80,7 @@ class Terminal:
         display = self.display
         display.languages = interpreter.computer.registry
         if isinstance(display, PlainDisplay):
+            display.draws_charts = self.tty.can_show and interpreter.terminal_images != "off"
             return
         display.show_active_line = interpreter.highlight_active_line
         display.fold_reasoning = not interpreter.verbose

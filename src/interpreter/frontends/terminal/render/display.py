@@ -241,7 +241,7 @@ class TerminalDisplay:
         if kind == "image":
             if form != "description" and (path := save_image(content, form)):
                 caption = theme.paint(notes.saved_to("image", theme.path(path)), "hint")
-                self._among_output(self.pictures.rows(path, *self.screen.size, caption))
+                self._among_output(self.pictures.rows(path, *self.screen.size, caption, theme))
             return
         from interpreter.frontends.terminal.render.tables import fitted, table_in
 

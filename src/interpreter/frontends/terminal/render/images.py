@@ -1,4 +1,4 @@
-"""Pictures in the terminal: kitty, iTerm2 and sixel graphics, else half blocks."""
+"""Pictures in the terminal: kitty, iTerm2 and sixel graphics, else charts in characters and half blocks."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from interpreter.frontends.terminal.render.ansi import RESET
-from interpreter.frontends.terminal.render.theme import TRUE_COLOR, color_depth
+from interpreter.frontends.terminal.render.theme import TRUE_COLOR, Theme, color_depth
 from interpreter.frontends.terminal.tty import CELL_SIZE, COLOR_REGISTERS, KITTY_GRAPHICS
 from interpreter.host import files
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 AUTO = "auto"
 SCREEN_SHARE = 0.6  # of the height of the screen that a picture may take
+AS_TEXT = "%open shows the figure as an image."
 COARSE = "This terminal can only draw images in blocks. %open shows the original."
 _DEFAULT_CELL = (9, 18)  # pixels, when neither the system nor the terminal says
 _LOW_DPI_CELL = 20  # pixels; higher cells belong to high-resolution screens
@@ -52,20 +53,29 @@ class Pictures:
         self._ask, self._cell, self._environ, self._color = ask, cell, environ, color
         self.wanted = AUTO  # the setting
         self._found: dict[str, Graphics] = {}
-        self._advised = False
+        self._advised = self._advised_charts = False
 
     def prepare(self) -> None:
         """Query the terminal, once. The caller must not hold the screen lock."""
         if self.wanted != "off" and self.wanted not in self._found:
             self._found[self.wanted] = find_graphics(self.wanted, self._environ, self._cell(), self._ask)
 
-    def rows(self, path: str, columns: int, lines: int, caption: str) -> list[str]:
+    def rows(self, path: str, columns: int, lines: int, caption: str, theme: Theme) -> list[str]:
         """The picture above its caption, or only the caption if the picture cannot be shown."""
         graphics = self._found.get(self.wanted)
-        if graphics is None or graphics.protocol == "off" or (graphics.protocol == "blocks" and not self._color):
+        if graphics is None or graphics.protocol == "off":
             return [caption]
         try:
-            drawn, height = _draw(files.read_bytes(path, _MAX_FILE_BYTES), graphics, columns, lines)
+            data = files.read_bytes(path, _MAX_FILE_BYTES)
+            if graphics.protocol == "blocks":
+                from interpreter.frontends.terminal.render.charts import chart_in, drawn_chart
+
+                if panels := chart_in(data):
+                    advised, self._advised_charts = self._advised_charts, True
+                    return [*drawn_chart(panels, columns - 1, lines, theme), caption, *([] if advised else [AS_TEXT])]
+                if not self._color:
+                    return [caption]
+            drawn, height = _draw(data, graphics, columns, lines)
         except ImportError:
             advised, self._advised = self._advised, True
             return [caption] if advised else [caption, "To show images here: pip install Pillow"]

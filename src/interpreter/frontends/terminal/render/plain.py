@@ -7,13 +7,15 @@ from contextlib import contextmanager, suppress
 
 from interpreter.console_text import PROSE, visible, visible_line
 from interpreter.frontends.terminal.render import notes
-from interpreter.frontends.terminal.render.ansi import ProgramText
+from interpreter.frontends.terminal.render.ansi import ProgramText, without_styles
 from interpreter.frontends.terminal.render.saved import save_image, save_text
 from interpreter.host import files
 from interpreter.messages import Chunk
 from interpreter.runtimes import BUILT_IN
 
 _WIDTH = 120  # of the line about changed files
+_CHART_SIZE = (79, 24)
+_MAX_CHART_BYTES = 200_000
 
 
 class PlainDisplay:
@@ -29,6 +31,7 @@ class PlainDisplay:
         self._program: ProgramText | None = None
         self._silent = True
         self._language = ""
+        self.draws_charts = False  # with plain characters; a pipe only gets the path
         self.languages = BUILT_IN  # those of the session, once one is shown
         self._call = ""  # the arguments of a tool call that have arrived so far
         self._files = ""  # what the block did to files, shown when it ends
@@ -110,9 +113,16 @@ class PlainDisplay:
             if form != "description" and (path := save_image(content, form)):
                 from interpreter.frontends.terminal.render.images import png_size
 
-                size = None
+                data = b""
                 with suppress(OSError):
-                    size = png_size(files.read_bytes(path, 32))
+                    data = files.read_bytes(path, _MAX_CHART_BYTES if self.draws_charts else 32)
+                size = png_size(data)
+                if self.draws_charts:
+                    from interpreter.frontends.terminal.render.charts import chart_in, drawn_chart
+                    from interpreter.frontends.terminal.render.theme import Theme
+
+                    chart = drawn_chart(chart_in(data), *_CHART_SIZE, Theme(color=False, unicode=False))
+                    self.line(without_styles("\n".join(chart)))
                 self.line(f"[figure: saved to {path}" + (f", {size[0]}x{size[1]}]" if size else "]"))
             return
         # A table has been shown as text. Its page has what that may have left out.

@@ -38,6 +38,13 @@ STYLES = {
     # tables
     "column": "bold",
     "border": "dim",
+    # charts, in the order of matplotlib's own colours
+    "series0": "blue",
+    "series1": "yellow",
+    "series2": "green",
+    "series3": "red",
+    "series4": "magenta",
+    "series5": "cyan",
     # code
     "comment": "dim italic",
     "keyword": "magenta",

@@ -148,7 +148,9 @@ class Figures:
             return None
         buffer = io.BytesIO()
         figure.savefig(buffer, format="png", bbox_inches="tight", dpi=figure.dpi)
-        return buffer.getvalue()
+        from .figures_backend import with_chart
+
+        return with_chart(buffer.getvalue(), figure)
 
     def show(self, figure: Any) -> None:
         image = self.png(figure)
