@@ -7,6 +7,7 @@ import contextlib
 import json
 import os
 import queue
+import re
 import sys
 import tempfile
 import threading
@@ -106,6 +107,7 @@ class RunningBlock:
 
     def __init__(self, number: int, code: str, spool: Spool, clock: Clock | None = None) -> None:
         self.number, self.code, self.spool = number, code, spool
+        self._installs = {"stdout": InstallLog(), "stderr": InstallLog()} if _INSTALLS.search(code) else {}
         self.clock = clock or Clock(None)  # used by the reader thread only
         self.channels: list[OutputChannel] = []
         self.held: list[int] = []
@@ -139,7 +141,15 @@ class RunningBlock:
         if frame["event"] == "stream":
             size = len(frame["text"])
             self.spool.write(frame["text"])
-        elif frame["event"] == "display":
+            if log := self._installs.get(frame["name"]):
+                before, frame = log.step, {**frame, "text": log.feed(frame["text"])}
+                if before != log.step:
+                    self.nudge({"event": "installing", "step": log.step})
+                if not frame["text"]:
+                    return
+        else:
+            self._end_installs()
+        if frame["event"] == "display":
             size += sum(len(form) for form in frame["data"].values() if isinstance(form, str))
         while self._waiting() > WAITING_LIMIT:
             if not self._waits or self.clock.stage not in ("running", "asked"):
@@ -150,6 +160,11 @@ class RunningBlock:
         self._put += size
         self.nudge(frame)
 
+    def _end_installs(self) -> None:
+        for name, log in self._installs.items():
+            if text := log.end():
+                self.nudge({"event": "stream", "name": name, "text": text})
+
     def _waiting(self) -> int:
         return self._put - self._got if self._events else 0
 
@@ -158,6 +173,7 @@ class RunningBlock:
         with self._ending:
             if self.last is not None:
                 return
+            self._end_installs()
             self.last = frame
         self._arrive()
         self.ended.set()
@@ -268,6 +284,76 @@ class RunningBlock:
         held, self.held = self.held, []
         for fd in held:
             os.close(fd)
+
+
+# -- installations -----------------------------------------------------------------------------------------------------
+
+_INSTALLS = re.compile(r"\bpip3?\b['\", \w.=*-]{0,80}\binstall\b")
+_ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*(?:[@-~]|$)")
+_FIRST = re.compile(  # steps that other programs hardly write
+    r"Collecting \S+(?: \(from .*)?$|Requirement already satisfied:|Looking in (?:indexes|links):|Processing \S*[/.]|"
+    r"Obtaining \S+:|Resolved \d+ pack|Using Python \d"
+)
+_STEP = re.compile(
+    r"Collecting|Downloading|Using cached|Installing|Preparing|Getting requirements|Building|Created wheel|Stored in|"
+    r"Attempting uninstall|Found existing|Uninstalling|Successfully (?:uninstalled|built)|Prepared \d|[━╸╺]"
+)
+_NOTE = re.compile(r"Note: you may need to restart|WARNING: Running pip|\[notice|[-+~] \S+==")
+_IS_THERE = re.compile(r"Requirement already satisfied: (\S+)(?!.*\(from )")
+_ASKED = re.compile(r"Collecting ([\w.-]+)(?!.*\(from )")
+_INSTALLED = re.compile(r"Successfully installed |Installed \d+ pack")
+_MAX_NAMED = 4
+_MAX_HELD = 40  # characters of a line that has begun and may be one of the log
+
+
+class InstallLog:
+    """Turns the log of pip or uv into one line, the last one. All other text passes."""
+
+    def __init__(self) -> None:
+        self.step = ""  # what it does now; empty when it is over
+        self._open, self._passes = "", False
+        self._there, self._asked = list[str](), list[str]()
+        self._inside = self._ignores_blanks = False
+
+    def feed(self, text: str) -> str:
+        *lines, self._open = (self._open + text).split("\n")
+        shown = "".join(map(self._line, lines))
+        if self._passes or (len(self._open) > _MAX_HELD and not self._is_step(self._open)):
+            shown, self._open, self._passes = shown + self._open, "", True
+        return shown
+
+    def _is_step(self, line: str) -> bool:
+        step, *later = [part.strip() for part in _ESCAPE.sub("", line).split("\r") if part.strip()] or [""]
+        self._inside = self._inside or _FIRST.match(step) is not None
+        if self._inside and (_FIRST.match(step) or _STEP.match(step)):
+            self.step = [step, *later][-1]
+            return True
+        return _NOTE.match(step) is not None if step else self._ignores_blanks
+
+    def _line(self, line: str) -> str:
+        if not self._passes and self._is_step(line):
+            self._ignores_blanks = True
+            self._there += _IS_THERE.findall(line)
+            self._asked += [name.lower().replace("_", "-") + "-" for name in _ASKED.findall(line)]
+            return ""
+        self._inside = self._passes = False
+        self.step, self._ignores_blanks = "", _INSTALLED.match(line) is not None
+        if line.startswith("Successfully installed "):
+            self._there, asked = [], tuple(self._asked)
+            names = sorted(line.split()[2:], key=lambda name: not name.lower().replace("_", "-").startswith(asked))
+            if len(names) > _MAX_NAMED:
+                line = f"Successfully installed {', '.join(names[:_MAX_NAMED])} and {len(names) - _MAX_NAMED} more"
+        return self._already() + line + "\n"
+
+    def end(self) -> str:
+        """What is left to say: code shows or asks something else."""
+        line, self._open = "" if self._is_step(self._open) else self._open, ""
+        self._passes = self._passes or bool(line)
+        return self._already() + line
+
+    def _already(self) -> str:
+        there, self._there = ", ".join(self._there), []
+        return f"Already installed: {there}\n" * bool(there)
 
 
 # -- the whole output ------------------------------------------------------------------------------------------------
@@ -462,6 +548,8 @@ def event_chunks(event: Frame, emit_images: bool = True) -> Iterator[Chunk]:
             yield from display_chunks(event["data"], emit_images)
         case "called":
             yield {"type": "status", "format": "call", "content": event["call"]}
+        case "installing":
+            yield {"type": "status", "format": "installing", "content": {"step": event["step"]}}
 
 
 IMAGES = {"image/png": "base64.png", "image/jpeg": "base64.jpeg"}

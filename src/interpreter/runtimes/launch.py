@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from interpreter.errors import SessionStartError
 from interpreter.host import processes
-from interpreter.runtimes.block import outputs_folder
+from interpreter.runtimes.block import Spool, outputs_folder
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.sharing import Shared
 
@@ -304,6 +304,7 @@ class SessionContext:
     colors: bool = False
     timeout: float | None = None
     max_output: int = 2800
+    last_output: Spool | None = None  # all that the last block wrote
     python: str | None = None
     workspace: str = ""  # whose session environment it is; empty for the directory at the beginning
     shares_environment: bool = False  # with all workspaces

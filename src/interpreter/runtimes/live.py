@@ -372,6 +372,7 @@ class LiveLanguage(BaseLanguage):
     def closing(self, exit_code: int | None, ended: str) -> Chunk:
         chunk = closing_chunk(exit_code, ended)
         block = self.runtime.block if self.runtime else None
+        self.context.last_output = block.spool if block is not None else self.context.last_output
         if block is not None and block.spool.length > self.context.max_output:
             chunk["truncated"] = block.spool.keep()
         return chunk

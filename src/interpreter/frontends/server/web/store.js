@@ -495,7 +495,8 @@ export class Session {
         this.status = "Loading the model";
         break;
       case "installing":
-        this.status = `Installing ${(content.packages || []).join(", ")}`;
+        if (content.packages) this.status = `Installing ${content.packages.join(", ")}`;
+        else this.status = content.step ? `Installing: ${String(content.step).slice(0, 60)}` : "Running";
         break;
       case "scanning":
         this.status = "Scanning the code";

@@ -18,7 +18,7 @@ from interpreter.app import result_of
 from interpreter.app.exports import export_table
 from interpreter.console_text import OUTPUT, counted, visible, visible_line
 from interpreter.errors import ComputerError, InterpreterError, UsageError
-from interpreter.frontends.terminal.render.ansi import cells, clip
+from interpreter.frontends.terminal.render.ansi import cells, clip, program_text
 from interpreter.frontends.terminal.tty import prompt_toolkit_options
 from interpreter.runtimes.block import display_chunks
 from interpreter.runtimes.state import File, RichValue, TableQuery, TableWindow, Text, Value, Window
@@ -237,6 +237,14 @@ def show_table(terminal: Terminal, source: ShownValue, first: TableWindow, view:
     title = f"{source.name} ({first.type}, {size})"
     pager = TableView(terminal, source, title, first, view)
     _show(terminal, pager, ": ".join([title, *([", ".join(notes)] if notes else [])]), rows, fits)
+
+
+def show_output(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    """All that the last block wrote, also what was shortened when it was shown."""
+    output = interpreter.computer.context.last_output
+    if output is None:
+        raise UsageError("No block has run yet.")
+    show_text(terminal, "Output of the last block", program_text(output.read(), color=False))
 
 
 def show_text(terminal: Terminal, title: str, text: str) -> None:

@@ -152,8 +152,10 @@ class TerminalDisplay:
                 self.status.begin("scanning", now)
             case "preparing":
                 self.status.what, self.status.detail = content.get("what", "running"), content.get("progress", "")
+            case "installing" if "packages" in content:
+                self.status.begin(f"installing {', '.join(content['packages'])}", now)
             case "installing":
-                self.status.begin(f"installing {', '.join(content.get('packages', ()))}", now)
+                self.status.detail = clip(visible_line(str(content.get("step"))), self.screen.width - 30)
             case "files":
                 self._files = content
             case "call" if note:
