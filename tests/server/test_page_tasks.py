@@ -314,7 +314,7 @@ def test_a_table_with_many_columns_can_be_sorted_searched_and_scrolled(home: Pat
         page.get_by_role("button", name=re.compile("^wide")).click()
         grid = page.get_by_role("table", name="wide")
         expect(grid.get_by_role("columnheader", name="c0")).to_be_visible()
-        page.get_by_role("button", name="Sort by c1").focus()
+        page.get_by_role("button", name="Sort by c1", exact=True).focus()
         page.keyboard.press("Enter")
         expect(grid.get_by_role("rowheader").first).to_have_text("2")
         page.get_by_label("Find text").fill("blue")

@@ -27,6 +27,14 @@ def person() -> Iterator[Person]:
         yield person
 
 
+def test_texts_are_whole_if_there_is_room() -> None:
+    times = [f"2020-01-01 00:00:0{second}.123456+00:00" for second in range(3)]
+    notes = [f"a note of more than forty characters, number {number}" for number in range(3)]
+    table = TableWindow("DataFrame", 3, 1, times, ["note"], [False], [notes], 3)
+    assert drawn(table, 110)[0][1].split("  ") == [times[0], notes[0]]
+    assert all(cells(row) <= 70 for row in drawn(table, 70)[0])
+
+
 @pytest.mark.full
 def test_arrow_keys_scroll_a_large_table(person: Person) -> None:
     person.says(MAKE_TABLE)

@@ -6,7 +6,11 @@ import { Icon } from "./icons.js";
 import { copyText, source } from "./chat.js";
 
 const ROW = 29; // pixels
-const COLUMN = 150;
+const COLUMN = 150; // until its texts are known
+const NARROWEST = 64;
+const WIDEST = 420;
+const PADDING = 22; // of a cell, with its border
+const SORT_SIGN = 14;
 const HEAD = 64;
 const PAGE_ROWS = 100;
 const PAGE_COLUMNS = 20;
@@ -60,7 +64,7 @@ function Grid({ session, path, name, type, language }) {
   const box = useRef();
   const query = new URLSearchParams(Object.entries(view).filter(([, value]) => value)).toString();
   // The pages of one view of the table as it is now; another view begins with none.
-  const pages = useMemo(() => ({ cells: new Map(), charts: new Map(), stop: new AbortController() }), [path, query, session.variablesStamp]);
+  const pages = useMemo(() => ({ cells: new Map(), charts: new Map(), widths: new Map(), stop: new AbortController() }), [path, query, session.variablesStamp]);
   useEffect(() => () => pages.stop.abort(), [pages]);
 
   const load = async (map, key, address) => {
@@ -70,6 +74,7 @@ function Grid({ session, path, name, type, language }) {
       const found = await get(address, { signal: pages.stop.signal });
       map.set(key, found);
       if (map === pages.cells) {
+        measureTexts(pages.widths, found, Number(key.split(":")[1]) * PAGE_COLUMNS, getComputedStyle(box.current).font);
         setFacts({ rows: found.rows, columns: found.columns, total: found.total, head: found.header.length });
         setProblem("");
       }
@@ -84,8 +89,20 @@ function Grid({ session, path, name, type, language }) {
   const scale = Math.max(1, height / HIGHEST);
   const first = Math.max(0, Math.floor((corner.top * scale) / ROW));
   const last = Math.min(facts?.rows ?? PAGE_ROWS, first + Math.ceil(corner.height / ROW) + 2);
-  const left = Math.max(0, Math.floor((corner.left - 70) / COLUMN));
-  const right = Math.min(facts?.columns ?? PAGE_COLUMNS, left + Math.ceil(corner.width / COLUMN) + 2);
+  const widest = Math.max(COLUMN, Math.min(WIDEST, corner.width * 0.6));
+  const indexWidth = Math.min(pages.widths.get("index") ?? NARROWEST, Math.max(NARROWEST, corner.width * 0.55));
+  const wanted = Array.from({ length: facts?.columns ?? PAGE_COLUMNS }, (_, column) => pages.widths.get(column) ?? COLUMN);
+  let spare = wanted.reduce((room, width) => room - Math.min(width, widest), corner.width - indexWidth);
+  const edges = [indexWidth]; // where each column begins, and where the last one ends
+  for (const width of wanted) {
+    const more = Math.max(0, Math.min(width - widest, spare)); // no column is cut beside empty room
+    spare -= more;
+    edges.push(edges.at(-1) + Math.min(width, widest) + more);
+  }
+  const left = Math.max(0, edges.findLastIndex((edge) => edge <= corner.left + indexWidth));
+  const beyond = edges.findIndex((edge) => edge > corner.left + corner.width);
+  const right = Math.min(facts?.columns ?? PAGE_COLUMNS, beyond < 0 ? edges.length - 1 : beyond + 1);
+  const place = (column) => ({ left: `${edges[column]}px`, width: `${edges[column + 1] - edges[column]}px` });
   useEffect(() => {
     for (let row = Math.floor(first / PAGE_ROWS); row <= Math.floor(Math.max(first, last - 1) / PAGE_ROWS); row++)
       for (let column = Math.floor(left / PAGE_COLUMNS); column <= Math.floor(Math.max(left, right - 1) / PAGE_COLUMNS); column++) {
@@ -131,14 +148,14 @@ function Grid({ session, path, name, type, language }) {
     ${problem && html`<p class="note bad" role="alert">${problem}</p>`}
     ${code && html`<div class="grid-code"><pre class="code" tabindex="0">${viewCode(name, type, view, language)}</pre><button onClick=${() => copyText(viewCode(name, type, view, language), "Code copied.")}><${Icon} name="copy" /> Copy</button></div>`}
     <div class="grid-box" ref=${box} onScroll=${onScroll} tabindex="0" role="table" aria-label=${name} aria-rowcount=${facts?.rows ?? -1} aria-colcount=${facts?.columns ?? -1}>
-      <div class="grid-space" role="presentation" style=${{ height: `${height / scale + HEAD}px`, width: `${70 + (facts?.columns || 0) * COLUMN}px` }}>
+      <div class="grid-space" role="presentation" style=${{ height: `${height / scale + HEAD}px`, width: `${facts ? edges.at(-1) : indexWidth}px` }}>
         <div class="grid-head" role="row">
-          <span class="grid-corner" role="columnheader" aria-label="Row"></span>
+          <span class="grid-corner" role="columnheader" aria-label="Row" style=${{ width: `${indexWidth}px` }}></span>
           ${columns.map((column) => {
             const header = anyPage(column)?.header[column % PAGE_COLUMNS];
             if (header === undefined) return null;
             const order = view.sort === header ? (view.descending ? "descending" : "ascending") : "none";
-            return html`<div class="grid-name" role="columnheader" aria-sort=${order} key=${column} style=${{ left: `${70 + column * COLUMN}px` }}>
+            return html`<div class="grid-name" role="columnheader" aria-sort=${order} key=${column} style=${place(column)}>
               <button class="quiet" onClick=${() => sortBy(header)} title=${`Sort by ${header}`} aria-label=${`Sort by ${header}`}>${header}<i>${order === "ascending" ? "▲" : order === "descending" ? "▼" : ""}</i></button>
               <${Chart} of=${pages.charts.get(Math.floor(column / PAGE_COLUMNS))?.histograms?.[column % PAGE_COLUMNS]} />
             </div>`;
@@ -146,13 +163,24 @@ function Grid({ session, path, name, type, language }) {
         </div>
         <div class="grid-body" role="rowgroup" style=${{ transform: `translateY(${top}px)` }}>
           ${rows.map((row) => html`<div class="grid-row" role="row" key=${row} aria-rowindex=${row + 1}>
-            <span class="grid-index" role="rowheader">${pageOf(row, left)?.index[row % PAGE_ROWS] ?? "…"}</span>
-            ${columns.map((column) => html`<span role="cell" key=${column} class=${pageOf(row, column)?.numeric[column % PAGE_COLUMNS] ? "number" : ""} style=${{ left: `${70 + column * COLUMN}px` }}>${cellAt(row, column) ?? ""}</span>`)}
+            <span class="grid-index" role="rowheader" style=${{ width: `${indexWidth}px` }}>${pageOf(row, left)?.index[row % PAGE_ROWS] ?? "…"}</span>
+            ${columns.map((column) => html`<span role="cell" key=${column} class=${pageOf(row, column)?.numeric[column % PAGE_COLUMNS] ? "number" : ""} style=${place(column)}>${cellAt(row, column) ?? ""}</span>`)}
           </div>`)}
         </div>
       </div>
     </div>
   </div>`;
+}
+
+const pen = document.createElement("canvas").getContext("2d");
+
+// Makes columns as wide as their texts. What is known only grows, so that scrolling moves no column to the left.
+function measureTexts(widths, page, first, font) {
+  pen.font = font;
+  const wide = (texts) => Math.ceil(Math.max(0, ...texts.map((text) => pen.measureText(text).width))) + PADDING;
+  const grow = (key, width) => widths.set(key, Math.max(NARROWEST, width, widths.get(key) ?? 0));
+  grow("index", wide(page.index));
+  page.header.forEach((name, at) => grow(first + at, Math.max(wide(page.cells[at]), wide([name]) + SORT_SIGN)));
 }
 
 // What a column holds, small: a bar for each range of numbers, or its most frequent texts.

@@ -200,14 +200,18 @@ def drawn(table: TableWindow, width: int) -> tuple[list[str], list[tuple[int, in
 
     Numbers are aligned to the right. The labels of the rows are always at the left.
     """
-    index = column_texts(["", *table.index], right=False, widest=max(8, width // 3))
+    texts = [["", *table.index], *([name, *cell] for name, cell in zip(table.header, table.cells, strict=True))]
+    fits = sum(max(map(cells, column)) + len(GAP) for column in texts) <= width
+    index = column_texts(texts[0], right=False, widest=width if fits else max(8, width // 3))
     grid = [[label] for label in index]
     room, start = width - cells(index[0]), len(index[0])
     places: list[tuple[int, int]] = []
     for name, values, numeric in zip(table.header, table.cells, table.numeric, strict=True):
         if room < len(GAP) + 4 and places:
             break
-        column = column_texts([name, *values], numeric, min(MAX_COLUMN_WIDTH, max(1, room - len(GAP))))
+        column = column_texts(
+            [name, *values], numeric, min(width if fits else MAX_COLUMN_WIDTH, max(1, room - len(GAP)))
+        )
         if cells(column[0]) + len(GAP) > room and places:
             break
         room -= cells(column[0]) + len(GAP)
