@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -207,6 +208,17 @@ def test_a_branch_is_a_separate_conversation(root: Path) -> None:
         person.sees("Three.")
         assert person.leaves() == 0
     assert [m["content"] for m in SavedSession.open(old.path).messages] == ["First", "One.", "Third", "Three."]
+
+
+def test_conversations_of_one_name_show_time_and_folder(root: Path) -> None:
+    with ModelServer([text("One.")] * 3) as server, someone(server=server, columns=60) as person:
+        for words in ("Same words", "%branch Same words", "%sessions"):
+            person.says(words)
+        person.sees("To continue one: %resume ID")
+        rows = [row for row in person.emulator.everything if re.match(r"[0-9a-f]{8}  Same words", row)]
+        assert len(rows) == 2
+        assert all(re.search(rf"\d\d \w+ \d\d:\d\d  {Path.cwd().name}", row) for row in rows), rows
+        assert person.leaves() == 0
 
 
 def test_an_undone_turn_stays_undone(root: Path) -> None:

@@ -205,7 +205,9 @@ def session_row() -> str:
     usage = SimpleNamespace(requests=0, cost=0.0, unpriced_tokens=0)
     facts = SimpleNamespace(folder=HOSTILE, model=HOSTILE, usage=usage)
     row = SimpleNamespace(title=HOSTILE, age=100.0, facts=facts)
-    return sessions.drawn(row, 300) + sessions.drawn(row, 40)  # type: ignore[arg-type]
+    twins = frozenset([HOSTILE])
+    shown = [sessions.drawn(row, width, names) for width in (300, 40) for names in (frozenset(), twins)]  # type: ignore[arg-type]
+    return "".join(shown)
 
 
 def replayed() -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -45,30 +46,41 @@ def named(terminal: Terminal, interpreter: OpenInterpreter, actions: Mapping[str
     if not rows:
         raise ConversationNotFoundError(f"There are no conversations in {interpreter.journal.root} yet.")
     try:
+        twins = twins_in(rows)
         if terminal.plain:
-            labels = [drawn(row, terminal.tty.size()[0] - 6) for row in rows[:_NUMBERED]]
+            labels = [drawn(row, terminal.tty.size()[0] - 6, twins) for row in rows[:_NUMBERED]]
             return rows[choose_row(terminal, "Which conversation?", labels, "to cancel")]
         searched = [f"{row.title} {row.facts.folder} {row.facts.model} {row.id}" for row in rows]
-        return rows[search_row(terminal.tty, "Which conversation?", searched, lambda at, width: drawn(rows[at], width))]
+        return rows[
+            search_row(terminal.tty, "Which conversation?", searched, lambda at, width: drawn(rows[at], width, twins))
+        ]
     except KeyboardInterrupt:
         return None
 
 
-def drawn(row: Summary, width: int) -> str:
-    """A row of the list: title, age, folder, model, cost."""
+def twins_in(rows: Sequence[Summary]) -> frozenset[str]:
+    """The titles that several conversations have."""
+    return frozenset(title for title, count in Counter(row.title for row in rows).items() if count > 1)
+
+
+def drawn(row: Summary, width: int, twins: frozenset[str] = frozenset()) -> str:
+    """A row of the list: title, age, folder, model, cost. One whose title is among `twins` has its time instead."""
     facts, wide, age = row.facts, width >= _WIDE, "now"
     for unit, size, most in (("min", 60, 60), ("h", 3600, 24), ("d", 86400, 30)):
         if size <= row.age < size * most:
             age = f"{int(row.age // size)} {unit}"
     if row.age >= 30 * 86400:
         age = time.strftime("%Y-%m", time.localtime(time.time() - row.age))
+    if row.title in twins:
+        age = time.strftime("%d %b %H:%M", time.localtime(time.time() - row.age))
     usage = facts.usage
     has_cost = usage.requests and (usage.cost or not usage.unpriced_tokens)
     folder, model = _short(facts.folder, 24 if wide else 14), _short(facts.model, 24 if wide else 12)
     rest = visible("  ".join([f"{age:>7}", folder, model, f"{in_dollars(usage.cost) if has_cost else '':>8}"]))
     title, room = row.title, width - len(rest) - 2
     if room < 16:
-        title, rest, room = f"{row.title}  {age}", "", width
+        name = f"  {os.path.basename(facts.folder)}" * (row.title in twins)
+        rest, room = visible(f"{age}{name}"), max(8, width - cells(f"{age}{name}") - 2)
     title = clip(visible(title, PROSE).replace("\n", " "), room)
     return title + " " * (room - cells(title)) + (f"  {rest}" if rest else "")
 
@@ -184,7 +196,8 @@ def list_sessions(terminal: Terminal, interpreter: OpenInterpreter, argument: st
         terminal.display.line("No conversation contains these words." if saved else "No conversations saved yet.")
         return
     width = terminal.tty.size()[0] - 12
-    lines = [f"{row.id[:8]}  {drawn(row, width)}" for row in found[:_SESSIONS]]
+    twins = twins_in(found)
+    lines = [f"{row.id[:8]}  {drawn(row, width, twins)}" for row in found[:_SESSIONS]]
     if len(found) > _SESSIONS:
         lines.append(f"and {len(found) - _SESSIONS} older ones. To search: %sessions WORDS")
     lines.append("To continue one: %resume ID, or `interpreter --resume ID` from the shell.")

@@ -12,6 +12,8 @@ import { Icon } from "./icons.js";
 
 function Sidebar() {
   const groups = byAge(state.sessions);
+  const titles = new Set();
+  const repeated = new Set(state.sessions.map(titleOf).filter((title) => titles.has(title) || !titles.add(title)));
   const search = (event) => {
     state.query = event.target.value;
     changed();
@@ -23,7 +25,7 @@ function Sidebar() {
     ${state.me?.role !== "viewer" && html`<button class="new" onClick=${newSession}><${Icon} name="plus" /> New session</button>`}
     <input id="search" class="search" type="search" placeholder="Search sessions" aria-label="Search sessions" value=${state.query} onInput=${search} />
     <div class="sessions">
-      ${groups.map(([age, rows]) => html`<h2>${age}</h2>${rows.map((row) => html`<${SessionRow} key=${row.id} row=${row} />`)}`)}
+      ${groups.map(([age, rows]) => html`<h2>${age}</h2>${rows.map((row) => html`<${SessionRow} key=${row.id} row=${row} isRepeated=${repeated.has(titleOf(row))} />`)}`)}
       ${!state.sessions.length && html`<p class="note">${state.query ? "Nothing found." : "No sessions yet."}</p>`}
       ${!state.listed && state.sessions.length > 0 && html`<p class="note">Reading older sessions…</p>`}
       ${state.listed && state.sessions.length >= MAX_LISTED && html`<p class="note">Search to find older sessions.</p>`}
@@ -34,11 +36,18 @@ function Sidebar() {
   </nav>`;
 }
 
-function SessionRow({ row }) {
+const titleOf = (row) => (state.open?.id === row.id && state.open.title) || row.title || "New session";
+
+function whereAndWhen(row) {
+  const updated = new Date(row.updated * 1000);
+  const day = updated.toDateString() === new Date().toDateString() ? "" : `${updated.toLocaleDateString(undefined, { month: "short", day: "numeric" })}, `;
+  return `${(row.folder || "").split(/[\\/]/).pop()} · ${day}${updated.toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit" })}`;
+}
+
+function SessionRow({ row, isRepeated }) {
   const here = state.open?.id === row.id;
-  const title = (here && state.open.title) || row.title || "New session";
   return html`<a class=${`session ${here ? "here" : ""}`} href=${`#${row.id}`} aria-current=${here ? "page" : undefined} onClick=${() => set({ drawer: false })}>
-    <span class="title">${title}</span>${row.shared_by && html`<small>${row.shared_by}</small>`}
+    <span class="title">${titleOf(row)}${isRepeated && html`<small title=${row.folder}>${whereAndWhen(row)}</small>`}</span>${row.shared_by && html`<small>${row.shared_by}</small>`}
     ${waits(row) ? html`<span class="badge" title="A question waits">?</span>` : !here && row.running && html`<span class="badge" title="Running">…</span>`}
   </a>`;
 }

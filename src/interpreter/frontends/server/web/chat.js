@@ -2,7 +2,7 @@
 
 import { Component } from "./vendor/preact.js";
 import { useEffect, useLayoutEffect, useRef, useState } from "./vendor/hooks.js";
-import { attempt, changed, get, html, request, set, tell, useHtml } from "./store.js";
+import { attempt, changed, get, html, request, set, tell, useAnswer, useHtml } from "./store.js";
 import { FileCard, readableSize, theme, uploadFiles } from "./files.js";
 import { Icon } from "./icons.js";
 
@@ -63,18 +63,35 @@ export function Conversation({ session }) {
     ${behind && html`<button class="to-end" onClick=${toEnd} aria-label="Go to the newest message"><${Icon} name="down" /></button>`}`;
 }
 
+// What to ask about a file, by the end of its name; none of files that don't exist.
 const IDEAS = [
-  ["Look at my data", "Look at the files in this folder and tell me what they hold."],
-  ["Draw a chart", "Find a table in this folder and draw the chart that says most about it."],
-  ["Clean up a file", "Find a messy CSV file here, clean it, and save it under a new name."],
-  ["Explain this project", "Explain what the code in this folder does, and how to run it."],
+  [/\.(csv|tsv|xlsx|parquet)$/i, "Look at my data", (name) => `Tell me what is in ${name}.`],
+  [/\.(csv|tsv|xlsx|parquet)$/i, "Draw a chart", (name) => `Draw the chart that says most about ${name}.`],
+  [/\.(csv|tsv)$/i, "Clean up a file", (name) => `Look for mistakes in ${name}, and save a clean copy under a new name.`],
+  [/\.(pdf|docx|txt|md)$/i, "Read a document", (name) => `Summarize ${name} in a few sentences.`],
+  [/\.(log|json|jsonl|db|sqlite)$/i, "Look into a file", (name) => `Tell me what is in ${name}, and what is unusual about it.`],
+  [/\.(png|jpe?g|webp)$/i, "Work on pictures", (name) => `Make a copy of ${name} that is half as large.`],
+  [/\.(py|js|ts|go|rs|java|rb|r|ipynb|toml)$/i, "Explain this project", () => "Explain what the code in this folder does, and how to run it."],
 ];
+const WITHOUT_FILES = [
+  ["Draw a chart", "Plot a sine wave and save it as wave.png."],
+  ["Calculate", "How much is a loan of 20,000 at 4 % over 10 years per month? Show the first year as a table."],
+];
+const MAX_IDEAS = 4;
+
+function ideasFor(files) {
+  const names = files.filter((file) => file.kind === "file" && /^[^.\p{C}][^\p{C}]{0,59}$/u.test(file.name)).map((file) => file.name);
+  const fitting = IDEAS.map(([kind, title, words]) => [title, names.find((name) => kind.test(name)), words]).filter(([, name]) => name);
+  return (fitting.length ? fitting.map(([title, name, words]) => [title, words(name)]) : WITHOUT_FILES).slice(0, MAX_IDEAS);
+}
 
 function Welcome({ session }) {
+  const { found, problem } = useAnswer(`${session.path}/files?path=`, session.filesStamp);
+  const ideas = found || problem ? ideasFor(found?.files || []) : [];
   return html`<section class="welcome">
     <h2>What should we do?</h2>
     <p>I write code and run it in <code>${session.info?.folder || "your folder"}</code>. ${session.info?.mode === "auto" ? "Code runs without asking." : "I'll ask before running any code, and you can undo it."}</p>
-    <div class="ideas">${IDEAS.map(([title, words]) => html`<button onClick=${() => { session.draft = words; set({}); focusComposer(); }}><b>${title}</b><span>${words}</span></button>`)}</div>
+    <div class="ideas">${ideas.map(([title, words]) => html`<button onClick=${() => { session.draft = words; set({}); focusComposer(); }}><b>${title}</b><span>${words}</span></button>`)}</div>
   </section>`;
 }
 

@@ -1,0 +1,70 @@
+"""The page fits what it shows: tables as wide as their texts, sessions told apart, requests about real files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from visiting import Visit, visiting
+
+pytestmark = pytest.mark.needs("chromium")
+TABLE = (
+    "import pandas as pd\n"
+    "time = pd.date_range('2020-01-01', periods=1_000_000, freq='s')\n"
+    "df = pd.DataFrame({'time': time, 'value': range(1_000_000), 'note': 'x' * 500}, index=time)"
+)
+CUT_CELLS = """box => [...box.querySelectorAll('[role=cell], .grid-index')]
+    .filter((cell) => cell.scrollWidth > cell.clientWidth && !cell.textContent.startsWith('xxx')).map((cell) => cell.textContent)"""
+
+
+def open_table(visit: Visit) -> None:
+    visit.served.run(visit.session, TABLE)
+    visit.key("v")
+    visit.page.get_by_role("complementary", name="Variables").get_by_role("button", name="df").click()
+    expect(visit.page.locator(".grid-bar .facts")).to_have_text("1,000,000 rows · 3 columns")
+
+
+@pytest.mark.parametrize("screen", [(1200, 800), (390, 844)], ids=["desktop", "phone"])
+def test_columns_are_as_wide_as_their_texts(home: Path, chromium: Browser, screen: tuple[int, int]) -> None:
+    with visiting(chromium, screen=screen) as visit:
+        open_table(visit)
+        grid = visit.page.get_by_role("table", name="df")
+        expect(grid.get_by_role("cell", name="2020-01-01 00:00:01", exact=True)).to_be_visible()
+        assert grid.evaluate(CUT_CELLS) == []
+        widths = grid.evaluate("box => [...box.querySelectorAll('.grid-name')].map((each) => each.offsetWidth)")
+        lefts = grid.evaluate("box => [...box.querySelectorAll('.grid-name')].map((each) => each.offsetLeft)")
+        assert widths[1] < widths[0] and lefts[1] == lefts[0] + widths[0]
+        if screen[0] > 500:  # the long texts get what is left, and nothing scrolls
+            assert grid.evaluate("box => box.scrollWidth - box.clientWidth") == 0
+            assert widths[2] > 600
+
+
+def test_sessions_of_one_name_show_folder_and_time(home: Path, chromium: Browser) -> None:
+    with visiting(chromium) as visit:
+        page = visit.page
+        expect(page.locator(".session small")).to_have_count(0)
+        page.get_by_role("navigation", name="Sessions").get_by_role("button", name="New session").click()
+        rows = page.locator(".session")
+        expect(rows).to_have_count(2)
+        expect(rows.locator("small")).to_have_count(2)
+        expect(rows.locator("small").first).to_contain_text(f"{Path.cwd().name} · ")
+
+
+def test_suggestions_name_files_of_the_folder(home: Path, chromium: Browser) -> None:
+    with visiting(chromium) as visit:
+        ideas = visit.page.locator(".ideas button")
+        expect(ideas.first).to_contain_text("Plot a sine wave")
+        assert "folder" not in " ".join(ideas.all_inner_texts())
+    for name in ("sales.csv", "report.pdf", ".hidden.log", "a\nb.json"):
+        Path(name).write_text("a,b\n1,2\n")
+    Path("photos.png").mkdir()
+    with visiting(chromium) as visit:
+        ideas = visit.page.locator(".ideas button")
+        expect(ideas).to_have_count(4)
+        shown = " ".join(ideas.all_inner_texts())
+        assert shown.count("sales.csv") == 3 and "report.pdf" in shown
+        assert not any(word in shown for word in ("hidden", "json", "photos", "project"))
+        ideas.first.click()
+        expect(visit.page.get_by_label("Message", exact=True)).to_have_value("Tell me what is in sales.csv.")
