@@ -1,6 +1,6 @@
 #!/bin/sh
 # install.sh chat|dev: creates .venv, even if python3-venv is missing or pip refuses to change the system.
-# `chat` installs the package and the built-in model's engine; `dev` adds everything for development.
+# `chat` installs the package, the built-in model's engine and what images in the terminal need; `dev` adds everything for development.
 set -eu
 cd "$(dirname "$0")/.."
 
@@ -50,7 +50,7 @@ fi
 pip_install() { .venv/bin/python -m pip install --quiet --disable-pip-version-check --editable "$1"; }
 if [ "${1:-dev}" = chat ]; then
     echo "Installing Open Interpreter into .venv"
-    pip_install '.[local]'
+    pip_install '.[local,images]'
 else
     echo "Installing Open Interpreter and its development tools into .venv"
     pip_install '.[dev]'

@@ -36,7 +36,7 @@ def run_make(clone: Path, *arguments: str) -> list[str]:
 
 @pytest.mark.needs("make")
 def test_run_installs_no_development_tools(clone: Path) -> None:
-    assert run_make(clone, "run", "ARGS=--version") == [".[local]", "--version"]
+    assert run_make(clone, "run", "ARGS=--version") == [".[local,images]", "--version"]
     assert run_make(clone, "run", "ARGS=--version") == ["--version"], "it is already installed"
 
 
