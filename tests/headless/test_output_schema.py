@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from interpreter.host.installation import install_hint
 from model_server import ModelServer, text, tool_call
 from profiles.programs import interpreter
 from terminal.person import PROGRAM
@@ -127,4 +128,4 @@ def test_a_missing_package_is_named(schema: str) -> None:
         input="",
     )
     assert done.returncode == 1
-    assert 'pip install "open-interpreter[schema]"' in done.stderr
+    assert install_hint("schema") in done.stderr

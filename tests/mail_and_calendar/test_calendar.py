@@ -14,6 +14,7 @@ from interpreter.computer_api.accounts import NotConfiguredError, NotFoundError
 from interpreter.computer_api.calendar import Calendar
 from interpreter.computer_api.computer import Computer
 from interpreter.errors import ComputerError
+from interpreter.host.installation import install_hint
 from mail_and_calendar.dav_server import CALENDAR, TASKS, DavServer
 
 pytestmark = pytest.mark.usefixtures("berlin")
@@ -331,5 +332,5 @@ def test_the_error_names_the_missing_extra(computer: Computer, tmp_path: Path, m
     monkeypatch.setitem(sys.modules, "icalendar", None)
     (tmp_path / "lunch.ics").write_text(calendar(LUNCH))
     computer.calendar_account = {"path": str(tmp_path)}
-    with pytest.raises(ComputerError, match=r"pip install 'open-interpreter\[calendar\]'"):
+    with pytest.raises(ComputerError, match=re.escape(install_hint("calendar"))):
         computer.calendar.get_events("2026-11-16")

@@ -12,6 +12,7 @@ import pytest
 
 from interpreter import OpenInterpreter
 from interpreter.errors import InterpreterError
+from interpreter.host.installation import install_hint
 from model_server import error, stall, text
 from os_mode.world import Seen, run, run_all, set_up, task
 from sampling import some
@@ -284,4 +285,4 @@ def test_without_the_extra_the_error_shows_the_install_command(
     for name in [name for name in sys.modules if name.startswith("interpreter.computer_api.platforms.x11")]:
         monkeypatch.delitem(sys.modules, name)  # loaded by an earlier test
     monkeypatch.setitem(sys.modules, "Xlib", None)
-    assert "pip install 'open-interpreter[os]'" in chat_error(monkeypatch)
+    assert f"To install it: {install_hint('os')}" in chat_error(monkeypatch)

@@ -378,7 +378,7 @@ WRITERS = {
     "terminal/render/display.py": "paint",
     "terminal/render/markdown.py": "rich_rows",
     "terminal/render/plain.py": "show _console _section finish line _write asking",
-    "terminal/setup.py": "_use_builtin",
+    "terminal/setup.py": "_install",
     "terminal/terminal.py": "tell notify ask _line",
     "terminal/tty.py": "write read_line keys restore query hide_early_keys",
     "terminal/widgets.py": "choose_row search_row show_download",

@@ -25,13 +25,13 @@ from interpreter.computer_api.dav import (
 )
 from interpreter.computer_api.tool import ComputerTool, sends
 from interpreter.errors import ComputerError
+from interpreter.host.installation import install_hint
 
 if TYPE_CHECKING:
     import icalendar
 
 Given = str | date | datetime
 
-MISSING = "Calendars need two packages: pip install 'open-interpreter[calendar]'"
 EMPTY = "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//Open Interpreter//EN\r\nEND:VCALENDAR\r\n"
 MAX_MINUTES_PER_HOUR = 12  # in one hour; a rule with more is no appointment, and its dates would never end
 
@@ -255,7 +255,7 @@ def events(calendar: icalendar.Calendar, start: datetime, end: datetime, place: 
             calendar.update({"X-WR-TIMEZONE": zone} if zone else {})
         found = recurring_ical_events.of(calendar).between(start, end)
     except ImportError:
-        raise ComputerError(MISSING) from None
+        raise ComputerError(f"Calendars need two packages: {install_hint('calendar')}") from None
     except (ValueError, TypeError, KeyError, ArithmeticError) as error:
         raise ComputerError(f"An event in {place} has invalid dates: {error}") from None
     return [read_event(each, repeating) for each in found]
@@ -289,7 +289,7 @@ def parsed(text: str, place: str) -> icalendar.Calendar:
         with warnings.catch_warnings(action="ignore"):  # of zones that it has to guess
             return icalendar.Calendar.from_ical(text)
     except ImportError:
-        raise ComputerError(MISSING) from None
+        raise ComputerError(f"Calendars need two packages: {install_hint('calendar')}") from None
     except (ValueError, KeyError, IndexError) as error:
         raise ComputerError(f"{place} is not a valid calendar: {error}") from None
 

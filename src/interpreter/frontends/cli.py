@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from interpreter.errors import InterpreterError
 
 # Flags that print something and end.
-_PRINTING = frozenset({"models", "policy_check", "local_models", "profiles", "reset_profile", "shell_hook"})
+_PRINTING = frozenset({"models", "policy_check", "local_models", "profiles", "reset_profile", "shell_hook", "install"})
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -17,6 +17,8 @@ from interpreter.config.setting import from_environment, origins
 from interpreter.config.settings import SETTINGS
 from interpreter.console_text import short_count, visible
 from interpreter.frontends.flags import Parsed
+from interpreter.frontends.terminal import setup
+from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.frontends.wtf import hook
 from interpreter.host import processes
 from interpreter.llm.local.weights import models_folder
@@ -48,6 +50,9 @@ def run_command(parsed: Parsed) -> int:
             print("\n".join(profiles.reset(name if isinstance(name, str) else None)))
         case {"shell_hook": shell}:
             print(hook(shell))
+        case {"install": extra}:
+            settings = from_environment(os.environ) | parsed.settings
+            setup.install_extra(Terminal(), extra, bool(settings.get("offline")), bool(settings.get("auto_run")))
     return 0
 
 

@@ -49,6 +49,7 @@ COMMANDS = (
     CommandFlag("debug_config", "Print every setting, its value and where it was set."),
     CommandFlag("local_models", "Open the folder with downloaded models, or print its path."),
     CommandFlag("setup", "Pick a model again: with a key, from a local server, or the built-in one."),
+    CommandFlag("install", "Install what EXTRA needs, such as server or os. Asks first; -y doesn't.", value="EXTRA"),
     CommandFlag("models", "List the models you can use now. FILTER searches their names.", value="[FILTER]"),
     CommandFlag("conversations", "Pick an earlier conversation and continue it."),
     CommandFlag("resume", "Continue the conversation whose id starts with ID. Without ID, pick one.", value="[ID]"),

@@ -25,6 +25,7 @@ from interpreter.frontends.terminal import chat
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.frontends.terminal.tty import Tty
 from interpreter.runtimes import data_stack
+from interpreter.host.installation import install_hint
 
 if TYPE_CHECKING:
     from interpreter.config.profiles import Profile
@@ -129,7 +130,7 @@ def check_server_extra() -> None:
     from importlib.util import find_spec
 
     if any(find_spec(name) is None for name in ("starlette", "uvicorn", "websockets")):
-        raise InterpreterError('The server needs extra packages: pip install "open-interpreter[server]"')
+        raise InterpreterError(f"The server needs extra packages: {install_hint('server')}")
 
 
 def _start_events(parsed: Parsed, schema_file: str | None) -> int:

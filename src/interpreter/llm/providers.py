@@ -11,6 +11,7 @@ from pathlib import Path
 
 from interpreter.config.homes import make_folder, our_folder
 from interpreter.errors import LiteLLMMissingError, MissingKeyError, OfflineError, ProviderNotFoundError
+from interpreter.host.installation import install_hint
 
 
 @dataclass(frozen=True)
@@ -230,14 +231,12 @@ def _through_litellm(model: str, provider: str, api_base: str | None, api_key: s
     if find_spec(LITELLM) is not None:
         return Endpoint(provider, model.removeprefix(f"{LITELLM}/"), api_base or "", api_key, wire=LITELLM)
     if provider in THROUGH_LITELLM:
-        raise LiteLLMMissingError(
-            f"{model!r} needs LiteLLM, which is not installed. Run: pip install 'open-interpreter[litellm]'"
-        )
+        raise LiteLLMMissingError(f"{model!r} needs LiteLLM, which is not installed. Run: {install_hint('litellm')}")
     close = get_close_matches(provider, ROWS, n=3)
     meant = f"Did you mean {' or '.join(close)}? " if close else ""
     raise ProviderNotFoundError(
         f"Unknown provider {provider!r} in {model!r}. {meant}`interpreter --models` lists the models you can use. "
-        "LiteLLM supports more providers: `pip install 'open-interpreter[litellm]'`. "
+        f"LiteLLM supports more providers: `{install_hint('litellm')}`. "
         "For a server with OpenAI's Chat Completions API, use --api_base."
     )
 

@@ -18,6 +18,7 @@ from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
 from interpreter.errors import RemoteError, SettingError
+from interpreter.host.installation import install_hint
 from interpreter.messages import Chunk
 from interpreter.remote.keeper import About
 from interpreter.remote.machine import RETRY_DELAYS, RemoteLanguage
@@ -42,7 +43,6 @@ START_TIMEOUT = 300.0
 LIST_TIMEOUT = 5.0
 MAX_SHARED_LENGTH = 10_000_000  # characters as JSON; a server takes messages of 10 MiB
 QUIET_TIME = 5.0  # seconds without a message, after which we look whether the kernel is still there
-NO_CLIENT = "For a Jupyter server, install websockets: pip install 'open-interpreter[jupyter]'"
 NO_UNDO = (
     "Files on {name} are not covered by undo, and neither are variables: the kernels of a Jupyter server have none."
 )
@@ -83,7 +83,7 @@ class JupyterServer:
         """Find out which kernels there are; a server asks no questions."""
         if self.about is None:
             if find_spec("websockets") is None:
-                raise RemoteError(NO_CLIENT)
+                raise RemoteError(f"For a Jupyter server, install websockets: {install_hint('jupyter')}")
             found = self.ask("GET", "/api/kernelspecs")
             specs = found.get("kernelspecs")
             specs = specs if isinstance(specs, dict) else {}

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from interpreter.errors import SessionStartError, SettingError
+from interpreter.host.installation import install_hint
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.program import ProgramLanguage
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.sharing import KERNEL_FORMS, Form
 
-NO_CLIENT = "jupyter_client is not installed. To install it: pip install 'open-interpreter[jupyter]'"
 TEXTS = ("name", "extension", "comment", "lexer", "install", "kernel", "system_message")
 KNOWN = {*TEXTS, "command", "aliases", "persistent"}
 HELP = (
@@ -28,7 +28,7 @@ class KernelLanguage(ProgramLanguage):
 
     worker = Path(__file__).with_name("kernel.py")
     kernel = ""
-    install = "pip install 'open-interpreter[jupyter]', and the kernel itself"
+    install = "interpreter --install jupyter, and the kernel itself"
 
     @property
     def shared_form(self) -> Form:  # type: ignore[override]
@@ -54,7 +54,9 @@ class KernelLanguage(ProgramLanguage):
 
     def config(self) -> Frame:
         if not find_spec("jupyter_client"):
-            raise SessionStartError(self.name, NO_CLIENT)
+            raise SessionStartError(
+                self.name, f"jupyter_client is not installed. To install it: {install_hint('jupyter')}"
+            )
         if self._spec() is None:
             raise SessionStartError(self.name, f"there is no Jupyter kernel {self.kernel}: `jupyter kernelspec list`")
         return {"kernel": self.kernel}

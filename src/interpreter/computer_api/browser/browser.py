@@ -45,6 +45,7 @@ from interpreter.computer_api.tool import ComputerTool, Picture, acts
 from interpreter.errors import SettingValueError
 from interpreter.host import processes
 from interpreter.host.files import Folder
+from interpreter.host.installation import install_hint
 
 if TYPE_CHECKING:
     from playwright.async_api import Frame, Locator, Page, Response
@@ -825,7 +826,7 @@ async def pdf_text(window: BrowserWindow, url: str, start: int, length: int) -> 
     if not content.startswith(b"%PDF"):
         raise BrowserError(f"{shown(url)} is a file, not a page. computer.browser.download() saves it.")
     if find_spec("pypdf") is None:
-        raise BrowserMissingError("Reading a PDF needs pypdf: pip install 'open-interpreter[browser]'")
+        raise BrowserMissingError(f"Reading a PDF needs pypdf: {install_hint('browser')}")
     with processes.as_file(content) as file:
         command = processes.python("-c", PDF_TEXT, packages=True)
         process = processes.start(command, stdin=file, stdout=processes.PIPE, stderr=processes.PIPE)

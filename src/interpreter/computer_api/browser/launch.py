@@ -13,6 +13,7 @@ from interpreter.computer_api.browser.boundary import Boundary, BrowserError, Br
 from interpreter.config.homes import make_folder, our_folder
 from interpreter.host.browsers import installed_browsers, is_firefox
 from interpreter.host.files import lock
+from interpreter.host.installation import install_hint
 from interpreter.host.processes import which
 
 if TYPE_CHECKING:
@@ -41,9 +42,7 @@ class BrowserLaunch:
         try:
             from playwright.async_api import Error, async_playwright
         except ImportError as error:
-            raise BrowserMissingError(
-                "The browser needs Playwright: pip install 'open-interpreter[browser]'"
-            ) from error
+            raise BrowserMissingError(f"The browser needs Playwright: {install_hint('browser')}") from error
         playwright, profile = await async_playwright().start(), None
         try:
             if not self.attach_to:

@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 
 from interpreter.computer_api.platforms import Box, run_async
 from interpreter.errors import ComputerError
+from interpreter.host.installation import install_hint
 
 Result = TypeVar("Result")
 Key = tuple[str, str]  # the address of an element: the program's name on the bus, and the path there
@@ -395,9 +396,7 @@ def query(question: Callable[[AccessibilityBus], Coroutine[Any, Any, Result]], l
         from dbus_fast import BusType
         from dbus_fast.aio import MessageBus
     except ImportError as error:
-        raise AccessibilityError(
-            "The accessibility tree needs dbus-fast: pip install 'open-interpreter[os]'"
-        ) from error
+        raise AccessibilityError(f"The accessibility tree needs dbus-fast: {install_hint('os')}") from error
     known = os.environ.get("AT_SPI_BUS_ADDRESS")
     session = known or os.environ.get("DBUS_SESSION_BUS_ADDRESS") or ""
     if not session:

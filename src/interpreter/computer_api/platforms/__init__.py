@@ -16,12 +16,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar, cast
 
 from interpreter.errors import ComputerError
+from interpreter.host.installation import install_hint
 
 if TYPE_CHECKING:
     from PIL.Image import Image
 
 Result = TypeVar("Result")
-INSTALL = "pip install 'open-interpreter[os]'"
 PNG = "image/png"
 _CORNER = 1  # pixels: a mouse that is flung to a corner ends on the last one
 BUTTONS = ("left", "middle", "right")
@@ -416,7 +416,7 @@ def needed(module: str, what: str) -> Any:
     except ImportError as error:
         package = (error.name or module).partition(".")[0]
         raise MissingPartError(
-            f"{what} needs the package {package}, which is not installed. To install it: {INSTALL}"
+            f"{what} needs the package {package}, which is not installed. To install it: {install_hint('os')}"
         ) from error
 
 

@@ -15,6 +15,7 @@ from interpreter.api import OpenInterpreter
 from interpreter.errors import InterpreterError, UsageError
 from interpreter.frontends import exit_codes
 from interpreter.frontends.interrupts import TurnInterrupts
+from interpreter.host.installation import install_hint
 from interpreter.messages import Chunk, Message
 from interpreter.session import REFUSE, Answer, Event
 from interpreter.sigint import call_soon
@@ -101,7 +102,7 @@ class OutputSchema:
 
     def __init__(self, file: str) -> None:
         if find_spec("jsonschema") is None:
-            raise InterpreterError('--output_schema needs an extra package: pip install "open-interpreter[schema]"')
+            raise InterpreterError(f"--output_schema needs an extra package: {install_hint('schema')}")
         import jsonschema
         from referencing import Registry
 

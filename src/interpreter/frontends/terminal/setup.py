@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
+from importlib import invalidate_caches
 from pathlib import Path
 
 from interpreter.api import OpenInterpreter
@@ -19,6 +21,7 @@ from interpreter.frontends.terminal.render.ansi import wrapped
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.frontends.terminal.widgets import choose_row, show_download
 from interpreter.host import processes
+from interpreter.host.installation import install_command
 from interpreter.llm import ollama
 from interpreter.llm.local import engine, servers, weights
 from interpreter.llm.providers import (
@@ -297,7 +300,7 @@ def _get_for_ollama(terminal: Terminal, interpreter: OpenInterpreter, server: se
     name = names[number] if number < len(names) else terminal.ask("Model: ")
     if not name:
         raise LocalServerError("No model was named.")
-    _check_online(interpreter)
+    _check_online(interpreter.offline)
     show_download(name, (weights.Progress(*step) for step in ollama.pull(server.kind.address, name)))
     _use_server_model(terminal, interpreter, server, servers.Model(name))
 
@@ -323,21 +326,12 @@ def _start(
 def _use_builtin(terminal: Terminal, interpreter: OpenInterpreter, what: weights.Weights | Path) -> None:
     engine.check_system()
     if not engine.is_installed():
-        _check_online(interpreter)
-        command = engine.install_command()
-        terminal.tell("The built-in model needs llama.cpp. To install it:", "")
-        terminal.tty.write(visible(f"  {' '.join(command)}\n"))  # on one line, to be copied
-        if (terminal.ask("Install it now? [Y/n] ") or "n").strip().lower() not in ("", "y", "yes"):
-            raise LocalServerError(f"Not installed. To install it yourself, run: {' '.join(command)}")
-        installer = processes.start(command, stdout=1, stderr=2)
-        try:
-            failed = installer.wait()
-        finally:
-            processes.kill(installer)
-        if failed or not engine.is_installed():
+        _check_online(interpreter.offline)
+        _install(terminal, "The built-in model needs llama.cpp. To install it:", engine.install_command())
+        if not engine.is_installed():
             raise LocalServerError("The installation failed. See the output above.")
     if isinstance(what, weights.Weights) and not weights.is_here(what):
-        _check_online(interpreter)
+        _check_online(interpreter.offline)
         show_download(what.file, weights.download(what, weights.models_folder()))
     name = weights.model_string(what)
     file = weights.file_of(name.removeprefix(weights.PREFIX))
@@ -348,8 +342,36 @@ def _use_builtin(terminal: Terminal, interpreter: OpenInterpreter, what: weights
     terminal.tell(f"Using {name}, window {served.context:,} tokens.", "")
 
 
-def _check_online(interpreter: OpenInterpreter) -> None:
-    if interpreter.offline:
+def install_extra(terminal: Terminal, extra: str, offline: bool, unasked: bool = False) -> None:
+    """Add an extra to this installation, or raise an error that says why not; `unasked`: the user agreed already."""
+    command = install_command(extra)
+    _check_online(offline)
+    _install(terminal, f"To add {extra} to Open Interpreter:", command, unasked)
+    invalidate_caches()
+    terminal.tell(f"Installed {extra}.", "")
+
+
+def _install(terminal: Terminal, purpose: str, command: list[str], unasked: bool = False) -> None:
+    """Run an installer once the user agrees, with its output shown; DownloadError if it doesn't succeed."""
+    terminal.tell(purpose, "")
+    line = shlex.join(command)
+    terminal.tty.write(visible(f"  {line}\n"))  # on one line, to be copied
+    answer = "y" if unasked else terminal.ask("Install it now? [Y/n] ")
+    if answer is None or answer.strip().lower() not in ("", "y", "yes"):
+        raise DownloadError(f"Not installed. To install it yourself, run: {line}")
+    try:
+        installer = processes.start(command, stdout=1, stderr=2)
+    except OSError as error:
+        raise DownloadError(f"Can't start {command[0]}: {error.strerror}.") from error
+    try:
+        if installer.wait():
+            raise DownloadError("The installation failed. See the output above.")
+    finally:
+        processes.kill(installer)
+
+
+def _check_online(offline: bool) -> None:
+    if offline:
         raise LocalServerError("Can't download anything while `offline` is set.")
 
 

@@ -24,6 +24,7 @@ from urllib.parse import urlsplit
 
 from interpreter.errors import EngineError, LocalServerError
 from interpreter.host import processes
+from interpreter.host.installation import pip_command
 from interpreter.llm.local.servers import KINDS, ServerKind, Watch
 from interpreter.llm.local.weights import models_folder
 
@@ -193,9 +194,7 @@ def is_installed() -> bool:
 
 def install_command() -> list[str]:
     """The command that installs the engine into this Python."""
-    if find_spec("pip") is None and (uv := processes.which("uv")):
-        return [uv, "pip", "install", "--python", sys.executable, PACKAGE]
-    return [sys.executable, "-m", "pip", "install", PACKAGE]
+    return pip_command(PACKAGE)
 
 
 def _check(weights: Path) -> None:

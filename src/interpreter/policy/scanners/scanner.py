@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from interpreter.host import processes
+from interpreter.host.installation import install_hint
 from interpreter.host.processes import PIPE
 from interpreter.runtimes import BUILT_IN, Registry, resolve
 
@@ -157,7 +158,6 @@ def python_parts(code: str, registry: Registry) -> list[CodePart]:
 
 
 TIMEOUT = 30.0
-INSTALL = 'pip install "open-interpreter[scan]"'
 
 
 def scan(language: str, code: str, time_limit: float = TIMEOUT) -> Scan:
@@ -203,7 +203,9 @@ class Scanner:
         if new := [name for name in missing if name not in self._told]:
             self._told.update(new)
             are = "are" if len(new) > 1 else "is"
-            notice = f"{' and '.join(new)} {are} not installed, so the scan runs without. To install: {INSTALL}"
+            notice = (
+                f"{' and '.join(new)} {are} not installed, so the scan runs without. To install: {install_hint('scan')}"
+            )
         tools = list(dict.fromkeys(tool.name for tool, _, _ in begun))
         return Scan(in_order(found), missing, tools, unseen, notice, self._cancelled.is_set())
 

@@ -28,7 +28,7 @@ class SQL(BaseLanguage):
     lexer = "sql"
     sandboxable = True
     handles_interrupts = True
-    install = "pip install 'open-interpreter[sql]' for DuckDB"
+    install = "interpreter --install sql, for DuckDB"
     order = 12
     is_common = False
 

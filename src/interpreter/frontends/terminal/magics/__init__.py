@@ -257,6 +257,10 @@ GROUPS: dict[str, tuple[Command, ...]] = {
                 "Show all output of the last block, also what was shortened on the screen, such as the log of pip.",
                 show.show_output, ("%output",)),
         Command("debug", "[true/false]", "old %verbose", "The old name of %verbose.", settings.debug),
+        Command("install", "extra", "a feature",
+                "Install what a part of Open Interpreter needs: browser, calendar, images, jupyter, litellm, local, "
+                "os, scan, schema, server or sql. For packages that your code imports, use %pip install.",
+                settings.install, ("%install server", "%install browser")),
         Command("exit", "", "leave", "Leave the chat.", _exit),
     ),
 }

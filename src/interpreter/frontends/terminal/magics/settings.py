@@ -110,6 +110,15 @@ def setup(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
         terminal.display.line("Nothing changed.")
 
 
+def install(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    from interpreter.frontends.terminal.setup import install_extra
+
+    if not argument:
+        raise UsageError("Say which extra, for example %install server. %help install lists them.")
+    terminal.display.finish()
+    install_extra(terminal, argument, interpreter.offline)
+
+
 def model(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     from interpreter.app.models import model_problem
 
