@@ -34,6 +34,7 @@ class Message(TypedDict, total=False):
     truncated: str
     call: str
     note: str
+    declined: bool
 
 
 class Chunk(Message, total=False):
@@ -55,6 +56,14 @@ class Chunk(Message, total=False):
     request: Any
     question: str
     published: int
+
+
+DECLINED = "I have declined to run this code."  # as 0.4.3 says it to the model when the user says no to a block
+
+
+def is_declined(message: Message) -> bool:
+    """Whether we wrote this in the user's name when they declined a block. Old journals have only the text."""
+    return message.get("role") == "user" and (message.get("declined", False) or message.get("content") == DECLINED)
 
 
 def has_failed(message: Message) -> bool:

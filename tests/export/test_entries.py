@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from interpreter.messages import Message
+from interpreter.messages import DECLINED, Message
 from interpreter.session.journal.reader import (
-    DECLINED,
     RecordedBlock,
     Said,
     Shown,
@@ -51,10 +50,10 @@ def test_an_unanswered_block_counts_as_not_run() -> None:
     assert isinstance(block, RecordedBlock) and block.decision == "not_run" and block.ended is None
 
 
-def test_the_declined_message_is_the_one_the_loop_writes() -> None:
-    from interpreter.agent import turn as loop
-
-    assert loop.DECLINED == DECLINED
+def test_a_declined_block_leaves_no_words_of_the_user_wherever_its_message_is() -> None:
+    marked: Message = {**message("user", "Not this one."), "declined": True}
+    for said in (marked, message("user", DECLINED)):
+        assert entries_from_messages([said, message("user", "go on")]) == [Said("user", "go on")]
 
 
 def test_images_from_the_user_are_entries() -> None:

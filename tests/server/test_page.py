@@ -80,6 +80,30 @@ def test_code_can_be_edited_or_refused_with_instructions(home: Path, chromium: B
         assert "Use a loop." in str(visit.served.model.requests[-1].body)
 
 
+def test_a_declined_block_is_no_message_of_the_user_now_or_later(home: Path, chromium: Browser) -> None:
+    with visiting(chromium, tool_call("python", "print('first')"), text("Fine.")) as visit:
+        page = visit.page
+        visit.say("Go.")
+        expect(page.get_by_role("group", name="Approval")).to_be_visible()
+        page.get_by_role("button", name="Refuse").click()
+        visit.idle()
+
+        def shows_it() -> None:
+            expect(page.locator(".decision")).to_have_text("You said no.")
+            expect(page.locator(".bubble")).to_have_text(["Go."])
+
+        shows_it()
+        page.reload()
+        shows_it()
+        again = restart(visit.served)
+        try:
+            page.reload()
+            shows_it()
+        finally:
+            page.close()
+            again.close()
+
+
 @pytest.mark.full
 def test_a_dry_run_can_be_discarded_or_applied(home: Path, chromium: Browser) -> None:
     Path("notes.txt").write_text("one\n")

@@ -14,7 +14,7 @@ from interpreter.agent.prompt import NOTHING_CHANGED, asks_for_change, file_chan
 from interpreter.computer_api.runtime_pool import unknown_language
 from interpreter.errors import InterpreterError, LimitReachedError, ModelError, RepeatingReplyError
 from interpreter.llm.text_mode import PROSE_LANGUAGES
-from interpreter.messages import Chunk, Fold, Message
+from interpreter.messages import DECLINED, Chunk, Fold, Message
 from interpreter.policy.approval import (
     UNATTENDED,
     BlockApproval,
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 Step = Chunk | Event  # what a turn yields inside: chunks to publish, and events that the session has published
 
-DECLINED = "I have declined to run this code."
 ONLY_FIRST = "Only the first block of a reply runs. The rest of this reply was not run."
 NOT_RUN = "Not run, because only the first block of a reply runs:\n{block}\nSend it again if it is still needed."
 # What the model reads if it ends a turn in which it has only installed packages.
@@ -457,7 +456,7 @@ class Turn:
             self._end("declined")
             yield from self._say("\n".join(filter(None, [f"Not run: {UNATTENDED}", findings])) + "\n", failed=True)
             return
-        messages.append({"role": "user", "type": "message", "content": DECLINED})
+        messages.append({"role": "user", "type": "message", "content": DECLINED, "declined": True})
         if findings:
             messages.append({"role": "computer", "type": "message", "content": findings})
         if pending.words:

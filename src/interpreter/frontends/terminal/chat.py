@@ -28,7 +28,7 @@ from interpreter.frontends.terminal.approval import MODES, approve, shown_in_pre
 from interpreter.frontends.terminal.keyboard import TurnKeyboard
 from interpreter.frontends.terminal.terminal import LineReader, Terminal, reader_for
 from interpreter.frontends.terminal.tty import Tty
-from interpreter.messages import Chunk, Message, group_of
+from interpreter.messages import Chunk, Message, group_of, is_declined
 from interpreter.session import ANSWER, APPROVE, REFUSE, Answer, Event, Question
 
 if TYPE_CHECKING:
@@ -436,8 +436,6 @@ def _ask(terminal: Terminal, interpreter: OpenInterpreter, busy: TurnKeyboard, q
 
 def replay(terminal: Terminal, messages: Sequence[Message]) -> None:
     """Show the end of a conversation, and say how much is above it. Code is not separated from its output."""
-    from interpreter.session.journal.reader import DECLINED
-
     display = terminal.display
     columns, lines = terminal.tty.size()
     start, rows = len(messages), SCREENS * lines
@@ -460,7 +458,7 @@ def replay(terminal: Terminal, messages: Sequence[Message]) -> None:
     before: Message | None = None
     for message, following in zip(messages[start:], [*messages[start + 1 :], None], strict=False):
         match message:
-            case {"role": "user", "content": content} if content == DECLINED:
+            case _ if is_declined(message):
                 display.line("Not run: you said no.")
             case {"role": "user"}:
                 display.finish()

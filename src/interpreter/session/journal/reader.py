@@ -16,7 +16,7 @@ from typing import Any, Literal, cast
 from interpreter.errors import ConversationFileError, ConversationNotFoundError
 from interpreter.host import files
 from interpreter.llm.usage import Usage
-from interpreter.messages import Message
+from interpreter.messages import Message, is_declined
 from interpreter.session import Ids, LogEntry
 from interpreter.session.journal.file import (
     NAME,
@@ -379,8 +379,6 @@ def write_original(path: Path, messages: Sequence[Message]) -> None:
 
 Decision = Literal["approved", "edited", "declined", "denied", "not_run"]
 
-DECLINED = "I have declined to run this code."  # what is stored as the user's message when they say no to a block
-
 
 @dataclass(frozen=True)
 class Said:
@@ -477,12 +475,13 @@ def _placed_entries(messages: Iterable[Message]) -> Iterator[tuple[int, Entry]]:
                 at += 1
             outputs = tuple(messages[place + 1 : at])
             answer = messages[at] if at < len(messages) else {}
-            declined = answer.get("role") == "user" and answer.get("content") == DECLINED
+            declined = is_declined(answer)
             at += declined
             number += kind == "code"
             yield place, _code_entry(message, outputs, number, declined)
         elif kind == "message":
-            yield place, Said(role, str(message.get("content", "")))
+            if not is_declined(message):
+                yield place, Said(role, str(message.get("content", "")))
         else:
             yield place, Shown(message)
 

@@ -7,6 +7,8 @@ import htm from "./vendor/htm.js";
 
 export const html = htm.bind(h);
 
+const DECLINED = "I have declined to run this code."; // what the messages say for the user when they decline a block
+
 // -- a value that views watch ------------------------------------------------------------------------------------------
 
 const watchers = new Set();
@@ -340,6 +342,7 @@ export class Session {
   }
 
   on_message(event, data) {
+    if (data.role === "user" && (data.declined || data.content === DECLINED)) return this._declined();
     if (data.role === "user") this._settleEarlier();
     this._text(event, data, () => {
       if (data.role === "computer") return entry("note", { text: "" });
@@ -545,6 +548,14 @@ export class Session {
       found.outputs.push({ kind, number: event.number, text: data.content, stream: data.stream, format: data.format, also: data.also, data: data.data });
     }
     if (data.omitted) found.outputs.push({ kind: "text", text: "[… the beginning is only in the record …]\n" });
+    found.version += 1;
+  }
+
+  // In the messages the user says it; here it is the state of the block before it.
+  _declined() {
+    const found = this.entries.findLast((each) => each.kind === "block");
+    if (!found) return;
+    found.decision ||= { outcome: "declined", by: "user" };
     found.version += 1;
   }
 
