@@ -262,6 +262,10 @@ def _model_ready(parsed: Parsed, terminal: Terminal, interpreter: OpenInterprete
     if not {"local", "setup"} & parsed.actions.keys() and (
         models.is_model_named(interpreter) or _find_model(terminal, interpreter)
     ):
+        if interpreter.llm.model.startswith("builtin/hf:"):
+            from interpreter.frontends.terminal.setup import fetch_named
+
+            fetch_named(terminal, interpreter)
         return True
     from interpreter.frontends.terminal import setup
 

@@ -16,7 +16,14 @@ from interpreter.app.attachments import existing
 from interpreter.app.models import remember, use_server_model
 from interpreter.config.settings import DATA_STACK
 from interpreter.console_text import visible
-from interpreter.errors import DownloadError, LocalServerError, ModelError, NoModelError, WrongKeyError
+from interpreter.errors import (
+    DownloadError,
+    LocalServerError,
+    ModelError,
+    NoModelError,
+    WeightsMissingError,
+    WrongKeyError,
+)
 from interpreter.frontends.terminal.render.ansi import wrapped
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.frontends.terminal.widgets import choose_row, show_download
@@ -278,7 +285,7 @@ def _builtin() -> Iterator[ModelChoice]:
         yield ModelChoice(label, partial(_use_builtin, what=row), here and installed)
     for file in weights.own_files():
         yield ModelChoice(f"built-in  {file.name}", partial(_use_builtin, what=file), installed)
-    yield ModelChoice("built-in  Your own GGUF file", _ask_for_file)
+    yield ModelChoice("built-in  Your own GGUF file, or one from Hugging Face", _ask_for_file)
 
 
 # -- taking a choice -----------------------------------------------------------------------------------------------
@@ -321,6 +328,25 @@ def _start(
         _use_server_model(terminal, interpreter, server, known[number])
     else:
         _get_for_ollama(terminal, interpreter, server)
+
+
+def fetch_named(terminal: Terminal, interpreter: OpenInterpreter) -> None:
+    """If the settings name a model of the hub that is not on this machine, download it once the user agrees."""
+    name = interpreter.llm.model.removeprefix(weights.PREFIX)
+    try:
+        weights.file_of(name)
+    except WeightsMissingError:
+        if not name.startswith(weights.HUB) or not terminal.is_attended:
+            raise
+        _use_from_hub(terminal, interpreter, name)
+
+
+def _use_from_hub(terminal: Terminal, interpreter: OpenInterpreter, name: str) -> None:
+    _check_online(interpreter.offline)
+    row = weights.from_hub(name)
+    if not weights.is_here(row) and not terminal.confirm(f"Download {row.title} ({row.size / 1e9:.1f} GB)?"):
+        raise DownloadError("Not downloaded.")
+    _use_builtin(terminal, interpreter, row)
 
 
 def _use_builtin(terminal: Terminal, interpreter: OpenInterpreter, what: weights.Weights | Path) -> None:
@@ -376,7 +402,11 @@ def _check_online(offline: bool) -> None:
 
 
 def _ask_for_file(terminal: Terminal, interpreter: OpenInterpreter) -> None:
+    terminal.tell(f"One from Hugging Face, by its name there: {weights.HUB}OWNER/REPO/FILE.gguf", "")
     given = (terminal.ask("Path of the GGUF file: ") or "").strip()
+    if given.startswith(weights.HUB):
+        _use_from_hub(terminal, interpreter, given)
+        return
     path = existing(given, os.getcwd()) if given else None  # dropped into a terminal, it comes with quotes or slashes
     if path is None or not os.path.isfile(path):
         raise LocalServerError(f"There is no file {given!r}.")

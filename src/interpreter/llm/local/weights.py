@@ -6,6 +6,7 @@ import contextlib
 import errno
 import hashlib
 import os
+import re
 import shutil
 import tempfile
 import threading
@@ -134,7 +135,7 @@ def is_here(row: Weights) -> bool:
 
 
 def file_of(name: str) -> Path:
-    """The file of a built-in model: a row's, or a GGUF file by its path or its name in the models folder."""
+    """The file of a built-in model: a row's, one from the hub, or a GGUF file by its path or its name here."""
     row = named(name)
     if row is not None:
         if is_here(row):
@@ -143,6 +144,14 @@ def file_of(name: str) -> Path:
             f"The model {name} is not on this machine yet ({row.size / 1e9:.1f} GB). "
             "To download it, run `interpreter --local` and pick it."
         )
+    if name.startswith(HUB):
+        _in_hub(name)
+        if (file := models_folder() / name.replace(HUB, f"{_HUB_FOLDER}/", 1)).is_file():
+            return file
+        raise WeightsMissingError(
+            f"{name} is not on this machine yet. To download it, run `interpreter --model {PREFIX}{name}` in a "
+            "terminal, or name it in %setup."
+        )
     given = Path(name).expanduser()
     for path in (given, models_folder() / given, models_folder() / f"{name}.gguf"):
         if path.is_file():
@@ -150,19 +159,67 @@ def file_of(name: str) -> Path:
     known = ", ".join(row.name for row in WEIGHTS)
     raise WeightsMissingError(
         f"There is no built-in model {name!r}. Available: {known}. To use your own GGUF file, give its path: "
-        f"{PREFIX}~/models/my-model.gguf"
+        f"{PREFIX}~/models/my-model.gguf, or from Hugging Face: {PREFIX}{HUB}OWNER/REPO/FILE.gguf"
     )
 
 
 def model_string(weights: Weights | Path) -> str:
     """What `llm.model` is set to."""
-    return PREFIX + (weights.name if isinstance(weights, Weights) else str(weights))
+    if isinstance(weights, Weights):
+        return PREFIX + weights.name
+    fetched = models_folder() / _HUB_FOLDER
+    return PREFIX + (HUB + str(weights.relative_to(fetched)) if weights.is_relative_to(fetched) else str(weights))
 
 
 def own_files() -> list[Path]:
-    """Other GGUF files in the models folder."""
+    """Other GGUF files in the models folder, among them those from the hub."""
     rows = {row.file for row in WEIGHTS}
-    return sorted(file for file in models_folder().glob("*.gguf") if file.name not in rows)
+    own = sorted(file for file in models_folder().glob("*.gguf") if file.name not in rows)
+    return own + sorted((models_folder() / _HUB_FOLDER).rglob("*.gguf"))
+
+
+# -- any file from the hub ---------------------------------------------------------------------------------------
+
+HUB = "hf:"
+_HUB_FOLDER = "hf"
+_HUB_ADDRESS = "https://huggingface.co"  # HF_ENDPOINT names a mirror, as for Hugging Face's own tools
+_HUB_NAME = re.compile(rf"{HUB}(?P<repository>\w[\w.-]*/\w[\w.-]*)/(?P<path>(?:\w[\w.-]*/)*\w[\w.-]*\.gguf)", re.ASCII)
+
+
+def from_hub(name: str) -> Weights:
+    """The file `hf:OWNER/REPO/FILE.gguf` with the size and SHA-256 that the hub states, or DownloadError."""
+    import httpx
+
+    repository, path = _in_hub(name)
+    hub = os.environ.get("HF_ENDPOINT", "").rstrip("/") or _HUB_ADDRESS
+    address = f"{hub}/api/models/{repository}/tree/main/{path.rpartition('/')[0]}".rstrip("/")
+    try:
+        answer = httpx.get(address, timeout=15, follow_redirects=True)
+        files = {each["path"]: each.get("lfs") or {} for each in answer.json()} if answer.is_success else {}
+    except (httpx.HTTPError, httpx.InvalidURL, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DownloadError(
+            f"Can't list the files of {repository} at {hub}: {error or type(error).__name__}."
+        ) from error
+    if path not in files:
+        available = ", ".join(sorted(each for each in files if each.endswith(".gguf"))) or "none"
+        raise DownloadError(
+            f"{hub} has no public file {path} in {repository} (it answers {answer.status_code}). "
+            f"GGUF files there: {available}."
+        )
+    size, checksum = files[path].get("size"), str(files[path].get("oid"))
+    if not isinstance(size, int) or not re.fullmatch("[0-9a-f]{64}", checksum):
+        raise DownloadError(f"{hub} states no size and SHA-256 for {path}, so it can't be verified.")
+    part = FilePart(size, url=f"{hub}/{repository}/resolve/main/{path}")
+    source = DownloadSource("Hugging Face" if hub == _HUB_ADDRESS else hub, (part,))
+    return Weights(name, path, name.replace(HUB, f"{_HUB_FOLDER}/", 1), size, checksum, size, (source,))
+
+
+def _in_hub(name: str) -> tuple[str, str]:
+    """The repository and the path of a file there."""
+    match = _HUB_NAME.fullmatch(name)
+    if match is None:
+        raise WeightsMissingError(f"Name a file as {PREFIX}{HUB}OWNER/REPO/FILE.gguf, not {PREFIX}{name}.")
+    return match["repository"], match["path"]
 
 
 # -- downloading -------------------------------------------------------------------------------------------------
@@ -203,7 +260,7 @@ def download(weights: Weights, folder: Path, cancelled: threading.Event | None =
     if target.is_file() and target.stat().st_size == weights.size:
         return
     with _disk_errors(folder, weights.size):
-        make_folder(folder)
+        make_folder(target.parent)
     cancelled = cancelled or threading.Event()
     with _PartialFile(target, weights) as partial:
         reasons: list[str] = []
