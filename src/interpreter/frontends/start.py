@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 
 import interpreter as package
 from interpreter.api import OpenInterpreter
-from interpreter.app import models
-from interpreter.config.setting import apply, headless_defaults
+from interpreter.app import models, trust
+from interpreter.config.setting import apply, headless_defaults, sources
 from interpreter.console_text import visible
 from interpreter.errors import InterpreterError, LocalServerError, MissingKeyError, ProfileError, UsageError
 from interpreter.frontends import exit_codes
@@ -87,6 +87,7 @@ def start(parsed: Parsed) -> int:
 
             if not ask_for_key(terminal, interpreter):
                 return 1
+        _apply_trust(parsed, terminal, interpreter)
         may_ask = not is_named and not interpreter.auto_run and terminal.is_attended
         if "setup" in parsed.actions or (may_ask and data_stack.agreed() is None):
             from interpreter.frontends.terminal.setup import offer_data_stack
@@ -262,7 +263,7 @@ def _model_ready(parsed: Parsed, terminal: Terminal, interpreter: OpenInterprete
     if not {"local", "setup"} & parsed.actions.keys() and (
         models.is_model_named(interpreter) or _find_model(terminal, interpreter)
     ):
-        if interpreter.llm.model.startswith("builtin/hf:"):
+        if interpreter.llm.model.startswith("builtin/hf:") and terminal.is_attended:
             from interpreter.frontends.terminal.setup import fetch_named
 
             fetch_named(terminal, interpreter)
@@ -273,6 +274,18 @@ def _model_ready(parsed: Parsed, terminal: Terminal, interpreter: OpenInterprete
         models.remember(interpreter, setup.local_setup(terminal, interpreter).program)
         return True
     return setup.choose_model(terminal, interpreter)
+
+
+def _apply_trust(parsed: Parsed, terminal: Terminal, interpreter: OpenInterpreter) -> None:
+    """Let code run as the user chose for their chats; ask at a first start that needed no list of models."""
+    if sources(interpreter)["mode"] == "code" or trust.is_given(interpreter) or not terminal.is_attended:
+        return
+    mode = trust.recall(interpreter)
+    found_by_key = not models.is_model_named(interpreter) and models.default_by_key(os.environ) is not None
+    if mode or "local" in parsed.actions or (found_by_key and models.recall(interpreter) is None):
+        from interpreter.frontends.terminal import setup
+
+        setup.use_trust(terminal, interpreter, mode) if mode else setup.choose_trust(terminal, interpreter)
 
 
 def _find_model(terminal: Terminal, interpreter: OpenInterpreter) -> bool:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MODES = {
     "ask": "I'll ask before running any code",
     "auto": "code runs without asking",
-    "auto-in-sandbox": "code in a sandbox runs without asking; without a sandbox, I'll ask first",
+    "auto-in-sandbox": "code in a sandbox runs without asking; I'll ask before anything leaves it",
     "plan": "code can read but not change anything, and has no network",
 }
 QUESTION = "Run? [y]es  [n]o"

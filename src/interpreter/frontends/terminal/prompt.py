@@ -25,9 +25,10 @@ from prompt_toolkit.styles import Style
 
 from interpreter.api import OpenInterpreter
 from interpreter.app.own_blocks import is_unfinished
+from interpreter.app.trust import switch_mode
 from interpreter.config.homes import make_folder
-from interpreter.config.setting import apply
 from interpreter.console_text import short_count, visible, visible_line
+from interpreter.errors import SandboxUnavailableError
 from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.tty import Tty, prompt_toolkit_options
 from interpreter.policy.approval import mode_of
@@ -56,18 +57,14 @@ class Prompt:
                 event.current_buffer.text = "%rerun"
                 event.current_buffer.validate_and_handle()
 
-        self._sandboxed = False  # Shift-Tab has turned the sandbox on
-
         @keys.add("s-tab", filter=~has_completions)
         def _next_mode(event: KeyPressEvent) -> None:
             """Cycle the permission modes, but never to one that runs code unasked outside a sandbox."""
             following = _NEXT_MODE.get(str(mode_of(interpreter)), "ask")
-            changes = {"mode": following}
-            if following == "auto-in-sandbox" and interpreter.sandbox == "off":
-                changes["sandbox"], self._sandboxed = "workspace", True
-            elif following != "auto-in-sandbox" and self._sandboxed:
-                changes["sandbox"], self._sandboxed = "off", False
-            apply(interpreter, changes, "code")
+            try:
+                switch_mode(interpreter, following)
+            except SandboxUnavailableError:
+                switch_mode(interpreter, "ask")
             self._facts = status_facts(interpreter)
 
         history: History = InMemoryHistory()

@@ -12,6 +12,7 @@ from importlib import invalidate_caches
 from pathlib import Path
 
 from interpreter.api import OpenInterpreter
+from interpreter.app import trust
 from interpreter.app.attachments import existing
 from interpreter.app.models import remember, use_server_model
 from interpreter.config.settings import DATA_STACK
@@ -21,6 +22,7 @@ from interpreter.errors import (
     LocalServerError,
     ModelError,
     NoModelError,
+    SandboxUnavailableError,
     WeightsMissingError,
     WrongKeyError,
 )
@@ -28,7 +30,7 @@ from interpreter.frontends.terminal.render.ansi import wrapped
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.frontends.terminal.widgets import choose_row, show_download
 from interpreter.host import processes
-from interpreter.host.installation import install_command
+from interpreter.host.installation import install_command, pip_command
 from interpreter.llm import ollama
 from interpreter.llm.local import engine, servers, weights
 from interpreter.llm.providers import (
@@ -51,9 +53,10 @@ _KINDS = {
     "a server": "Ollama, LM Studio, Jan, llama.cpp, vLLM: lists the ones that are running",
     "built-in": "a small model, downloaded once: no key, no account, and nothing leaves this machine",
 }
-_CAUTION = (
-    "I'll ask before running any code. Recommended: `interpreter --sandbox workspace` (in the chat: "
-    "%sandbox workspace) also limits code to the files in the folder you start in, without network."
+_TRUST = (
+    "Ask before each block",
+    "Run freely inside a sandbox of this folder: writes only here, network off, homes and keys hidden, undo on. "
+    "I'll ask before anything leaves it.",
 )
 _MAX_WIDTH = 79
 
@@ -78,7 +81,6 @@ def choose_model(terminal: Terminal, interpreter: OpenInterpreter, again: bool =
     rows = wrapped(f"{'' if again else 'No model is set up yet. '}Pick a model. I'll remember it.", width)
     for kind, told in _KINDS.items():
         rows += wrapped(f"  {kind:<9} {told}", width, hanging=10 if width >= _MAX_WIDTH else 2)
-    rows += wrapped(_CAUTION, width)
     for row, variable in keys_in_environment(os.environ):
         rows.append(f"{variable} is set. To use it: --model {starting_model(row) or f'{row.prefix}/NAME'}")
     terminal.tell("\n".join([*rows, ""]), "")
@@ -115,6 +117,8 @@ def choose_model(terminal: Terminal, interpreter: OpenInterpreter, again: bool =
         return False
     if is_kept:
         remember(interpreter, taken.program)
+    if not again:
+        choose_trust(terminal, interpreter)
     return True
 
 
@@ -133,6 +137,36 @@ def offer_data_stack(terminal: Terminal, interpreter: OpenInterpreter) -> None:
     rows = ["Yes: install them in the background", "No: ask for each package when code needs it"]
     with suppress(KeyboardInterrupt, OSError):  # they decide later; a folder that can't be written says so later
         data_stack.agree(choose_row(terminal, "Install the data packages?", rows, "to decide later") == 0)
+
+
+# -- when code may run ---------------------------------------------------------------------------------------------
+
+
+def choose_trust(terminal: Terminal, interpreter: OpenInterpreter) -> None:
+    """Let the user pick when code may run, and remember it, unless no sandbox works or the settings say it already."""
+    if trust.is_given(interpreter):
+        return
+    from interpreter.sandbox.containment import check_available
+
+    try:
+        check_available()
+    except SandboxUnavailableError as error:
+        terminal.tell(f"I'll ask before running any code. To let it run freely, a sandbox has to work: {error}", "")
+        return
+    question, mode = "When may code run? I'll remember it; Shift-Tab and %mode change it in a chat.", "ask"
+    with suppress(KeyboardInterrupt):
+        mode = ("ask", trust.IN_SANDBOX)[choose_row(terminal, question, _TRUST, "to be asked")]
+    trust.remember(interpreter, mode)
+    use_trust(terminal, interpreter, mode, "code")
+
+
+def use_trust(terminal: Terminal, interpreter: OpenInterpreter, mode: str, source: str = "default") -> None:
+    """Apply the choice to this chat; where the folder can't be a sandbox, say why and ask before each block."""
+    try:
+        trust.switch_mode(interpreter, mode, source)
+    except SandboxUnavailableError as error:
+        terminal.tell(f"I'll ask before running any code here. {error}", "")
+        trust.switch_mode(interpreter, "ask", source)
 
 
 # -- a key ---------------------------------------------------------------------------------------------------------
@@ -336,8 +370,6 @@ def fetch_named(terminal: Terminal, interpreter: OpenInterpreter) -> None:
     try:
         weights.file_of(name)
     except WeightsMissingError:
-        if not name.startswith(weights.HUB) or not terminal.is_attended:
-            raise
         _use_from_hub(terminal, interpreter, name)
 
 
@@ -353,7 +385,7 @@ def _use_builtin(terminal: Terminal, interpreter: OpenInterpreter, what: weights
     engine.check_system()
     if not engine.is_installed():
         _check_online(interpreter.offline)
-        _install(terminal, "The built-in model needs llama.cpp. To install it:", engine.install_command())
+        _install(terminal, "The built-in model needs llama.cpp. To install it:", pip_command(engine.PACKAGE))
         if not engine.is_installed():
             raise LocalServerError("The installation failed. See the output above.")
     if isinstance(what, weights.Weights) and not weights.is_here(what):
@@ -406,11 +438,11 @@ def _ask_for_file(terminal: Terminal, interpreter: OpenInterpreter) -> None:
     given = (terminal.ask("Path of the GGUF file: ") or "").strip()
     if given.startswith(weights.HUB):
         _use_from_hub(terminal, interpreter, given)
-        return
-    path = existing(given, os.getcwd()) if given else None  # dropped into a terminal, it comes with quotes or slashes
-    if path is None or not os.path.isfile(path):
-        raise LocalServerError(f"There is no file {given!r}.")
-    _use_builtin(terminal, interpreter, Path(path))
+    else:
+        path = existing(given, os.getcwd()) if given else None  # dropped into a terminal, it comes quoted or escaped
+        if path is None or not os.path.isfile(path):
+            raise LocalServerError(f"There is no file {given!r}.")
+        _use_builtin(terminal, interpreter, Path(path))
 
 
 def _model_label(server: servers.LocalServer, model: servers.Model) -> str:

@@ -192,15 +192,10 @@ def is_installed() -> bool:
     return find_spec(PACKAGE) is not None
 
 
-def install_command() -> list[str]:
-    """The command that installs the engine into this Python."""
-    return pip_command(PACKAGE)
-
-
 def _check(weights: Path) -> None:
     if not is_installed():
         raise EngineError(
-            f"The built-in model needs llama.cpp, which is not installed. Run: {' '.join(install_command())}"
+            f"The built-in model needs llama.cpp, which is not installed. Run: {' '.join(pip_command(PACKAGE))}"
         )
     try:
         with open(weights, "rb") as file:

@@ -8,7 +8,7 @@ import platform
 
 from interpreter.api import OpenInterpreter
 from interpreter.app.conversations import UndoableReset
-from interpreter.config.setting import apply
+from interpreter.app.trust import switch_mode
 from interpreter.console_text import counted
 from interpreter.errors import InterpreterError, MissingKeyError, UsageError, WrongKeyError
 from interpreter.frontends.terminal.approval import MODES
@@ -24,6 +24,7 @@ _SANDBOXES = {
     "read-only": "Code runs in a sandbox: it can't change anything, and can only contact hosts in sandbox_hosts.",
     "workspace": "Code runs in a sandbox: it can only write to the workspace and contact hosts in sandbox_hosts.",
 }
+_NEW_SESSIONS = "The next block in each language starts a new session, without the current variables."
 KeyProblem = MissingKeyError | WrongKeyError
 _SWITCHES = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
 
@@ -85,13 +86,16 @@ def sandbox(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> 
     kind = interpreter.sandbox
     terminal.display.line(_SANDBOXES.get(kind, f"Code runs in a {kind}."))
     if kind != before:
-        terminal.display.line("The next block in each language starts a new session, without the current variables.")
+        terminal.display.line(_NEW_SESSIONS)
 
 
 def mode(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    before = interpreter.sandbox
     if argument:
-        apply(interpreter, {"mode": argument}, "code")  # or an error that lists the modes
+        switch_mode(interpreter, argument)  # or an error that lists the modes
     terminal.display.line(f"Mode {mode_of(interpreter)}: {MODES[mode_of(interpreter)]}.")
+    if interpreter.sandbox != before:
+        terminal.display.line(_NEW_SESSIONS)
 
 
 def share_commands(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:

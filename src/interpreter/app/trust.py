@@ -1,0 +1,58 @@
+"""When code may run in a chat: after a yes to each block, or freely in a sandbox of the folder. Chosen once."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from interpreter.api import OpenInterpreter
+from interpreter.config.homes import make_folder
+from interpreter.config.setting import apply, origins, sources
+
+if TYPE_CHECKING:
+    from interpreter.policy.policy import Mode
+
+IN_SANDBOX: Mode = "auto-in-sandbox"
+_FILE = "mode.txt"
+_BY_MODE = "mode"  # as the origin of the setting `sandbox`: the mode has turned it on
+
+
+def switch_mode(interpreter: OpenInterpreter, mode: str, source: str = "code") -> None:
+    """Change the mode; `auto-in-sandbox` brings a sandbox of the workspace if there is none, for as long as it lasts.
+
+    SandboxUnavailableError, and no change, if there can't be one.
+    """
+    needs_sandbox = mode == IN_SANDBOX and interpreter.sandbox == "off"
+    if needs_sandbox:
+        from interpreter.sandbox import containment, places, sandbox
+
+        containment.check_available()
+        places.places(sandbox.Sandbox.from_settings(interpreter, kind="workspace"), [], ())
+    apply(interpreter, {"mode": mode}, source)
+    if needs_sandbox:
+        apply(interpreter, {"sandbox": "workspace"}, source, _BY_MODE)
+    elif mode != IN_SANDBOX and origins(interpreter)["sandbox"].endswith(f" {_BY_MODE}"):
+        apply(interpreter, {"sandbox": "off"}, source)
+
+
+def is_given(interpreter: OpenInterpreter) -> bool:
+    """Whether flags, the environment or a profile already say when code may run."""
+    given = sources(interpreter)
+    return not {given["mode"], given["auto_run"], given["sandbox"]} <= {"default", "code"}
+
+
+def remember(interpreter: OpenInterpreter, mode: str) -> None:
+    """Remember the choice for later chats."""
+    path = Path(interpreter.get_oi_dir(), _FILE)
+    with suppress(OSError):  # a folder that cannot be written costs the choice, no more
+        make_folder(path.parent)
+        path.write_text(f"{mode}\n", encoding="utf-8")
+
+
+def recall(interpreter: OpenInterpreter) -> str:
+    """The last choice: `ask` or `auto-in-sandbox`; empty if there is none."""
+    with suppress(OSError, ValueError):
+        mode = Path(interpreter.get_oi_dir(), _FILE).read_text(encoding="utf-8").strip()
+        return mode if mode in ("ask", IN_SANDBOX) else ""
+    return ""
