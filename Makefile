@@ -11,7 +11,7 @@ TEST_MODELS ?= smollm2-135m qwen2.5-coder-0.5b
 .PHONY: help run test test-full test-models check format bench bench-original eval eval-original compat docs docs-site screenshot corpus install clean
 
 help:
-	@echo 'make run [ARGS="--model gpt-4o"]   start the interpreter'
+	@echo 'make run [DIR=~/data] [ARGS="--model gpt-4o"]   start the interpreter, in that folder'
 	@echo 'make test                          run the tests'
 	@echo 'make test-full                     and the soaks and repeats, which take long'
 	@echo 'make test-models                   the tests with real models, which are fetched once'
@@ -30,7 +30,7 @@ help:
 	@echo 'make clean                         remove everything that these recipes made'
 
 run: .venv/.chat
-	@.venv/bin/interpreter $(ARGS)
+	@$(if $(DIR),cd "$(patsubst ~%,$(HOME)%,$(DIR))" &&) "$(CURDIR)/.venv/bin/interpreter" $(ARGS)
 
 test: .venv/.installed system-packages
 	$(PYTHON) -m pytest -n $(WORKERS) --dist worksteal $(ARGS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,6 +15,24 @@ from interpreter.errors import UsageError
 from interpreter.frontends.cli import version_line
 from interpreter.frontends.flags import COMMANDS, help_text, parse
 from interpreter.version import __version__
+
+
+def test_one_existing_folder_is_the_workspace_and_anything_else_a_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "data").mkdir()
+    (tmp_path / "file").touch()
+    data = str(tmp_path / "data")
+    for line in ("data", "data -y", "-y data", "./data", "-y data/"):
+        parsed = parse(line.split())
+        assert (parsed.settings["workspace"], parsed.message) == (data, None)
+    assert parse([data]).settings == {"workspace": data}
+    for line in ("-- data", "data -- x", "data more", "nowhere", "file"):
+        assert "workspace" not in parse(line.split()).settings
+        assert parse(line.split()).message
+    assert parse(["data"], "i").message == "I data"
+    assert parse(["--workspace", "/x", "data"]).settings["workspace"] == "/x"
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 from pathlib import Path
@@ -51,3 +52,17 @@ def test_development_tools_are_installed_once_and_suffice_for_run(clone: Path) -
 def test_development_tools_are_installed_after_a_run(clone: Path) -> None:
     run_make(clone, "run", "ARGS=--version")
     assert run_make(clone, "format") == [".[dev]"]
+
+
+@pytest.mark.needs("make")
+def test_run_starts_in_the_folder_that_is_named(clone: Path) -> None:
+    folder = clone / "my data"
+    folder.mkdir()
+    subprocess.run(["make", "run", f"DIR={folder}", "ARGS=-y"], cwd=clone, check=True, capture_output=True)
+    assert (folder / "log").read_text() == "interpreter -y\n"
+    home = {**os.environ, "HOME": str(clone)}
+    subprocess.run(["make", "run", "DIR=~/my data"], cwd=clone, check=True, capture_output=True, env=home)
+    assert (folder / "log").read_text().splitlines()[1:] == ["interpreter "]
+    missing = subprocess.run(["make", "run", "DIR=nowhere"], cwd=clone, capture_output=True, text=True)
+    assert missing.returncode != 0
+    assert "nowhere" in missing.stderr

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator
+from dataclasses import replace
 
 from interpreter.api import OpenInterpreter
 from interpreter.app import perform
@@ -78,6 +79,18 @@ def change_folder(interpreter: OpenInterpreter, folder: str) -> Generator[Event,
         raise UsageError(f"There is no folder {path}.")
     yield from perform(interpreter, Do("cd", lambda: setattr(shared, "cwd", path)))
     return path
+
+
+def move_workspace(interpreter: OpenInterpreter) -> Generator[Event, None, None]:
+    """Make the current folder the workspace, which undo and the sandbox cover; an error if no sandbox can."""
+    shared = interpreter.computer.context
+    if shared.elsewhere:
+        raise UsageError("The workspace on another machine is part of its address: ssh://HOST/FOLDER")
+    if (sandbox := interpreter.sandbox_now()) is not None:
+        from interpreter.sandbox.places import places
+
+        places(replace(sandbox, workspace=shared.cwd), [], ())
+    yield from perform(interpreter, Do("workspace", lambda: setattr(interpreter, "workspace", shared.cwd)))
 
 
 # -- typed at a prompt ---------------------------------------------------------------------------------------------

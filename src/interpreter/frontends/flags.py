@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -119,6 +120,9 @@ def parse(argv: Sequence[str], prog: str = "interpreter") -> Parsed:
     else:
         words, tail = _split_tail(words)
         found += tail
+        if len(words) == 1 and "--" not in argv and prog != "i" and os.path.isdir(os.path.expanduser(words[0])):
+            workspace = os.path.abspath(os.path.expanduser(words.pop()))
+            found.insert(0, ("--workspace", _options()["--workspace"], workspace))
     settings: dict[str, Any] = {}
     actions: dict[str, Any] = {}
     notices: dict[str, None] = {}
@@ -252,6 +256,7 @@ _VALUE_NAMES = {"int": "N", "float": "NUMBER", "path": "PATH"}
 
 _USAGE = """\
 Usage: interpreter [flags]                start a chat
+       interpreter [flags] FOLDER         start a chat that works in that folder
        interpreter [flags] "a message"    answer one message and exit
        i want a venv                      the same, written as a sentence"""
 

@@ -35,6 +35,7 @@ from interpreter.policy.approval import mode_of
 
 MARKER = '"""'
 _NEXT_MODE = {"ask": "plan", "plan": "auto-in-sandbox"}  # by Shift-Tab; after any other, `ask`
+_COMMAND_KEYS = {"f5": "%rerun", "f6": "%cd --move"}
 _COMMAND = re.compile(r"\s*[%/]\w*\Z")
 _STYLE = Style.from_dict({"bottom-toolbar": "noreverse fg:ansibrightblack"})
 
@@ -51,11 +52,13 @@ class Prompt:
 
         keys = _bindings(unfinished)
 
-        @keys.add("f5")
-        def _rerun(event: KeyPressEvent) -> None:
-            if not event.current_buffer.text:
-                event.current_buffer.text = "%rerun"
-                event.current_buffer.validate_and_handle()
+        for key, command in _COMMAND_KEYS.items():
+
+            @keys.add(key)
+            def _send(event: KeyPressEvent, command: str = command) -> None:
+                if not event.current_buffer.text:
+                    event.current_buffer.text = command
+                    event.current_buffer.validate_and_handle()
 
         @keys.add("s-tab", filter=~has_completions)
         def _next_mode(event: KeyPressEvent) -> None:

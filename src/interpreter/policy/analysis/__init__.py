@@ -33,7 +33,7 @@ def analyze(
     `defines` of their analyses, together. `registry` has the languages of the session: each names its own analysis.
     """
     places = CodeLocation(os.fspath(workspace), os.fspath(cwd) if cwd else None)
-    described = registry.describe(language)
+    described, started_in = registry.describe(language), places.cwd
     name = described.name.lower()
     notes = Notes(places, name)
     defines: dict[str, tuple[Effect, ...]] = {}
@@ -48,7 +48,8 @@ def analyze(
         notes.not_known(name, f"{FAILED} ({type(error).__name__}: {error})", 1, "unparsed")
     steps = tuple(doing.done() for doing in notes.steps if not doing.dropped)
     keeps = described.run is not BaseLanguage.run and described.restore is BaseLanguage.restore
-    return Effects(name, places.workspace, steps, defines, described.name if keeps else "", described.runs_on)
+    lasting = described.name if keeps else ""
+    return Effects(name, places.workspace, steps, defines, lasting, described.runs_on, started_in or "")
 
 
 look = analyze  # its name in earlier versions

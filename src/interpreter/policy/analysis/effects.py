@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple, get_args
 
 from interpreter.console_text import first_few
 from interpreter.host.files import Folder, beneath
+from interpreter.host.processes import is_inside
 
 Kind = Literal[
     "read", "write", "delete", "secret", "program", "network", "install", "database", "kill", "computer", "unknown"
@@ -82,6 +83,12 @@ class Effects:
     defines: dict[str, tuple[Effect, ...]] = field(default_factory=dict, compare=False, repr=False)
     lasting: str = ""  # the language, if its variables cannot be rewound
     machine: str = ""  # where it runs, if on another machine, whose files can't be looked at here
+    cwd: str = ""  # where it begins, if not in the workspace
+
+    @property
+    def folder(self) -> str:
+        """What the card calls the workspace: `this folder` is the one that the user works in."""
+        return "the workspace" if self.cwd and not is_inside(self.cwd, self.workspace) else "this folder"
 
     @cached_property
     def all(self) -> tuple[Effect, ...]:
@@ -118,10 +125,11 @@ class Effects:
                 if effect.kind == "delete" and effect.operation == "rename":
                     target = targets.pop(0) if len(targets) > 1 else next(iter(targets), None)
                     is_named = target is not None and target.known and "*" not in target.what
-                    renames[f"{_path(effect)} to {_path(target)}" if target and is_named else _path(effect)] = None
+                    path = self._path(effect)
+                    renames[f"{path} to {self._path(target)}" if target and is_named else path] = None
                 elif effect.kind in ("write", "delete"):
                     is_here = effect.is_exact and not self.machine
-                    verb, words = _forecast(effect, look(effect.full) if is_here else None, is_here)
+                    verb, words = _forecast(effect, self._path(effect), look(effect.full) if is_here else None, is_here)
                     if verb:
                         key = effect.kind, effect.full or effect.what
                         found[key] = min(found.get(key, (9, "")), (_FILE_VERBS.index(verb), words))
@@ -131,11 +139,17 @@ class Effects:
         lists["Renames"] = list(renames)
         return {verb: list(dict.fromkeys(paths)) for verb, paths in lists.items() if paths}
 
+    def _path(self, effect: Effect) -> str:
+        what = effect.what.removeprefix("./")
+        if what == "*" and effect.place == "workspace":
+            return f"files in {self.folder}"
+        return what + {"outside": f" (outside {self.folder})", "unknown": " (can't tell where)"}.get(effect.place, "")
+
     def lines(self, left_out: LeftOut = lambda path: None, look: Look | None = None) -> list[str]:
         """A short card for the approval: what it does, in the words people use, and whether undo covers it."""
         changes = self.changes(look)
         rows: list[tuple[str, Iterable[object]]] = [*changes.items()]
-        installs = self.of("install")
+        installs, outside = self.of("install"), [each for each in self.of("read") if each.place == "outside"]
         rows += [
             ("Contacts", [f"{each} (sends data)" if each.how == "send" else each for each in self.of("network")]),
             ("Installs", [each for each in installs if each.how != "remove"]),
@@ -144,7 +158,10 @@ class Effects:
             ("Ends", self.of("kill")),
             ("Uses", self.calls),
             ("Reads secrets in", self.of("secret")),
-            ("Reads outside this folder:", [each for each in self.of("read") if each.place == "outside"]),
+            (
+                f"Reads outside {self.folder}:",
+                [read for read in outside if not is_inside(read.full, self.cwd or self.workspace)],
+            ),
         ]
         lines = [f"{verb} {_listed(map(str, found))}" for verb, found in rows if found]
         if len(renames := changes.get("Renames", [])) > 1:
@@ -192,9 +209,8 @@ def _rows(folder: Folder, name: str) -> str:
     return f"{more}{rows:,} row{'' if rows == 1 else 's'}"
 
 
-def _forecast(effect: Effect, there: Existing | None, is_here: bool) -> tuple[str, str]:
+def _forecast(effect: Effect, path: str, there: Existing | None, is_here: bool) -> tuple[str, str]:
     """The verb for a path that is written or deleted, and the path; no verb if nothing changes there."""
-    path = _path(effect)
     is_folder = there is not None and there.is_folder
     if effect.kind == "delete":
         return "Deletes", f"{path} (whole folder)" if is_folder and effect.how == "tree" else path
@@ -206,13 +222,6 @@ def _forecast(effect: Effect, there: Existing | None, is_here: bool) -> tuple[st
     if effect.operation in ("edit", "create"):
         return "Changes" if effect.operation == "edit" else "", path
     return "Overwrites", f"{path} ({there.rows})" if there.rows else path
-
-
-def _path(effect: Effect) -> str:
-    what = effect.what.removeprefix("./")
-    if what == "*" and effect.place == "workspace":
-        return "files in this folder"
-    return what + {"outside": " (outside this folder)", "unknown": " (can't tell where)"}.get(effect.place, "")
 
 
 def _listed(names: Iterable[str]) -> str:
@@ -262,9 +271,9 @@ _LEFT: tuple[tuple[Kind, str | None, Place | None, Degree, str], ...] = (
     ("write", "git", "workspace", "partly", "git's own files"),
     ("write", "temporary", None, "partly", "temporary files"),
     ("write", None, "unknown", "not", "can't tell which files it {verb}"),
-    ("write", None, "outside", "not", "writing outside this folder: {}"),
+    ("write", None, "outside", "not", "writing outside {folder}: {}"),
     ("delete", None, "unknown", "not", "can't tell which files it {verb}"),
-    ("delete", None, "outside", "not", "deleting outside this folder: {}"),
+    ("delete", None, "outside", "not", "deleting outside {folder}: {}"),
     ("network", "get", None, "partly", "contacting {}"),
     ("network", None, None, "not", "sending data to {}"),
     ("install", "remove", None, "partly", "uninstalling {}"),
@@ -291,7 +300,7 @@ def reversibility(effects: Effects, left_out: LeftOut = lambda path: None) -> Re
         if row is not None and row[3] != "reversible":
             verb = "renames" if effect.operation == "rename" else f"{effect.kind}s"
             why = f"{effect}" if effect.what.startswith("what ") else f"what this does ({effect})"
-            found.append((row[3], row[4].format(effect, verb=verb, why=why)))
+            found.append((row[3], row[4].format(effect, verb=verb, why=why, folder=effects.folder)))
     written = [effect for effect in effects.of("write", "delete") if effect.place == "workspace"]
     missing: dict[str, list[str]] = {}
     for effect in written:

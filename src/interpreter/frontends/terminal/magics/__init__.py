@@ -146,9 +146,10 @@ GROUPS: dict[str, tuple[Command, ...]] = {
                 _open, ("%open", "%open 2", "%open report.html")),
         Command("run", "file", "a file", "Run a file in the live session of its language.",
                 runtimes.run_file, ("%run clean.py", "%run setup.sh")),
-        Command("cd", "[folder]", "change folder",
-                "Change the folder of all sessions. Without an argument, go to your home folder.",
-                runtimes.change_folder, ("%cd data", "%cd ..")),
+        Command("cd", "[folder, or --move]", "change folder",
+                "Change the folder of all sessions. Without an argument, go to your home folder. --move makes the "
+                "current folder the workspace, which undo and the sandbox cover.",
+                runtimes.change_folder, ("%cd data", "%cd ..", "%cd --move")),
     ),
     "Undo": (
         Command("undo", "[N] [--files] ...", "a message",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 
 from rich.filesize import decimal
@@ -12,11 +13,13 @@ from interpreter.console_text import visible
 from interpreter.errors import UsageError
 from interpreter.frontends.terminal.approval import yes_or_no
 from interpreter.frontends.terminal.chat import follow, show_block
+from interpreter.frontends.terminal.magics.settings import NEW_SESSIONS
 from interpreter.frontends.terminal.magics.show import GAP, column_texts
 from interpreter.frontends.terminal.prompt import show_data_stack
 from interpreter.frontends.terminal.render.ansi import clip
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.runtimes import data_stack
+from interpreter.host.processes import is_inside
 
 _HEADINGS = ("name", "type", "shape", "size", "preview")
 
@@ -131,8 +134,26 @@ def pip(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None
 
 
 def change_folder(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
+    if argument == "--move":
+        _move_workspace(terminal, interpreter)
+        return
     path = result_of(own_blocks.change_folder(interpreter, argument.strip("\"'") or "~"))
     terminal.display.line(f"All sessions now work in {path}.")
+    if terminal.forks is None and not is_inside(*map(os.path.realpath, (path, interpreter.workspace))):
+        terminal.display.line(
+            f"Undo covers only {interpreter.workspace}. To move the workspace here, press F6 or type %cd --move."
+        )
+
+
+def _move_workspace(terminal: Terminal, interpreter: OpenInterpreter) -> None:
+    if terminal.forks is not None:
+        raise UsageError("A fork has its own copy of the workspace. Keep or drop it first.")
+    before, has_sandbox = interpreter.workspace, interpreter.sandbox_now() is not None
+    result_of(own_blocks.move_workspace(interpreter))
+    terminal.display.line(
+        f"The workspace is now {interpreter.workspace}: undo covers its files. For those in {before}, move back."
+        + f"\n{NEW_SESSIONS}" * has_sandbox
+    )
 
 
 def run_file(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:

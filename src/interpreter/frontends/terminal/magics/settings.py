@@ -24,7 +24,7 @@ _SANDBOXES = {
     "read-only": "Code runs in a sandbox: it can't change anything, and can only contact hosts in sandbox_hosts.",
     "workspace": "Code runs in a sandbox: it can only write to the workspace and contact hosts in sandbox_hosts.",
 }
-_NEW_SESSIONS = "The next block in each language starts a new session, without the current variables."
+NEW_SESSIONS = "The next block in each language starts a new session, without the current variables."
 KeyProblem = MissingKeyError | WrongKeyError
 _SWITCHES = {"true": True, "on": True, "yes": True, "false": False, "off": False, "no": False}
 
@@ -86,16 +86,15 @@ def sandbox(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> 
     kind = interpreter.sandbox
     terminal.display.line(_SANDBOXES.get(kind, f"Code runs in a {kind}."))
     if kind != before:
-        terminal.display.line(_NEW_SESSIONS)
+        terminal.display.line(NEW_SESSIONS)
 
 
 def mode(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     before = interpreter.sandbox
     if argument:
         switch_mode(interpreter, argument)  # or an error that lists the modes
-    terminal.display.line(f"Mode {mode_of(interpreter)}: {MODES[mode_of(interpreter)]}.")
-    if interpreter.sandbox != before:
-        terminal.display.line(_NEW_SESSIONS)
+    is_new = interpreter.sandbox != before
+    terminal.display.line(f"Mode {mode_of(interpreter)}: {MODES[mode_of(interpreter)]}." + f"\n{NEW_SESSIONS}" * is_new)
 
 
 def share_commands(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
@@ -117,8 +116,6 @@ def setup(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
 def install(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     from interpreter.frontends.terminal.setup import install_extra
 
-    if not argument:
-        raise UsageError("Say which extra, for example %install server. %help install lists them.")
     terminal.display.finish()
     install_extra(terminal, argument, interpreter.offline)
 
