@@ -24,8 +24,8 @@ from interpreter.frontends.headless.run import Events, HeadlessRun, OutputSchema
 from interpreter.frontends.terminal import chat
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.frontends.terminal.tty import Tty
-from interpreter.runtimes import data_stack
 from interpreter.host.installation import install_hint
+from interpreter.runtimes import data_stack
 
 if TYPE_CHECKING:
     from interpreter.config.profiles import Profile
