@@ -26,7 +26,21 @@ KEY = {"OPENAI_API_KEY": "sk-1"}
         ("gpt-4o", "h:1/v1", "http://h:1/v1", "gpt-4o"),
         ("openai/tiny", "http://h:1/v1", "http://h:1/v1", "tiny"),
         ("meta/llama-3", "http://h:1/v1", "http://h:1/v1", "meta/llama-3"),
-        ("groq/llama", "http://h:1/v1", "http://h:1/v1", "groq/llama"),
+        ("groq/llama", "http://h:1/v1", "http://h:1/v1", "llama"),
+        ("acme/llama", "http://h:1/v1", "http://h:1/v1", "acme/llama"),
+        ("together_ai/meta-llama/l", "http://h:1/v1", "http://h:1/v1", "meta-llama/l"),
+        (
+            "deepseek/deepseek-chat",
+            "https://openrouter.ai/api/v1",
+            "https://openrouter.ai/api/v1",
+            "deepseek/deepseek-chat",
+        ),
+        ("openai/gpt-4o", "https://openrouter.ai/api/v1", "https://openrouter.ai/api/v1", "openai/gpt-4o"),
+        ("openrouter/auto", "https://openrouter.ai/api/v1", "https://openrouter.ai/api/v1", "openrouter/auto"),
+        ("openrouter/openai/o3", "https://openrouter.ai/api/v1", "https://openrouter.ai/api/v1", "openai/o3"),
+        ("xai/grok-4", "https://ai-gateway.vercel.sh/v1/", "https://ai-gateway.vercel.sh/v1", "xai/grok-4"),
+        ("openai/llama", "https://api.groq.com/openai/v1", "https://api.groq.com/openai/v1", "llama"),
+        ("fireworks_ai/llama", "http://h:1/v1", "http://h:1/v1", "accounts/fireworks/models/llama"),
         ("jan/tiny", "http://h:1/v1", "http://h:1/v1", "tiny"),
         ("local", "http://h:1/v1", "http://h:1/v1", "local"),
         ("ollama/tiny", "http://h:11434", "http://h:11434/v1", "tiny"),
@@ -36,7 +50,7 @@ KEY = {"OPENAI_API_KEY": "sk-1"}
 def test_model_strings_resolve_to_a_base_url_and_a_name(
     model: str, api_base: str | None, base_url: str, name: str
 ) -> None:
-    endpoint = resolve(model, KEY, api_base)
+    endpoint = resolve(model, {**KEY, "OPENROUTER_API_KEY": "or-1"}, api_base)
     assert (endpoint.base_url, endpoint.model) == (base_url, name)
 
 
@@ -87,6 +101,8 @@ def test_settings_override_the_environment_for_url_and_key() -> None:
     assert resolve("gpt-4o", {}, "http://h:1/v1").headers == {}
     assert resolve("groq/x", {"GROQ_API_KEY": "gk"}).headers == {"Authorization": "Bearer gk"}
     assert resolve("ollama/x", KEY).headers == {}
+    assert resolve("groq/x", {"GROQ_API_KEY": "gk"} | KEY, "http://h:1/v1").key == "gk"
+    assert resolve("groq/x", KEY, "http://h:1/v1").key is None
 
 
 def test_the_key_for_one_provider_is_not_sent_to_another() -> None:

@@ -26,6 +26,7 @@ from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.frontends.terminal.tty import Tty
 from interpreter.host.installation import install_hint
 from interpreter.runtimes import data_stack
+from interpreter.llm.providers import with_prefix_in_name
 
 if TYPE_CHECKING:
     from interpreter.config.profiles import Profile
@@ -328,6 +329,8 @@ def configured(parsed: Parsed) -> tuple[OpenInterpreter, Profile | None]:
     # Before the profile, which sees them; the weaker source gives way, whichever speaks first.
     apply(interpreter, parsed.settings, "flag")
     profile = _load_profile(interpreter, parsed)
+    if (llm := interpreter.llm).api_base:
+        vars(llm)["model"] = with_prefix_in_name(llm.model, llm.api_base)
     if parsed.shortcut:  # `i want ...`: do one thing quickly
         words = (Path(__file__).parent / "shortcut.md").read_text(encoding="utf-8").strip()
         names = sorted(os.listdir())

@@ -144,11 +144,20 @@ THROUGH_LITELLM = frozenset(
 
 # Models that are written without a prefix and that OpenAI does not have.
 _UNPREFIXED_MODELS = {"claude": "anthropic", "gemini": "gemini", "command": "cohere"}
-# Prefixes that say how a server is asked, wherever it is.
+# Prefixes that mean the same on the command line, whatever the server is.
 _KEPT_WITH_API_BASE = frozenset(
     {"openai", "azure", "anthropic", "ollama", "ollama_chat", "jan", "lm_studio", "llamafile"}
     | {"hosted_vllm", "databricks", "litellm_proxy", "litellm"}
 )
+# Prefixes that LiteLLM doesn't know: at another address they are part of a model's name, such as meta/llama-3.
+_PART_OF_NAME = ("builtin", "meta")
+# With an `api_base`, these are asked over a protocol of their own, which LiteLLM speaks.
+_OWN_PROTOCOL = ("gemini", "cohere", "cohere_chat")
+# Providers with models of many makers, under names such as deepseek/deepseek-chat.
+_GATEWAYS = (
+    "aiml", "baseten", "chutes", "deepinfra", "featherless_ai", "huggingface", "hyperbolic", "nebius", "novita",
+    "nscale", "nvidia_nim", "openrouter", "together_ai", "vercel_ai_gateway", "wandb",
+)  # fmt: skip
 LITELLM = "litellm"  # the wire of what goes through LiteLLM, and the prefix that asks for it
 
 _RESPONSES = "responses/"  # LiteLLM's way to ask for that wire format: openai/responses/gpt-5
@@ -204,6 +213,8 @@ def resolve(
     if row is None:
         return _through_litellm(model, provider, api_base, api_key)
     base_url, wire = _base_url(row, environ, api_base), row.wire
+    if api_base and provider in _OWN_PROTOCOL and base_url != row.base_url:
+        return _through_litellm(model, provider, api_base, api_key)
     key = (api_key or next(filter(None, map(environ.get, row.key_variables)), "")).strip() or None
     query: dict[str, str] = {}
     headers: dict[str, str] = {}
@@ -220,6 +231,8 @@ def resolve(
         headers = {"anthropic-version": api_version or "2023-06-01"}
     elif row.prefix == "openai" and (is_only_responses or name.startswith(_RESPONSES)):
         wire, name = "responses", name.removeprefix(_RESPONSES)
+    elif row.prefix == "fireworks_ai" and not set("/#") & set(name):
+        name = f"accounts/fireworks/models/{name}"
     return Endpoint(row.prefix, name, base_url, key, query, row.key_header, wire, headers, row.refused_fields)
 
 
@@ -230,8 +243,11 @@ def _through_litellm(model: str, provider: str, api_base: str | None, api_key: s
 
     if find_spec(LITELLM) is not None:
         return Endpoint(provider, model.removeprefix(f"{LITELLM}/"), api_base or "", api_key, wire=LITELLM)
-    if provider in THROUGH_LITELLM:
-        raise LiteLLMMissingError(f"{model!r} needs LiteLLM, which is not installed. Run: {install_hint('litellm')}")
+    if provider in THROUGH_LITELLM or provider in _OWN_PROTOCOL:
+        advice = " For a server with OpenAI's API, put openai/ before the name." if api_base else ""
+        raise LiteLLMMissingError(
+            f"{model!r} needs LiteLLM, which is not installed. Run: {install_hint('litellm')}.{advice}"
+        )
     close = get_close_matches(provider, ROWS, n=3)
     meant = f"Did you mean {' or '.join(close)}? " if close else ""
     raise ProviderNotFoundError(
@@ -246,11 +262,23 @@ def identify(model: str, api_base: str | None = None) -> tuple[str, str]:
     prefix, slash, name = model.partition("/")
     prefix = prefix.lower()
     if api_base:
-        # Any other prefix is part of the name: servers of many models have names such as meta/llama-3.
-        return (prefix, name) if slash and prefix in _KEPT_WITH_API_BASE else ("openai", model)
+        is_provider = prefix in THROUGH_LITELLM or (prefix in ROWS and prefix not in _PART_OF_NAME)
+        is_full_name = "/" not in name and _host(api_base) in {_host(ROWS[each].base_url) for each in _GATEWAYS}
+        return (prefix, name) if slash and is_provider and not is_full_name else ("openai", model)
     if slash:
         return prefix, name
     return next((who for start, who in _UNPREFIXED_MODELS.items() if model.startswith(start)), "openai"), model
+
+
+def with_prefix_in_name(model: str, api_base: str) -> str:
+    """A model string for which the server gets the whole name, as with `--model` and `--api_base` in 0.4.3."""
+    provider = identify(model, api_base)[0]
+    is_at_home = provider in ROWS and _host(api_base) == _host(ROWS[provider].base_url)
+    return model if provider in _KEPT_WITH_API_BASE or is_at_home else f"openai/{model}"
+
+
+def _host(address: str) -> str:
+    return address.rpartition("://")[2].partition("/")[0].lower()
 
 
 def _base_url(row: Provider, environ: Mapping[str, str], api_base: str | None) -> str:
@@ -287,7 +315,7 @@ def _ollama_address(host: str) -> str:
 
 def check_offline(model: str, environ: Mapping[str, str], api_base: str | None) -> None:
     """Refuse a model that is served where the user has named no address."""
-    if api_base:
+    if api_base and identify(model, api_base)[0] in (*ROWS, LITELLM):  # others may also contact their provider
         return
     row = ROWS.get(identify(model)[0])
     if row is not None and (row.is_local or any(map(environ.get, row.base_variables))):

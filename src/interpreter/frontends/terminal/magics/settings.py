@@ -14,6 +14,7 @@ from interpreter.errors import InterpreterError, MissingKeyError, UsageError, Wr
 from interpreter.frontends.terminal.approval import MODES
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.llm.context import estimate_text
+from interpreter.llm.providers import with_prefix_in_name
 from interpreter.llm.usage import Usage, in_dollars, look_up
 from interpreter.policy.approval import mode_of
 from interpreter.sandbox.sandbox import Sandbox
@@ -128,7 +129,9 @@ def model(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
     if argument:
         name, address = [*argument.split(), ""][:2]
         before, window_before = llm.model, llm.context_window
-        llm.switch(name, None if address in ("", "own") else address, own_server=address == "own")
+        own, there = address == "own", address or llm.api_base
+        chosen = with_prefix_in_name(name, there) if there and not own else name
+        llm.switch(chosen, None if own else address or None, own_server=own)
         lines = [f"Now using {name} instead of {before}. It gets the conversation so far."]
         if llm.api_base:
             lines.append(f"Using the server at {llm.api_base}. For the provider's own server: %model {name} own")
