@@ -6,6 +6,8 @@ import asyncio
 import os
 import threading
 from collections import deque
+from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from interpreter.api import OpenInterpreter
@@ -14,6 +16,7 @@ from interpreter.messages import as_original
 
 if TYPE_CHECKING:
     from interpreter.frontends.server import Application
+    from interpreter.frontends.server.app import ServerApp
 
 _SENT = ("role", "type", "format", "content")
 
@@ -109,6 +112,7 @@ class Server:
         self.host = host or os.environ.get("INTERPRETER_HOST") or self.DEFAULT_HOST
         self.port = port or int(os.environ.get("INTERPRETER_PORT") or self.DEFAULT_PORT)
         self._application: Application | None = None
+        self._app: ServerApp | None = None
 
     @property
     def application(self) -> Application:
@@ -125,8 +129,13 @@ class Server:
 
     @property
     def app(self) -> Any:
-        """The ASGI application, behind its gate."""
-        return self.application.gate
+        """The ASGI application, behind its gate. It takes more routes, as FastAPI does."""
+        if self._app is None:
+            application = self.application
+            from interpreter.frontends.server.app import ServerApp
+
+            self._app = ServerApp(application)
+        return self._app
 
     def run(self, host: str | None = None, port: int | None = None, retries: int = 5) -> None:
         """Serve until it is stopped."""
@@ -143,3 +152,17 @@ class Server:
         raise UsageError(
             "The server always checks its token. Make tokens for others with `interpreter --server_token`."
         )
+
+
+def create_router(async_interpreter: AsyncInterpreter) -> Any:
+    """The server's addresses, behind its gate, for `include_router` of another application."""
+    app = async_interpreter.server.app
+    from starlette.routing import Route, Router, WebSocketRoute
+
+    routes: list[Route | WebSocketRoute] = []
+    for route in async_interpreter.server.application.router.routes:
+        if isinstance(route, Route):
+            routes.append(Route(route.path, app, methods=list(route.methods or ())))
+        elif isinstance(route, WebSocketRoute):
+            routes.append(WebSocketRoute(route.path, app))
+    return import_module("fastapi").APIRouter(routes=routes) if find_spec("fastapi") else Router(routes)

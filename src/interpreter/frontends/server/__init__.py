@@ -43,7 +43,7 @@ class Application:
         self.users = Users(self.hub.folder, token or os.environ.get(KEY_VARIABLE) or None)
         audit = Audit(self.hub.folder / "audit.jsonl")
         self.server = ServerState(self.hub, self.users, audit, ALL_ROUTES)
-        router = Router(self.server, ALL_ROUTES)
+        self.router = router = Router(self.server, ALL_ROUTES)
         limits = Limits(template.server_rate, template.server_max_body, template.server_max_upload)
         self.secure = template.server_cert is not None
         self.gate = Gate(
@@ -73,10 +73,14 @@ class Application:
             bound = socket.create_server((host, port), family=family)
         except OSError as error:
             raise UsageError(f"Can't listen on {host}:{port}: {error.strerror}. Choose another --port.") from error
-        self.port = bound.getsockname()[1]
-        own = [] if host in ("0.0.0.0", "::") else [host]
-        self.gate.answer_to([*_LOOPBACK, *own], settings.server_names, self.port)
+        self.answer_at(host, bound.getsockname()[1])
         return bound
+
+    def answer_at(self, host: str, port: int) -> None:
+        """Accept requests for this host and for this machine, at this port."""
+        self.port = port
+        own = [] if host in ("0.0.0.0", "::") else [host]
+        self.gate.answer_to([*_LOOPBACK, *own], self.settings.server_names, port)
 
     @property
     def url(self) -> str:

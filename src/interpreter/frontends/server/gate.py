@@ -270,6 +270,10 @@ class Gate:
         self.hosts: frozenset[str] = frozenset()  # what a Host header may be; empty lets no one in
         self.cookie_name = "interpreter"
 
+    def lead_to(self, app: Callable[[Scope, Receive, Send], Any], known: Callable[[str, str], str | None]) -> None:
+        """Guard another application instead."""
+        self._app, self._known = app, known
+
     def answer_to(self, names: Iterable[str], proxied: Iterable[str], port: int) -> None:
         """Accept these host names, with the port or, where it is the usual one, without.
 
