@@ -28,8 +28,8 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     # These don't import each other.
     ("frontends.terminal", "frontends.headless", "frontends.notebook", "frontends.server"),
     ("frontends",),
-    ("__main__", "old_paths"),
-    ("core", "terminal_interface"),
+    ("__main__", "old_functions", "old_paths"),
+    ("computer_use", "core", "terminal_interface"),
 )
 FLOOR = {part: number for number, floor in enumerate(FLOORS) for part in floor}
 FRONT_ENDS = ("frontends", "__main__")

@@ -189,3 +189,252 @@ import importlib
 
 module = importlib.import_module("interpreter.core.core")
 assert module.OpenInterpreter
+
+# row: core.default_system_message
+from interpreter.core.default_system_message import default_system_message
+
+assert isinstance(default_system_message, str) and len(default_system_message) > 100
+
+# row: core.utils.temporary_file
+import os
+
+from interpreter.core.utils.temporary_file import cleanup_temporary_file, create_temporary_file
+
+path = create_temporary_file("print(1)", "py", verbose=False)
+with open(path) as file:
+    assert file.read() == "print(1)" and path.endswith(".py")
+cleanup_temporary_file(path, verbose=False)
+assert not os.path.exists(path)
+
+# row: core.utils.scan_code
+import inspect
+
+from interpreter.core.utils.scan_code import scan_code
+
+assert list(inspect.signature(scan_code).parameters) == ["code", "language", "interpreter"]
+
+# row: core.render_message
+from interpreter import interpreter
+from interpreter.core.render_message import render_message
+
+assert render_message(interpreter, "No code here.") == "No code here."
+assert render_message(interpreter, "Two: {{print(1 + 1)}}").strip() == "Two: 2"
+
+# row: core.llm.utils.merge_deltas
+from interpreter.core.llm.utils.merge_deltas import merge_deltas
+
+message = {}
+for delta in ({"role": "assistant", "content": None}, {"content": "Hel"}, {"content": "lo", "call": {"name": "e"}}):
+    message = merge_deltas(message, delta)
+message = merge_deltas(message, {"call": {"name": "x", "arguments": "{"}})
+assert message == {"role": "assistant", "content": "Hello", "call": {"name": "ex", "arguments": "{"}}
+
+# row: core.llm.utils.parse_partial_json
+from interpreter.core.llm.utils.parse_partial_json import parse_partial_json
+
+assert parse_partial_json('{"language": "python", "code": "print(\\"hi') == {"language": "python", "code": 'print("hi'}
+assert parse_partial_json('{"a": {"b": [1, 2') == {"a": {"b": [1, 2]}}
+assert parse_partial_json('{"a": "x\ny"}') == {"a": "x\ny"}
+assert parse_partial_json('{"a":') is None and parse_partial_json("nonsense") is None
+
+# row: core.computer.utils.recipient_utils
+from interpreter.core.computer.utils.recipient_utils import format_to_recipient, parse_for_recipient
+
+marked = format_to_recipient("Hello", "user")
+assert marked == "@@@RECIPIENT:user@@@CONTENT:Hello@@@END"
+assert parse_for_recipient(marked) == ("user", "Hello") and parse_for_recipient("Hi") == (None, "Hi")
+
+# row: core.computer.files.files
+from interpreter import interpreter
+from interpreter.core.computer.files.files import Files, get_close_matches_in_text
+
+assert isinstance(interpreter.computer.files, Files)
+assert get_close_matches_in_text("the quik brown", "the quick brown fox jumps", n=1) == ["the quick brown"]
+
+# row: the classes of the computer's tools
+from interpreter import interpreter
+from interpreter.core.computer.ai.ai import Ai
+from interpreter.core.computer.browser.browser import Browser
+from interpreter.core.computer.clipboard.clipboard import Clipboard
+from interpreter.core.computer.display.display import Display
+from interpreter.core.computer.docs.docs import Docs
+from interpreter.core.computer.keyboard.keyboard import Keyboard
+from interpreter.core.computer.mouse.mouse import Mouse
+from interpreter.core.computer.os.os import Os
+from interpreter.core.computer.skills.skills import Skills
+from interpreter.core.computer.vision.vision import Vision
+
+computer = interpreter.computer
+assert isinstance(computer.ai, Ai) and isinstance(computer.browser, Browser) and isinstance(computer.docs, Docs)
+assert isinstance(computer.clipboard, Clipboard) and isinstance(computer.display, Display)
+assert isinstance(computer.keyboard, Keyboard) and isinstance(computer.mouse, Mouse) and isinstance(computer.os, Os)
+assert isinstance(computer.skills, Skills) and isinstance(computer.vision, Vision)
+
+# row: a tool of the computer made from its class
+from interpreter import interpreter
+from interpreter.core.computer.files.files import Files
+
+with open("words.txt", "w") as file:
+    file.write("one two")
+Files(interpreter.computer).edit("words.txt", "one", "three")
+with open("words.txt") as file:
+    assert file.read() == "three two"
+
+# row: all languages
+from interpreter.core.computer.terminal.languages.applescript import AppleScript
+from interpreter.core.computer.terminal.languages.html import HTML
+from interpreter.core.computer.terminal.languages.java import Java
+from interpreter.core.computer.terminal.languages.powershell import PowerShell
+from interpreter.core.computer.terminal.languages.r import R
+from interpreter.core.computer.terminal.languages.react import React
+from interpreter.core.computer.terminal.languages.ruby import Ruby
+
+names = [language.name for language in (AppleScript, HTML, Java, PowerShell, R, React, Ruby)]
+assert names == ["AppleScript", "HTML", "Java", "PowerShell", "R", "React", "Ruby"]
+
+# row: core.computer.terminal.languages.jupyter_language
+from interpreter import interpreter
+from interpreter.core.computer.terminal.languages.jupyter_language import JupyterLanguage
+from interpreter.core.computer.terminal.languages.python import Python
+
+
+class Notebook(JupyterLanguage):
+    name = "notebook"
+
+
+assert issubclass(Python, JupyterLanguage)
+interpreter.computer.languages = [Notebook]
+printed = interpreter.computer.run("notebook", "x = 2\nprint(x * 21)")
+assert "42" in printed[0]["content"]
+
+# row: core.computer.terminal.languages.subprocess_language
+from interpreter import interpreter
+from interpreter.core.computer.terminal.languages.subprocess_language import SubprocessLanguage
+
+
+class Sh(SubprocessLanguage):
+    name = "posix"
+    file_extension = "sh"
+
+    def __init__(self):
+        super().__init__()
+        self.start_cmd = ["sh"]
+
+    def preprocess_code(self, code):
+        return code + '\necho "##end_of_execution##"'
+
+    def line_postprocessor(self, line):
+        return line
+
+    def detect_active_line(self, line):
+        return None
+
+    def detect_end_of_execution(self, line):
+        return "##end_of_execution##" in line
+
+
+interpreter.computer.languages = [Sh]
+interpreter.computer.run("posix", "kept=still")
+printed = interpreter.computer.run("posix", "echo $kept here")
+assert "still here" in "".join(each["content"] for each in printed if each["format"] == "output")
+
+# row: terminal_interface.utils
+import os
+
+from interpreter.terminal_interface.utils.check_for_package import check_for_package
+from interpreter.terminal_interface.utils.find_image_path import find_image_path
+from interpreter.terminal_interface.utils.in_jupyter_notebook import in_jupyter_notebook
+from interpreter.terminal_interface.utils.local_storage_path import get_storage_path
+from interpreter.terminal_interface.utils.oi_dir import oi_dir
+
+assert get_storage_path() == oi_dir and get_storage_path("models") == os.path.join(oi_dir, "models")
+assert check_for_package("json") and not check_for_package("no_such_package")
+assert not in_jupyter_notebook()
+picture = os.path.abspath("picture.png")
+open(picture, "wb").close()
+assert find_image_path(f"Look at {picture} now") == picture and find_image_path("Nothing") is None
+
+# row: terminal_interface.utils.count_tokens.count_messages_tokens
+from interpreter.terminal_interface.utils.count_tokens import count_messages_tokens, token_cost
+
+tokens, cost = count_messages_tokens([{"role": "user", "type": "message", "message": "Hi"}], "gpt-4")
+assert isinstance(tokens, int) and isinstance(cost, float)
+assert token_cost(1000, "gpt-4") == 0.03
+
+# row: terminal_interface.utils.check_for_update
+import inspect
+
+from interpreter.terminal_interface.utils.check_for_update import check_for_update
+
+assert not inspect.signature(check_for_update).parameters
+
+# row: terminal_interface.components
+from interpreter.terminal_interface.components.base_block import BaseBlock
+from interpreter.terminal_interface.components.code_block import CodeBlock
+from interpreter.terminal_interface.components.message_block import MessageBlock
+
+message = MessageBlock()
+message.message = "Let me"
+message.refresh(cursor=False)
+message.message = "Let me compute."
+message.end()
+block = CodeBlock()
+block.language, block.code = "python", "print(42)"
+block.refresh(cursor=False)
+block.active_line, block.output = 1, "42"
+block.refresh(cursor=False)
+block.end()
+assert isinstance(message, BaseBlock) and isinstance(block, BaseBlock)
+assert (message.type, block.type) == ("message", "code")
+
+# row: what blocks show
+shown = script(
+    "from interpreter.terminal_interface.components.code_block import CodeBlock\n"
+    "from interpreter.terminal_interface.components.message_block import MessageBlock\n"
+    "message = MessageBlock()\nmessage.message = 'Let me compute.'\nmessage.end()\n"
+    "block = CodeBlock()\nblock.language, block.code = 'python', 'print(6 * 7)'\nblock.refresh(cursor=False)\n"
+    "block.output = '42'\nblock.end()\n"
+)
+assert "Let me compute." in shown and "print(6 * 7)" in shown and "42" in shown
+
+# row: terminal_interface.magic_commands
+from interpreter import interpreter
+from interpreter.terminal_interface.magic_commands import handle_magic_command
+
+interpreter.messages = [{"role": "user", "type": "message", "content": "Hi"}]
+handle_magic_command(interpreter, "%save_message talk.json")
+interpreter.messages = []
+handle_magic_command(interpreter, "%load_message talk.json")
+assert interpreter.messages[0]["content"] == "Hi"
+
+# row: terminal_interface.validate_llm_settings
+from interpreter import interpreter
+from interpreter.terminal_interface.validate_llm_settings import validate_llm_settings
+
+interpreter.offline = interpreter.auto_run = True
+interpreter.llm.model, interpreter.llm.api_base, interpreter.llm.api_key = "openai/x", "http://127.0.0.1:9/v1", "x"
+validate_llm_settings(interpreter)
+
+# row: terminal_interface.start_terminal_interface, with an interpreter
+from interpreter.terminal_interface.start_terminal_interface import start_terminal_interface
+
+assert callable(start_terminal_interface)
+
+# row: terminal_interface.conversation_navigator
+from interpreter.terminal_interface.conversation_navigator import conversation_navigator
+
+assert callable(conversation_navigator)
+
+# row: core.async_core.Server
+from interpreter import AsyncInterpreter
+from interpreter.core.async_core import Server, create_router
+
+agent = AsyncInterpreter()
+server = Server(agent, "127.0.0.1", 8123)
+assert (server.host, server.port) == ("127.0.0.1", 8123) and Server.DEFAULT_PORT == 8000
+assert "/heartbeat" in [route.path for route in create_router(agent).routes]
+
+# row: core.computer.utils.computer_vision
+from interpreter.core.computer.utils.computer_vision import pytesseract_get_text
+
+assert callable(pytesseract_get_text)

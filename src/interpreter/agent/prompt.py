@@ -62,9 +62,13 @@ class SystemPrompt:
         text = "\n\n".join(part.strip() for part in parts if part.strip())
         if "{{" in text:
             if text not in self.rendered:
-                self.rendered[text] = SPAN.sub(self._output_of, text)
+                self.rendered[text] = self.fill(text)
             text = self.rendered[text]
         return {"role": "system", "type": "message", "content": text}
+
+    def fill(self, text: str) -> str:
+        """A text with the output of its `{{ code }}` spans in their places."""
+        return SPAN.sub(self._output_of, text)
 
     def sandbox_news(self) -> str:
         """How the sandbox differs from what the model knows; empty if it does not."""

@@ -46,15 +46,15 @@ _SILENCE = 2.0  # seconds before we say that we are waiting
 _VARIED = ("codestral", "llama3")  # those with a form for the screen and one for images
 
 
-def start(parsed: Parsed) -> int:
-    """Run what the command line asks for and return the exit code."""
+def start(parsed: Parsed, present: OpenInterpreter | None = None) -> int:
+    """Run what the command line asks for and return the exit code; with an interpreter, the terminal uses that one."""
     if {"serve", "server", "web"} & parsed.actions.keys():
         return _serve(parsed)
     schema_file = parsed.actions.get("output_schema")
     if "json" in parsed.actions:
         return _start_events(parsed, schema_file)
     schema = OutputSchema(schema_file) if schema_file is not None else None
-    interpreter, profile = configured(parsed)
+    interpreter, profile = configured(parsed, present)
     # With a schema, standard output is for the value that fits it.
     tty = Tty(stdout=sys.stderr) if schema else None
     terminal = Terminal(plain=interpreter.plain_text_display or "stdin" in parsed.actions, tty=tty)
@@ -319,9 +319,9 @@ def _find_model(terminal: Terminal, interpreter: OpenInterpreter) -> bool:
 # -- settings and profiles -----------------------------------------------------------------------------------------
 
 
-def configured(parsed: Parsed) -> tuple[OpenInterpreter, Profile | None]:
+def configured(parsed: Parsed, present: OpenInterpreter | None = None) -> tuple[OpenInterpreter, Profile | None]:
     """An interpreter with the settings of a profile, the environment and the command line; and that profile."""
-    interpreter = OpenInterpreter()
+    interpreter = present or OpenInterpreter()
     package.interpreter = interpreter  # the one of this process, for what a profile imports
     interpreter.in_terminal_interface = True
     if not sys.stdin.isatty() and not sys.stdout.isatty():

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     Stream = int | IO[bytes] | None
 
-PIPE = -1  # subprocess.PIPE; the module is imported when it is needed
+PIPE, STDOUT = -1, -2  # as in subprocess; the module is imported when it is needed
 TIMEOUT = 60.0
 MAX_OUTPUT_BYTES = 50_000_000
 _NEUTRAL_FOLDER = os.path.abspath(os.sep)
