@@ -6,12 +6,22 @@ import importlib
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 import interpreter as package
-from interpreter.old_paths import _TARGETS
+from interpreter.errors import MissingKeyError
+from interpreter.old_paths import _GONE, _TARGETS
+from model_server import ModelServer, text
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
 
 
 @pytest.mark.parametrize("old", _TARGETS)
@@ -25,6 +35,14 @@ def test_an_old_path_gives_the_current_object_and_a_warning(old: str) -> None:
     assert first is second
     assert [(each.category, each.filename) for each in caught] == [(DeprecationWarning, __file__)]
     assert _TARGETS[old] in str(caught[0].message)
+
+
+@pytest.mark.parametrize("old", _GONE)
+def test_what_cannot_work_says_what_to_use(old: str) -> None:
+    module, _, name = old.rpartition(".")
+    with pytest.raises(ImportError, match="is not in this version: ") as caught:
+        exec(f"from interpreter.{module} import {name}")
+    assert _GONE[old] in str(caught.value)
 
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
@@ -43,7 +61,7 @@ def test_old_and_new_classes_are_the_same() -> None:
         "import interpreter.core.nothing",
         "from interpreter.core.core import Nothing",
         "from interpreter.core import nothing",
-        "import interpreter.terminal_interface.components",
+        "import interpreter.terminal_interface.nothing",
     ],
 )
 def test_missing_names_raise_an_import_error(statement: str) -> None:
@@ -91,3 +109,59 @@ def test_the_old_helpers_still_work(tmp_path: Any) -> None:
     mine = package.OpenInterpreter()
     assert profile(mine, str(file)) is mine
     assert mine.auto_run is True
+
+
+def run_script(code: str, stdin: str = "", *arguments: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code, *arguments], input=stdin, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_the_terminal_uses_the_interpreter_that_a_script_gives_it(home: Path) -> None:
+    with ModelServer([text("Hello.")]) as server:
+        shown = run_script(
+            "from interpreter import OpenInterpreter\n"
+            "from interpreter.terminal_interface.start_terminal_interface import start_terminal_interface\n"
+            "mine = OpenInterpreter(custom_instructions='Be kind.')\n"
+            f"mine.llm.model, mine.llm.api_base, mine.llm.api_key = 'gpt-4o', {server.base_url!r}, 'key'\n"
+            "start_terminal_interface(mine)\nprint(len(mine.messages), mine.llm.temperature)\n",
+            "Hi\n",
+            "--temperature",
+            "0.3",
+        )
+        assert "Hello." in shown and "2 0.3" in shown
+        assert "Be kind." in server.requests[-1].body["messages"][0]["content"]
+
+
+def test_a_magic_command_of_a_script(home: Path) -> None:
+    shown = run_script(
+        "from interpreter import interpreter\n"
+        "from interpreter.core.utils.system_debug_info import system_info\nsystem_info(interpreter)\n"
+    )
+    assert "Open Interpreter" in shown and "gpt-4o" in shown
+
+
+def test_a_missing_key_is_an_error_without_a_terminal(home: Path) -> None:
+    from interpreter.old_functions import validate_llm_settings
+
+    mine = package.OpenInterpreter()
+    mine.llm.model = "groq/x"
+    with pytest.raises(MissingKeyError, match="GROQ_API_KEY"):
+        validate_llm_settings(mine)
+
+
+def test_a_scan_shows_its_findings(home: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    from interpreter.old_functions import scan_code
+
+    scan_code("print(1)", "python", package.OpenInterpreter(plain_text_display=True))
+    assert capfd.readouterr().out.strip()
+
+
+def test_keys_of_the_server_are_checked(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from interpreter.old_functions import authenticate_function
+
+    monkeypatch.setenv("INTERPRETER_API_KEY", "the-key")
+    assert authenticate_function("the-key")
+    assert not authenticate_function("another") and not authenticate_function(None)
