@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import weakref
 from collections.abc import Callable, Collection, Generator, Iterator
@@ -10,7 +11,14 @@ from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
 from interpreter.config.homes import our_folder
-from interpreter.config.setting import Given, apply, from_environment, give_settings, given_settings
+from interpreter.config.setting import (
+    Given,
+    SettingsGroup,
+    apply,
+    from_environment,
+    give_settings,
+    given_settings,
+)
 from interpreter.config.settings import InterpreterSettings
 from interpreter.errors import BusyError, NotPreviewableError, UsageError
 
@@ -81,6 +89,15 @@ class OpenInterpreter(InterpreterSettings):
                 return super().__getattr__(name)
             with self._making:  # several threads may be the first to ask
                 return vars(self)[name] if name in vars(self) else self._make_part(name)
+
+        @property
+        def __dict__(self):
+            """What is stored; for `vars()` in the user's code, with everything that 0.4.3 stores at once."""
+            stored = SettingsGroup.__dict__["__dict__"].__get__(self)
+            if not sys._getframe(1).f_globals.get("__name__", "").startswith("interpreter.") and "_idle" in stored:
+                for part in (*self.setting_rows, "llm", "computer"):
+                    getattr(self, part)
+            return stored
 
         def __setattr__(self, name, value):
             if name == "llm":
