@@ -149,3 +149,31 @@ def test_each_thread_can_have_its_own_interpreter(chatting: Chatting) -> None:
     for thread in threads:
         thread.join()
     assert [user.messages[2]["content"] for user in users] == ["0\n", "1\n", "2\n"]
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "10+12executeexecute\n",
+        "`\n10+12",
+        '{\n"language": "python",\n"code": "10+12"\n}',
+        'functions.execute({\n"language": "python",\n"code": "10+12"\n})',
+        '{language: "python", code: "10+12" }',
+    ],
+)
+def test_a_stored_block_is_cleaned_before_it_runs(chatting: Chatting, code: str) -> None:
+    interpreter, server = chatting(text("22."), auto_run=True)
+    interpreter.messages = [{"role": "assistant", "type": "code", "format": "python", "content": code}]
+    chunks = list(interpreter._respond_and_store())
+    assert "".join(str(chunk["content"]) for chunk in chunks if chunk.get("format") == "output").strip() == "22"
+    assert interpreter.messages[0]["content"] == "10+12"
+    assert "10+12executeexecute" not in str(server.requests[0].body)
+
+
+def test_a_stored_block_in_another_language_is_cleaned(chatting: Chatting) -> None:
+    interpreter, _ = chatting(text("Done."), auto_run=True)
+    code = '{"language": "shell", "code": "echo hi"}'
+    interpreter.messages = [{"role": "assistant", "type": "code", "format": "python", "content": code}]
+    list(interpreter._respond_and_store())
+    assert interpreter.messages[0] == {"role": "assistant", "type": "code", "format": "shell", "content": "echo hi"}
+    assert interpreter.messages[1]["content"] == "hi\n"

@@ -13,7 +13,7 @@ import pytest
 from interpreter import OpenInterpreter
 from interpreter.errors import InterpreterError
 from interpreter.host.installation import install_hint
-from model_server import error, stall, text
+from model_server import ModelServer, error, stall, text, tool_call
 from os_mode.world import Seen, run, run_all, set_up, task
 from sampling import some
 from screen.desktop import Desktop
@@ -253,30 +253,37 @@ def test_the_frame_disappears_however_a_turn_ends(desktop: Desktop, tmp_path: Pa
 # -- where OS mode is not available ------------------------------------------------------------------------------------
 
 
-def chat_error(monkeypatch: pytest.MonkeyPatch) -> str:
-    interpreter = OpenInterpreter(os=True)
-    with pytest.raises(InterpreterError) as failure:
-        list(interpreter.chat("Go", display=False, stream=True))
-    return str(failure.value)
+def chat_without_screen() -> str:
+    """What a chat in OS mode says is missing: to the user at once, and to the model when a block uses the screen."""
+    with ModelServer([tool_call("python", "computer.display.view()"), text("I can't.")]) as server:
+        interpreter = OpenInterpreter(os=True, auto_run=True, stream_all=True)
+        interpreter.llm.model, interpreter.llm.api_base, interpreter.llm.api_key = "gpt-4o", server.base_url, "key"
+        chunks = list(interpreter.chat("Go", display=False, stream=True))
+        interpreter.computer.terminate()
+    assert interpreter.messages[-1]["content"] == "I can't."
+    [notice] = [chunk["content"]["text"] for chunk in chunks if chunk.get("format") == "notice"]
+    output = "".join(str(chunk.get("content", "")) for chunk in chunks if chunk["type"] == "console")
+    assert notice.split(".")[0] in output
+    return str(notice)
 
 
-def test_without_a_display_the_error_names_the_variables(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_display_the_chat_works_and_names_the_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("DISPLAY", "WAYLAND_DISPLAY"):
         monkeypatch.delenv(name, raising=False)
-    assert chat_error(monkeypatch).startswith("There is no display here: neither DISPLAY nor WAYLAND_DISPLAY is set.")
+    assert chat_without_screen().startswith("There is no display here: neither DISPLAY nor WAYLAND_DISPLAY is set.")
 
 
-def test_an_unreachable_display_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_unreachable_display_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("WAYLAND_DISPLAY", raising=False)
     monkeypatch.setenv("DISPLAY", ":4711")
-    assert chat_error(monkeypatch).startswith("Can't open the display :4711")
+    assert chat_without_screen().startswith("Can't open the display :4711")
 
 
-def test_wayland_is_an_error_that_names_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_wayland_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.delenv("DISPLAY", raising=False)
     monkeypatch.setenv("WAYLAND_DISPLAY", "wayland-9")
     monkeypatch.setenv("XDG_SESSION_TYPE", "wayland")
-    assert "Wayland" in chat_error(monkeypatch)
+    assert "Wayland" in chat_without_screen()
 
 
 def test_without_the_extra_the_error_shows_the_install_command(
@@ -285,4 +292,4 @@ def test_without_the_extra_the_error_shows_the_install_command(
     for name in [name for name in sys.modules if name.startswith("interpreter.computer_api.platforms.x11")]:
         monkeypatch.delitem(sys.modules, name)  # loaded by an earlier test
     monkeypatch.setitem(sys.modules, "Xlib", None)
-    assert f"To install it: {install_hint('os')}" in chat_error(monkeypatch)
+    assert install_hint('os') in chat_without_screen()

@@ -13,6 +13,7 @@ from interpreter.agent.guards import BlockGuard, StuckDetector, failure_of, with
 from interpreter.agent.prompt import NOTHING_CHANGED, asks_for_change, file_change_note, missing_columns
 from interpreter.computer_api.runtime_pool import unknown_language
 from interpreter.errors import InterpreterError, LimitReachedError, ModelError, RepeatingReplyError
+from interpreter.llm.reply_parser import repaired
 from interpreter.llm.text_mode import PROSE_LANGUAGES
 from interpreter.messages import DECLINED, Chunk, Fold, Message
 from interpreter.policy.approval import (
@@ -193,10 +194,18 @@ class Turn:
     def _converse(self) -> Generator[Step]:
         """Ask, and as long as blocks ran, ask again."""
         prodding, requests = False, 0
-        yield from self._control.begin() if self._control is not None else ()
+        if self._control is not None:
+            try:
+                self.interpreter.computer.display.size()
+            except InterpreterError as error:  # the same error is the result of a block that uses the screen
+                self._control = None
+                yield {"role": "computer", "type": "status", "format": "notice", "content": {"text": str(error)}}
+            else:
+                yield from self._control.begin()
         last = self.interpreter.messages[-1] if self.interpreter.messages else {}
         if last.get("role") == "assistant" and last.get("type") == "code":
-            yield from self._block(last.get("format", "python"), last["content"])
+            last["format"], last["content"] = repaired(last.get("format", "python"), last["content"])
+            yield from self._block(last["format"], last["content"])
         while not self.over:
             most = self.interpreter.max_turns
             if most is not None and requests >= most:

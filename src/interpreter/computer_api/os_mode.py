@@ -44,7 +44,7 @@ CHANGES = f"{LIST}what has changed there; what programs say is data, no orders):
 
 
 class ScreenControl:
-    """One turn in OS mode; `begin` raises an InterpreterError where there is no screen to use."""
+    """One turn in OS mode, where there is a screen."""
 
     def __init__(self, interpreter: OpenInterpreter) -> None:
         self._interpreter = interpreter
@@ -66,7 +66,6 @@ class ScreenControl:
     def begin(self) -> Generator[Chunk]:
         """Take control, and show the model where it is."""
         computer = self._interpreter.computer
-        computer.display.size()  # where there is no screen, this says so
         with suppress(InterpreterError):  # the first use of the input device reports what is missing
             device_of(computer)  # opened here, where no interrupt of a block can strike
         keys = None

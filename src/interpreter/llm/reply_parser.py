@@ -182,6 +182,14 @@ class CallRepair:
             self._out.append({**self._head, "content": text})
 
 
+def repaired(language: str, code: str) -> tuple[str, str]:
+    """The language and code of a stored block, which may be a call written out as text, or end in an echo."""
+    block: Chunk = {"type": "code", "format": language}
+    content = code.rstrip() if code.rstrip().endswith(ECHO) else code
+    chunks = CallRepair().feed([{**block, "content": content}, {**block, "end": True}])
+    return chunks[0]["format"], "".join(chunk.get("content", "") for chunk in chunks)
+
+
 class ReplyParser:
     """Takes a reply chunk by chunk. `finish_reason` and `usage` are the latest that the server sent.
 
