@@ -227,3 +227,13 @@ def test_a_terminal_chat_uses_the_users_profile(home: Path) -> None:
         assert person.leaves() == 0
     finally:
         person.close()
+
+
+def test_a_profile_may_ask_a_question_before_the_message(home: Path) -> None:
+    with ModelServer([text("Hello.")]) as server:
+        file = home / "asking.py"
+        file.write_text("interpreter.custom_instructions = f'Answer: {input()}.'\n")
+        done = interpreter("--profile", str(file), "--model", "gpt-4o", server=server, stdin="yes\nHi\n")
+        assert (done.returncode, done.stdout.strip()) == (0, "Hello.")
+        assert "Answer: yes." in server.requests[-1].body["messages"][0]["content"]
+        assert server.requests[-1].body["messages"][-1]["content"] == "Hi"

@@ -70,6 +70,24 @@ def test_errors_name_file_and_line(tmp_path: Path, code: str, line: int, words: 
     assert str(refusal.value).startswith(f"{tmp_path / 'p.py'}, line {line}: {words}")
 
 
+def test_attributes_of_their_own_are_stored(tmp_path: Path) -> None:
+    code = (
+        "interpreter.tts = 'openai'\ninterpreter.print = True\ninterpreter.llm.note = interpreter.computer.note = 1\n"
+    )
+    made = load(tmp_path, code + "del interpreter.print\n")
+    assert (made.tts, made.llm.note, made.computer.note, hasattr(made, "print")) == ("openai", 1, 1, False)  # type: ignore[attr-defined]
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_old_names_set_todays_settings(tmp_path: Path) -> None:
+    assert load(tmp_path, "interpreter.model = 'x'\n").llm.model == "x"
+
+
+def test_strict_settings_refuse_attributes_of_their_own(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError, match="There is no setting named tts"):
+        load(tmp_path, "interpreter.tts = 'openai'\n", strict_settings=True)
+
+
 def test_a_start_script_runs_before_the_settings(tmp_path: Path) -> None:
     file = tmp_path / "p.yaml"
     file.write_text(

@@ -244,7 +244,7 @@ class SettingsGroup:
     """Base of the objects that hold settings: `class Llm(LlmSettings)`.
 
     Code may set any attribute. The old name of a setting sets that setting, and a name that looks like a misspelled
-    one is stored; both warn once. With `strict_settings`, and from profiles, both are errors.
+    one is stored; both warn once. With `strict_settings` both are errors; in profiles, a misspelled name is.
     """
 
     _group: ClassVar[str]
@@ -287,7 +287,7 @@ class SettingsGroup:
         return self if not self._group else getattr(self, "interpreter", None)
 
     def _is_strict(self) -> bool:
-        return _speaker.get()[0] != "code" or getattr(self._root(), "strict_settings", False)
+        return getattr(self._root(), "strict_settings", False)
 
     def _set_undeclared(self, name: str, value: Any) -> None:
         dotted = f"{self._group}.{name}" if self._group else name
@@ -298,6 +298,8 @@ class SettingsGroup:
             return
         close = closest_setting(name, self._group, 0.8)
         if close is not None and name not in self.__dict__:
+            if _speaker.get()[0] == "profile":
+                raise _unknown(self, name)
             _warn_once(f"{dotted} is not a setting. Did you mean {close}?")
         object.__setattr__(self, name, value)
 

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import redirect_stdout, suppress
 from functools import partial
+from io import UnsupportedOperation
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -245,7 +246,8 @@ def piped_text() -> str:
     if not (stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)):
         return ""
     # Text and nothing but text reaches the model: what is not UTF-8 becomes a mark.
-    sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]
+    with suppress(UnsupportedOperation):  # a profile has read from it
+        sys.stdin.reconfigure(errors="replace")  # type: ignore[union-attr]
     if sys.platform != "win32" and not select.select([sys.stdin], [], [], _SILENCE)[0]:
         print("Waiting for standard input to end. (If there is no input, add </dev/null.)", file=sys.stderr, flush=True)
     text = sys.stdin.read(MAX_INPUT_LENGTH + 1)
