@@ -138,12 +138,60 @@ def test_only_allow_listed_settings_can_be_read_and_changed(home: Path) -> None:
         }
         assert json.loads(http.get("/settings/auto_run", headers=key).json()) == {"auto_run": False}
         for wrong in (
-            {"auto_run": True}, {"mode": "auto"}, {"llm": {"api_base": "http://evil"}}, {"llm": 1}, {"messages": []},
+            {"auto_run": True}, {"mode": "auto"}, {"llm": {"api_key": "k"}}, {"llm": 1}, {"llm": {"completions": "x"}},
             {"computer": {"offline": True}}, {"sandbox": "off"}, {"safe_mode": "off"}, {"server_host": "0.0.0.0"},
         ):  # fmt: skip
             assert http.post("/settings", json=wrong, headers=key).status_code == 403, wrong
         for name in ("llm", "server_key", "nothing", "__class__", "api_key"):
             assert http.get(f"/settings/{name}", headers=key).status_code == 404
+
+
+def test_an_owner_sets_the_prompt_and_the_conversation(home: Path) -> None:
+    with serving(text("Blue.")) as served:
+        http = served.http
+        said = [{"role": "user", "type": "message", "content": "My colour is blue."}]
+        change = {"system_message": "You are a parrot.", "messages": said}
+        assert http.post("/settings", json=change).json() == {"status": "success"}
+        assert json.loads(http.get("/settings/system_message").json()) == {"system_message": "You are a parrot."}
+        assert [each["content"] for each in json.loads(http.get("/settings/messages").json())["messages"]] == [
+            "My colour is blue."
+        ]
+        for wrong in ({"messages": "x"}, {"messages": [1]}, {"system_message": 1}):
+            assert http.post("/settings", json=wrong).status_code == 400, wrong
+        with client(served) as socket:
+            say(socket, "Which?")
+            assert joined(until_complete(socket)) == "Blue."
+        request = served.model.requests[-1].body["messages"]
+        assert request[0]["content"].startswith("You are a parrot.")
+        assert [each["content"] for each in request[1:]] == ["My colour is blue.", "Which?"]
+
+
+def test_a_viewer_sets_nothing(home: Path) -> None:
+    with serving() as served:
+        viewer = {"X-API-KEY": served.users.add("eve:viewer")}
+        change = {"llm": {"api_base": "http://127.0.0.1:1/v1"}}
+        assert served.client().post("/settings", json=change, headers=viewer).status_code == 403
+
+
+def test_a_new_address_never_gets_the_old_ones_key(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-the-environment")
+    with serving(text("Old.")) as served, ModelServer([text("New."), text("Again.")]) as other:
+        http = served.http
+
+        def ask() -> str:
+            with client(served) as socket:
+                say(socket, "Who?")
+                return joined(until_complete(socket))
+
+        assert ask() == "Old."
+        old = served.model.requests[-1].headers["authorization"]
+        assert http.post("/settings", json={"llm": {"api_base": other.base_url}}).json() == {"status": "success"}
+        assert ask() == "New."
+        new = other.requests[-1].headers["authorization"]
+        assert new == "Bearer none" and new != old
+        assert http.post("/settings", json={"llm": {"api_base": other.base_url + "/", "api_key": "its-own"}}).is_success
+        assert ask() == "Again."
+        assert other.requests[-1].headers["authorization"] == "Bearer its-own"
 
 
 def test_run_upload_and_download_stay_in_the_workspace(home: Path) -> None:

@@ -41,6 +41,7 @@ from interpreter.session import Event
 
 COMPLETE = {"role": "server", "type": "status", "content": "complete"}
 _ACK_TIMEOUT, _MAX_ACK_ATTEMPTS = 1.0, 20
+_OWNERS = {"system_message", "messages"}  # settings that only this protocol takes
 _MERGED = ("message", "code", "console")  # types whose chunks are put together
 
 
@@ -210,18 +211,39 @@ async def heartbeat(call: ServerRequest) -> Any:
 
 
 async def change(call: ServerRequest) -> Any:
-    interpreter = (await original_session(call)).interpreter
-    flat = {name: value for name, value in call.body.items() if name not in ("llm", "auto_run")}
+    live = await original_session(call)
+    interpreter = live.interpreter
+    flat = {name: value for name, value in call.body.items() if name not in ("llm", "auto_run", *_OWNERS)}
     llm = call.body.get("llm", {})
-    if not isinstance(llm, dict) or not set(llm) <= {"model", "temperature", "max_tokens"}:
-        raise Refused(403, "setting", "Of llm, only model, temperature and max_tokens can be set over the network.")
+    if not isinstance(llm, dict) or not set(llm) <= {"model", "temperature", "max_tokens", "api_base", "api_key"}:
+        raise Refused(
+            403,
+            "setting",
+            "Of llm, only model, temperature, max_tokens, api_base and api_key can be set over the network.",
+        )
+    if "api_key" in llm and "api_base" not in llm:
+        raise Refused(403, "setting", "Send api_key together with the api_base that it is for.")
     if call.body.get("auto_run") not in (None, interpreter.auto_run):
         raise Refused(
             403,
             "setting",
             "auto_run can't be set over the network. Start the server with -y, or send `go` for each block.",
         )
-    change_settings(interpreter, {**flat, **llm}, call.server.hub.template)
+    messages = call.body.get("messages", [])
+    if not isinstance(messages, list) or not all(isinstance(each, dict) and "content" in each for each in messages):
+        raise Refused(400, "messages", "messages takes a list of messages.")
+
+    def change_own() -> None:
+        if "api_base" in llm and llm["api_base"] != interpreter.llm.api_base:
+            # The key is for one address. Without its own, the new one gets a word, and no key of the environment.
+            interpreter.llm.api_base, interpreter.llm.api_key = llm["api_base"], llm.get("api_key") or "none"
+        for name in _OWNERS & call.body.keys():
+            setattr(interpreter, name, call.body[name])
+
+    if _OWNERS & call.body.keys() or "api_base" in llm:
+        await asyncio.wrap_future(live.submit("A change of settings", change_own))
+    of_model = {name: value for name, value in llm.items() if name not in ("api_base", "api_key")}
+    change_settings(interpreter, {**flat, **of_model}, call.server.hub.template)
     return {"status": "success"}
 
 
@@ -229,7 +251,7 @@ async def show(call: ServerRequest) -> Any:
     name, live = call.request.path_params["name"], await original_session(call)
     if name == "messages":
         value: Any = clean(live, list(live.interpreter.messages))
-    elif name in (*CLIENT_SETTINGS, "auto_run", "safe_mode", "max_output", "verbose", "loop"):
+    elif name in (*CLIENT_SETTINGS, "auto_run", "system_message", "safe_mode", "max_output", "verbose", "loop"):
         row = setting_named(CLIENT_SETTINGS.get(name, name))
         value = getattr(live.interpreter.llm if row.group else live.interpreter, row.leaf)
     else:
