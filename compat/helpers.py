@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import pty
 import re
@@ -11,7 +12,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
+import urllib.request
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +31,7 @@ __all__ = [
     "reasoning",
     "script",
     "scripted",
+    "served",
     "terminal",
     "text",
     "tool_call",
@@ -106,6 +110,35 @@ def _reply(each: Any, functions: bool) -> Any:
         "\n",
     ]
     return text("".join(fence), [piece for piece in fence if piece])
+
+
+class Served:
+    """A server of `AsyncInterpreter`, for a program that has the key."""
+
+    key = "the-key"
+
+    def __init__(self, agent: Any) -> None:
+        import uvicorn
+
+        server = uvicorn.Server(uvicorn.Config(agent.server.app, port=0, log_level="error"))
+        threading.Thread(target=server.run, daemon=True).start()
+        while not server.started:
+            time.sleep(0.01)
+        self.port: int = server.servers[0].sockets[0].getsockname()[1]
+
+    def ask(self, path: str, body: Any = None, kind: str = "application/json") -> Any:
+        """The answer to a GET, or with a body to a POST; JSON as its value, else bytes."""
+        headers = {"X-API-KEY": self.key, "Content-Type": kind}
+        data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data, headers)
+        with urllib.request.urlopen(request, timeout=LIMIT) as answer:
+            content = answer.read()
+        return json.loads(content) if "json" in answer.headers["Content-Type"] else content
+
+
+def served(agent: Any) -> Served:
+    """Serve an AsyncInterpreter, made after INTERPRETER_API_KEY was set to `the-key`."""
+    return Served(agent)
 
 
 class raises:

@@ -339,3 +339,23 @@ assert "open-interpreter" in str(interpreter.get_oi_dir())
 from interpreter import interpreter
 
 assert isinstance(interpreter.system_message, str) and len(interpreter.system_message) > 100
+
+# row: vars has the conversation, the model and the computer
+from interpreter import OpenInterpreter
+
+agent = OpenInterpreter()
+stored = vars(agent)
+assert {"messages", "llm", "computer", "auto_run"} <= set(stored)
+assert stored["llm"] is agent.llm and stored["computer"] is agent.computer and stored["messages"] == []
+
+# row: os without a display
+import os
+
+from interpreter import interpreter
+
+for name in ("DISPLAY", "WAYLAND_DISPLAY"):
+    os.environ.pop(name, None)
+scripted("Hello.")
+interpreter.os = True
+interpreter.chat("Hi", display=False)
+assert interpreter.messages[-1]["content"] == "Hello."

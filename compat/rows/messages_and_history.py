@@ -419,3 +419,20 @@ interpreter.auto_run = True
 assert interpreter.chat("Plot", display=False)[-1]["content"] == "A line."
 assert "data:image" not in str(server.chats[1].messages)
 assert all(m["role"] in ("system", "user", "assistant", "tool") for m in server.chats[1].messages)
+
+# row: malformed calls in a stored block are cleaned
+from interpreter import interpreter
+
+interpreter.auto_run = True
+blocks = [
+    "10+12executeexecute\n",
+    '{\n"language": "python",\n"code": "10+12"\n}',
+    'functions.execute({\n"language": "python",\n"code": "10+12"\n})',
+    '{language: "python", code: "10+12" }',
+]
+for code in blocks:
+    scripted("Done.")
+    interpreter.messages = [{"role": "assistant", "type": "code", "format": "python", "content": code}]
+    outputs = [chunk for chunk in interpreter._respond_and_store() if chunk.get("format") == "output"]
+    assert "".join(str(chunk.get("content", "")) for chunk in outputs).strip() == "22", code
+    assert interpreter.messages[0]["content"].strip() == "10+12", code

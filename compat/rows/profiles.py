@@ -148,3 +148,27 @@ folder.mkdir(parents=True)
 (folder / "mine.yaml").write_text("llm:\n  temperature: 0.3\nversion: 0.2.5\n")
 profile(interpreter, "mine.yaml")
 assert interpreter.llm.temperature == 0.3
+
+# row: a Python profile with attributes of its own
+import pathlib
+
+folder = pathlib.Path.home() / ".config/open-interpreter/profiles"
+folder.mkdir(parents=True)
+(folder / "mine.py").write_text(
+    "from interpreter import interpreter\n\n"
+    "interpreter.tts = 'openai'\n"
+    "interpreter.llm.speed = 2\n"
+    "interpreter.custom_instructions = f'Speak with {interpreter.tts}.'\n"
+)
+run = command_line("--profile", "mine.py", "--stdin", stdin="Hi\n")
+assert "Speak with openai." in run.chats[0].messages[0]["content"]
+
+# row: a Python profile that asks a question
+import pathlib
+
+folder = pathlib.Path.home() / ".config/open-interpreter/profiles"
+folder.mkdir(parents=True)
+(folder / "mine.py").write_text("interpreter.custom_instructions = f'The answer was {input()}.'\n")
+run = command_line("--profile", "mine.py", "--stdin", stdin="yes\nHi\n")
+assert "Hello." in run and "The answer was yes." in run.chats[0].messages[0]["content"]
+assert run.chats[0].messages[-1]["content"].strip() == "Hi"

@@ -86,7 +86,6 @@ def parse_partial_json(s: str) -> Any:
 
 
 def count_tokens(text: str = "", model: str = "gpt-4") -> int:
-    """Estimate the tokens of a text."""
     from interpreter.llm.context import estimate_text
 
     return estimate_text(text)
@@ -135,7 +134,6 @@ def truncate_output(data: str, max_output_chars: int = 2800, add_scrollbars: boo
 
 
 def format_to_recipient(text: str, recipient: str) -> str:
-    """Mark a text as meant for `user` or `assistant` only."""
     return f"@@@RECIPIENT:{recipient}@@@CONTENT:{text}@@@END"
 
 
@@ -152,7 +150,6 @@ def scan_code(code: str, language: str, interpreter: Any) -> None:
 
 
 def create_temporary_file(contents: str, extension: str | None = None, verbose: bool = False) -> str:
-    """Write a text to a new temporary file. Returns its path."""
     suffix = f".{extension}" if extension else ""
     with tempfile.NamedTemporaryFile("w", suffix=suffix, delete=False, encoding="utf-8") as file:
         file.write(contents)
@@ -160,7 +157,6 @@ def create_temporary_file(contents: str, extension: str | None = None, verbose: 
 
 
 def cleanup_temporary_file(temp_file_name: str, verbose: bool = False) -> None:
-    """Delete a temporary file."""
     os.remove(temp_file_name)
 
 
@@ -180,7 +176,6 @@ def find_image_path(text: str) -> str | None:
 
 
 def pytesseract_get_text(img: Any) -> str:
-    """The text in a picture, line by line."""
     return "\n".join(" ".join(words) for words in OpenInterpreter().computer.display.get_text_as_list_of_lists(img))
 
 
@@ -317,7 +312,6 @@ def start_terminal_interface(interpreter: Any) -> None:
 
 
 def handle_magic_command(self: Any, user_input: str) -> None:
-    """Run a line such as `%undo`."""
     from interpreter.frontends.terminal import magics
 
     magics.run(_terminal(self), self, user_input)
@@ -355,22 +349,12 @@ def profile(interpreter: Any, filename_or_url: str) -> Any:
 
 
 def run_async_main() -> int:
-    """Start OS mode."""
     from interpreter.frontends.cli import main
 
     return main(["--os"])
 
 
 # -- what this version doesn't do, or leaves to Python -----------------------------------------------------------------
-
-
-def authenticate_function(key: str | None) -> bool:
-    """Whether the server takes this key."""
-    from interpreter.frontends.server import KEY_VARIABLE
-    from interpreter.frontends.server.gate import Users
-
-    users = Users(our_folder("data") / "server", os.environ.get(KEY_VARIABLE) or None)
-    return isinstance(key, str) and users.by_token(key) is not None
 
 
 def in_jupyter_notebook() -> bool:

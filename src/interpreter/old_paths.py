@@ -21,7 +21,6 @@ _TARGETS = {
     "computer_use.loop.run_async_main": f"{_MADE}.run_async_main",
     "core.async_core.AsyncInterpreter": "interpreter.AsyncInterpreter",
     "core.async_core.Server": "interpreter.frontends.async_interpreter.Server",
-    "core.async_core.authenticate_function": f"{_MADE}.authenticate_function",
     "core.async_core.create_router": "interpreter.frontends.async_interpreter.create_router",
     "core.computer.ai.ai.Ai": f"{_TOOLS}.ai.Ai",
     "core.computer.browser.browser.Browser": f"{_TOOLS}.browser.Browser",
@@ -99,6 +98,7 @@ _TARGETS = {
 }
 # What can't work here, and what to use.
 _GONE = {
+    "core.async_core.authenticate_function": "make tokens for others with `interpreter --server_token NAME`",
     "core.computer.ai.ai.fast_llm": "use computer.ai.chat(text)",
     "core.computer.ai.ai.query_map_chunks": "use computer.ai.query(text, query)",
     "core.computer.ai.ai.query_reduce_chunks": "use computer.ai.query(text, query)",

@@ -157,11 +157,3 @@ def test_a_scan_shows_its_findings(home: Path, capfd: pytest.CaptureFixture[str]
 
     scan_code("print(1)", "python", package.OpenInterpreter(plain_text_display=True))
     assert capfd.readouterr().out.strip()
-
-
-def test_keys_of_the_server_are_checked(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from interpreter.old_functions import authenticate_function
-
-    monkeypatch.setenv("INTERPRETER_API_KEY", "the-key")
-    assert authenticate_function("the-key")
-    assert not authenticate_function("another") and not authenticate_function(None)

@@ -26,7 +26,7 @@ SECTIONS = sorted({row.section for row in ROWS})
 # Their rows start programs and runtimes: `make test` runs every sixth, `make test-full` all.
 COSTLY = {
     *("computer_api", "flags", "hooks", "languages", "magics", "messages_and_history", "profiles", "public_patterns"),
-    *("scripts", "streams"),
+    *("providers", "scripts", "server", "streams"),
 }
 
 
