@@ -212,6 +212,8 @@ def test_a_model_can_keep_or_change_the_server(desk: Desk) -> None:
     llm.api_base, llm.api_key = "http://127.0.0.1:1/v1", "key"
     assert "Using the server at http://127.0.0.1:1/v1" in desk.run("%model meta/llama-3")
     assert (llm.model, llm.api_key) == ("meta/llama-3", "key")
+    desk.run("%model groq/llama-4")
+    assert (llm.model, llm.api_base, llm.api_key) == ("openai/groq/llama-4", "http://127.0.0.1:1/v1", "key")
     desk.run("%model other http://127.0.0.1:2/v1")
     assert (llm.model, llm.api_base, llm.api_key) == ("other", "http://127.0.0.1:2/v1", None)
     with pytest.raises(ModelError, match="OPENAI_API_KEY"):
