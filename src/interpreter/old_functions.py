@@ -8,7 +8,6 @@ import re
 import sys
 import tempfile
 from collections.abc import Iterable, Iterator
-from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -317,7 +316,8 @@ def handle_magic_command(self: Any, user_input: str) -> None:
     magics.run(_terminal(self), self, user_input)
 
 
-system_info = partial(handle_magic_command, user_input="%info")
+def system_info(interpreter: Any) -> None:
+    handle_magic_command(interpreter, "%info")
 
 
 def conversation_navigator(interpreter: Any) -> None:

@@ -17,6 +17,9 @@ CALL = '{"language": "shell", "code": "ls"}'
 REPAIRED_CODE = {
     "`\nprint(1)": ("python", "print(1)"),
     "print(1)executeexecute": ("python", "print(1)"),
+    "print(1)executeexecute\n": ("python", "print(1)\n"),
+    "print('executeexecute')\n": ("python", "print('executeexecute')\n"),
+    "executeexecute\nprint(1)": ("python", "executeexecute\nprint(1)"),
     "executeexecute": ("python", ""),
     "print('execute')": ("python", "print('execute')"),
     "executeexecut": ("python", "executeexecut"),

@@ -65,7 +65,8 @@ def thinks_first(model: str) -> bool:
 
 WRAPPER = "functions.execute("
 ECHO = "executeexecute"
-_ECHO_BEGUN = tuple(ECHO[:length] for length in range(len(ECHO), 0, -1))
+_ECHO = re.compile(rf"{ECHO}(?=\s*\Z)")
+_ECHO_BEGUN = re.compile(rf"{ECHO}\s*\Z|(?:{'|'.join(ECHO[:length] for length in range(len(ECHO) - 1, 0, -1))})\Z")
 _STRAY_TICK = "`\n"
 _BLANK_LINES = re.compile(r"\s*\n")
 
@@ -115,7 +116,8 @@ class CallRepair:
             elif "end" not in chunk:
                 text = self._tail + self._released(chunk["content"])
                 if kind == "code":
-                    self._tail = next((begun for begun in _ECHO_BEGUN if text.endswith(begun)), "")
+                    echo = _ECHO_BEGUN.search(text)
+                    self._tail = echo[0] if echo else ""
                 self._give(text.removesuffix(self._tail))
             else:
                 self._settle()
@@ -161,7 +163,8 @@ class CallRepair:
 
     def _settle(self) -> None:
         """Pass on what is held back at the end of a message or block, as code if it is a call written out."""
-        text = (self._tail + "".join(self._held)).removesuffix(ECHO if self._open == "code" else "")
+        text = self._tail + "".join(self._held)
+        text = _ECHO.sub("", text) if self._open == "code" else text
         call = unwrapped(text) if not self._passed else None
         if call is not None:
             language, text = call
@@ -185,8 +188,7 @@ class CallRepair:
 def repaired(language: str, code: str) -> tuple[str, str]:
     """The language and code of a stored block, which may be a call written out as text, or end in an echo."""
     block: Chunk = {"type": "code", "format": language}
-    content = code.rstrip() if code.rstrip().endswith(ECHO) else code
-    chunks = CallRepair().feed([{**block, "content": content}, {**block, "end": True}])
+    chunks = CallRepair().feed([{**block, "content": code}, {**block, "end": True}])
     return chunks[0]["format"], "".join(chunk.get("content", "") for chunk in chunks)
 
 
