@@ -197,9 +197,8 @@ class Turn:
         if self._control is not None:
             try:
                 self.interpreter.computer.display.size()
-            except InterpreterError as error:  # the same error is the result of a block that uses the screen
+            except InterpreterError:  # a block that uses the screen ends with this error, which says what is missing
                 self._control = None
-                yield {"role": "computer", "type": "status", "format": "notice", "content": {"text": str(error)}}
             else:
                 yield from self._control.begin()
         last = self.interpreter.messages[-1] if self.interpreter.messages else {}
