@@ -32,7 +32,7 @@ def convert_to_openai_messages(
     shrink_images: bool = True,
     interpreter: Any = None,
 ) -> list[dict[str, Any]]:
-    """Messages as a request in OpenAI's format has them."""
+    """Convert messages to those of a request in OpenAI's format."""
     from interpreter.llm.model_profile import Forms
     from interpreter.llm.request import Memory, convert
     from interpreter.llm.text_mode import TextChat
@@ -69,7 +69,7 @@ def merge_deltas(original: dict[str, Any], delta: Any) -> dict[str, Any]:
 
 
 def parse_partial_json(s: str) -> Any:
-    """The value of JSON that may break off in the middle; None if that can't be told yet."""
+    """Read JSON that may break off in the middle; None if its value can't be told yet."""
     closing, in_string = "", False
     for token in re.findall(r"\\.|[\"{}\[\]]", s, re.DOTALL):
         if token == '"':
@@ -91,7 +91,7 @@ def count_tokens(text: str = "", model: str = "gpt-4") -> int:
 
 
 def token_cost(tokens: int = 0, model: str = "gpt-4") -> float:
-    """The price of so many input tokens in US dollars; 0 if it is unknown."""
+    """Return the price of so many input tokens in US dollars; 0 if it is unknown."""
     from interpreter.llm.usage import look_up
 
     price = look_up(model).price
@@ -124,7 +124,7 @@ def validate_llm_settings(interpreter: Any) -> None:
 
 
 def truncate_output(data: str, max_output_chars: int = 2800, add_scrollbars: bool = False) -> str:
-    """The beginning and the end of a long output, with a note on what is left out."""
+    """Shorten a long output to its beginning and end, with a note on what is left out."""
     from interpreter.console_text import ConsoleText
 
     text = ConsoleText(max_output_chars)
@@ -137,7 +137,7 @@ def format_to_recipient(text: str, recipient: str) -> str:
 
 
 def parse_for_recipient(content: str) -> tuple[str | None, str]:
-    """Who a marked text is for, and the text; None if it is not marked."""
+    """Read who a marked text is for, and the text; None if it is not marked."""
     marked = re.fullmatch(r"@@@RECIPIENT:(.*?)@@@CONTENT:(.*)@@@END", content, re.DOTALL)
     return (marked[1], marked[2]) if marked else (None, content)
 
@@ -160,12 +160,12 @@ def cleanup_temporary_file(temp_file_name: str, verbose: bool = False) -> None:
 
 
 def get_storage_path(subdirectory: str | None = None) -> str:
-    """Our configuration folder, or a folder in it."""
+    """Return our configuration folder, or a folder in it."""
     return os.path.join(our_folder(), subdirectory or "").rstrip(os.sep)
 
 
 def find_image_path(text: str) -> str | None:
-    """The first image of this machine that a text names; None if it names none."""
+    """Find the first image of this machine that a text names; None if it names none."""
     from interpreter.app.attachments import attachments
 
     return next((each.path for each in attachments(text, os.getcwd()) if each.is_image), None)
@@ -362,12 +362,12 @@ def in_jupyter_notebook() -> bool:
 
 
 def check_for_update() -> bool:
-    """Always False: nothing is asked for on the network."""
+    """Return False: nothing is asked for on the network."""
     return False
 
 
 def lazy_import(name: str, optional: bool = True) -> Any:
-    """A module, or None if it is not installed and optional."""
+    """Import a module; None if it is not installed and optional."""
     try:
         return import_module(name)
     except ImportError:
@@ -377,7 +377,7 @@ def lazy_import(name: str, optional: bool = True) -> Any:
 
 
 def send_telemetry(event_name: str, properties: Any = None) -> None:
-    """Nothing is ever sent."""
+    """Send nothing."""
 
 
 def __getattr__(name: str) -> Any:

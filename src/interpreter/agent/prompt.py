@@ -67,7 +67,7 @@ class SystemPrompt:
         return {"role": "system", "type": "message", "content": text}
 
     def fill(self, text: str) -> str:
-        """A text with the output of its `{{ code }}` spans in their places."""
+        """Replace the `{{ code }}` spans of a text with their output."""
         return SPAN.sub(self._output_of, text)
 
     def sandbox_news(self) -> str:

@@ -155,7 +155,7 @@ class Server:
 
 
 def create_router(async_interpreter: AsyncInterpreter) -> Any:
-    """The server's addresses, behind its gate, for `include_router` of another application."""
+    """Give another application's `include_router` the server's addresses, behind its gate."""
     app = async_interpreter.server.app
     from starlette.routing import Route, Router, WebSocketRoute
 

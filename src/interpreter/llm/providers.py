@@ -271,7 +271,7 @@ def identify(model: str, api_base: str | None = None) -> tuple[str, str]:
 
 
 def with_prefix_in_name(model: str, api_base: str) -> str:
-    """A model string for which the server gets the whole name, as with `--model` and `--api_base` in 0.4.3."""
+    """Change a model string so that the server gets the whole name, as with `--model` and `--api_base` in 0.4.3."""
     provider = identify(model, api_base)[0]
     is_at_home = provider in ROWS and _host(api_base) == _host(ROWS[provider].base_url)
     return model if provider in _KEPT_WITH_API_BASE or is_at_home else f"openai/{model}"

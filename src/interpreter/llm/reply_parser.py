@@ -186,7 +186,7 @@ class CallRepair:
 
 
 def repaired(language: str, code: str) -> tuple[str, str]:
-    """The language and code of a stored block, which may be a call written out as text, or end in an echo."""
+    """Clean a stored block, which may be a call written out as text, or end in an echo."""
     block: Chunk = {"type": "code", "format": language}
     chunks = CallRepair().feed([{**block, "content": code}, {**block, "end": True}])
     return chunks[0]["format"], "".join(chunk.get("content", "") for chunk in chunks)
