@@ -289,4 +289,4 @@ def test_without_the_extra_the_error_shows_the_install_command(
     for name in [name for name in sys.modules if name.startswith("interpreter.computer_api.platforms.x11")]:
         monkeypatch.delitem(sys.modules, name)  # loaded by an earlier test
     monkeypatch.setitem(sys.modules, "Xlib", None)
-    assert install_hint('os') in chat_without_screen()
+    assert install_hint("os") in chat_without_screen()

@@ -26,8 +26,8 @@ from interpreter.frontends.terminal import chat
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.frontends.terminal.tty import Tty
 from interpreter.host.installation import install_hint
-from interpreter.runtimes import data_stack
 from interpreter.llm.providers import with_prefix_in_name
+from interpreter.runtimes import data_stack
 
 if TYPE_CHECKING:
     from interpreter.config.profiles import Profile
