@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from interpreter.policy.approval import PendingBlock, PendingCall
     from interpreter.policy.call_approval import CallApproval
     from interpreter.policy.scanners import Scanner
+    from interpreter.questions import Question
     from interpreter.sandbox.containment import Containment
     from interpreter.sandbox.sandbox import Access, Sandbox
     from interpreter.session import Action, Actor, Event, Performance, Session
@@ -446,7 +447,7 @@ class OpenInterpreter(InterpreterSettings):
         granted = [Access(kind, value) for kind, value in granted_access(self.workspace)]
         return Sandbox.from_settings(self).with_access(granted)
 
-    def permit_call(self, use: ResolvedCall, call: Any) -> str:
+    def permit_call(self, use: ResolvedCall, call: Any) -> Generator[Question, None, str]:
         """Approves calls from a block's code to tools of the computer; PermissionError if one is not allowed."""
         from interpreter.policy.call_approval import CallApproval
 
@@ -454,7 +455,7 @@ class OpenInterpreter(InterpreterSettings):
             present = self._call_approval
             if present is None or present[0] != call.origin:
                 present = self._call_approval = (call.origin, CallApproval(self))
-        permitted = present[1].permit(use, call.ask)
+        permitted = yield from present[1].permit(use)
         if self.os_control is not None:
             self.os_control.check(use)
         return permitted

@@ -52,9 +52,7 @@ class Chunk(Message, total=False):
     findings: list[dict[str, Any]]
     widening: list[str]
     previewed: bool
-    request: Any
     question: str
-    published: int
 
 
 def has_failed(message: Message) -> bool:

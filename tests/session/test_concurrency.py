@@ -18,6 +18,7 @@ import pytest
 from conversation import Chatting, chatting
 from interpreter import OpenInterpreter
 from interpreter.errors import BusyError, InterpreterError
+from interpreter.questions import Confirm
 from interpreter.session import ANSWER, APPROVE, Action, Actor, Answer, Block, Event, Performance, Question
 from model_server import text, tool_call
 from waiting import in_thread, until
@@ -336,17 +337,16 @@ def test_questions_of_several_actions_are_answered_separately(tmp_path: Path) ->
 
     class Asks(Block):
         def judge(self) -> Iterator[Any]:
-            chunk = {"role": "computer", "type": "confirmation", "format": "execution", "content": {"type": "code"}}
-            question = Question("block", self, chunk)  # type: ignore[arg-type]
+            question = Question(Confirm("Run it?", details=self))
             yield question
-            self.refused = question.answer is None or question.answer.choice != APPROVE
+            self.refused = not question.approved
 
     blocks = [Asks(interpreter.computer.runtimes, "python", f"print({number})") for number in range(6)]
-    with session.questions.answerable(["block"]):
+    with session.questions.answerable(["confirm"]):
         threads = [in_thread(session.perform(block, interpreter.user).result) for block in blocks]
         until(lambda: len(session.questions.open) == 6, "the questions")
         for question in session.questions.open:
-            number = blocks.index(question.subject)
+            number = blocks.index(question.subject.details)
             asked.append(session.answer(question.id, APPROVE if number % 2 else "refuse"))
         join_all(threads, interpreter)
     interpreter.computer.terminate()

@@ -12,6 +12,7 @@ import pytest
 
 from interpreter.errors import BusyError, UsageError
 from interpreter.messages import Chunk
+from interpreter.questions import Confirm
 from interpreter.session import APPROVE, Action, Actor, Answer, Event, Performance, Question, Session
 from waiting import in_thread, until
 
@@ -57,8 +58,7 @@ class ScriptedAction(Action):
 
 
 def confirm(consent: bool = False) -> Question:
-    chunk: Chunk = {"role": "computer", "type": "confirmation", "format": "talk", "content": {"type": "talk"}}
-    return Question("confirm", "really?", chunk, continuing_is_consent=consent)
+    return Question(Confirm("really?", "talk"), consent=consent)
 
 
 @pytest.fixture

@@ -16,9 +16,10 @@ from interpreter.console_text import counted, first_few
 from interpreter.errors import ConversationFileError, LanguageNotFound, NotRestorableError
 from interpreter.host import files
 from interpreter.policy.approval import BlockApproval, mode_of
+from interpreter.questions import APPROVE, REFUSE, Choose, Question
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.state import Restored
-from interpreter.session import APPROVE, REFUSE, Block, Do, Event, Ids, Publisher, Question
+from interpreter.session import Block, Do, Event, Ids, Publisher
 from interpreter.session.journal import SavedSession, Summary, find, listed
 from interpreter.session.journal.reader import (
     Entry,
@@ -151,7 +152,7 @@ def restore_variables(interpreter: OpenInterpreter) -> Generator[Event, None, Ou
         return None
     question = None
     if mode_of(interpreter) != "auto":
-        question = Question.in_words("choose", "variables", offer.words, offer, (APPROVE, RERUN, REFUSE))
+        question = Question(Choose(offer.words, (APPROVE, RERUN, REFUSE), "variables", offer))
     load = interpreter.timeline.variables.load
     action = Do("restore_variables", load, "variables are being restored", question, recorded=False)
     outcomes: Outcomes | None = yield from perform(interpreter, action)

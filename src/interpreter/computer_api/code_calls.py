@@ -20,10 +20,11 @@ from interpreter.computer_api.tool import (
 )
 from interpreter.console_text import visible
 from interpreter.messages import Chunk
+from interpreter.questions import CallTool, Question, Step
 from interpreter.runtimes.calls import ComputerCall
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.python.driver.parcels import packed, packed_error, unpacked
-from interpreter.session import ACTION, Action, Question
+from interpreter.session import ACTION, Action
 
 MAX_RECORDED_LENGTH = 200  # characters of arguments in the record
 MAX_SHOWN_LENGTH = 4000  # and in a question, where the user has to see what is sent
@@ -85,6 +86,7 @@ class CodeCall(Action):
     def __init__(self, use: ResolvedCall, call: ComputerCall) -> None:
         super().__init__()
         self._use, self._call = use, call
+        self.forward_question = call.forward_question
         self.by = ""  # who allowed it
         self.refusal: PermissionError | None = None
 
@@ -95,16 +97,15 @@ class CodeCall(Action):
     def fields(self) -> dict[str, Any]:
         return {"call": self._use.name}
 
-    def judge(self) -> Iterator[Chunk | Question]:
+    def judge(self) -> Iterator[Step]:
         owner = self.actor.settings if self.actor is not None else None
         try:
             if owner is not None:
-                self.by = owner.permit_call(self._use, self._call)
+                self.by = yield from owner.permit_call(self._use, self._call)
             else:
-                self.by = ask_before_sending(self._use, self._call.ask) if self._use.sends else "block"
+                self.by = (yield from ask_before_sending(self._use)) if self._use.sends else "block"
         except PermissionError as error:
             self.refusal, self.refused = error, True
-        yield from ()
 
     def run(self) -> Generator[Chunk]:
         with self._call.interrupt.may_strike():  # only the tool's own code is cut off in the middle
@@ -207,7 +208,16 @@ def missing(path: list[str], owner: Any) -> AttributeError:
     return AttributeError(f"There is no {before}.{path[-1]}. {advice}")
 
 
-def ask_before_sending(use: ResolvedCall, ask: Callable[[str], bool | None]) -> str:
+def ask_about(use: ResolvedCall, text: str) -> Generator[Question, None, bool | None]:
+    """Ask whether code may make a call; None if no one could be asked."""
+    if use.machine:
+        text = f"Code on {use.machine} is calling a tool on this machine. {text}"
+    question = Question(CallTool(use.name, text))
+    yield question
+    return None if question.unattended else question.approved
+
+
+def ask_before_sending(use: ResolvedCall) -> Generator[Question, None, str]:
     """Show the user what would be sent; PermissionError unless they allow it.
 
     If nothing can be sent because no account is set, they are not asked.
@@ -216,7 +226,8 @@ def ask_before_sending(use: ResolvedCall, ask: Callable[[str], bool | None]) -> 
     if isinstance(sender, ComputerTool):
         sender.check_sending()
     parts = [f"  {name}: {cut(shown(value), MAX_SHOWN_LENGTH)}" for name, value in use.given.items()]
-    allowed = ask("\n".join([f"The code wants to send something with {use.name}:", *parts, "Send it?"]))
+    text = "\n".join([f"The code wants to send something with {use.name}:", *parts, "Send it?"])
+    allowed = yield from ask_about(use, text)
     if allowed is None:
         raise PermissionError(f"{use.name} sent nothing: sending needs approval, and there was no one to ask.")
     if not allowed:

@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from interpreter.computer_api.mail import Mail
     from interpreter.computer_api.skills import Skills
     from interpreter.computer_api.sms import SMS
+    from interpreter.questions import OnInput
     from interpreter.runtimes.calls import ComputerCall, Tools
-    from interpreter.runtimes.launch import OnInput, SessionContext
+    from interpreter.runtimes.launch import SessionContext
     from interpreter.runtimes.live import Job
     from interpreter.runtimes.protocol import Frame
     from interpreter.runtimes.state import Completions, Mark, Restored, TableQuery, Value, Variable, Window

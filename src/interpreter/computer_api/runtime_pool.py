@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from interpreter.errors import BusyError, InterpreterError, LanguageNotFound, NotPreviewableError, NotRestorableError
 from interpreter.messages import Chunk
+from interpreter.questions import ANSWER, Answer, Question, Step
 from interpreter.runtimes.base import BaseLanguage
-from interpreter.session import ANSWER, Answer, Block, Question
+from interpreter.session import Block
 from interpreter.sigint import call_user_code, iterate_user_code, wait_for_abandoned
 
 if TYPE_CHECKING:
@@ -224,12 +225,12 @@ class RuntimePool:
             self.warm(block.language)
         return runtime
 
-    def execute(self, block: Block) -> Generator[Chunk]:
+    def execute(self, block: Block) -> Generator[Step]:
         """Run a block; errors are part of its output."""
         shared, session = self.context, self._computer.session
         outer = self.active, shared.action, shared.ask, shared.cancelled
         try:
-            shared.action, shared.ask = block, partial(session.ask_now, block)
+            shared.action, shared.ask = block, partial(session.ask, action=block)
             uses_environment = getattr(block.runtime, "uses_environment", False)
             if block.replay is None and uses_environment and not self._introduced:
                 from interpreter.runtimes.environments import introduce
@@ -255,9 +256,9 @@ class RuntimePool:
         ask = self.context.on_input
         if ask is None:
             return None
-        return Answer(ANSWER, ask(question.subject.prompt, question.kind == "password"), by="on_input")
+        return Answer(ANSWER, ask(question.text, question.kind == "password"), by="on_input")
 
-    def run_now(self, block: Block) -> Generator[Chunk]:
+    def run_now(self, block: Block) -> Generator[Step]:
         """Run a block in the present runtime of its language."""
         self.active = block.runtime = self.runtime(block.language)
         self.active.on_end = block.mark_over
@@ -272,6 +273,9 @@ class RuntimePool:
         else:  # a user's language may yield or return chunks, also one alone or a text
             made: Any = call_user_code(self.active.run, block.code)
             for item in iterate_user_code([made] if isinstance(made, str | dict) or made is None else made):
+                if isinstance(item, Question):  # of a runtime of ours that it uses
+                    yield item
+                    continue
                 chunk: Any = item if isinstance(item, dict) else {"content": "" if item is None else str(item)}
                 if chunk.setdefault("type", "console") == "console":
                     chunk.setdefault("format", "output")
@@ -363,7 +367,7 @@ class RuntimePool:
         self._dry_run = self.runtime(language).dry_run(overlay)
         return self._dry_run
 
-    def run_dry(self, dry_run: DryRun, code: str) -> Generator[Chunk]:
+    def run_dry(self, dry_run: DryRun, code: str) -> Generator[Step]:
         """Run a block in such a copy."""
         self.active = dry_run.active
         try:

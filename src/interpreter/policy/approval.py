@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import interpreter.policy as policies
 from interpreter.errors import InterpreterError, UsageError
 from interpreter.messages import Chunk, Message
-from interpreter.session import APPROVE, EDIT, REFUSE, Answer, Block, Question
+from interpreter.questions import APPROVE, EDIT, REFUSE, Answer, Question, Step
+from interpreter.session import Block
 
 if TYPE_CHECKING:
     from interpreter.computer_api.runtime_pool import RuntimePool
@@ -60,6 +61,8 @@ class PendingBlock:
     If only the permission mode asks, a script that reads on in `chat()` consents, as in 0.4.3. If a rule, a scan or a
     sandbox request asks, it doesn't.
     """
+
+    kind = "block"
 
     def __init__(self, language: str, code: str, scan: Callable[[str, str], Scan]) -> None:
         self.language, self.code = language, code
@@ -147,8 +150,8 @@ class PendingCall:
 
     def __init__(self, question: Question) -> None:
         self._question = question
-        self.name: str = question.subject.name  # what is called: `computer.mail.send`
-        self.words: str = question.subject.prompt  # what it would do, and why it needs approval
+        self.name: str = question.subject.tool  # what is called: `computer.mail.send`
+        self.words: str = question.text  # what it would do, and why it needs approval
 
     def approve(self) -> None:
         """Let the code make the call."""
@@ -171,7 +174,7 @@ class BlockApproval:
 
     # -- for the pipeline ------------------------------------------------------------------------------------------
 
-    def judge(self, block: Block) -> Iterator[Chunk | Question]:
+    def judge(self, block: Block) -> Iterator[Step]:
         """Find out whether a block may run, and ask where that is needed; the block has the answer then."""
         if self.pending is None:
             self.pending = PendingBlock(block.language, block.code, lambda *code: self._context.scanner.scan(*code))
@@ -203,7 +206,7 @@ class BlockApproval:
         is_same = pending.effects is not None and _comparable(pending.effects) == pending.shown
         return self._asked and is_same and pending.asked_by_rule <= by_rule
 
-    def _obtain(self, pending: PendingBlock) -> Iterator[Chunk | Question]:
+    def _obtain(self, pending: PendingBlock) -> Iterator[Step]:
         """Ask where that is needed; `pending` has the answer then."""
         context = self._context
         pending.offers_scan = context.safe_mode == "ask"
@@ -275,7 +278,7 @@ class BlockApproval:
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
-    def _ask(self, pending: PendingBlock, message: Message | None) -> Iterator[Chunk | Question]:
+    def _ask(self, pending: PendingBlock, message: Message | None) -> Iterator[Step]:
         """Ask until the answer is about the code as it is: an edit is judged and asked about again.
 
         `message` is the stored one of the block, which scripts may rewrite.
@@ -355,7 +358,7 @@ class BlockApproval:
         if pending.asks_for_more and pending.sandbox_request is not None:
             chunk["widening"] = pending.sandbox_request.lines
         choices = (APPROVE, REFUSE, EDIT, *(["grant"] if pending.asks_for_more else []))
-        return Question("block", pending, chunk, choices, continuing_is_consent=not pending.requires_approval)
+        return Question(pending, choices, chunk, consent=not pending.requires_approval)
 
     def _left_out(self, language: str) -> Callable[[str], str | None]:
         """Says of a path why an undo would not bring it back, if that is so."""

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import interpreter.policy as policies
-from interpreter.computer_api.code_calls import MAX_SHOWN_LENGTH, ResolvedCall, ask_before_sending, cut
+from interpreter.computer_api.code_calls import MAX_SHOWN_LENGTH, ResolvedCall, ask_about, ask_before_sending, cut
 from interpreter.messages import Chunk
 from interpreter.policy.approval import ApprovalContext, mode_of
-from interpreter.session import ACTION, APPROVE, Action, Block, Question
+from interpreter.questions import CallTool, Question, Step
+from interpreter.session import ACTION, Action, Block
 from interpreter.tools.toolbox import call_tool, read_arguments, shown_call
 
 if TYPE_CHECKING:
     from interpreter.policy import Policy, Verdict
     from interpreter.tools import Toolbox
-
-# Whether the user allows it; None if there is no one to ask.
-Ask = Callable[[str], "bool | None"]
 
 PLANNING = "plan mode doesn't allow changes"
 READ_ONLY = "the read-only sandbox doesn't allow changes"
@@ -46,7 +43,7 @@ class CallApproval:
         self._allowed: set[str] = set()  # by the user, for as long as the block runs
         self._asking = threading.Lock()
 
-    def permit(self, use: ResolvedCall, ask: Ask) -> str:
+    def permit(self, use: ResolvedCall) -> Generator[Question, None, str]:
         """Who allows it; PermissionError if it is not allowed."""
         only_looks = PLANNING if mode_of(self._context) == "plan" else READ_ONLY if use.sandbox_is_read_only else ""
         if only_looks and (use.acts or use.sends):
@@ -57,7 +54,7 @@ class CallApproval:
         if verdict.decision == "deny":
             raise PermissionError(f"The rules don't allow {use.name}: {verdict.reason}")
         if use.sends:
-            return ask_before_sending(use, ask)
+            return (yield from ask_before_sending(use))
         if verdict.decision == "allow":
             return "policy"
         reason = self._reason_to_ask(use, verdict)
@@ -68,7 +65,8 @@ class CallApproval:
             same, hint = use.full_text, ""
         with self._asking:
             if same not in self._allowed:
-                allowed = ask(f"{reason}\nLet the code use {cut(use.full_text, MAX_SHOWN_LENGTH)}?{hint}")
+                text = f"{reason}\nLet the code use {cut(use.full_text, MAX_SHOWN_LENGTH)}?{hint}"
+                allowed = yield from ask_about(use, text)
                 if not allowed:
                     raise PermissionError(_not_called(use.name, allowed))
                 self._allowed.add(same)
@@ -107,14 +105,6 @@ def _judge_call(policy: Policy, language: str, name: str, words: str, how: str) 
     return policy.judge(language, words, policies.Effects(language, policy.workspace, (step,)))
 
 
-@dataclass(frozen=True)
-class ToolRequest:
-    """A tool call of the model that a person has to allow."""
-
-    name: str
-    prompt: str
-
-
 class ToolCall(Action):
     """The model calls one of its tools by name. What speaks against it becomes the result, which the model reads."""
 
@@ -134,7 +124,7 @@ class ToolCall(Action):
     def fields(self) -> dict[str, Any]:
         return {"tool": self.name}
 
-    def judge(self) -> Iterator[Chunk | Question]:
+    def judge(self) -> Iterator[Step]:
         tool, given = self._tool, read_arguments(self.arguments)
         if tool is None or given is None:
             return
@@ -150,19 +140,10 @@ class ToolCall(Action):
         elif tool.policy == "sends" or (asks and (verdict.by_rule or mode != "auto")):
             reason = f"{verdict.reason}\n" if verdict.by_rule else ""
             words = f"{reason}The model wants to call {cut(shown, MAX_SHOWN_LENGTH)}. Allow it?"
-            chunk: Chunk = {
-                "role": "computer",
-                "type": "confirmation",
-                "format": "tool_call",
-                "content": {"type": "call", "format": tool.name, "content": words},
-            }
-            question = Question("call", ToolRequest(tool.name, words), chunk)
+            question = Question(CallTool(tool.name, words))
             yield question
-            answer = question.answer
-            if answer is None or answer.by == "nobody":
-                self._refusal = _not_called(tool.name, None)
-            elif answer.choice != APPROVE:
-                self._refusal = _not_called(tool.name, False)
+            if not question.approved:
+                self._refusal = _not_called(tool.name, None if question.unattended else False)
 
     def run(self) -> Generator[Chunk]:
         self.outcome = "done"

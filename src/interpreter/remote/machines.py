@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import SettingError
 from interpreter.host.files import write_bytes
-from interpreter.messages import Chunk
+from interpreter.questions import Step
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.session import Action
 from interpreter.version import __version__
@@ -49,7 +49,7 @@ class Connect(Action):
     def describe(self) -> str:
         return f"connecting to {self._machine.name}"
 
-    def run(self) -> Generator[Chunk]:
+    def run(self) -> Generator[Step]:
         yield from self._machine.connecting()
         self.outcome = "done"
 

@@ -25,8 +25,8 @@ from typing import TYPE_CHECKING, Literal
 from interpreter.config.homes import make_folder, our_folder
 from interpreter.errors import SessionStartError
 from interpreter.host.files import Folder, read_bytes, remove
+from interpreter.questions import Offer, Question, Step, without_questions
 from interpreter.runtimes.block import notice
-from interpreter.runtimes.calls import Offer
 from interpreter.runtimes.launch import has_package
 
 if TYPE_CHECKING:
@@ -143,16 +143,16 @@ class Environment:
 # -- what the user is told and offered ---------------------------------------------------------------------------------
 
 
-def introduce(shared: SessionContext, may_ask: bool) -> Generator[Chunk]:
+def introduce(shared: SessionContext, may_ask: bool) -> Generator[Step]:
     """Before the first block: offer the project's environment, and say once if installs go to a layer above theirs."""
     workspace, env = shared.workspace, shared.own_environment()
     folder = offered_project(workspace, shared.python, env) if may_ask else None
     if folder is not None:
         name = os.path.relpath(folder, workspace) if Path(folder).is_relative_to(workspace) else folder
-        offer = Offer(PROJECT.format(name=name))
-        yield {**offer.chunk, "request": offer}
-        if offer.accepted is not None:
-            Choice(folder, offer.accepted).save(workspace)
+        question = Question(Offer(PROJECT.format(name=name)))
+        yield question
+        if not question.unattended:
+            Choice(folder, question.approved).save(workspace)
             shared.forget_environment()
     told = our_folder("data") / "environments" / "told"
     is_above = not shared.python and (chosen := shared.python_environment()).is_layer and chosen.origin == "active"
@@ -162,24 +162,24 @@ def introduce(shared: SessionContext, may_ask: bool) -> Generator[Chunk]:
         yield notice(LAYERED.format(active=sys.prefix))
 
 
-def run_with_packages(runtime: LiveLanguage, code: str, on_again: Callable[[], None]) -> Generator[Chunk]:
+def run_with_packages(runtime: LiveLanguage, code: str, on_again: Callable[[], None]) -> Generator[Step]:
     """Run a block. If it fails because of a missing package, offer to install that, and then run the block again."""
     tried: set[str] = set()
     while True:
         failed: list[Chunk] = []
         with closing(runtime.run(code)) as chunks:  # type: ignore[type-var]
-            for chunk in chunks:
-                if chunk.get("ended") == "error":
-                    failed.append(chunk)
+            for step in chunks:
+                if not isinstance(step, Question) and step.get("ended") == "error":
+                    failed.append(step)
                 else:
-                    yield chunk
+                    yield step
         module = runtime.missing if failed else ""
         if not module or module in tried:
             break
         tried.add(module)
-        offer = Offer(f"Install {runtime.installation(module)[0]} and run the block again?")
-        yield {**offer.chunk, "request": offer}
-        if not offer.accepted:
+        question = Question(Offer(f"Install {runtime.installation(module)[0]} and run the block again?"))
+        yield question
+        if not question.approved:
             break
         on_again()
         if not (yield from _install(runtime, module)):
@@ -188,11 +188,11 @@ def run_with_packages(runtime: LiveLanguage, code: str, on_again: Callable[[], N
     yield from failed
 
 
-def _install(runtime: LiveLanguage, module: str) -> Generator[Chunk, None, bool]:
+def _install(runtime: LiveLanguage, module: str) -> Generator[Step, None, bool]:
     """Install the package of a module, in the session and visibly; whether it is there now."""
     (name, code), said, ended = runtime.installation(module), "", ""
     with closing(runtime.run(code)) as chunks:  # type: ignore[type-var]
-        for chunk in chunks:
+        for chunk in without_questions(chunks):
             ended = chunk.get("ended", ended)
             if chunk.get("format") == "output":
                 said = (said + str(chunk["content"]))[-MAX_TEXT_LENGTH:]

@@ -1,20 +1,23 @@
 """The session kernel: one pipeline, one lane, one event log and typed questions, for every caller."""
 
-from interpreter.session.actions import (
-    ACTION,
+from interpreter.questions import (
     ANSWER,
     APPROVE,
     EDIT,
     KEEP,
     REFUSE,
+    Answer,
+    Question,
+    Questions,
+    Step,
+)
+from interpreter.session.actions import (
+    ACTION,
     Action,
     Actor,
-    Answer,
     Approval,
     Block,
     Do,
-    Question,
-    Questions,
     new_id,
 )
 from interpreter.session.events import Event, EventLog, Ids, LogEntry, PlanStep, Publisher, Sink
@@ -45,5 +48,6 @@ __all__ = [
     "Questions",
     "Session",
     "Sink",
+    "Step",
     "new_id",
 ]

@@ -1,19 +1,17 @@
-"""What is done to a session, by whom, and what is asked about it: actors, actions and typed questions."""
+"""What is done to a session, and by whom: actors and actions."""
 
 from __future__ import annotations
 
 import itertools
 import secrets
 import threading
-from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import closing
 from contextvars import ContextVar
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
-from interpreter.errors import BusyError, InterpreterError, UsageError
-from interpreter.messages import Chunk
+from interpreter.errors import BusyError, InterpreterError
+from interpreter.questions import Question, Step
 from interpreter.session.events import Ids, Sink
 
 if TYPE_CHECKING:
@@ -69,6 +67,8 @@ class Action:
         self._cancelled = threading.Event()
         self._ending = threading.RLock()
         self.turn_cancelled: Callable[[], bool] = lambda: False
+        # Puts its questions to whoever reads its parent, if another thread does; returns whether that is possible.
+        self.forward_question: Callable[[Question], bool] | None = None
 
     # -- what a subclass says --------------------------------------------------------------------------------------
 
@@ -80,7 +80,7 @@ class Action:
     def fields(self) -> dict[str, Any]:
         return {}
 
-    def judge(self) -> Iterator[Chunk | Question]:
+    def judge(self) -> Iterator[Step]:
         """Find out whether it may run; `refused` says no."""
         yield from ()
 
@@ -91,7 +91,7 @@ class Action:
     def prepare(self) -> None:
         """The lane is free for it: get ready."""
 
-    def run(self) -> Generator[Chunk]:
+    def run(self) -> Generator[Step]:
         """Do it; set `outcome` to how it ended, and `result`."""
         raise NotImplementedError
 
@@ -163,13 +163,13 @@ class Do(Action):
     def describe(self) -> str:
         return self._described or self.kind
 
-    def judge(self) -> Iterator[Chunk | Question]:
+    def judge(self) -> Iterator[Step]:
         question = self._question
         if question is not None:
             yield question
-            self.refused = question.answer is None or question.answer.choice != APPROVE
+            self.refused = not question.approved
 
-    def run(self) -> Generator[Chunk]:
+    def run(self) -> Generator[Step]:
         self.result = self._function()
         self.outcome = "done"
         yield from ()
@@ -181,14 +181,14 @@ class Runner(Protocol):
     def get_ready(self, block: Block) -> BaseLanguage:
         """The runtime for the block, started if necessary."""
 
-    def execute(self, block: Block) -> Generator[Chunk]:
+    def execute(self, block: Block) -> Generator[Step]:
         """Run it; what goes wrong is part of the output."""
 
 
 class Approval(Protocol):
     """Decides whether an agent's block may run."""
 
-    def judge(self, block: Block) -> Iterator[Chunk | Question]: ...
+    def judge(self, block: Block) -> Iterator[Step]: ...
 
     def still_allowed(self, block: Block) -> bool: ...
 
@@ -204,7 +204,7 @@ class Block(Action):
         self.runner, self.language, self.code, self.approval = runner, language, code, approval
         self.sandbox_request: Any = None  # what its sandbox was granted for it: a `SandboxRequest`
         # It has run already, in a preview: these are its chunks.
-        self.replay: Callable[[], Generator[Chunk]] | None = None
+        self.replay: Callable[[], Generator[Step]] | None = None
         self.approved_calls: frozenset[str] = frozenset()  # tool calls that were seen in its text and approved with it
         self.runtime: BaseLanguage | None = None
         self._failure: InterpreterError | None = None
@@ -217,7 +217,7 @@ class Block(Action):
     def fields(self) -> dict[str, Any]:
         return {"language": self.language}
 
-    def judge(self) -> Iterator[Chunk | Question]:
+    def judge(self) -> Iterator[Step]:
         return self.approval.judge(self) if self.approval is not None else iter(())
 
     def still_allowed(self) -> bool:
@@ -235,7 +235,7 @@ class Block(Action):
         except InterpreterError as error:
             self.covered, self._failure = False, error  # nothing runs, and the output says why
 
-    def run(self) -> Generator[Chunk]:
+    def run(self) -> Generator[Step]:
         self.outcome, ended = "done", False
         if self.approval is not None and not self.code.strip():
             yield {"type": "console", "format": "output", "content": EMPTY, "ours": True}
@@ -244,10 +244,11 @@ class Block(Action):
             yield {"type": "console", "format": "output", "content": f"{self._failure}\n", "stream": "stderr"}
         else:
             with closing(self.runner.execute(self)) as chunks:
-                for chunk in chunks:
-                    ended = "ended" in chunk
-                    self.outcome = chunk.get("ended", self.outcome)
-                    yield chunk
+                for step in chunks:
+                    if not isinstance(step, Question):
+                        ended = "ended" in step
+                        self.outcome = step.get("ended", self.outcome)
+                    yield step
         if not ended and self.turn:  # a custom runtime may not report its end
             yield {"type": "console", "format": "active_line", "content": None}
 
@@ -255,177 +256,3 @@ class Block(Action):
         runtime = self.runtime
         if runtime is not None and not self.over:
             runtime.stop()
-
-
-# -- questions ----------------------------------------------------------------------------------------------------
-
-# Approve a block, approve a tool call, grant a sandbox request, text input, a password, overwrite a changed file,
-# confirm something, choose one of several, accept something that is only asked if a front end can answer.
-QuestionKind = Literal["block", "call", "sandbox", "text", "password", "overwrite", "confirm", "choose", "offer"]
-
-
-@dataclass(frozen=True)
-class Answer:
-    """A decision about a question."""
-
-    choice: str  # one of the question's choices; `answer` for text
-    text: str | None = None  # what was typed: the input, the reason for a no, or the code of an edited block
-    by: str = "user"
-    details: Mapping[str, Any] = field(default_factory=dict)
-
-
-REFUSE = "refuse"
-APPROVE = "approve"
-EDIT = "edit"
-ANSWER = "answer"
-KEEP = "keep"  # leave files that changed in the meantime as they are, and do the rest
-
-
-class Question:
-    """One question. The first answer wins; without one it is refused."""
-
-    def __init__(
-        self,
-        kind: QuestionKind,
-        subject: Any,
-        chunk: Chunk,
-        choices: Collection[str] = (APPROVE, REFUSE),
-        continuing_is_consent: bool = False,
-    ) -> None:
-        self.id = f"q{secrets.token_hex(6)}"  # no other process, and no earlier one, gives the same
-        self.kind, self.subject, self.chunk = kind, subject, chunk
-        self.choices = tuple(choices)
-        # 0.4.3's generator contract: a consumer that reads on past the chunk approves.
-        self.continuing_is_consent = continuing_is_consent
-        self.answer: Answer | None = None
-        self.withdrawn = False
-        self.action = ""
-        self.actor = ""
-        self._settled = threading.Event()
-        self._lock = threading.Lock()
-
-    @classmethod
-    def in_words(
-        cls,
-        kind: QuestionKind,
-        about: str,
-        words: str,
-        subject: Any = None,
-        choices: Collection[str] = (APPROVE, REFUSE),
-    ) -> Question:
-        """A question that any front end can show; one that knows the subject may word it in its own way."""
-        chunk: Chunk = {
-            "role": "computer",
-            "type": "confirmation",
-            "format": about,
-            "content": {"type": about, "format": kind, "content": words},
-        }
-        return cls(kind, subject if subject is not None else words, chunk, choices)
-
-    @property
-    def is_open(self) -> bool:
-        return not self._settled.is_set()
-
-    def settle(self, answer: Answer) -> bool:
-        """Answer it; False if it was answered before."""
-        if answer.choice not in self.choices and answer.choice != REFUSE:
-            raise UsageError(f"This question takes {', '.join(self.choices)}, not {answer.choice!r}.")
-        with self._lock:
-            if self._settled.is_set():
-                return False
-            self.answer = answer
-            self._settled.set()
-            return True
-
-    def withdraw(self) -> None:
-        """Close it without an answer, and release the action that waits."""
-        with self._lock:
-            if not self._settled.is_set():
-                self.withdrawn = True
-                self._settled.set()
-
-    def wait(self, timeout: float | None = None) -> None:
-        """Wait until it is answered or withdrawn."""
-        self._settled.wait(timeout)
-
-
-# Answers a question in the thread that asks it; None leaves it to others.
-Handler = Callable[[Question], "Answer | None"]
-
-
-class Questions:
-    """The open questions of a session, and who can answer which kinds."""
-
-    def __init__(self) -> None:
-        self._open: dict[str, Question] = {}
-        self._closed: deque[Question] = deque(maxlen=1000)  # the last ones that were open
-        self._handlers: list[tuple[frozenset[str], Handler | None]] = []
-        self._lock = threading.RLock()  # a finaliser may end a question in the middle of anything
-
-    @property
-    def open(self) -> list[Question]:
-        with self._lock:
-            return list(self._open.values())
-
-    def find(self, question_id: str, closed: bool = False) -> Question | None:
-        """The question of that id, if it waits; with `closed` also if it waited not long ago."""
-        with self._lock:
-            known = [*self._open.values(), *(self._closed if closed else ())]
-            return next((each for each in known if each.id == question_id), None)
-
-    @contextmanager
-    def answerable(self, kinds: Collection[QuestionKind], handler: Handler | None = None) -> Iterator[None]:
-        """While this is entered, a front end can answer these kinds: with a handler, or from another thread.
-
-        The handler that was registered last is asked first.
-        """
-        registration = frozenset(kinds), handler
-        with self._lock:
-            self._handlers.append(registration)
-        try:
-            yield
-        finally:
-            with self._lock:
-                self._handlers.remove(registration)
-
-    def can_be_answered(self, kind: QuestionKind) -> bool:
-        """Whether a front end can answer this kind now."""
-        with self._lock:
-            return any(kind in kinds for kinds, _ in self._handlers)
-
-    @contextmanager
-    def asking(self, question: Question) -> Iterator[None]:
-        """While this is entered, the question is open."""
-        with self._lock:
-            self._open[question.id] = question
-        try:
-            yield
-        finally:
-            question.withdraw()  # an answer that comes now is too late
-            with self._lock:
-                self._open.pop(question.id, None)
-                self._closed.append(question)
-
-    def settle(self, question: Question, timeout: float | None) -> None:
-        """Ask the front ends that can answer. If none does so in time, the question is settled without them."""
-        with self._lock:
-            able = [handler for kinds, handler in reversed(self._handlers) if question.kind in kinds]
-        for handler in able if question.is_open else ():
-            if handler is not None and (answer := handler(question)) is not None:
-                question.settle(answer)
-                return
-        if None in able:
-            question.wait(timeout)
-        question.settle(Answer(REFUSE, by="nobody"))
-
-    def consent_by_continuing(self, question_id: str) -> None:
-        """Approve, as in 0.4.3: a script has read past the question, and no front end can answer it."""
-        question = self.find(question_id)
-        if question is not None and question.continuing_is_consent and not self.can_be_answered(question.kind):
-            question.settle(Answer(APPROVE, by="continued"))
-
-    def withdraw(self, kinds: Collection[QuestionKind] = (), action: str = "") -> None:
-        """Withdraw open questions: all, those of these kinds, or those of an action."""
-        for question in self.open:
-            if (not kinds or question.kind in kinds) and (not action or question.action == action):
-                question.withdraw()

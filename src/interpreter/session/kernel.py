@@ -16,18 +16,8 @@ from typing import Any, Protocol
 
 from interpreter.errors import BusyError, UsageError
 from interpreter.messages import Chunk
-from interpreter.session.actions import (
-    ACTION,
-    ANSWER,
-    APPROVE,
-    REFUSE,
-    Action,
-    Actor,
-    ActorKind,
-    Answer,
-    Question,
-    Questions,
-)
+from interpreter.questions import REFUSE, Answer, Question, Questions
+from interpreter.session.actions import ACTION, Action, Actor, ActorKind
 from interpreter.session.events import Event, EventLog, Ids, PlanStep, Publisher, Sink, redacted
 
 
@@ -280,35 +270,39 @@ class Session:
         try:
             for chunk in checkpoints.before(action) if checkpoints is not None else ():
                 yield from publisher.publish(_said(chunk))
-            with closing(action.run()) as chunks:
-                for chunk in chunks:
-                    if "ended" in chunk:
+            with closing(action.run()) as steps:
+                for step in steps:
+                    if isinstance(step, Question):
+                        yield from self._ask(step, action, publisher)
+                        continue
+                    if "ended" in step:
                         action.over = True
                         for told in checkpoints.after(action) if checkpoints is not None else ():
                             yield from publisher.publish(_said(told))
-                    if (request := chunk.pop("request", None)) is not None:  # input, or approval of a call
-                        question = _question_for(request, chunk)
-                        yield from self._ask(question, action, publisher)
-                        request.answered(question.answer)
-                    else:
-                        yield from publisher.publish(_said(chunk))
+                    yield from publisher.publish(_said(step))
             for told in checkpoints.after(action) if checkpoints is not None else ():
                 yield from publisher.publish(_said(told))  # a custom runtime may not report its end
         finally:
             if checkpoints is not None:
                 checkpoints.after(action)
 
-    def ask_now(self, action: Action, request: Any, chunk: Chunk) -> Chunk:
-        """Ask for code that runs in the consumer's own thread and cannot be suspended."""
-        question = _question_for(request, chunk)
+    def ask(self, question: Question, action: Action) -> None:
+        """Ask for code that can't yield the question, and wait; the consumer gets the event when the code yields it."""
         shown, _ = self._ask(question, action, Publisher(self.log, action.ids))
-        request.answered(question.answer)
-        return {**question.chunk, "published": shown.number}
+        question.published = shown.number
 
     def _ask(self, question: Question, action: Action, publisher: Publisher) -> Generator[Event]:
         """Publish a question and wait for the answer. The consumer may answer first, while this is suspended."""
+        if question.published:  # it was asked before it came here
+            yield from publisher.publish(question.chunk, question.published)
+            return
+        if action.forward_question is not None:
+            if action.forward_question(question):
+                question.wait()
+            else:
+                question.settle(Answer(REFUSE, by="nobody"))
+            return
         question.action, question.actor = action.id, action.actor.id if action.actor is not None else ""
-        question.chunk = {**question.chunk, "question": question.id}
         try:
             with self.questions.asking(question):
                 yield from publisher.publish(question.chunk)
@@ -444,11 +438,6 @@ class Performance(Iterator[Event]):
         self._hold.abandoned = True  # only a flag: a finaliser can run in the middle of anything
         if not self._hold.is_over:
             self._session.lane.wake()
-
-
-def _question_for(request: Any, chunk: Chunk) -> Question:
-    choices = (ANSWER,) if request.kind in ("text", "password") else (APPROVE, REFUSE)
-    return Question(request.kind, request, _said(chunk), choices)
 
 
 def _said(chunk: Chunk) -> Chunk:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from interpreter.computer_api.computer import block_chunks
 from interpreter.errors import UsageError
+from interpreter.questions import Question, Step
 from interpreter.runtimes.dry_run import DryRun, Overlay
 from interpreter.runtimes.seccomp_notify import Denied
 from interpreter.session import Action, Block, Do, Performance
@@ -51,10 +52,11 @@ class RunPreview(Action):
     def describe(self) -> str:
         return "a preview is running"
 
-    def run(self) -> Generator[Chunk]:
-        for chunk in self._runtimes.run_dry(self._trial, self._code):
-            self.outcome = chunk.get("ended", "done")
-            yield chunk
+    def run(self) -> Generator[Step]:
+        for step in self._runtimes.run_dry(self._trial, self._code):
+            if not isinstance(step, Question):
+                self.outcome = step.get("ended", "done")
+            yield step
 
     def stop(self) -> None:
         if not self.over:
@@ -172,7 +174,7 @@ class Preview(AbstractContextManager["Preview"]):
         assert self.report is not None
         return self.report
 
-    def replay(self, overwrite: Collection[str] = ()) -> Generator[Chunk]:
+    def replay(self, overwrite: Collection[str] = ()) -> Generator[Step]:
         """Apply it as part of a block; yields the chunks of the block as it ran."""
         self._over = True
         try:

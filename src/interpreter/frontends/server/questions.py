@@ -14,7 +14,7 @@ from interpreter.frontends.server.gate import LOCAL, Refused, User
 from interpreter.frontends.server.sessions import LiveSession
 from interpreter.messages import fold
 from interpreter.policy.approval import PendingBlock
-from interpreter.session import APPROVE, EDIT, REFUSE, Answer, Question
+from interpreter.questions import APPROVE, EDIT, REFUSE, Answer, Question
 from interpreter.session.events import without_secrets
 
 MAX_OUTPUT_LENGTH = 10_000_000  # characters

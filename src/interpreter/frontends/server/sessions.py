@@ -30,8 +30,8 @@ from interpreter.errors import BusyError, InterpreterError
 from interpreter.frontends.server.gate import LOCAL, Refused, User
 from interpreter.host import files
 from interpreter.llm.secrets import redacted as without_secrets
-from interpreter.session import APPROVE, Actor, Answer, Event, Ids
-from interpreter.session.actions import QuestionKind
+from interpreter.questions import APPROVE, Answer, QuestionKind
+from interpreter.session import Actor, Event, Ids
 from interpreter.session.events import events_after, redacted
 from interpreter.session.journal import SavedSession, Summary
 from interpreter.session.journal.file import NAME, Facts, read_summary

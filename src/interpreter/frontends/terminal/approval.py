@@ -15,7 +15,7 @@ from interpreter.errors import InterpreterError
 from interpreter.frontends.terminal.render.ansi import cells, wrapped
 from interpreter.frontends.terminal.render.notes import card
 from interpreter.host import processes
-from interpreter.session import APPROVE, EDIT, REFUSE, Answer
+from interpreter.questions import APPROVE, EDIT, REFUSE, Answer
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter

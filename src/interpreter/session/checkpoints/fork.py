@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from interpreter.config.setting import give_settings, given_settings
 from interpreter.errors import NotRestorableError, UndoError
 from interpreter.host.files import remove
-from interpreter.session import Action, Question
+from interpreter.questions import Question
+from interpreter.session import Action
 from interpreter.session.checkpoints.timeline import ask_about_files
 from interpreter.workspace import FileRecord, Item, Kept, Step
 from interpreter.workspace.merge import copy_tree, merge, merge_steps
@@ -118,7 +119,7 @@ class Keep(Action):
     def describe(self) -> str:
         return "a fork is being kept"
 
-    def judge(self) -> Iterator[Chunk | Question]:
+    def judge(self) -> Iterator[Question]:
         """Ask before it changes files, and about files that were changed in both; the subject is the list of steps."""
         if not self._asks:
             return

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from interpreter.console_text import counted
 from interpreter.errors import BusyError, UndoError
-from interpreter.session import ACTION, APPROVE, KEEP, REFUSE, Action, Block, Question
+from interpreter.questions import APPROVE, REFUSE, Confirm, Question
+from interpreter.session import ACTION, Action, Block
 from interpreter.session.checkpoints.checkpoint import (
     PARTS,
     Checkpoint,
@@ -549,7 +550,7 @@ class UndoAction(Action):
     def _may_ask(self) -> bool:
         return self._asks != "nothing" or len(self._timeline.conversations) > 1
 
-    def judge(self) -> Iterator[Chunk | Question]:
+    def judge(self) -> Iterator[Question]:
         """Ask before it undoes what another actor did, changes files, or overwrites what another program changed."""
         self._approved = None
         if not self._may_ask:
@@ -563,9 +564,9 @@ class UndoAction(Action):
         others = self._timeline.other_actors(plan, self._by)
         if not others <= self._confirmed:
             words = f"This would also {self.kind} what {', '.join(sorted(others))} did."
-            question = Question.in_words("confirm", self.kind, words)
+            question = Question(Confirm(words, self.kind))
             yield question
-            if question.answer is None or question.answer.choice != APPROVE:
+            if not question.approved:
                 raise UndoError(f"Nothing was changed. {words} Confirm that first.")
             self._confirmed = others
         if not self.refused and plan.changes_files and self._asks != "nothing":
@@ -604,19 +605,15 @@ def ask_about_files(
     """
     paths: set[str] | None = None
     repositories: set[str] = set()
-    questions: list[tuple[Literal["confirm", "overwrite"], str, Collection[str]]] = [
-        ("confirm", confirm, (APPROVE, REFUSE)),
-        ("overwrite", overwrite, (APPROVE, KEEP, REFUSE)),
-    ]
-    for kind, words, choices in questions:
-        if action.refused or not words:
+    for text, changed in ((confirm, ()), (overwrite, tuple(drifted))):
+        if action.refused or not text:
             continue
-        question = Question.in_words(kind, action.kind, words, subject, choices)
+        question = Question(Confirm(text, action.kind, changed, subject))
         yield question
         answer = question.answer
         action.refused = answer is None or answer.choice == REFUSE
         if answer is not None and not action.refused:
             repositories |= set(answer.details.get("repositories", ()))
-            if kind == "overwrite" and answer.choice == APPROVE:
-                paths = set(answer.details.get("paths", drifted))
+            if changed and answer.choice == APPROVE:
+                paths = set(answer.details.get("paths", changed))
     return paths, repositories
