@@ -9,9 +9,9 @@ from __future__ import annotations
 import secrets
 import threading
 from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 
 from interpreter.errors import UsageError
@@ -60,6 +60,41 @@ class Input:
     @property
     def chunk(self) -> Chunk:
         return {"type": "input_request", "content": self.prompt, "password": self.secret}
+
+
+@dataclass(frozen=True)
+class RunBlock:
+    """A block of code: what it would do, and why it is asked about."""
+
+    language: str
+    code: str
+    effects: tuple[str, ...] | None = None  # as lines
+    undo: dict[str, Any] | None = None  # whether an undo covers it
+    reason: str = ""
+    findings: tuple[dict[str, Any], ...] | None = None  # of a scan
+    wants: tuple[str, ...] = ()  # what it asks its sandbox for
+    requires_approval: bool = False  # because of a rule, a scan or a sandbox request
+    only_sandbox_request: bool = False
+    details: Any = None
+
+    kind = "block"
+    text = "Run this code?"
+
+    @property
+    def chunk(self) -> Chunk:
+        content = {"type": "code", "format": self.language, "content": self.code}
+        chunk: Chunk = {"role": "computer", "type": "confirmation", "format": "execution", "content": content}
+        if self.findings is not None:
+            chunk["findings"] = list(self.findings)
+        if self.undo is not None:
+            chunk["undo"] = self.undo
+        if self.effects is not None:
+            chunk["effects"] = list(self.effects)
+        if self.reason:
+            chunk["reason"] = self.reason
+        if self.wants:
+            chunk["widening"] = list(self.wants)
+        return chunk
 
 
 @dataclass(frozen=True)
@@ -138,26 +173,29 @@ class Answer:
     choice: str  # one of the question's choices; `answer` for text
     text: str | None = None  # what was typed: the input, the reason for a no, or the code of an edited block
     by: str = "user"
-    details: Mapping[str, Any] = field(default_factory=dict)
+    scope: str = ""  # of a grant: this block, this session, or always
+    paths: tuple[str, ...] | None = None  # of files that may be overwritten; None: all that were named
+    repositories: tuple[str, ...] = ()  # the `.git` folders to restore
+    preview: Any = None  # the dry run to apply
 
 
 class Question:
     """One question. The first answer wins; without one it is refused."""
 
-    def __init__(
-        self, subject: Any, choices: Collection[str] = (), chunk: Chunk | None = None, consent: bool = False
-    ) -> None:
+    def __init__(self, subject: Any, choices: Collection[str] = (), consent: bool = False) -> None:
         self.id = f"q{secrets.token_hex(6)}"  # no other process, and no earlier one, gives the same
         self.subject = subject
         self.kind: QuestionKind = subject.kind
         self.choices = tuple(choices) or _choices(subject)
-        self.chunk: Chunk = {**(chunk or subject.chunk), "role": "computer", "question": self.id}
+        self.chunk: Chunk = subject.chunk
+        self.chunk |= {"role": "computer", "question": self.id}
         # 0.4.3's generator contract: a consumer that reads on past the chunk approves.
         self.continuing_is_consent = consent
         self.answer: Answer | None = None
         self.withdrawn = False
         self.action = ""
         self.actor = ""
+        self.dry_runs: list[Any] = []  # that were shown with it; those that the answer does not apply are discarded
         self.published = 0  # the number of its event, if it was asked before it reached the consumer
         self._settled = threading.Event()
         self._lock = threading.Lock()

@@ -153,7 +153,7 @@ def test_the_execute_handler_uses_the_same_pipeline_as_a_block(
 def test_a_tool_that_was_added_after_the_call_is_not_called_without_approval() -> None:
     interpreter = OpenInterpreter()
     called: list[Any] = []
-    call = ToolCall(interpreter, "post", "{}")
+    call = ToolCall(interpreter.tools, "post", "{}")
     interpreter.tools.append(Tool("post", "Sends.", {"type": "object"}, called.append, policy="sends"))
     events = list(interpreter.session.perform(call, interpreter.agent))
     assert not called

@@ -24,7 +24,7 @@ from interpreter.questions import CallTool, Question, Step
 from interpreter.runtimes.calls import ComputerCall
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.python.driver.parcels import packed, packed_error, unpacked
-from interpreter.session import ACTION, Action
+from interpreter.session import ACTION, Action, ActionContext
 
 MAX_RECORDED_LENGTH = 200  # characters of arguments in the record
 MAX_SHOWN_LENGTH = 4000  # and in a question, where the user has to see what is sent
@@ -97,17 +97,16 @@ class CodeCall(Action):
     def fields(self) -> dict[str, Any]:
         return {"call": self._use.name}
 
-    def judge(self) -> Iterator[Step]:
-        owner = self.actor.settings if self.actor is not None else None
+    def judge(self, context: ActionContext) -> Iterator[Step]:
         try:
-            if owner is not None:
-                self.by = yield from owner.permit_call(self._use, self._call)
+            if context.approver is not None:
+                self.by = yield from context.approver.permit_code_call(self._use, context)
             else:
                 self.by = (yield from ask_before_sending(self._use)) if self._use.sends else "block"
         except PermissionError as error:
             self.refusal, self.refused = error, True
 
-    def run(self) -> Generator[Chunk]:
+    def run(self, context: ActionContext) -> Generator[Chunk]:
         with self._call.interrupt.may_strike():  # only the tool's own code is cut off in the middle
             self.result = self._use.function(*self._use.args, **self._use.kwargs)
         self.outcome = "done"

@@ -73,7 +73,7 @@ class ScreenControl:
         with suppress(InterpreterError):  # where no key can be watched, Ctrl-C is left
             self._stop_watching = open_stop_key(STOP_KEY, lambda: self._stop(BY_KEY), self._in_corner)
             keys = "+".join(word.capitalize() for word in STOP_KEY)
-        self._interpreter.os_control = self
+        self._interpreter.approver.call_checks[self._interpreter.agent.id] = self.check
         yield {
             "role": "computer",
             "type": "status",
@@ -83,7 +83,7 @@ class ScreenControl:
         yield from self._show("The screen now")
 
     def end(self) -> None:
-        self._interpreter.os_control = None
+        self._interpreter.approver.call_checks.pop(self._interpreter.agent.id, None)
         self._frame.hide()
         if self._stop_watching is not None:
             self._stop_watching()

@@ -15,7 +15,7 @@ from interpreter.errors import BusyError, InterpreterError, LanguageNotFound, No
 from interpreter.messages import Chunk
 from interpreter.questions import ANSWER, Answer, Question, Step
 from interpreter.runtimes.base import BaseLanguage
-from interpreter.session import Block
+from interpreter.session import Actor, Block
 from interpreter.sigint import call_user_code, iterate_user_code, wait_for_abandoned
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ Outcomes = dict[str, "Restored | NotRestorableError"]
 
 
 class Owner(Protocol):
-    """The interpreter whose permissions and limits apply to a pool."""
+    """The interpreter whose limits apply to a pool."""
 
     workspace: str
     block_timeout: float | None
@@ -40,8 +40,8 @@ class Owner(Protocol):
 
     @property
     def cancelled(self) -> bool: ...
-    def containment_now(self, present: Containment | None) -> Containment | None:
-        """The sandbox that new runtimes start in."""
+    def containment_for(self, sandbox: Any, present: Containment | None) -> Containment | None:
+        """What new runtimes start in, if this is what contains them."""
 
 
 class SuspendedRuntimes(NamedTuple):
@@ -63,11 +63,11 @@ class SuspendedRuntimes(NamedTuple):
 class RuntimePool:
     """The runtimes that one actor's blocks run in.
 
-    A computer has one. An interpreter that shares the computer but has another sandbox gets its own.
+    A computer has one. An actor with another sandbox, and an agent that another agent started, has its own.
     """
 
-    def __init__(self, computer: Computer, owner: Owner | None = None) -> None:
-        self._computer, self._owner = computer, owner
+    def __init__(self, computer: Computer, owner: Owner | None = None, actor: Actor | None = None) -> None:
+        self._computer, self._owner, self._actor = computer, owner, actor
         self._lock = threading.RLock()
         self._running: dict[Language, BaseLanguage] = {}
         self._context: SessionContext | None = None
@@ -120,7 +120,11 @@ class RuntimePool:
         shared, owner = self.context, self.owner
         if owner is None:
             return
-        before, shared.containment = shared.containment, owner.containment_now(shared.containment)
+        actor = self._actor or self._computer.user
+        before, shared.containment = (
+            shared.containment,
+            owner.containment_for(actor.permissions.sandbox, shared.containment),
+        )
         if before is not None and before is not shared.containment:
             self._left_sandboxes.append(before)
             shared.exported.clear()  # such as LD_PRELOAD: programs outside would obey it

@@ -1,23 +1,22 @@
-"""Whether a tool may be called, by a block's code or by the model: what rules, mode and user say."""
+"""Whether a tool may be called, by a block's code or by the model: what rules, permissions and the user say."""
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Generator, Iterator
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
 
 import interpreter.policy as policies
 from interpreter.computer_api.code_calls import MAX_SHOWN_LENGTH, ResolvedCall, ask_about, ask_before_sending, cut
 from interpreter.messages import Chunk
-from interpreter.policy.approval import ApprovalContext, mode_of
 from interpreter.questions import CallTool, Question, Step
-from interpreter.session import ACTION, Action, Block
+from interpreter.session import ACTION, Action, ActionContext, Block, Permissions
 from interpreter.tools.toolbox import call_tool, read_arguments, shown_call
 
 if TYPE_CHECKING:
     from interpreter.policy import Policy, Verdict
-    from interpreter.tools import Toolbox
+    from interpreter.policy.approval import RuleEditor
+    from interpreter.tools import Tool, Toolbox
 
 PLANNING = "plan mode doesn't allow changes"
 READ_ONLY = "the read-only sandbox doesn't allow changes"
@@ -28,69 +27,86 @@ FREE_IN_SANDBOX = frozenset({"vision", "ai", "help", "files", "docs", "skills"})
 ASKED_ANEW = frozenset({"computer.os.launch"})
 
 
-class CallContext(ApprovalContext, Protocol):
-    """What the approval of calls uses of an interpreter besides."""
+def only_looks(permissions: Permissions) -> str:
+    """Why nothing may be changed; empty if it may."""
+    sandbox: Any = permissions.sandbox
+    if permissions.mode == "plan":
+        return PLANNING
+    return READ_ONLY if sandbox is not None and not (sandbox.writes_workspace or sandbox.writable) else ""
 
-    os: bool
-    tools: Toolbox
 
-
-class CallApproval:
-    """Approves the calls of one block."""
-
-    def __init__(self, context: CallContext) -> None:
-        self._context = context
-        self._allowed: set[str] = set()  # by the user, for as long as the block runs
-        self._asking = threading.Lock()
-
-    def permit(self, use: ResolvedCall) -> Generator[Question, None, str]:
-        """Who allows it; PermissionError if it is not allowed."""
-        only_looks = PLANNING if mode_of(self._context) == "plan" else READ_ONLY if use.sandbox_is_read_only else ""
-        if only_looks and (use.acts or use.sends):
-            raise PermissionError(f"{use.name} was not called: {only_looks}.")
-        how = "sends" if use.sends else "acts" if use.acts else "looks"
-        language = self._context.runtimes.registry.canonical(use.language)
-        verdict = _judge_call(self._policy, language, use.name, str(use), how)
+def permit_code_call(
+    use: ResolvedCall, rules: RuleEditor, language: str, permissions: Permissions
+) -> Generator[Question, None, str]:
+    """Return who allows a call of a block's code; PermissionError if it is not allowed."""
+    action = ACTION.get()
+    blocks = [each for each in action.ancestors() if isinstance(each, Block)] if action is not None else []
+    why = only_looks(permissions) or (READ_ONLY if use.sandbox_is_read_only else "")
+    if why and (use.acts or use.sends):
+        raise PermissionError(f"{use.name} was not called: {why}.")
+    how = "sends" if use.sends else "acts" if use.acts else "looks"
+    with blocks[0].asking if blocks else nullcontext():  # of several threads, one asks
+        rules.reload()
+        verdict = _judge_call(rules.policy, language, use.name, str(use), how)
         if verdict.decision == "deny":
             raise PermissionError(f"The rules don't allow {use.name}: {verdict.reason}")
         if use.sends:
             return (yield from ask_before_sending(use))
         if verdict.decision == "allow":
             return "policy"
-        reason = self._reason_to_ask(use, verdict)
+        reason = _reason_to_ask(use, verdict, blocks, permissions)
         if not reason:
             return "block"  # who let the block run
         same, hint = use.name, " A yes covers all such calls in this block."
         if use.name in ASKED_ANEW:
             same, hint = use.full_text, ""
-        with self._asking:
-            if same not in self._allowed:
-                text = f"{reason}\nLet the code use {cut(use.full_text, MAX_SHOWN_LENGTH)}?{hint}"
-                allowed = yield from ask_about(use, text)
-                if not allowed:
-                    raise PermissionError(_not_called(use.name, allowed))
-                self._allowed.add(same)
-        return "user"
+        if not any(same in block.allowed_calls for block in blocks):
+            allowed = yield from ask_about(
+                use, f"{reason}\nLet the code use {cut(use.full_text, MAX_SHOWN_LENGTH)}?{hint}"
+            )
+            if not allowed:
+                raise PermissionError(_not_called(use.name, allowed))
+            for block in blocks:
+                block.allowed_calls.add(same)
+    return "user"
 
-    @cached_property
-    def _policy(self) -> Policy:
-        return policies.Policy.load(str(self._context.workspace), self._context.runtimes.registry)
 
-    def _reason_to_ask(self, use: ResolvedCall, verdict: Verdict) -> str:
-        """Why the user's yes to the block is not enough; empty if it is."""
-        action = ACTION.get()
-        blocks = [each for each in action.ancestors() if isinstance(each, Block)] if action is not None else []
-        # Approved, if it was seen in the text of the block that makes the call.
-        is_approved = any(use.name in block.approved_calls for block in blocks)
-        if verdict.by_rule and verdict.decision == "ask" and not is_approved:
-            return verdict.reason
-        # The screen may show what a sandbox hides. In OS mode it is what the user has given.
-        is_free = use.tool in FREE_IN_SANDBOX or (use.tool in {"display", "view", "screenshot"} and self._context.os)
-        if use.machine:
-            return f"The code runs on {use.machine}, and this call acts on this machine."
-        if use.in_sandbox and (use.acts or not is_free):
-            return "The code runs in a sandbox, and this call acts outside it."
-        return ""
+def _reason_to_ask(use: ResolvedCall, verdict: Verdict, blocks: list[Block], permissions: Permissions) -> str:
+    """Why the user's yes to the block is not enough; empty if it is."""
+    # Approved, if it was seen in the text of the block that makes the call.
+    is_approved = any(use.name in block.approved_calls for block in blocks)
+    if verdict.by_rule and verdict.decision == "ask" and not is_approved:
+        return verdict.reason
+    is_free = use.tool in FREE_IN_SANDBOX | permissions.given_tools
+    if use.machine:
+        return f"The code runs on {use.machine}, and this call acts on this machine."
+    if use.in_sandbox and (use.acts or not is_free):
+        return "The code runs in a sandbox, and this call acts outside it."
+    return ""
+
+
+def permit_tool_call(
+    tool: Tool, arguments: str, rules: RuleEditor, permissions: Permissions
+) -> Generator[Question, None, str]:
+    """Return why the model may not call a tool; empty if it may."""
+    how, shown = "looks" if tool.policy == "reads" else tool.policy, shown_call(tool.name, arguments)
+    rules.reload()
+    verdict = _judge_call(rules.policy, "tool", tool.name, shown, how)
+    asks = verdict.decision == "ask" if verdict.by_rule else tool.policy == "acts"
+    if verdict.decision == "deny":
+        return f"The rules don't allow {tool.name}: {verdict.reason}"
+    if tool.policy != "reads" and (why := only_looks(permissions)):
+        return f"{tool.name} was not called: {why}."
+    if permissions.tools is not None and tool.name not in permissions.tools:
+        return f"{tool.name} was not called: it is not one of the tools that this agent may use."
+    if tool.policy == "sends" or (asks and (verdict.by_rule or permissions.mode != "auto")):
+        reason = f"{verdict.reason}\n" if verdict.by_rule else ""
+        text = f"{reason}The model wants to call {cut(shown, MAX_SHOWN_LENGTH)}. Allow it?"
+        question = Question(CallTool(tool.name, text))
+        yield question
+        if not question.approved:
+            return _not_called(tool.name, None if question.unattended else False)
+    return ""
 
 
 def _not_called(name: str, allowed: bool | None) -> str:
@@ -110,10 +126,10 @@ class ToolCall(Action):
 
     kind = "tool"
 
-    def __init__(self, context: CallContext, name: str, arguments: str) -> None:
+    def __init__(self, tools: Toolbox, name: str, arguments: str) -> None:
         super().__init__()
-        self._context, self.name, self.arguments = context, name, arguments
-        self._tool = context.tools.get(name)
+        self._tools, self.name, self.arguments = tools, name, arguments
+        self._tool = tools.get(name)
         self.covered = self._tool is not None and self._tool.policy != "reads"
         self._refusal = f"{name} was not called: it was added after this call. Call it again."  # until it is judged
 
@@ -124,29 +140,17 @@ class ToolCall(Action):
     def fields(self) -> dict[str, Any]:
         return {"tool": self.name}
 
-    def judge(self) -> Iterator[Step]:
-        tool, given = self._tool, read_arguments(self.arguments)
-        if tool is None or given is None:
+    def judge(self, context: ActionContext) -> Iterator[Step]:
+        tool = self._tool
+        if tool is None or read_arguments(self.arguments) is None:
             return
-        how, shown = "looks" if tool.policy == "reads" else tool.policy, shown_call(tool.name, self.arguments)
-        verdict = _judge_call(policies.Policy.load(self._context.workspace), "tool", tool.name, shown, how)
-        asks = verdict.decision == "ask" if verdict.by_rule else tool.policy == "acts"
-        mode = mode_of(self._context)
-        self._refusal = ""
-        if verdict.decision == "deny":
-            self._refusal = f"The rules don't allow {tool.name}: {verdict.reason}"
-        elif mode == "plan" and tool.policy != "reads":
-            self._refusal = f"{tool.name} was not called: {PLANNING}."
-        elif tool.policy == "sends" or (asks and (verdict.by_rule or mode != "auto")):
-            reason = f"{verdict.reason}\n" if verdict.by_rule else ""
-            words = f"{reason}The model wants to call {cut(shown, MAX_SHOWN_LENGTH)}. Allow it?"
-            question = Question(CallTool(tool.name, words))
-            yield question
-            if not question.approved:
-                self._refusal = _not_called(tool.name, None if question.unattended else False)
+        if context.approver is None:
+            self._refusal = f"{self.name} was not called: nothing in this session can approve it."
+        else:
+            self._refusal = yield from context.approver.permit_tool_call(tool, self.arguments, context)
 
-    def run(self) -> Generator[Chunk]:
+    def run(self, context: ActionContext) -> Generator[Chunk]:
         self.outcome = "done"
-        for chunk in call_tool(self._context.tools, self.name, self.arguments, self._refusal):
+        for chunk in call_tool(self._tools, self.name, self.arguments, self._refusal):
             self.outcome = chunk.get("ended", self.outcome)
             yield chunk

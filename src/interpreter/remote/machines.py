@@ -15,7 +15,7 @@ from interpreter.errors import SettingError
 from interpreter.host.files import write_bytes
 from interpreter.questions import Step
 from interpreter.runtimes.base import BaseLanguage
-from interpreter.session import Action
+from interpreter.session import Action, ActionContext
 from interpreter.version import __version__
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Connect(Action):
     def describe(self) -> str:
         return f"connecting to {self._machine.name}"
 
-    def run(self) -> Generator[Step]:
+    def run(self, context: ActionContext) -> Generator[Step]:
         yield from self._machine.connecting()
         self.outcome = "done"
 

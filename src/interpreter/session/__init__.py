@@ -11,15 +11,8 @@ from interpreter.questions import (
     Questions,
     Step,
 )
-from interpreter.session.actions import (
-    ACTION,
-    Action,
-    Actor,
-    Approval,
-    Block,
-    Do,
-    new_id,
-)
+from interpreter.session.actions import ACTION, Action, ActionContext, Block, Do, new_id
+from interpreter.session.actor import Actor, Mode, Permissions
 from interpreter.session.events import Event, EventLog, Ids, LogEntry, PlanStep, Publisher, Sink
 from interpreter.session.kernel import Checkpoints, Performance, Session
 
@@ -31,9 +24,9 @@ __all__ = [
     "KEEP",
     "REFUSE",
     "Action",
+    "ActionContext",
     "Actor",
     "Answer",
-    "Approval",
     "Block",
     "Checkpoints",
     "Do",
@@ -41,7 +34,9 @@ __all__ = [
     "EventLog",
     "Ids",
     "LogEntry",
+    "Mode",
     "Performance",
+    "Permissions",
     "PlanStep",
     "Publisher",
     "Question",

@@ -8,19 +8,21 @@ import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
 
-from interpreter.errors import BusyError, InterpreterError
+from interpreter.errors import BusyError, InterpreterError, NotPermittedError, UsageError
 from interpreter.questions import Question, Step
+from interpreter.session.actor import Actor
 from interpreter.session.events import Ids, Sink
 
 if TYPE_CHECKING:
+    from interpreter.messages import Message
+    from interpreter.policy.approval import BlockReview
     from interpreter.runtimes.base import BaseLanguage
 
 # The action whose code this thread is running: what it starts is a child of it.
 ACTION: ContextVar[Action | None] = ContextVar("action", default=None)
-
-ActorKind = Literal["user", "agent", "client"]
 
 EMPTY = "The block was empty: nothing ran.\n"
 
@@ -33,16 +35,45 @@ def new_id(letter: str) -> str:
     return f"{letter}{_RUN}-{next(_numbers)}"
 
 
-class Actor:
-    """Who does something: the user, an agent, or a client. Permissions are looked up for the actor of an action."""
+class Runner(Protocol):
+    """The runtimes that an actor's blocks run in: a `RuntimePool`."""
 
-    def __init__(self, name: str, kind: ActorKind, settings: Any, sink: Callable[[], Sink | None]) -> None:
-        self.id, self.kind = name, kind
-        self.settings = settings  # where its permission mode, sandbox and budget come from
-        self.sink = sink  # returns what records its events, if anything does
+    @property
+    def context(self) -> Any: ...
+    def apply_sandbox(self) -> None: ...
+    def get_ready(self, block: Block) -> BaseLanguage:
+        """The runtime for the block, started if necessary."""
 
-    def __repr__(self) -> str:
-        return f"<Actor {self.id}>"
+    def execute(self, block: Block) -> Generator[Step]:
+        """Run it; what goes wrong is part of the output."""
+
+
+class Approver(Protocol):
+    """Decides whether a block may run: a `policy.approval.Approver`."""
+
+    def approve(self, block: Block, context: ActionContext) -> Iterator[Step]: ...
+    def still_allowed(self, block: Block, context: ActionContext) -> bool: ...
+    def permit_code_call(self, use: Any, context: ActionContext) -> Generator[Question, None, str]:
+        """Return who allows a call of a block's code; PermissionError if it is not allowed."""
+
+    def permit_tool_call(self, tool: Any, arguments: str, context: ActionContext) -> Generator[Question, None, str]:
+        """Return why the model may not call a tool; empty if it may."""
+
+
+@dataclass(frozen=True)
+class ActionContext:
+    """What the session gives an action while it is judged and runs."""
+
+    actor: Actor
+    approver: Approver | None
+    is_cancelled: Callable[[], bool]
+
+    @property
+    def runtimes(self) -> Runner:
+        """Those of the actor, as its permissions are now."""
+        if self.actor.runtimes is None:
+            raise UsageError(f"{self.actor.id} has no computer to run code on.")
+        return self.actor.runtimes()  # type: ignore[no-any-return]
 
 
 class Action:
@@ -80,18 +111,18 @@ class Action:
     def fields(self) -> dict[str, Any]:
         return {}
 
-    def judge(self) -> Iterator[Step]:
+    def judge(self, context: ActionContext) -> Iterator[Step]:
         """Find out whether it may run; `refused` says no."""
         yield from ()
 
-    def still_allowed(self) -> bool:
+    def still_allowed(self, context: ActionContext) -> bool:
         """Whether it may still run after another action ended in the meantime."""
         return True
 
-    def prepare(self) -> None:
+    def prepare(self, context: ActionContext) -> None:
         """The lane is free for it: get ready."""
 
-    def run(self) -> Generator[Step]:
+    def run(self, context: ActionContext) -> Generator[Step]:
         """Do it; set `outcome` to how it ended, and `result`."""
         raise NotImplementedError
 
@@ -163,49 +194,35 @@ class Do(Action):
     def describe(self) -> str:
         return self._described or self.kind
 
-    def judge(self) -> Iterator[Step]:
+    def judge(self, context: ActionContext) -> Iterator[Step]:
         question = self._question
         if question is not None:
             yield question
             self.refused = not question.approved
 
-    def run(self) -> Generator[Step]:
+    def run(self, context: ActionContext) -> Generator[Step]:
         self.result = self._function()
         self.outcome = "done"
         yield from ()
 
 
-class Runner(Protocol):
-    """The computer that a block runs on, as the actor's sandbox has it."""
-
-    def get_ready(self, block: Block) -> BaseLanguage:
-        """The runtime for the block, started if necessary."""
-
-    def execute(self, block: Block) -> Generator[Step]:
-        """Run it; what goes wrong is part of the output."""
-
-
-class Approval(Protocol):
-    """Decides whether an agent's block may run."""
-
-    def judge(self, block: Block) -> Iterator[Step]: ...
-
-    def still_allowed(self, block: Block) -> bool: ...
-
-
 class Block(Action):
-    """Run code in a runtime that keeps its state."""
+    """Run code in a runtime that keeps its state: in the runtimes of the actor, after an approval if it needs one."""
 
     kind = "block"
     covered = True
 
-    def __init__(self, runner: Runner, language: str, code: str, approval: Approval | None = None) -> None:
+    def __init__(self, language: str, code: str, message: Message | None = None) -> None:
         super().__init__()
-        self.runner, self.language, self.code, self.approval = runner, language, code, approval
+        self.language, self.code = language, code
+        self.message = message  # the stored one with the code, which scripts may rewrite until it is approved
+        self.review: BlockReview | None = None  # how it was judged
         self.sandbox_request: Any = None  # what its sandbox was granted for it: a `SandboxRequest`
         # It has run already, in a preview: these are its chunks.
         self.replay: Callable[[], Generator[Step]] | None = None
         self.approved_calls: frozenset[str] = frozenset()  # tool calls that were seen in its text and approved with it
+        self.allowed_calls = set[str]()  # calls of its code that the user has allowed
+        self.asking = threading.Lock()  # held while one of its calls is judged
         self.runtime: BaseLanguage | None = None
         self._failure: InterpreterError | None = None
 
@@ -217,34 +234,44 @@ class Block(Action):
     def fields(self) -> dict[str, Any]:
         return {"language": self.language}
 
-    def judge(self) -> Iterator[Step]:
-        return self.approval.judge(self) if self.approval is not None else iter(())
+    @property
+    def needs_approval(self) -> bool:
+        """Whether its actor is asked about it: people run their own code without that."""
+        return self.actor is None or self.actor.kind == "agent"
 
-    def still_allowed(self) -> bool:
-        return self.approval is None or self.approval.still_allowed(self)
+    def judge(self, context: ActionContext) -> Iterator[Step]:
+        if not self.needs_approval:
+            return
+        if context.approver is None:
+            raise NotPermittedError(f"{context.actor.id} can't run code: nothing in this session can approve it.")
+        yield from context.approver.approve(self, context)
 
-    def prepare(self) -> None:
-        if self.approval is not None and not self.code.strip():
+    def still_allowed(self, context: ActionContext) -> bool:
+        approver = context.approver
+        return not self.needs_approval or (approver is not None and approver.still_allowed(self, context))
+
+    def prepare(self, context: ActionContext) -> None:
+        if self.needs_approval and not self.code.strip():
             self.covered = False
             return
         try:
-            self.runtime = self.runner.get_ready(self)
+            self.runtime = context.runtimes.get_ready(self)
             self.drains = self.runtime.handles_interrupts
         except BusyError:
             raise
         except InterpreterError as error:
             self.covered, self._failure = False, error  # nothing runs, and the output says why
 
-    def run(self) -> Generator[Step]:
+    def run(self, context: ActionContext) -> Generator[Step]:
         self.outcome, ended = "done", False
-        if self.approval is not None and not self.code.strip():
+        if self.needs_approval and not self.code.strip():
             yield {"type": "console", "format": "output", "content": EMPTY, "ours": True}
         elif self._failure is not None:
             self.outcome = "error"
             yield {"type": "console", "format": "output", "content": f"{self._failure}\n", "stream": "stderr"}
         else:
-            with closing(self.runner.execute(self)) as chunks:
-                for step in chunks:
+            with closing(context.runtimes.execute(self)) as steps:
+                for step in steps:
                     if not isinstance(step, Question):
                         ended = "ended" in step
                         self.outcome = step.get("ended", self.outcome)

@@ -24,7 +24,7 @@ MAX_PIECES = 50_000  # of one text, where they cannot be put together
 # Types whose pieces may be cut and put together; half a picture is none.
 TEXTS = frozenset({"message", "code", "reasoning", "console", "review"})
 # Kinds of events without an LMC form: the streams of 0.4.3 do not know them.
-KERNEL_KINDS = frozenset({"action", "turn", "answer", "plan", "undone", "messages"})
+KERNEL_KINDS = frozenset({"action", "turn", "answer", "plan", "undone", "messages", "permissions"})
 
 PlanState = Literal["pending", "running", "done", "failed", "skipped"]
 

@@ -79,8 +79,9 @@ class LiveSession:
         """The client that acts for a user."""
         with self._lock:
             if user.name not in self._actors:
+                owner = self.interpreter.user
                 self._actors[user.name] = self.interpreter.session.add_actor(
-                    "client", self.interpreter, lambda: self.interpreter.journal
+                    "client", lambda: owner.own_permissions, sink=owner.sink, runtimes=owner.runtimes
                 )
             return self._actors[user.name]
 

@@ -29,6 +29,7 @@ from interpreter.frontends.terminal.keyboard import TurnKeyboard
 from interpreter.frontends.terminal.terminal import LineReader, Terminal, reader_for
 from interpreter.frontends.terminal.tty import Tty
 from interpreter.messages import Chunk, Message, group_of
+from interpreter.policy.approval import GRANT
 from interpreter.questions import ANSWER, APPROVE, REFUSE, Answer, Question
 from interpreter.session import Event
 
@@ -411,8 +412,8 @@ def _ask(terminal: Terminal, interpreter: OpenInterpreter, busy: TurnKeyboard, q
     try:
         match question.kind:
             case "block":
-                answer = approve(terminal, interpreter, question.subject)
-                if answer.choice == APPROVE and "preview" not in answer.details:
+                answer = approve(terminal, interpreter, question)
+                if answer.choice in (APPROVE, GRANT) and answer.preview is None:
                     busy.block_runs(question.subject.language)
                 return answer
             case "call" | "offer":

@@ -140,7 +140,7 @@ def _perform(terminal: Terminal, interpreter: OpenInterpreter, plan: UndoPlan, k
                 typed = terminal.ask(QUESTION, guarded=True) or ""
                 return Answer(APPROVE if typed.strip().lower() in ("y", "yes") else REFUSE)
             overwrite = _overwritten(terminal, interpreter, asked)
-            return Answer(APPROVE, details={"paths": overwrite}) if overwrite else Answer(KEEP)
+            return Answer(APPROVE, paths=tuple(overwrite)) if overwrite else Answer(KEEP)
         except (KeyboardInterrupt, EOFError):
             return Answer(REFUSE)
 
