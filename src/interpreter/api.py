@@ -172,7 +172,7 @@ class OpenInterpreter(InterpreterSettings):
         if computer.interpreter is self:
             from interpreter.session import Session
 
-            session = Session(lambda: self.timeline, lambda: self.question_timeout)
+            session = Session(lambda: self.timeline, lambda: self.question_timeout, lambda: self.workspace)
             self.session = session
             session.clean, session.approver = self._without_secrets, self.approver
             computer.belong_to(session, self.user)

@@ -16,8 +16,8 @@ from interpreter.errors import InterpreterError, LimitReachedError, ModelError, 
 from interpreter.llm.text_mode import PROSE_LANGUAGES
 from interpreter.messages import Chunk, Fold, Message
 from interpreter.policy.approval import UNATTENDED, BlockReview, decision, format_findings
-from interpreter.policy.call_approval import ToolCall
-from interpreter.session import Action, Block, Event, Ids, Publisher, new_id
+from interpreter.session import Action, Block, Event, Ids, Publisher, ToolCall, new_id
+from interpreter.tools.toolbox import problem_with, read_arguments
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
@@ -296,8 +296,11 @@ class Turn:
             for chunk in self._say(f"{refusal.words}\n", refusal.failed):
                 yield {**chunk, **fields}
             return
-        before = len(self.interpreter.messages)
-        yield from self._performed(ToolCall(self.interpreter.tools, name, arguments), fields)
+        before, tools = len(self.interpreter.messages), self.interpreter.tools
+        tool_call = ToolCall(
+            tools.get(name), read_arguments(arguments) or {}, problem=problem_with(tools, name, arguments)
+        )
+        yield from self._performed(tool_call, fields)
         results = self.interpreter.messages[before:]
         self.guard.on_block_ended(
             name, arguments, [result.get("content") for result in results], bool(failure_of(results))

@@ -382,9 +382,11 @@ class _CodeCalls:
 
         return handle_call(self._computer, call)
 
-    def stand_in(self, call: Callable[[str, str], Any]) -> Any:
-        from interpreter.computer_api.code_calls import ComputerProxy
+    def stand_in(self, call: Callable[[str, str], Any], path: str = "") -> Any:
+        from interpreter.computer_api.code_calls import ComputerProxy, RegisteredProxy
 
+        if path:
+            return RegisteredProxy(self._computer, call, path)
         return ComputerProxy(self._computer, call, "", self._computer)
 
 

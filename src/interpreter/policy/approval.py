@@ -14,16 +14,14 @@ from interpreter.errors import InterpreterError, UsageError
 from interpreter.messages import Chunk
 from interpreter.policy.files import user_file
 from interpreter.questions import APPROVE, EDIT, REFUSE, Answer, Question, RunBlock, Step
-from interpreter.session import ActionContext, Block
+from interpreter.session import ActionContext, Block, ToolCall
 
 if TYPE_CHECKING:
-    from interpreter.computer_api.code_calls import ResolvedCall
     from interpreter.policy import Effect, Effects, Grant, Mode, Outcome, Policy, ProjectRules, Rule, Sandboxing
     from interpreter.policy.scanners import Scan, Scanner
     from interpreter.runtimes import Registry
     from interpreter.sandbox.requests import SandboxRequest, Scope
     from interpreter.session.preview import Preview
-    from interpreter.tools import Tool
 
 
 _MAX_LISTED = 20  # findings that the model reads
@@ -98,7 +96,7 @@ class Pending:
         self.question, self._scan = question, scan
 
     def __getattr__(self, name: str) -> Any:
-        """What is known about it: `language`, `code`, `effects`, `reason`, `scanned`; of a call, its `name` and `words`."""
+        """What is known about a block (`language`, `code`, `effects`, `reason`) or a call (`name`, `words`)."""
         subject, name = self.question.subject, {"name": "tool", "words": "text"}.get(name, name)
         if name.startswith("_"):
             raise AttributeError(name)
@@ -152,7 +150,7 @@ class Approver:
     ) -> None:
         self._workspace, self._registry, self._scanner, self._left_out = workspace, registry, scanner, left_out
         self.rules = RuleEditor(workspace, registry)
-        self.call_checks: dict[str, Callable[[ResolvedCall], None]] = {}  # by actor: raises an error against a call
+        self.call_checks: dict[str, Callable[[ToolCall], None]] = {}  # by actor: raises an error against a call
         self.known_functions: dict[str, tuple[Effect, ...]] = {}  # what functions of blocks that ran would do
 
     # -- for the pipeline ------------------------------------------------------------------------------------------
@@ -206,21 +204,15 @@ class Approver:
         elif review.allowed_by:
             yield decision("approved", "policy", review.allowed_by)
 
-    def permit_code_call(self, use: ResolvedCall, context: ActionContext) -> Generator[Question, None, str]:
-        """Return who allows a call of a block's code; PermissionError if it is not allowed."""
-        from interpreter.policy.call_approval import permit_code_call
+    def permit_call(self, call: ToolCall, context: ActionContext) -> Generator[Question, None, str]:
+        """Return who allows the call of a tool; PermissionError if it is not allowed."""
+        from interpreter.policy.call_approval import permit_call
 
-        language = self._registry().canonical(use.language)
-        permitted = yield from permit_code_call(use, self.rules, language, context.actor.permissions)
+        language = self._registry().canonical(call.origin.language) if call.origin is not None else "tool"
+        permitted = yield from permit_call(call, self.rules, language, context.actor.permissions)
         if (check := self.call_checks.get(context.actor.id)) is not None:
-            check(use)
+            check(call)
         return permitted
-
-    def permit_tool_call(self, tool: Tool, arguments: str, context: ActionContext) -> Generator[Question, None, str]:
-        """Return why the model may not call a tool; empty if it may."""
-        from interpreter.policy.call_approval import permit_tool_call
-
-        return (yield from permit_tool_call(tool, arguments, self.rules, context.actor.permissions))
 
     # -- judging ---------------------------------------------------------------------------------------------------
 

@@ -324,7 +324,7 @@ class Keeper:
             waiting.put(failure("The call was interrupted."))
             self.link.send({"event": "call_off", "call": number})
 
-    def stand_in(self, call: Callable[[str, str], Any]) -> Any:
+    def stand_in(self, call: Callable[[str, str], Any], path: str = "") -> Any:
         return None
 
 

@@ -22,8 +22,8 @@ class Tools(Protocol):
     def answer(self, call: ComputerCall) -> Frame:
         """The reply: `value`, or `error`. It does not raise."""
 
-    def stand_in(self, call: Callable[[str, str], Any]) -> Any:
-        """The `computer` of code in this process; `call(path, how)` makes a call of it."""
+    def stand_in(self, call: Callable[[str, str], Any], path: str = "") -> Any:
+        """The `computer` of code in this process, or its `tools`; `call(path, how)` makes a call of it."""
 
 
 class DryRunTools:
@@ -32,7 +32,7 @@ class DryRunTools:
     def answer(self, call: ComputerCall) -> Frame:
         return failure("A dry run can't use the computer, because that can't be undone.", "PermissionError")
 
-    def stand_in(self, call: Callable[[str, str], Any]) -> Any:
+    def stand_in(self, call: Callable[[str, str], Any], path: str = "") -> Any:
         return None
 
 

@@ -11,7 +11,7 @@ from interpreter.questions import (
     Questions,
     Step,
 )
-from interpreter.session.actions import ACTION, Action, ActionContext, Block, Do, new_id
+from interpreter.session.actions import ACTION, Action, ActionContext, Block, Do, ToolCall, new_id
 from interpreter.session.actor import Actor, Mode, Permissions
 from interpreter.session.events import Event, EventLog, Ids, LogEntry, PlanStep, Publisher, Sink
 from interpreter.session.kernel import Checkpoints, Performance, Session
@@ -44,5 +44,6 @@ __all__ = [
     "Session",
     "Sink",
     "Step",
+    "ToolCall",
     "new_id",
 ]

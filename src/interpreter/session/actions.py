@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import itertools
+import queue
 import secrets
 import threading
 from collections.abc import Callable, Generator, Iterator
-from contextlib import closing
-from contextvars import ContextVar
+from contextlib import AbstractContextManager, closing
+from contextvars import ContextVar, copy_context
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
+from interpreter.console_text import visible
 from interpreter.errors import BusyError, InterpreterError, NotPermittedError, UsageError
-from interpreter.questions import Question, Step
+from interpreter.questions import Answer, CallTool, Question, Step, Subject
+from interpreter.runtimes.calls import Interrupt
 from interpreter.session.actor import Actor
 from interpreter.session.events import Ids, Sink
+from interpreter.tools.tool import Tool, ToolContext
+from interpreter.tools.toolbox import problem_with_arguments, result_chunks
 
 if TYPE_CHECKING:
-    from interpreter.messages import Message
+    from interpreter.messages import Chunk, Message
     from interpreter.policy.approval import BlockReview
     from interpreter.runtimes.base import BaseLanguage
+    from interpreter.session.kernel import Session
 
 # The action whose code this thread is running: what it starts is a child of it.
 ACTION: ContextVar[Action | None] = ContextVar("action", default=None)
@@ -53,17 +60,15 @@ class Approver(Protocol):
 
     def approve(self, block: Block, context: ActionContext) -> Iterator[Step]: ...
     def still_allowed(self, block: Block, context: ActionContext) -> bool: ...
-    def permit_code_call(self, use: Any, context: ActionContext) -> Generator[Question, None, str]:
-        """Return who allows a call of a block's code; PermissionError if it is not allowed."""
-
-    def permit_tool_call(self, tool: Any, arguments: str, context: ActionContext) -> Generator[Question, None, str]:
-        """Return why the model may not call a tool; empty if it may."""
+    def permit_call(self, call: ToolCall, context: ActionContext) -> Generator[Question, None, str]:
+        """Return who allows the call of a tool; PermissionError if it is not allowed."""
 
 
 @dataclass(frozen=True)
 class ActionContext:
     """What the session gives an action while it is judged and runs."""
 
+    session: Session
     actor: Actor
     approver: Approver | None
     is_cancelled: Callable[[], bool]
@@ -283,3 +288,212 @@ class Block(Action):
         runtime = self.runtime
         if runtime is not None and not self.over:
             runtime.stop()
+
+
+@dataclass(frozen=True)
+class CallOrigin:
+    """The code that calls a tool."""
+
+    language: str
+    text: str  # the call as code would write it
+    forward_question: Callable[[Question], bool]
+    interruptible: Callable[[], AbstractContextManager[None]]  # while this is entered, the call can be cut off
+    progress: Callable[[str], None]
+    in_block: bool = False  # a yes to the block covers it: a part of the computer
+    in_sandbox: bool = False
+    sandbox_is_read_only: bool = False
+    machine: str = ""  # where the code runs, if not on this machine, whose tools it calls
+    check_sending: Callable[[], None] = lambda: None  # raises an error if nothing can be sent
+
+
+class ToolCall(Action):
+    """Call a tool: for the model, whose result is text, or for a block's code, which gets the value.
+
+    What speaks against a call of the model becomes its result. For code it is an error.
+    """
+
+    covered = True
+
+    def __init__(
+        self, tool: Tool | None, arguments: dict[str, Any], origin: CallOrigin | None = None, problem: str = ""
+    ) -> None:
+        super().__init__()
+        self.tool, self.arguments, self.origin = tool, arguments, origin
+        self.kind = "tool" if origin is None else "call"
+        self.covered = tool is not None and tool.policy != "reads"
+        self.by = ""  # who allowed it
+        self.problem = problem  # why it can't be called
+        self._interrupt = Interrupt()
+        self._steps: queue.SimpleQueue[Step | None] = queue.SimpleQueue()
+
+    @property
+    def name(self) -> str:
+        return self.tool.name if self.tool is not None else ""
+
+    def describe(self) -> str:
+        return f"{self.name if self.origin is not None else f'tool {self.name}'} is running"
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        if self.tool is None or self.origin is not None:
+            return {"tool" if self.origin is None else "call": self.name}
+        return {"tool": self.name, **({"effects": list(map(str, self.effects))} if self.tool.effects else {})}
+
+    @cached_property
+    def effects(self) -> list[Any]:
+        """What it would do, as far as the tool says."""
+        if self.tool is None or self.tool.effects is None or self.problem:
+            return []
+        return list(self.tool.effects(self.arguments))
+
+    def judge(self, context: ActionContext) -> Iterator[Step]:
+        if self.tool is None or self.problem:
+            return
+        try:
+            if context.approver is not None:
+                self.by = yield from context.approver.permit_call(self, context)
+            elif self.origin is None:
+                raise PermissionError(f"{self.name} was not called: nothing in this session can approve it.")
+            else:
+                self.by = (yield from ask_before_sending(self)) if self.tool.policy == "sends" else "block"
+        except PermissionError as error:
+            self.problem, self.refused = str(error), self.origin is not None
+
+    def run(self, context: ActionContext) -> Generator[Step]:
+        self.outcome = "done"
+        if self.origin is not None:
+            with self.origin.interruptible():  # only the tool's own code is cut off in the middle
+                self.result = self._call(context)
+            yield from ()
+            return
+        if self.tool is None or self.problem:
+            yield {"type": "console", "format": "output", "content": f"{self.problem}\n", "ours": True}
+            yield self._over("error")
+            return
+        try:
+            if self.tool.takes_context:
+                value = yield from self._call_in_thread(context)
+            else:
+                value = self._call(context)
+            for chunk in result_chunks(value):
+                if chunk.get("format") == "active_line" and chunk.get("content") is None:
+                    self.outcome = chunk.get("ended", "done")
+                else:
+                    yield chunk
+        except Exception as error:  # noqa: BLE001 - a handler is the user's code, and its error is the call's result
+            text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            yield {"type": "console", "format": "output", "content": f"{text}\n", "stream": "stderr"}
+            self.outcome = "error"
+        except KeyboardInterrupt:
+            yield self._over("interrupted")
+            raise
+        yield self._over(self.outcome)
+
+    def stop(self) -> None:
+        self._interrupt.ask()
+
+    def _call(self, context: ActionContext) -> Any:
+        assert self.tool is not None
+        if self.arguments_problem:
+            raise TypeError(self.arguments_problem)
+        progress = self.origin.progress if self.origin is not None else self._show
+        session = context.session
+
+        def put(subject: Subject) -> Answer | None:
+            question = Question(subject)
+            session.ask(question, self)
+            return question.answer
+
+        made = ToolContext(session, context.actor, self, session.workspace(), context.is_cancelled, progress, put)
+        return self.tool.call(self.arguments, made)
+
+    @property
+    def arguments_problem(self) -> str:
+        """What is wrong with the arguments that code gave; empty for the model's, which were checked before."""
+        if self.tool is None or self.origin is None or self.origin.in_block:
+            return ""
+        return f"{self.name}: {problem}" if (problem := problem_with_arguments(self.tool, self.arguments)) else ""
+
+    def _call_in_thread(self, context: ActionContext) -> Generator[Step, None, Any]:
+        """Call the handler in a thread of its own, so that what it asks and reports comes at once."""
+        outcome: list[Any] = []
+
+        def work() -> None:
+            try:
+                with self._interrupt.may_strike():
+                    outcome[:] = [self._call(context), None]
+            except BaseException as error:  # noqa: BLE001 - raised in the thread that waits
+                outcome[:] = [None, error]
+            finally:
+                self._steps.put(None)
+
+        def forward(question: Question) -> bool:
+            self._steps.put(question)
+            return True
+
+        self.forward_question = forward
+        thread = threading.Thread(target=copy_context().run, args=(work,), name=f"tool {self.name}", daemon=True)
+        thread.start()
+        try:
+            while (step := self._steps.get()) is not None:
+                yield from step.asked() if isinstance(step, Question) else iter((step,))
+        except BaseException:
+            self._interrupt.ask()
+            raise
+        finally:
+            self.forward_question = None
+        value, error = outcome
+        if error is not None:
+            raise error
+        return value
+
+    def _show(self, text: str) -> None:
+        self._steps.put({"type": "status", "format": "progress", "content": {"tool": self.name, "text": text}})
+
+    def _over(self, ended: str) -> Chunk:
+        self.outcome = ended
+        last: Chunk = {"type": "console", "format": "active_line", "content": None}
+        return last if ended == "done" else {**last, "ended": ended}
+
+
+def ask_about(call: ToolCall, text: str) -> Generator[Question, None, bool | None]:
+    """Ask whether code may make a call; None if no one could be asked."""
+    if call.origin is not None and call.origin.machine:
+        text = f"Code on {call.origin.machine} is calling a tool on this machine. {text}"
+    question = Question(CallTool(call.name, text))
+    yield question
+    return None if question.unattended else question.approved
+
+
+def ask_before_sending(call: ToolCall) -> Generator[Question, None, str]:
+    """Show the user what code would send; PermissionError unless they allow it.
+
+    If nothing can be sent because no account is set, they are not asked.
+    """
+    assert call.origin is not None
+    call.origin.check_sending()
+    parts = [f"  {name}: {shown(value)}" for name, value in call.arguments.items()]
+    text = "\n".join([f"The code wants to send something with {call.name}:", *parts, "Send it?"])
+    allowed = yield from ask_about(call, text)
+    if allowed is None:
+        raise PermissionError(f"{call.name} sent nothing: sending needs approval, and there was no one to ask.")
+    if not allowed:
+        raise PermissionError(f"{call.name} sent nothing: the user said no.")
+    return "user"
+
+
+MAX_SHOWN_LENGTH = 4000  # characters of an argument in a question, where the user has to see what is sent
+
+
+def shown(value: Any, longest: int = MAX_SHOWN_LENGTH) -> str:
+    """An argument as text, with nothing hidden in it and no control characters."""
+    if isinstance(value, bytes):
+        return f"<{len(value)} bytes>"
+    if hasattr(value, "png"):
+        return f"<Picture {value.width} x {value.height}>"
+    return cut(visible(repr(value)), longest)
+
+
+def cut(text: str, longest: int) -> str:
+    """Its beginning, and how much more there is."""
+    return text if len(text) <= longest else f"{text[:longest]}… and {len(text) - longest:,} more characters"

@@ -8,6 +8,7 @@ The lane is a ticket lock: every action that changes files, variables or the con
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
@@ -109,11 +110,13 @@ class Session:
         self,
         checkpoints: Callable[[], Checkpoints | None] = lambda: None,
         question_timeout: Callable[[], float | None] = lambda: None,
+        workspace: Callable[[], str] = os.getcwd,
     ) -> None:
         self.lane = Lane()
         self.log = EventLog()
         self.questions = Questions()
         self.actors: dict[str, Actor] = {}
+        self.workspace = workspace
         self.approver: Approver | None = None  # without one, no agent's code runs
         self.clean: Callable[[str], str] = str  # takes secrets out of what code printed
         self._checkpoints, self._question_timeout = checkpoints, question_timeout
@@ -293,7 +296,12 @@ class Session:
         while not action.is_cancelled():
             released, permissions = self.lane.released, self._publish_permissions(context.actor)
             for step in action.judge(context):
-                yield from self._ask(step, action, publisher) if isinstance(step, Question) else publisher.publish(step)
+                if not isinstance(step, Question):
+                    yield from publisher.publish(step)
+                elif action.forward_question is not None:
+                    self._forward(step, action.forward_question)
+                else:
+                    yield from self._ask(step, action, publisher)
             if action.refused:
                 action.outcome = "refused"
                 return False
@@ -345,23 +353,27 @@ class Session:
 
     def _context(self, action: Action) -> ActionContext:
         assert action.actor is not None
-        return ActionContext(action.actor, self.approver, action.is_cancelled)
+        return ActionContext(self, action.actor, self.approver, action.is_cancelled)
 
     def ask(self, question: Question, action: Action) -> None:
-        """Ask for code that can't yield the question, and wait; the consumer gets the event when the code yields it."""
-        shown, _ = self._ask(question, action, Publisher(self.log, action.ids))
-        question.published = shown.number
+        """Ask for code that can't yield the question, and wait. Its consumer gets the event when it reads on."""
+        if action.forward_question is not None:
+            self._forward(question, action.forward_question)
+        else:
+            shown, _ = self._ask(question, action, Publisher(self.log, action.ids))
+            question.published = shown.number
+
+    def _forward(self, question: Question, forward: Callable[[Question], bool]) -> None:
+        """Have whoever reads the action that this one is part of answer."""
+        if forward(question):
+            question.wait()
+        else:
+            question.settle(Answer(REFUSE, by="nobody"))
 
     def _ask(self, question: Question, action: Action, publisher: Publisher) -> Generator[Event]:
         """Publish a question and wait for the answer. The consumer may answer first, while this is suspended."""
         if question.published:  # it was asked before it came here
             yield from publisher.publish(question.chunk, question.published)
-            return
-        if action.forward_question is not None:
-            if action.forward_question(question):
-                question.wait()
-            else:
-                question.settle(Answer(REFUSE, by="nobody"))
             return
         question.action, question.actor = action.id, action.actor.id if action.actor is not None else ""
         try:

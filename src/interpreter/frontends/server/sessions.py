@@ -412,7 +412,7 @@ class SessionManager:
         if "computer" in vars(template):
             made.computer.languages = template.computer.languages
         if "tools" in vars(template):
-            made.tools.extend(template.tools)
+            made.tools.copy_from(template.tools)
         change_settings(made, settings, template)
         return made
 

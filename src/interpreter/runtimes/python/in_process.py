@@ -121,6 +121,7 @@ class InProcessPython(BaseLanguage):
         self._hidden: dict[str, Any] = {"display": self._engine.display, "share": self._share}
         if self.context.tools is not None:
             self._hidden["computer"] = self.context.tools.stand_in(self._call)
+            self._hidden["tools"] = self.context.tools.stand_in(self._call, "tools")
         self._define_names()
 
     def run(self, code: str) -> Iterator[questions.Step]:

@@ -81,7 +81,7 @@ def fork(parent: OpenInterpreter, workspace: str | Path | None = None) -> OpenIn
     child.last_messages_count = len(child.messages)
     child.llm.resume(parent.llm.forms_sent(), parent.llm.usage)
     child.computer.languages = parent.computer.languages
-    child.tools.extend(parent.tools)
+    child.tools.copy_from(parent.tools)
     child.forked = Fork(parent, folder, record, record.items, parent.computer.runtimes.split(child.computer.runtimes))
     child.computer.context.cwd = _moved(parent.computer.context.cwd, source, target)
     child.computer.context.exported = dict(parent.computer.context.exported)
