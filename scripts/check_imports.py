@@ -13,7 +13,7 @@ PACKAGE = Path(__file__).parent.parent / "src" / "interpreter"
 
 # From the ground up. A part may use the parts below its own floor; a part inside a package may have its own floor.
 FLOORS: tuple[tuple[str, ...], ...] = (
-    ("errors", "version", "messages", "console_text", "config", "sigint", "tools", "host"),
+    ("errors", "version", "messages", "questions", "console_text", "config", "sigint", "tools", "host"),
     ("runtimes", "llm"),
     ("session",),
     ("computer_api",),

@@ -13,7 +13,7 @@ def allowing_calls(interpreter: OpenInterpreter, allow: Callable[[str], bool | N
     """A context in which `allow` gets the text of each question about a call, and returns yes, no, or no answer."""
 
     def handler(question: Question) -> Answer | None:
-        said = allow(question.subject.prompt)
+        said = allow(question.text)
         return None if said is None else Answer(APPROVE if said else REFUSE)
 
     return interpreter.session.questions.answerable(["call"], handler)

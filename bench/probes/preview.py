@@ -47,7 +47,7 @@ def widened():
     request = SandboxRequest((Access("read", path),), granted="block")
 
     def with_path():
-        block = Block(computer.runtimes, "python", "kept")
+        block = Block("python", "kept")
         block.sandbox_request = request
         interpreter.session.perform(block, interpreter.user).result()
 

@@ -20,25 +20,20 @@ from interpreter.config.setting import (
     given_settings,
 )
 from interpreter.config.settings import InterpreterSettings
-from interpreter.errors import BusyError, NotPreviewableError, UsageError
+from interpreter.errors import BusyError, InterpreterError, NotPreviewableError, UsageError
 
 if TYPE_CHECKING:
     from interpreter.agent.prompt import SystemPrompt
     from interpreter.computer_api import Computer
-    from interpreter.computer_api.code_calls import ResolvedCall
-    from interpreter.computer_api.os_mode import ScreenControl
     from interpreter.computer_api.runtime_pool import Outcomes, RuntimePool
     from interpreter.llm import Llm
     from interpreter.llm.computer_use import ModelScreen
     from interpreter.messages import Chunk, Message
-    from interpreter.policy.analysis import Effect
-    from interpreter.policy.approval import PendingBlock, PendingCall
-    from interpreter.policy.call_approval import CallApproval
+    from interpreter.policy.approval import Approver, Pending
     from interpreter.policy.scanners import Scanner
-    from interpreter.runtimes.missing_packages import Verdict
     from interpreter.sandbox.containment import Containment
     from interpreter.sandbox.sandbox import Access, Sandbox
-    from interpreter.session import Action, Actor, Event, Performance, Session
+    from interpreter.session import Action, Actor, Event, Performance, Permissions, Session
     from interpreter.session.checkpoints import (
         Checkpoint,
         Part,
@@ -53,7 +48,7 @@ if TYPE_CHECKING:
 
 
 MADE_ON_USE = frozenset(
-    {"llm", "computer", "session", "user", "agent", "journal", "timeline", "scanner", "tools", "prompt"}
+    {"llm", "computer", "session", "user", "agent", "approver", "journal", "timeline", "scanner", "tools", "prompt"}
 )
 
 
@@ -70,14 +65,13 @@ class OpenInterpreter(InterpreterSettings):
     session: Session
     user: Actor
     agent: Actor
+    approver: Approver
     tools: Toolbox
     prompt: SystemPrompt
-    known_functions: dict[str, tuple[Effect, ...]]  # what functions of blocks that ran would do
     forked: Fork | None = None
     responding = False
     last_messages_count = 0
     screen: ModelScreen | None = None  # in OS mode, as the model sees it
-    os_control: ScreenControl | None = None  # in OS mode, decides what the model may do in this turn
 
     if not TYPE_CHECKING:  # type checkers make the constructor from the declared settings
 
@@ -110,10 +104,9 @@ class OpenInterpreter(InterpreterSettings):
         self, messages: list[Message] | None, llm: Llm | None, computer: Computer | None, settings: dict[str, Any]
     ) -> None:
         self._making = threading.RLock()
+        self.participants: dict[str, OpenInterpreter] = {}  # by actor: the interpreters in this one's session
         if messages is not None:
             self.messages = messages
-        self.known_functions = {}
-        self._call_approval: tuple[object, CallApproval] | None = None
         self._cancel = threading.Event()
         self._cancelling = threading.RLock()
         self._idle = threading.Event()
@@ -148,7 +141,18 @@ class OpenInterpreter(InterpreterSettings):
                 part = self._join_session()
             case "user" | "agent":
                 session = self.session  # joining it may have made them
-                part = vars(self).get(name) or session.add_actor(name, self, lambda: self.journal)
+                part = vars(self).get(name) or session.add_actor(
+                    name,
+                    self._permissions,
+                    self.user if name == "agent" else None,
+                    sink=lambda: self.journal,
+                    runtimes=lambda: self.runtimes,
+                    contain=self._contain,
+                )
+                (self.computer.interpreter or self).participants[part.id] = self
+            case "approver":
+                owner = self.computer.interpreter
+                part = self._make_approver() if owner in (self, None) else owner.approver
             case "journal":
                 from interpreter.session.journal import Recorder
 
@@ -161,7 +165,8 @@ class OpenInterpreter(InterpreterSettings):
             case "scanner":
                 from interpreter.policy.scanners import Scanner
 
-                part = Scanner(registry=self.computer.registry)
+                owner = self.computer.interpreter
+                part = Scanner(registry=self.computer.registry) if owner in (self, None) else owner.scanner
             case "tools":
                 from interpreter.tools import Toolbox, execute_tool
 
@@ -184,9 +189,9 @@ class OpenInterpreter(InterpreterSettings):
         if computer.interpreter is self:
             from interpreter.session import Session
 
-            session = Session(lambda: self.timeline, lambda: self.question_timeout)
+            session = Session(lambda: self.timeline, lambda: self.question_timeout, lambda: self.workspace)
             self.session = session
-            session.clean = self._without_secrets
+            session.clean, session.approver = self._without_secrets, self.approver
             computer.belong_to(session, self.user)
         self.session = computer.session
         _ = self.user, self.agent  # in the order in which interpreters join
@@ -195,11 +200,9 @@ class OpenInterpreter(InterpreterSettings):
     def _execute(self, language: str, code: str) -> Generator[Chunk]:
         """Run a block for the model, with the same approval as any other."""
         from interpreter.computer_api.computer import block_chunks
-        from interpreter.policy.approval import BlockApproval
         from interpreter.session import Block
 
-        block = Block(self.runtimes, language, code, BlockApproval(self, stored=False))
-        return block_chunks(self.session.perform(block, self.agent).chunks)
+        return block_chunks(self.session.perform(Block(language, code), self.agent).chunks)
 
     def _without_secrets(self, text: str) -> str:
         from interpreter.llm.secrets import redacted
@@ -213,12 +216,12 @@ class OpenInterpreter(InterpreterSettings):
         If it shares the computer of an interpreter with another sandbox, these are separate ones.
         """
         computer, owner = self.computer, self.computer.interpreter
-        if owner in (self, None) or owner.sandbox_now() == self.sandbox_now():
+        if owner in (self, None) or owner.user.permissions.sandbox == self.user.permissions.sandbox:
             return computer.runtimes
         if self._separate is None:
             from interpreter.computer_api.runtime_pool import RuntimePool
 
-            self._separate = RuntimePool(computer, self)
+            self._separate = RuntimePool(computer, self, self.user)
             self._separate.context.cwd = computer.context.cwd
         return self._separate
 
@@ -233,19 +236,16 @@ class OpenInterpreter(InterpreterSettings):
         yield {"role": "computer", "type": "status", "format": "notice", "content": {"text": words}}
 
     @property
-    def pending(self) -> PendingBlock | PendingCall | None:
+    def pending(self) -> Pending | None:
         """The block or tool call that waits for approval; None if there is none."""
         if "session" not in vars(self):
             return None
         mine = (self.user.id, self.agent.id)
         for question in self.session.questions.open:
-            match question.kind if question.actor in mine else "":
-                case "block":
-                    return question.subject  # type: ignore[no-any-return]
-                case "call":
-                    from interpreter.policy.approval import PendingCall
+            if question.actor in mine and question.kind in ("block", "call"):
+                from interpreter.policy.approval import Pending
 
-                    return PendingCall(question)
+                return Pending(question, self.scanner.scan)
         return None
 
     # -- chatting ------------------------------------------------------------------------------------------------
@@ -361,7 +361,7 @@ class OpenInterpreter(InterpreterSettings):
         if turn is None:
             return
         busy = BusyError(
-            "This interpreter is still responding in another thread. ResolvedCall wait() or cancel(), or another "
+            "This interpreter is still responding in another thread. Call wait() or cancel(), or use another "
             "OpenInterpreter()."
         )
         if thread is not None and thread.is_alive() and thread is not threading.current_thread():
@@ -426,12 +426,12 @@ class OpenInterpreter(InterpreterSettings):
         self.last_messages_count = 0
         if "prompt" in self.__dict__:
             self.prompt.rendered = {}
-        self.known_functions = {}
+        if "approver" in self.__dict__ and is_owner:
+            self.approver.known_functions = {}
         self.conversation_filename = None
 
-    def containment_now(self, present: Any = None) -> Containment | None:
-        """The sandbox that new runtimes start in, from the settings and the mode; None without one."""
-        sandbox = self.sandbox_now()
+    def containment_for(self, sandbox: Any, present: Any = None) -> Containment | None:
+        """What new runtimes start in, if this is the sandbox of their actor; None without one."""
         if sandbox is None:
             return None
         from interpreter.sandbox.containment import containment_for
@@ -464,31 +464,32 @@ class OpenInterpreter(InterpreterSettings):
         granted = [Access(kind, value) for kind, value in granted_access(self.workspace)]
         return Sandbox.from_settings(self).with_access(granted)
 
-    def permit_installation(self, command: str) -> tuple[Verdict, str]:
-        """What rules and permission mode say about installing packages for a block, and why."""
-        from interpreter.policy.approval import BlockApproval
+    def _permissions(self) -> Permissions:
+        """What this interpreter's actors may do, as the settings are now."""
+        from interpreter.policy.approval import mode_of
+        from interpreter.session import Permissions
 
-        return BlockApproval(self).judge_installation(command)
+        screen = frozenset({"display", "view", "screenshot"}) if self.os else frozenset[str]()
+        return Permissions(mode_of(self), self.sandbox_now(), self.safe_mode, self.offline, given_tools=screen)
 
-    def only_reads(self, language: str, code: str, missing: str) -> bool:
-        """Whether all that code did to the machine, as far as it ran without this module, was to read files."""
-        from interpreter.policy.approval import analyze_block
+    def _contain(self) -> None:
+        """Have blocks run in a sandbox from now on; an error, and nothing is changed, if there is none."""
+        self.sandbox = "workspace"
+        try:
+            self.runtimes.apply_sandbox()
+        except InterpreterError:
+            self.sandbox = "off"
+            raise
 
-        effects = analyze_block(self, language, code).all
-        return all(effect.kind == "read" or effect.what.startswith(f"what {missing}.") for effect in effects)
+    def _make_approver(self) -> Approver:
+        from interpreter.policy.approval import Approver
 
-    def permit_call(self, use: ResolvedCall, call: Any) -> str:
-        """Approves calls from a block's code to tools of the computer; PermissionError if one is not allowed."""
-        from interpreter.policy.call_approval import CallApproval
-
-        with self._cancelling:  # calls come from several threads
-            present = self._call_approval
-            if present is None or present[0] != call.origin:
-                present = self._call_approval = (call.origin, CallApproval(self))
-        permitted = present[1].permit(use, call.ask)
-        if self.os_control is not None:
-            self.os_control.check(use)
-        return permitted
+        return Approver(
+            lambda: self.workspace,
+            lambda: self.computer.registry,
+            lambda: self.scanner,
+            lambda path: self.timeline.left_out(path),
+        )
 
     # -- going back ------------------------------------------------------------------------------------------------
 
@@ -597,9 +598,7 @@ class OpenInterpreter(InterpreterSettings):
             files, read_tables = self.timeline.files, self.timeline.read_tables
             return Preview(self.computer.runtimes, self.workspace, perform, files.record, language, code, read_tables)
         except NotPreviewableError as error:
-            from interpreter.policy.approval import analyze_block
-
-            error.named = analyze_block(self, language, code).lines(self.timeline.left_out)
+            error.named = self.approver.analyze(language, code).lines(self.timeline.left_out)
             raise
 
     def display_message(self, markdown: str) -> None:

@@ -62,6 +62,10 @@ class UsageError(InterpreterError):
     """A command line that cannot be understood."""
 
 
+class NotPermittedError(InterpreterError):
+    """An actor may not do this; the message names the actor whose permissions decided."""
+
+
 class UnknownMessageError(InterpreterError):
     """A message of a kind that can't be sent to a model."""
 

@@ -53,9 +53,7 @@ class Chunk(Message, total=False):
     findings: list[dict[str, Any]]
     widening: list[str]
     previewed: bool
-    request: Any
     question: str
-    published: int
 
 
 DECLINED = "I have declined to run this code."  # as 0.4.3 says it to the model when the user says no to a block

@@ -134,7 +134,7 @@ def test_undo_asks_before_it_changes_files(opening: Opening, person: Person, ans
     [
         (Answer(KEEP), ("mine", "mine")),
         (Answer(APPROVE), ("old", "old")),
-        (Answer(APPROVE, details={"paths": ["a"]}), ("old", "mine")),
+        (Answer(APPROVE, paths=("a",)), ("old", "mine")),
         (Answer(REFUSE), ("mine", "mine")),
     ],
     ids=["keep both", "restore both", "restore one", "refuse"],

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from interpreter.computer_api.code_calls import ResolvedCall, ask_before_sending
+from interpreter.questions import APPROVE, Answer
 
 
 def send(to: str, **more: Any) -> None:
@@ -34,7 +35,9 @@ def test_nothing_hides_in_a_question_or_in_the_record(hidden: str) -> None:
     use = ResolvedCall(
         "computer.mail.send", "call", send, (f"a{hidden}b",), {"subject": [hidden], "\u3164": 1}, sends=True
     )
-    assert ask_before_sending(use, lambda words: not asked.append(words)) == "user"
+    for question in ask_before_sending(use):
+        asked.append(question.text)
+        question.settle(Answer(APPROVE))
     for words in (asked[0].replace("\n", ""), str(use), use.full_text):
         assert not [each for each in words if unicodedata.category(each)[0] == "C" or each in "\u3164\uffa0\u2028"]
         assert "b" in words

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from interpreter.questions import without_questions
 from interpreter.remote.machine import Machine, RemoteLanguage
 from interpreter.runtimes import built_in_languages
 from interpreter.runtimes.launch import SessionContext
@@ -39,7 +40,7 @@ class RemoteSession:
         return self.made[name]
 
     def run(self, code: str, language: str = "Python") -> list[dict[str, Any]]:
-        return [dict(chunk) for chunk in self.language(language).run(code)]
+        return [dict(chunk) for chunk in without_questions(self.language(language).run(code))]
 
     def output(self, code: str, language: str = "Python") -> str:
         return text(self.run(code, language))

@@ -20,6 +20,7 @@ from typing import Any
 import pytest
 
 from interpreter.errors import RemoteError, SettingError
+from interpreter.questions import ANSWER, Answer
 from interpreter.remote.machine import Machine
 from interpreter.remote.ssh import OLD, Ssh, SshAddress, _greeted
 from interpreter.runtimes import built_in_languages
@@ -85,12 +86,11 @@ def test_our_code_is_copied_to_the_host_once(server: Sshd, remote: RemoteSession
 def connect_and_answer(machine: Machine, *answers: str | None) -> list[tuple[str, str]]:
     """Connect and answer the questions; return the questions."""
     asked, left = [], list(answers)
-    for chunk in machine.connecting():
-        request: Any = chunk["request"]  # type: ignore[typeddict-item]
-        asked.append((request.kind, request.prompt))
+    for question in machine.connecting():
+        asked.append((question.kind, question.text))
         answer = left.pop(0) if left else None
         if answer is not None:
-            request.text, request.is_answered = answer, True
+            question.settle(Answer(ANSWER, answer))
     return asked
 
 

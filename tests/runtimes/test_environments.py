@@ -286,7 +286,7 @@ class Person:
         self.asked: list[str] = []
 
     def answer(self, question: Question) -> Answer:
-        self.asked.append(question.subject.prompt)
+        self.asked.append(question.text)
         return Answer(self.answers.pop(0))
 
     def do(self, language: str, code: str) -> tuple[str, str]:

@@ -11,6 +11,7 @@ import pytest
 
 from interpreter.errors import SandboxUnavailableError
 from interpreter.policy import Policy
+from interpreter.questions import without_questions
 from interpreter.runtimes.javascript import JavaScript
 from interpreter.runtimes.launch import SessionContext
 from interpreter.runtimes.python import Python
@@ -56,7 +57,7 @@ class Inside:
         return self.languages[name]
 
     def do(self, name: str, code: str) -> Ran:
-        return Ran([dict(chunk) for chunk in self[name].run(code)])
+        return Ran([dict(chunk) for chunk in without_questions(self[name].run(code))])
 
     def close(self) -> None:
         for language in self.languages.values():

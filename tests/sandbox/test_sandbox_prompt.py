@@ -65,6 +65,6 @@ def test_a_sandbox_turned_on_at_a_question_is_announced(chatting: Chatting) -> N
     interpreter, server = chatting(tool_call("python", "print(6 * 7)"), text("So."))
     for chunk in interpreter.chat("run", display=False, stream=True):
         if chunk["type"] == "confirmation":
-            assert interpreter.pending is not None and interpreter.pending.contain is not None
+            assert interpreter.pending is not None
             interpreter.pending.contain()
     assert "From now on: Code runs in a sandbox" in str(server.requests[1].messages[-1]["content"])

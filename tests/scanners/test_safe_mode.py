@@ -13,6 +13,7 @@ import pytest
 from conversation import Chatting
 from interpreter import OpenInterpreter
 from interpreter.messages import Chunk
+from interpreter.policy.approval import SCAN
 from interpreter.session.journal import SavedSession
 from model_server import ModelServer, text, tool_call
 
@@ -105,7 +106,7 @@ def test_ask_mode_scans_on_request(chatting: Chatting) -> None:
     found: list[str] = []
 
     def decide(pending: Any) -> None:
-        assert pending.offers_scan
+        assert SCAN in pending.question.choices
         found.extend(one.rule for one in pending.scan().findings)
         pending.decline()
 

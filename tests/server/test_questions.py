@@ -54,7 +54,7 @@ def test_a_dry_run_does_not_outlive_its_question(home: Path) -> None:
         _, made = preview(served, session)
         live = served.hub.find(served.hub.locate(served.users.find("local"), session))  # type: ignore[arg-type]
         assert live is not None
-        trial = live.interpreter.session.questions.open[0].subject.dry_run
+        trial = live.interpreter.session.questions.open[0].dry_runs[0]
         assert trial.id == made["id"] and trial.can_apply
         served.http.post(f"/api/sessions/{session}/cancel")
         until_idle(served, session)

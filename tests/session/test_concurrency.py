@@ -18,7 +18,19 @@ import pytest
 from conversation import Chatting, chatting
 from interpreter import OpenInterpreter
 from interpreter.errors import BusyError, InterpreterError
-from interpreter.session import ANSWER, APPROVE, Action, Actor, Answer, Block, Event, Performance, Question
+from interpreter.questions import Confirm
+from interpreter.session import (
+    ANSWER,
+    APPROVE,
+    Action,
+    ActionContext,
+    Actor,
+    Answer,
+    Block,
+    Event,
+    Performance,
+    Question,
+)
 from model_server import text, tool_call
 from waiting import in_thread, until
 
@@ -81,7 +93,7 @@ class Caller:
         return [self.cancelled, self.undo, self.shared, self.reader, *late, *left]
 
     def perform(self, language: str, code: str, said: str = "") -> Performance:
-        block = Block(self.interpreter.computer.runtimes, language, code)
+        block = Block(language, code)
         self.said[block.id] = said
         return self.interpreter.session.perform(block, self.interpreter.user)
 
@@ -290,7 +302,7 @@ def test_reads_are_answered_or_refused_while_a_block_runs(tmp_path: Path) -> Non
 def test_cancelling_from_many_threads_ends_each_action_once(tmp_path: Path) -> None:
     interpreter = OpenInterpreter(workspace=str(tmp_path))
     session = interpreter.session
-    blocks = [Block(interpreter.computer.runtimes, "python", ENDLESS["python"]) for _ in range(6)]
+    blocks = [Block("python", ENDLESS["python"]) for _ in range(6)]
     running = [in_thread(session.perform(block, interpreter.user).result) for block in blocks]
     until(lambda: len(session.running) == 6, "the actions")
     cancelling = [in_thread(session.cancel, block) for block in blocks * 4]
@@ -307,8 +319,8 @@ def test_cancelling_a_block_does_not_stop_the_next_one(tmp_path: Path) -> None:
     session = interpreter.session
     interpreter.computer.run("python", "import time")
     for number in range(30):
-        first = Block(interpreter.computer.runtimes, "python", "time.sleep(0.01)")
-        second = Block(interpreter.computer.runtimes, "python", "time.sleep(0.02)\nprint('whole')")
+        first = Block("python", "time.sleep(0.01)")
+        second = Block("python", "time.sleep(0.02)\nprint('whole')")
         threads = [in_thread(session.perform(first, interpreter.user).result)]
         until(lambda first=first: first.runtime is not None, "the first block")  # type: ignore[misc]
         threads.append(in_thread(session.perform(second, interpreter.user).result))
@@ -323,7 +335,7 @@ def test_actors_that_join_at_once_get_distinct_ids() -> None:
     interpreter = OpenInterpreter()
     joined: list[tuple[threading.Thread, list[Any]]] = []
     for _ in range(8):
-        joined.append(in_thread(interpreter.session.add_actor, "client", None))
+        joined.append(in_thread(interpreter.session.add_actor, "client"))
     actors: list[Actor] = join_all(joined, interpreter)
     assert len({actor.id for actor in actors}) == 8
 
@@ -335,18 +347,17 @@ def test_questions_of_several_actions_are_answered_separately(tmp_path: Path) ->
     asked = []
 
     class Asks(Block):
-        def judge(self) -> Iterator[Any]:
-            chunk = {"role": "computer", "type": "confirmation", "format": "execution", "content": {"type": "code"}}
-            question = Question("block", self, chunk)  # type: ignore[arg-type]
+        def judge(self, context: ActionContext) -> Iterator[Any]:
+            question = Question(Confirm("Run it?", details=self))
             yield question
-            self.refused = question.answer is None or question.answer.choice != APPROVE
+            self.refused = not question.approved
 
-    blocks = [Asks(interpreter.computer.runtimes, "python", f"print({number})") for number in range(6)]
-    with session.questions.answerable(["block"]):
+    blocks = [Asks("python", f"print({number})") for number in range(6)]
+    with session.questions.answerable(["confirm"]):
         threads = [in_thread(session.perform(block, interpreter.user).result) for block in blocks]
         until(lambda: len(session.questions.open) == 6, "the questions")
         for question in session.questions.open:
-            number = blocks.index(question.subject)
+            number = blocks.index(question.subject.details)
             asked.append(session.answer(question.id, APPROVE if number % 2 else "refuse"))
         join_all(threads, interpreter)
     interpreter.computer.terminate()

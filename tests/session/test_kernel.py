@@ -12,7 +12,8 @@ import pytest
 
 from interpreter.errors import BusyError, UsageError
 from interpreter.messages import Chunk
-from interpreter.session import APPROVE, Action, Actor, Answer, Event, Performance, Question, Session
+from interpreter.questions import Confirm
+from interpreter.session import APPROVE, Action, ActionContext, Actor, Answer, Event, Performance, Question, Session
 from waiting import in_thread, until
 
 
@@ -35,16 +36,16 @@ class ScriptedAction(Action):
         self.stopped = threading.Event()
         self.checks = 0
 
-    def judge(self) -> Iterator[Chunk | Question]:
+    def judge(self, context: ActionContext) -> Iterator[Chunk | Question]:
         if self.asks is not None:
             yield self.asks
             self.refused = self.asks.answer is None or self.asks.answer.choice != APPROVE
 
-    def still_allowed(self) -> bool:
+    def still_allowed(self, context: ActionContext) -> bool:
         self.checks += 1
         return True
 
-    def run(self) -> Generator[Chunk]:
+    def run(self, context: ActionContext) -> Generator[Chunk]:
         for step in self.steps:
             if callable(step):
                 step()
@@ -57,8 +58,7 @@ class ScriptedAction(Action):
 
 
 def confirm(consent: bool = False) -> Question:
-    chunk: Chunk = {"role": "computer", "type": "confirmation", "format": "talk", "content": {"type": "talk"}}
-    return Question("confirm", "really?", chunk, continuing_is_consent=consent)
+    return Question(Confirm("really?", "talk"), consent=consent)
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def session() -> Session:
 
 @pytest.fixture
 def actor(session: Session) -> Actor:
-    return session.add_actor("user", None)
+    return session.add_actor("user")
 
 
 def join(thread: threading.Thread) -> None:
@@ -252,7 +252,7 @@ def test_an_action_in_a_question_handler_takes_the_lane(session: Session, actor:
             return []
 
     session = Session(Checkpoints)
-    actor = session.add_actor("user", None)
+    actor = session.add_actor("user")
     child = ScriptedAction(lambda: holders.append(session.lane.holder))
     child.covered = True
     holders: list[Any] = []

@@ -16,6 +16,7 @@ from interpreter import OpenInterpreter
 from interpreter.app import result_of
 from interpreter.app.own_blocks import run_own_block
 from interpreter.errors import SandboxUnavailableError, UndoError
+from interpreter.policy.approval import CONTAIN
 from interpreter.sandbox import bubblewrap
 from interpreter.session import APPROVE, Answer, Block, Question
 from model_server import ModelServer, text, tool_call
@@ -138,8 +139,7 @@ def test_a_guest_can_choose_a_sandbox_at_the_approval(owner: OpenInterpreter, gu
     guest = guest_of(owner, tool_call("python", f"open('{home}/out', 'w').write('x')"), text("So."))
 
     def contain(question: Question) -> Answer:
-        question.subject.contain()
-        return Answer(APPROVE)
+        return Answer(CONTAIN)
 
     with owner.session.questions.answerable(["block"], contain):
         chat(guest)
@@ -354,6 +354,6 @@ def test_a_resumed_session_does_not_mix_the_conversations(owner: OpenInterpreter
 
 def test_a_guests_direct_blocks_have_its_own_actor(owner: OpenInterpreter, guest_of: Guest) -> None:
     guest = guest_of(owner, auto_run=True)
-    guest.session.perform(Block(guest.runtimes, "shell", "echo x > direct"), guest.user).result()
+    guest.session.perform(Block("shell", "echo x > direct"), guest.user).result()
     (event,) = [e for e in owner.session.log.read() if e.kind == "action" and e.data["state"] == "begun"]
     assert event.ids.actor == guest.user.id != owner.user.id

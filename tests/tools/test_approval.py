@@ -11,9 +11,10 @@ import pytest
 from answering import allowing_calls
 from conversation import Chatting, chatting
 from interpreter import OpenInterpreter
-from interpreter.policy.call_approval import ToolCall
 from interpreter.policy.files import user_file
+from interpreter.session import ToolCall
 from interpreter.tools import Tool
+from interpreter.tools.toolbox import problem_with
 from model_server import text, tool_call
 
 __all__ = ["chatting"]
@@ -153,8 +154,9 @@ def test_the_execute_handler_uses_the_same_pipeline_as_a_block(
 def test_a_tool_that_was_added_after_the_call_is_not_called_without_approval() -> None:
     interpreter = OpenInterpreter()
     called: list[Any] = []
-    call = ToolCall(interpreter, "post", "{}")
+    tools = interpreter.tools
+    call = ToolCall(tools.get("post"), {}, problem=problem_with(tools, "post", "{}"))
     interpreter.tools.append(Tool("post", "Sends.", {"type": "object"}, called.append, policy="sends"))
     events = list(interpreter.session.perform(call, interpreter.agent))
     assert not called
-    assert any("it was added after this call" in str(event.data.get("content")) for event in events)
+    assert any("There is no tool named 'post'" in str(event.data.get("content")) for event in events)

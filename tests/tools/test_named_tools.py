@@ -265,11 +265,8 @@ def shows(arguments: dict[str, Any]) -> Iterator[Chunk]:
         (lambda arguments: None, "No output", None),
         (fails, "OSError: the disk is full", "error"),
         (shows, "one\ntwo", None),
-        (
-            lambda arguments: {"a": 1},
-            "TypeError: the handler of act must return text, None or chunks, not dict",
-            "error",
-        ),
+        (lambda arguments: {"a": 1}, '{"a": 1}', None),
+        (lambda arguments: iter([1]), "TypeError: a handler yields chunks, not int", "error"),
     ],
 )
 def test_results_and_errors_of_a_handler_reach_the_model(

@@ -16,16 +16,10 @@ from interpreter.errors import InterpreterError, LimitReachedError, ModelError, 
 from interpreter.llm.reply_parser import repaired
 from interpreter.llm.text_mode import PROSE_LANGUAGES
 from interpreter.messages import DECLINED, Chunk, Fold, Message
-from interpreter.policy.approval import (
-    UNATTENDED,
-    BlockApproval,
-    PendingBlock,
-    decision,
-    format_findings,
-)
-from interpreter.policy.call_approval import ToolCall
+from interpreter.policy.approval import UNATTENDED, BlockReview, decision, format_findings
 from interpreter.runtimes.missing_packages import only_installs
-from interpreter.session import Action, Block, Event, Ids, Publisher, new_id
+from interpreter.session import Action, Block, Event, Ids, Publisher, ToolCall, new_id
+from interpreter.tools.toolbox import problem_with, read_arguments
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
@@ -349,9 +343,12 @@ class Turn:
             for chunk in self._say(f"{refusal.words}\n", refusal.failed):
                 yield {**chunk, **fields}
             return
-        before = len(self.interpreter.messages)
+        before, tools = len(self.interpreter.messages), self.interpreter.tools
         self._only_installed = False
-        yield from self._performed(ToolCall(self.interpreter, name, arguments), fields)
+        tool_call = ToolCall(
+            tools.get(name), read_arguments(arguments) or {}, problem=problem_with(tools, name, arguments)
+        )
+        yield from self._performed(tool_call, fields)
         results = self.interpreter.messages[before:]
         self.guard.on_block_ended(
             name, arguments, [result.get("content") for result in results], bool(failure_of(results))
@@ -378,18 +375,19 @@ class Turn:
             self.guard.on_block_ended(language, code, [])
             yield from self._say(f"{unknown_language(language, interpreter.runtimes.available())}\n")
             return
-        approval = BlockApproval(interpreter)
         yield from interpreter.tell_apart()
-        block = Block(interpreter.runtimes, language, code, approval)
+        last = interpreter.messages[-1] if interpreter.messages else None
+        is_code = last is not None and last["role"] == "assistant" and last["type"] == "code"
+        block = Block(language, code, last if is_code else None)
         before = len(interpreter.messages)
         self._changed = None
         yield from self._performed(block)
-        pending = approval.pending
-        if pending is not None and pending.denied is not None:
-            self.guard.on_block_ended(language, code, [pending.denied], failed=True)
-            yield from self._say(f"{pending.denied}\n", failed=True)
-        elif pending is not None and pending.declined:
-            yield from self._decline(pending)
+        review = block.review
+        if review is not None and review.denied is not None:
+            self.guard.on_block_ended(language, code, [review.denied], failed=True)
+            yield from self._say(f"{review.denied}\n", failed=True)
+        elif review is not None and review.declined:
+            yield from self._decline(review)
         elif interpreter.cancelled and not block.outcome:
             self.over = True
         else:
@@ -456,19 +454,19 @@ class Turn:
         messages[-1]["note"] = "\n".join(filter(None, (messages[-1].get("note"), text)))
         return messages[-1]
 
-    def _decline(self, pending: PendingBlock) -> Generator[Chunk]:
+    def _decline(self, review: BlockReview) -> Generator[Chunk]:
         """Tell the model that the block did not run, and why if that is known."""
         messages = self.interpreter.messages
-        findings = format_findings(pending)
-        if pending.unattended and pending.requires_approval:
+        findings = format_findings(review)
+        if review.unattended and review.requires_approval:
             self._end("declined")
             yield from self._say("\n".join(filter(None, [f"Not run: {UNATTENDED}", findings])) + "\n", failed=True)
             return
         messages.append({"role": "user", "type": "message", "content": DECLINED, "declined": True})
         if findings:
             messages.append({"role": "computer", "type": "message", "content": findings})
-        if pending.words:
-            messages.append({"role": "user", "type": "message", "content": pending.words})
+        if review.words:
+            messages.append({"role": "user", "type": "message", "content": review.words})
             self.guard.blocks += 1
         else:
             self._end("declined")

@@ -8,7 +8,8 @@ from typing import Literal
 from interpreter.api import OpenInterpreter
 from interpreter.app import perform
 from interpreter.errors import UndoError
-from interpreter.session import Do, Event, Question
+from interpreter.questions import Confirm, Question
+from interpreter.session import Do, Event
 from interpreter.session.checkpoints.checkpoint import PARTS, Part, UndoKind, UndoPlan, UndoResult
 from interpreter.session.checkpoints.fork import Keep, Merged
 from interpreter.session.checkpoints.timeline import Asks, UndoAction
@@ -128,7 +129,7 @@ class Forks:
             "drop",
             drop,
             "forks are being dropped",
-            question=Question.in_words("confirm", "drop", words, others[-1]),
+            question=Question(Confirm(words, "drop", details=others[-1])),
         )
         yield from perform(kept, action)
         if action.outcome == "done":
@@ -144,9 +145,8 @@ class Forks:
             number = self.all.index(others[0]) + 1
             raise UndoError(f"Fork {number} was made from this one. Use %switch {number} to keep or drop it first.")
         parent = dropped.forked.parent
-        question = Question.in_words(
-            "confirm", "drop", f"Drop this fork and all changes in {dropped.workspace}?", dropped
-        )
+        words = f"Drop this fork and all changes in {dropped.workspace}?"
+        question = Question(Confirm(words, "drop", details=dropped))
         action = Do("drop", dropped.drop, "a fork is being dropped", question=question, recorded=False)
         yield from perform(dropped, action)
         if action.outcome == "done":

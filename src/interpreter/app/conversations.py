@@ -15,10 +15,11 @@ from interpreter.computer_api.runtime_pool import Outcomes
 from interpreter.console_text import counted, first_few
 from interpreter.errors import ConversationFileError, LanguageNotFound, NotRestorableError
 from interpreter.host import files
-from interpreter.policy.approval import BlockApproval, mode_of
+from interpreter.policy.approval import mode_of
+from interpreter.questions import APPROVE, REFUSE, Choose, Question
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.state import Restored
-from interpreter.session import APPROVE, REFUSE, Block, Do, Event, Ids, Publisher, Question
+from interpreter.session import Block, Do, Event, Ids, Publisher
 from interpreter.session.journal import SavedSession, Summary, find, listed
 from interpreter.session.journal.reader import (
     Entry,
@@ -151,7 +152,7 @@ def restore_variables(interpreter: OpenInterpreter) -> Generator[Event, None, Ou
         return None
     question = None
     if mode_of(interpreter) != "auto":
-        question = Question.in_words("choose", "variables", offer.words, offer, (APPROVE, RERUN, REFUSE))
+        question = Question(Choose(offer.words, (APPROVE, RERUN, REFUSE), "variables", offer))
     load = interpreter.timeline.variables.load
     action = Do("restore_variables", load, "variables are being restored", question, recorded=False)
     outcomes: Outcomes | None = yield from perform(interpreter, action)
@@ -183,7 +184,7 @@ class UndoableReset:
         self.interpreter = interpreter
         interpreter.journal.sync()
         self._session = interpreter.journal.id
-        self._messages, self._functions = interpreter.messages, interpreter.known_functions
+        self._messages, self._functions = interpreter.messages, interpreter.approver.known_functions
         self._marks = {each.id: each.mark for each in interpreter.timeline.checkpoints}
         result_of(perform(interpreter, Do("reset", self._reset, "a reset is running", recorded=False)))
 
@@ -204,7 +205,7 @@ class UndoableReset:
             interpreter.journal.resume(find_conversation(interpreter, self._session))
         for each in interpreter.timeline.checkpoints:
             each.mark = self._marks.get(each.id)
-        interpreter.known_functions = self._functions
+        interpreter.approver.known_functions = self._functions
         interpreter.runtimes.restore(self._runtimes)
 
     def discard(self) -> None:
@@ -268,7 +269,7 @@ class Rerun:
         shown = Publisher(interpreter.session.log, Ids(actor=interpreter.agent.id))
         yield from shown.publish({"role": "assistant", "type": "code", "format": block.language, "content": block.code})
         yield from shown.close()
-        action = Block(interpreter.runtimes, block.language, block.code, BlockApproval(interpreter, stored=False))
+        action = Block(block.language, block.code)
         exit_code = None
         with closing(interpreter.session.perform(action, interpreter.agent)) as events:
             for event in events:

@@ -8,9 +8,10 @@ from interpreter.api import OpenInterpreter
 from interpreter.app import perform
 from interpreter.console_text import counted
 from interpreter.errors import NotRestorableError, SessionStartError, UsageError
+from interpreter.questions import Confirm, Question
 from interpreter.runtimes import data_stack
 from interpreter.runtimes.environments import SESSION, Choice, Environment, empty_layer, offered_project
-from interpreter.session import Do, Event, Question
+from interpreter.session import Do, Event
 
 
 def environment_of(interpreter: OpenInterpreter) -> Environment:
@@ -77,7 +78,7 @@ def reset_environment(interpreter: OpenInterpreter) -> Generator[Event, None, En
         empty_layer(chosen)
         return chosen
 
-    question = Question.in_words("confirm", "environment", words, chosen)
+    question = Question(Confirm(words, "environment", details=chosen))
     reset = Do("environment", empty, "packages are being removed", question=question)
     return (yield from perform(interpreter, reset))  # type: ignore[no-any-return]
 

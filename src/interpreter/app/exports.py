@@ -22,7 +22,8 @@ from interpreter.export import (
     without_secrets,
 )
 from interpreter.export import write as write_file
-from interpreter.session import Do, Event, Question
+from interpreter.questions import Confirm, Question
+from interpreter.session import Do, Event
 from interpreter.session.journal.reader import Entry, RecordedBlock, entries_from_messages, entries_from_session
 
 if TYPE_CHECKING:
@@ -141,7 +142,7 @@ def verify(interpreter: OpenInterpreter, exported: Export) -> Generator[Event, N
             raise ExportError(f"The program could not be verified: {error}") from error
 
     where = place_of_run(_session_context(interpreter).containment)
-    question = Question.in_words("confirm", "verify", f"{VERIFY} {where}", exported)
+    question = Question(Confirm(f"{VERIFY} {where}", "verify", details=exported))
     return (yield from perform(interpreter, Do("verify", run, "an export is being verified", question=question)))  # type: ignore[no-any-return]
 
 

@@ -11,18 +11,18 @@ from interpreter.app import perform
 from interpreter.errors import UsageError
 from interpreter.host import files
 from interpreter.messages import Fold
-from interpreter.session import Actor, Block, Do, Event, Ids, Publisher
+from interpreter.session import ActionContext, Actor, Block, Do, Event, Ids, Publisher
 
 
 class OwnBlock(Block):
     """A block that the user runs; if it is shared, the model sees it and its output."""
 
     def __init__(self, interpreter: OpenInterpreter, language: str, code: str, fold: Fold | None) -> None:
-        super().__init__(interpreter.runtimes, language, code)
+        super().__init__(language, code)
         self._interpreter, self._fold = interpreter, fold
 
-    def prepare(self) -> None:
-        super().prepare()
+    def prepare(self, context: ActionContext) -> None:
+        super().prepare(context)
         if self._fold is not None:
             self._interpreter.messages.append(
                 {"role": "user", "type": "code", "format": self.language, "content": self.code}

@@ -4,120 +4,34 @@ from __future__ import annotations
 
 import inspect
 import time
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
 from interpreter.computer_api.computer import CALL, Computer
-from interpreter.computer_api.tool import (
-    TOOLS,
-    ComputerTool,
-    Picture,
-    names,
-    signature,
-)
+from interpreter.computer_api.tool import TOOLS, ComputerTool, Kind, Picture, names, signature
 from interpreter.console_text import visible
-from interpreter.messages import Chunk
 from interpreter.runtimes.calls import ComputerCall
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.python.driver.parcels import packed, packed_error, unpacked
-from interpreter.session import ACTION, Action, Question
+from interpreter.session import ACTION, ToolCall
+from interpreter.session.actions import CallOrigin, cut, shown
+from interpreter.tools import Tool, Toolbox
+from interpreter.tools.tool import Policy
+from interpreter.tools.toolbox import value_of
 
+REGISTERED = "tools"  # the first name of a path to a tool that was registered
 MAX_RECORDED_LENGTH = 200  # characters of arguments in the record
-MAX_SHOWN_LENGTH = 4000  # and in a question, where the user has to see what is sent
-
-
-@dataclass(frozen=True)
-class ResolvedCall:
-    """What a call would do: its method, how that is marked, and the arguments."""
-
-    name: str  # as code spells it: `computer.mouse.click`
-    how: str
-    function: Callable[..., Any]
-    args: tuple[Any, ...]
-    kwargs: dict[str, Any]
-    language: str = ""
-    acts: bool = False
-    sends: bool = False
-    in_sandbox: bool = False  # the code that calls
-    sandbox_is_read_only: bool = False
-    machine: str = ""  # where the code runs, if not on this machine, whose tools it calls
-
-    @property
-    def tool(self) -> str:
-        return self.name.split(".")[1]
-
-    @property
-    def given(self) -> dict[str, Any]:
-        """The arguments by the names of the parameters; TypeError if they are not those of the method."""
-        try:
-            return dict(inspect.signature(self.function).bind(*self.args, **self.kwargs).arguments)
-        except TypeError as error:
-            right = f"{self.name}({signature(self.function, whole=True)})"
-            raise TypeError(f"{self.name}: {error}. Usage: {right}") from None
-
-    @property
-    def full_text(self) -> str:
-        """The call as code would write it."""
-        named = [
-            f"{visible(name if name.isidentifier() else repr(name))}={shown(value)}"
-            for name, value in self.kwargs.items()
-        ]
-        told = [*map(shown, self.args), *named]
-        if self.how == "call":
-            return f"{self.name}({', '.join(told)})"
-        return f"{self.name} = {''.join(told)}" if self.how == "set" else self.name
-
-    def __str__(self) -> str:
-        return cut(self.full_text, len(self.name) + MAX_RECORDED_LENGTH)
-
-
-class CodeCall(Action):
-    """A call that a block's code makes: a child action of the block, inside its hold.
-
-    The permissions of the actor that runs the code decide whether it may be made.
-    """
-
-    kind = "call"
-
-    def __init__(self, use: ResolvedCall, call: ComputerCall) -> None:
-        super().__init__()
-        self._use, self._call = use, call
-        self.by = ""  # who allowed it
-        self.refusal: PermissionError | None = None
-
-    def describe(self) -> str:
-        return f"{self._use.name} is running"
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        return {"call": self._use.name}
-
-    def judge(self) -> Iterator[Chunk | Question]:
-        owner = self.actor.settings if self.actor is not None else None
-        try:
-            if owner is not None:
-                self.by = owner.permit_call(self._use, self._call)
-            else:
-                self.by = ask_before_sending(self._use, self._call.ask) if self._use.sends else "block"
-        except PermissionError as error:
-            self.refusal, self.refused = error, True
-        yield from ()
-
-    def run(self) -> Generator[Chunk]:
-        with self._call.interrupt.may_strike():  # only the tool's own code is cut off in the middle
-            self.result = self._use.function(*self._use.args, **self._use.kwargs)
-        self.outcome = "done"
-        yield from ()
 
 
 def handle_call(computer: Computer, call: ComputerCall) -> Frame:
     """Make a call; its reply, with the result or the error."""
     try:
         if call.how == "names":
-            return {"value": names(_owner(computer, call.path.split(".") if call.path else []))}
+            owner = _owner(computer, call.path.split(".") if call.path else [])
+            return {"value": owner.names if isinstance(owner, RegisteredTools) else names(owner)}
         value = perform_call(computer, call, unpacked(call.args, Picture), unpacked(call.kwargs, Picture))
         return {"value": {"$part": call.path} if isinstance(value, ComputerTool) else packed(value)}
     except Exception as error:  # noqa: BLE001 - whatever a tool raises is raised where it was called
@@ -126,37 +40,43 @@ def handle_call(computer: Computer, call: ComputerCall) -> Frame:
 
 def perform_call(computer: Computer, call: ComputerCall, args: list[Any], kwargs: dict[str, Any]) -> Any:
     """Judge the call and make it; either way, the block's record has it."""
-    use = _resolve(computer, call, args, kwargs)
+    action = _resolve(computer, call, args, kwargs)
+    tool, origin = action.tool, action.origin
+    assert tool is not None and origin is not None
     block = call.action or ACTION.get()
     actor = block.actor if block is not None and block.actor is not None else computer.user
+    action.forward_question = origin.forward_question
     began = time.monotonic()
-    told: dict[str, Any] = {"call": use.name, "told": str(use), "acts": use.acts, "sends": use.sends}
-    call.about = dict(told)
-    action = CodeCall(use, call)
+    text = cut(origin.text, len(action.name) + MAX_RECORDED_LENGTH)
+    marks = {"acts": tool.policy == "acts", "sends": tool.policy == "sends"}
+    record: dict[str, Any] = {"call": action.name, "told": text, **marks}
+    call.about = dict(record)
     token, inside = CALL.set(call), ACTION.set(block)
     try:
         value = computer.session.perform(action, actor).result()
-        if action.refusal is not None:
-            raise action.refusal
-        return value
+        if action.refused:
+            raise PermissionError(action.problem)
+        return value_of(value)
     except Exception as error:
-        told |= {"error": cut(str(error), MAX_RECORDED_LENGTH), "kind": type(error).__name__}
+        record |= {"error": cut(str(error), MAX_RECORDED_LENGTH), "kind": type(error).__name__}
         raise
     finally:
         ACTION.reset(inside)
         CALL.reset(token)
-        told |= {"by": action.by} if action.by else {}
-        if isinstance(tool := getattr(use.function, "__self__", None), ComputerTool):
-            told["told"] = tool.without_secrets(told["told"])
-        told |= {
+        record |= {"by": action.by} if action.by else {}
+        if isinstance(part := getattr(tool.handler, "part", None), ComputerTool):
+            record["told"] = part.without_secrets(record["told"])
+        record |= {
             "outcome": {"done": "ok", "refused": "refused", "": "refused"}.get(action.outcome, "failed"),
             "seconds": round(time.monotonic() - began, 3),
             "pictures": [action.result.base64] if isinstance(action.result, Picture) else [],
         }
-        call.tell({"event": "called", "call": told})
+        call.tell({"event": "called", "call": record})
 
 
 def _owner(computer: Computer, path: list[str]) -> Any:
+    if path[:1] == [REGISTERED]:
+        return RegisteredTools(computer, path[1:])
     owner: Any = computer
     for place, name in enumerate(path):
         if name not in names(owner):
@@ -165,8 +85,43 @@ def _owner(computer: Computer, path: list[str]) -> Any:
     return owner
 
 
-def _resolve(computer: Computer, call: ComputerCall, args: list[Any], kwargs: dict[str, Any]) -> ResolvedCall:
+class RegisteredTools:
+    """`tools` in code: the tools registered with the interpreter, or those whose names begin with a path."""
+
+    def __init__(self, computer: Computer, path: list[str]) -> None:
+        self.before = "".join(f"{name}." for name in path)
+        owner = computer.interpreter
+        self.toolbox = owner.tools if owner is not None else Toolbox()
+
+    @property
+    def names(self) -> dict[str, Kind]:
+        """The names here; the tool that runs code is not one of them."""
+        listed = self.toolbox.others
+        rest = [tool.code_name.removeprefix(self.before) for tool in listed if tool.code_name.startswith(self.before)]
+        return {name.partition(".")[0]: "part" if "." in name else "method" for name in rest}
+
+
+@dataclass(frozen=True)
+class _MethodCall:
+    """The handler of a part of the computer, bound to the values that code gave."""
+
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+
+    @property
+    def part(self) -> Any:
+        return getattr(self.function, "__self__", None)
+
+    def __call__(self, arguments: dict[str, Any]) -> Any:
+        return self.function(*self.args, **self.kwargs)
+
+
+def _resolve(computer: Computer, call: ComputerCall, args: list[Any], kwargs: dict[str, Any]) -> ToolCall:
     *path, name = call.path.split(".")
+    if [*path, name][0] == REGISTERED:
+        tool, arguments = _registered(computer, [*path, name], args, kwargs)
+        return ToolCall(tool, arguments, _origin(call, _text(call, f"{REGISTERED}.{tool.code_name}", args, kwargs)))
     owner = _owner(computer, path)
     kind = names(owner).get(name)
     if kind is None:
@@ -176,26 +131,78 @@ def _resolve(computer: Computer, call: ComputerCall, args: list[Any], kwargs: di
             f"computer.{path[0]} works with files of the user's own machine, and this code runs on {call.machine}. "
             f"Open the file with code there."
         )
-    box = call.containment
-    about: dict[str, Any] = {
-        "in_sandbox": box is not None,
-        "sandbox_is_read_only": box is not None and box.only_reads,
-        "machine": call.machine,
-    }
+    policy: Policy = "reads"
     function: Callable[..., Any]
     if call.how == "call" and kind == "method":
         function = getattr(owner, name)
-        about |= {mark: bool(getattr(function, f"__{mark}__", False)) for mark in ("acts", "sends")}
+        policy = (
+            "sends"
+            if getattr(function, "__sends__", False)
+            else "acts"
+            if getattr(function, "__acts__", False)
+            else policy
+        )
     elif call.how == "set" and kind == "value" and len(args) == 1:
         function, kwargs = lambda value: setattr(owner, name, value), {}
     elif call.how == "get":
         function, args, kwargs = lambda: getattr(owner, name), [], {}
     else:
         raise TypeError(f"computer.{call.path} can't be used like that.")
-    use = ResolvedCall(f"computer.{call.path}", call.how, function, tuple(args), kwargs, call.language, **about)
+    full_name = f"computer.{call.path}"
+    arguments = dict[str, Any]()
     if call.how == "call":
-        _ = use.given  # a call with wrong arguments fails before anyone is asked
-    return use
+        try:
+            form = inspect.signature(function)
+            arguments = dict(form.bind(*args, **kwargs).arguments)
+            for parameter in form.parameters.values():
+                if parameter.kind is parameter.VAR_KEYWORD:
+                    arguments |= arguments.pop(parameter.name, {})
+        except TypeError as error:  # before anyone is asked
+            raise TypeError(f"{full_name}: {error}. Usage: {full_name}({signature(function, whole=True)})") from None
+    handler = _MethodCall(function, tuple(args), kwargs)
+    check = handler.part.check_sending if isinstance(handler.part, ComputerTool) else lambda: None
+    origin = _origin(call, _text(call, full_name, args, kwargs), in_block=True, check_sending=check)
+    return ToolCall(Tool(full_name, "", {}, handler, policy), arguments, origin)
+
+
+def _registered(
+    computer: Computer, path: list[str], args: list[Any], kwargs: dict[str, Any]
+) -> tuple[Tool, dict[str, Any]]:
+    """Find a registered tool, and name the arguments that code gave by place."""
+    owner = RegisteredTools(computer, path[1:-1])
+    tool = owner.toolbox.get(".".join(path[1:])) if owner.names.get(path[-1]) == "method" else None
+    if tool is None:
+        close = get_close_matches(path[-1], owner.names, 3, 0.5) or list(owner.names)
+        hint = f"Did you mean {' or '.join(f'{REGISTERED}.{owner.before}{each}' for each in close)}?" if close else ""
+        raise AttributeError(f"There is no {'.'.join(path)}. {hint or 'No tools are registered.'}")
+    parameters = list(tool.schema.get("properties") or {})
+    if len(args) > len(parameters):
+        raise TypeError(f"{'.'.join(path)} takes at most {len(parameters)} arguments. Its form is {tool.signature()}.")
+    return tool, {**dict(zip(parameters, args, strict=False)), **kwargs}
+
+
+def _origin(call: ComputerCall, text: str, **more: Any) -> CallOrigin:
+    box = call.containment
+    return CallOrigin(
+        call.language,
+        text,
+        call.forward_question,
+        call.interrupt.may_strike,
+        lambda line: call.tell({"event": "display", "data": {"text/plain": line}}),
+        in_sandbox=box is not None,
+        sandbox_is_read_only=box is not None and box.only_reads,
+        machine=call.machine,
+        **more,
+    )
+
+
+def _text(call: ComputerCall, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
+    """The call as code would write it."""
+    named = [f"{visible(each if each.isidentifier() else repr(each))}={shown(value)}" for each, value in kwargs.items()]
+    values = [*map(shown, args), *named]
+    if call.how == "call":
+        return f"{name}({', '.join(values)})"
+    return f"{name} = {''.join(values)}" if call.how == "set" else name
 
 
 def missing(path: list[str], owner: Any) -> AttributeError:
@@ -205,35 +212,6 @@ def missing(path: list[str], owner: Any) -> AttributeError:
     meant = " or ".join(f"{before}.{name}" for name in close)
     advice = f"Did you mean {meant}?" if close else f"Available: {', '.join(there)}."
     return AttributeError(f"There is no {before}.{path[-1]}. {advice}")
-
-
-def ask_before_sending(use: ResolvedCall, ask: Callable[[str], bool | None]) -> str:
-    """Show the user what would be sent; PermissionError unless they allow it.
-
-    If nothing can be sent because no account is set, they are not asked.
-    """
-    sender = getattr(use.function, "__self__", None)
-    if isinstance(sender, ComputerTool):
-        sender.check_sending()
-    parts = [f"  {name}: {cut(shown(value), MAX_SHOWN_LENGTH)}" for name, value in use.given.items()]
-    allowed = ask("\n".join([f"The code wants to send something with {use.name}:", *parts, "Send it?"]))
-    if allowed is None:
-        raise PermissionError(f"{use.name} sent nothing: sending needs approval, and there was no one to ask.")
-    if not allowed:
-        raise PermissionError(f"{use.name} sent nothing: the user said no.")
-    return "user"
-
-
-def shown(value: Any) -> str:
-    """An argument as text, with nothing hidden in it and no control characters."""
-    if isinstance(value, bytes):
-        return f"<{len(value)} bytes>"
-    return f"<Picture {value.width} x {value.height}>" if isinstance(value, Picture) else visible(repr(value))
-
-
-def cut(text: str, longest: int) -> str:
-    """Its beginning, and how much more there is."""
-    return text if len(text) <= longest else f"{text[:longest]}… and {len(text) - longest:,} more characters"
 
 
 class ComputerProxy:
@@ -273,3 +251,26 @@ class ComputerProxy:
 
     def __repr__(self) -> str:
         return f"computer.{self._path}" if self._path else "computer"
+
+
+class RegisteredProxy:
+    """What code in this process finds as `tools`."""
+
+    def __init__(self, computer: Computer, call: Callable[[str, str], Any], path: str) -> None:
+        self._computer, self._call, self._path = computer, call, path
+
+    def __getattr__(self, name: str) -> Any:
+        below = f"{self._path}.{name}"
+        kind = RegisteredTools(self._computer, self._path.split(".")[1:]).names.get(name)
+        if name.startswith("_") or kind is None:
+            raise AttributeError(f"There is no {below}.")
+        return RegisteredProxy(self._computer, self._call, below) if kind == "part" else partial(self._used, below)
+
+    def _used(self, path: str, /, *args: Any, **kwargs: Any) -> Any:
+        return perform_call(self._computer, self._call(path, "call"), list(args), kwargs)
+
+    def __dir__(self) -> list[str]:
+        return sorted(RegisteredTools(self._computer, self._path.split(".")[1:]).names)
+
+    def __repr__(self) -> str:
+        return self._path

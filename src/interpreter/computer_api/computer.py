@@ -20,7 +20,7 @@ from interpreter.errors import InterpreterError, NotRestorableError, UnknownSett
 from interpreter.messages import UNFLAGGED, Chunk, Framer, fold, only_original
 from interpreter.runtimes import Registry, resolve
 from interpreter.runtimes.base import BaseLanguage
-from interpreter.session import Actor, Block, Session
+from interpreter.session import Actor, Block, Permissions, Session
 from interpreter.sigint import Guarded, call_user_code
 
 if TYPE_CHECKING:
@@ -36,8 +36,9 @@ if TYPE_CHECKING:
     from interpreter.computer_api.mail import Mail
     from interpreter.computer_api.skills import Skills
     from interpreter.computer_api.sms import SMS
+    from interpreter.questions import OnInput
     from interpreter.runtimes.calls import ComputerCall, Tools
-    from interpreter.runtimes.launch import OnInput, SessionContext
+    from interpreter.runtimes.launch import SessionContext
     from interpreter.runtimes.live import Job
     from interpreter.runtimes.protocol import Frame
     from interpreter.runtimes.state import Completions, Mark, Restored, TableQuery, Value, Variable, Window
@@ -172,8 +173,12 @@ class Computer(ComputerSettings):
         if self._user is None:
             owner = self.interpreter
             with self._lock:
-                self._user = self._user or (owner.user if owner is not None else self.session.add_actor("user", None))
+                self._user = self._user or (owner.user if owner is not None else self._own_user())
         return self._user
+
+    def _own_user(self) -> Actor:
+        """Add the user of a computer that has no interpreter: nothing limits its code."""
+        return self.session.add_actor("user", Permissions("auto"), runtimes=lambda: self.runtimes)
 
     def belong_to(self, session: Session, user: Actor) -> None:
         """Make this the computer of a session."""
@@ -184,7 +189,7 @@ class Computer(ComputerSettings):
 
         While another block of the session runs, this one waits, or raises BusyError if `wait` is false.
         """
-        block = Block(self.runtimes, language, code)
+        block = Block(language, code)
         performance = self.session.perform(block, self.user, wait)
         if display:
             from interpreter.frontend import display as front_end
@@ -214,7 +219,7 @@ class Computer(ComputerSettings):
 
     def stream(self, language: str, code: str) -> Generator[Chunk]:
         """Run code and yield its chunks; errors are part of the output."""
-        return block_chunks(self.session.perform(Block(self.runtimes, language, code), self.user).chunks)
+        return block_chunks(self.session.perform(Block(language, code), self.user).chunks)
 
     def preview(self, language: str, code: str) -> Preview:
         """A dry run of a block in a copy-on-write view of the workspace."""
@@ -377,9 +382,11 @@ class _CodeCalls:
 
         return handle_call(self._computer, call)
 
-    def stand_in(self, call: Callable[[str, str], Any]) -> Any:
-        from interpreter.computer_api.code_calls import ComputerProxy
+    def stand_in(self, call: Callable[[str, str], Any], path: str = "") -> Any:
+        from interpreter.computer_api.code_calls import ComputerProxy, RegisteredProxy
 
+        if path:
+            return RegisteredProxy(self._computer, call, path)
         return ComputerProxy(self._computer, call, "", self._computer)
 
 

@@ -27,8 +27,8 @@ from interpreter.messages import Chunk
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
-    from interpreter.computer_api.code_calls import ResolvedCall
     from interpreter.computer_api.tool import Picture
+    from interpreter.session import ToolCall
 
 # Looks without an effect of what was done, after which the model is warned, and the turn ends.
 WARN_AFTER, END_AFTER = 5, 10
@@ -72,7 +72,7 @@ class ScreenControl:
         with suppress(InterpreterError):  # where no key can be watched, Ctrl-C is left
             self._stop_watching = open_stop_key(STOP_KEY, lambda: self._stop(BY_KEY), self._in_corner)
             keys = "+".join(word.capitalize() for word in STOP_KEY)
-        self._interpreter.os_control = self
+        self._interpreter.approver.call_checks[self._interpreter.agent.id] = self.check
         yield {
             "role": "computer",
             "type": "status",
@@ -82,7 +82,7 @@ class ScreenControl:
         yield from self._show("The screen now")
 
     def end(self) -> None:
-        self._interpreter.os_control = None
+        self._interpreter.approver.call_checks.pop(self._interpreter.agent.id, None)
         self._frame.hide()
         if self._stop_watching is not None:
             self._stop_watching()
@@ -198,20 +198,20 @@ class ScreenControl:
 
     # -- what it may do ----------------------------------------------------------------------------------------------
 
-    def check(self, use: ResolvedCall) -> None:
+    def check(self, call: ToolCall) -> None:
         """Raise an error if an action is not allowed: too many, into our own terminal, or in another application."""
-        if not use.acts:
+        if call.tool is None or call.tool.policy != "acts" or not call.name.startswith("computer."):
             return
         most = self._interpreter.os_max_steps
         if most is not None and self._steps >= most:
             raise LimitReachedError(
                 f"The limit of {most} actions per turn (`os_max_steps`) is reached. Say how far you got."
             )
-        if _types(use):
+        if _types(call):
             self._check_focus()
         self._is_fresh = False
         allowed = self._interpreter.os_apps
-        for names in self._touched(use) if allowed else ():
+        for names in self._touched(call) if allowed else ():
             if not any(_fits(name.lower(), pattern.lower()) for name in names for pattern in allowed):
                 raise PermissionError(
                     f"{names[0]} is not one of the applications that you may use: {', '.join(allowed)}. Ask the user, "
@@ -251,33 +251,35 @@ class ScreenControl:
                 "click into it."
             )
 
-    def _touched(self, use: ResolvedCall) -> Iterator[tuple[str, ...]]:
+    def _touched(self, call: ToolCall) -> Iterator[tuple[str, ...]]:
         """The applications that an action is for, each by its names."""
-        match use.tool:
-            case "mouse" if use.name.endswith(".drag"):
-                yield self._application_at(use, (use.given["start"],))
-                yield self._application_at(use, (use.given["end"],))
+        match call.name.split(".")[1]:
+            case "mouse" if call.name.endswith(".drag"):
+                yield self._application_at(call, (call.arguments["start"],))
+                yield self._application_at(call, (call.arguments["end"],))
             case "mouse":
-                yield self._application_at(use, use.args)
+                yield self._application_at(call, call.arguments.get("args", ()))
             case "display":
-                yield self._application_at(use, (use.given["element"],))
-            case "os" if use.name.endswith(".launch"):
-                name = str(next(iter(use.given.values()), ""))
+                yield self._application_at(call, (call.arguments["element"],))
+            case "os" if call.name.endswith(".launch"):
+                name = str(next(iter(call.arguments.values()), ""))
                 yield names_of(find_application(name), name, self._interpreter.workspace)
             case "os":
-                window = find_window(open_windows(), next(iter(use.given.values()), ""))
+                window = find_window(open_windows(), next(iter(call.arguments.values()), ""))
                 yield (window.application or window.title,)
             case "keyboard" | "clipboard":
-                if _types(use):
+                if _types(call):
                     active = self._interpreter.computer.os.active_window()
                     yield (str(active["application"] or active["title"]) if active else _DESKTOP,)
             case tool:
                 yield (tool,)
 
-    def _application_at(self, use: ResolvedCall, args: tuple[Any, ...]) -> tuple[str, ...]:
+    def _application_at(self, call: ToolCall, args: tuple[Any, ...]) -> tuple[str, ...]:
         computer = self._interpreter.computer
-        where = {name: use.kwargs[name] for name in ("x", "y", "icon", "text", "screenshot") if name in use.kwargs}
-        if use.name.endswith((".scroll", ".down", ".up")):  # where the pointer is
+        where = {
+            name: call.arguments[name] for name in ("x", "y", "icon", "text", "screenshot") if name in call.arguments
+        }
+        if call.name.endswith((".scroll", ".down", ".up")):  # where the pointer is
             args, where = (), {}
         x, y = find_target(computer, computer.display.size(), args, **where) or computer.mouse.position()
         there = screen_of(computer.display).windows()
@@ -297,9 +299,10 @@ def _is_same(picture: Picture, before: Picture | None) -> bool:
     return changed is None or changed[2] - changed[0] <= _CARET
 
 
-def _types(use: ResolvedCall) -> bool:
+def _types(call: ToolCall) -> bool:
     """Whether it is for the window in front; text that is only put on the clipboard goes nowhere yet."""
-    return use.tool == "keyboard" or (use.tool == "clipboard" and use.given.get("text") is None)
+    part = call.name.split(".")[1]
+    return part == "keyboard" or (part == "clipboard" and call.arguments.get("text") is None)
 
 
 def _fits(name: str, pattern: str) -> bool:

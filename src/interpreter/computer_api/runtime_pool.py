@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
 
 from interpreter.errors import BusyError, InterpreterError, LanguageNotFound, NotPreviewableError, NotRestorableError
 from interpreter.messages import Chunk
+from interpreter.questions import ANSWER, Answer, Question, Step, without_questions
 from interpreter.runtimes.base import BaseLanguage
-from interpreter.session import ANSWER, Action, Answer, Block, Question
+from interpreter.session import Action, ActionContext, Actor, Block
 from interpreter.sigint import call_user_code, iterate_user_code, wait_for_abandoned
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ MAX_LOG_LENGTH = 100_000  # characters of what an installer says
 
 
 class Owner(Protocol):
-    """The interpreter whose permissions and limits apply to a pool."""
+    """The interpreter whose limits apply to a pool."""
 
     workspace: str
     block_timeout: float | None
@@ -42,8 +43,8 @@ class Owner(Protocol):
 
     @property
     def cancelled(self) -> bool: ...
-    def containment_now(self, present: Containment | None) -> Containment | None:
-        """The sandbox that new runtimes start in."""
+    def containment_for(self, sandbox: Any, present: Containment | None) -> Containment | None:
+        """What new runtimes start in, if this is what contains them."""
 
 
 class SuspendedRuntimes(NamedTuple):
@@ -76,12 +77,12 @@ class Installation(Action):
     def fields(self) -> dict[str, Any]:
         return self._fields
 
-    def run(self) -> Generator[Chunk]:
+    def run(self, context: ActionContext) -> Generator[Chunk]:
         self.result = ""
         outer, self._runtime.on_end = self._runtime.on_end, self.mark_over
         try:
             with closing(self._runtime.run(self._code)) as chunks:  # type: ignore[type-var]
-                for chunk in chunks:
+                for chunk in without_questions(chunks):
                     self.outcome = chunk.get("ended", self.outcome)
                     if chunk.get("format") == "output":
                         self.result = (self.result + str(chunk["content"]))[-MAX_LOG_LENGTH:]
@@ -96,11 +97,11 @@ class Installation(Action):
 class RuntimePool:
     """The runtimes that one actor's blocks run in.
 
-    A computer has one. An interpreter that shares the computer but has another sandbox gets its own.
+    A computer has one. An actor with another sandbox, and an agent that another agent started, has its own.
     """
 
-    def __init__(self, computer: Computer, owner: Owner | None = None) -> None:
-        self._computer, self._owner = computer, owner
+    def __init__(self, computer: Computer, owner: Owner | None = None, actor: Actor | None = None) -> None:
+        self._computer, self._owner, self._actor = computer, owner, actor
         self._lock = threading.RLock()
         self._running: dict[Language, BaseLanguage] = {}
         self._context: SessionContext | None = None
@@ -153,7 +154,11 @@ class RuntimePool:
         shared, owner = self.context, self.owner
         if owner is None:
             return
-        before, shared.containment = shared.containment, owner.containment_now(shared.containment)
+        actor = self._actor or self._computer.user
+        before, shared.containment = (
+            shared.containment,
+            owner.containment_for(actor.permissions.sandbox, shared.containment),
+        )
         if before is not None and before is not shared.containment:
             self._left_sandboxes.append(before)
             shared.exported.clear()  # such as LD_PRELOAD: programs outside would obey it
@@ -258,12 +263,12 @@ class RuntimePool:
             self.warm(block.language)
         return runtime
 
-    def execute(self, block: Block) -> Generator[Chunk]:
+    def execute(self, block: Block) -> Generator[Step]:
         """Run a block; errors are part of its output."""
         shared, session = self.context, self._computer.session
         outer = self.active, shared.action, shared.ask, shared.cancelled
         try:
-            shared.action, shared.ask = block, partial(session.ask_now, block)
+            shared.action, shared.ask = block, partial(session.ask, action=block)
             uses_environment = getattr(block.runtime, "uses_environment", False)
             if block.replay is None and uses_environment and not self._introduced:
                 from interpreter.runtimes.environments import introduce
@@ -294,9 +299,9 @@ class RuntimePool:
         ask = self.context.on_input
         if ask is None:
             return None
-        return Answer(ANSWER, ask(question.subject.prompt, question.kind == "password"), by="on_input")
+        return Answer(ANSWER, ask(question.text, question.kind == "password"), by="on_input")
 
-    def run_now(self, block: Block) -> Generator[Chunk]:
+    def run_now(self, block: Block) -> Generator[Step]:
         """Run a block in the present runtime of its language."""
         self.active = block.runtime = self.runtime(block.language)
         self.active.on_end = block.mark_over
@@ -308,15 +313,19 @@ class RuntimePool:
         else:  # a user's language may yield or return chunks, also one alone or a text
             made: Any = call_user_code(self.active.run, block.code)
             for item in iterate_user_code([made] if isinstance(made, str | dict) or made is None else made):
+                if isinstance(item, Question):  # of a runtime of ours that it uses
+                    yield item
+                    continue
                 chunk: Any = item if isinstance(item, dict) else {"content": "" if item is None else str(item)}
                 if chunk.setdefault("type", "console") == "console":
                     chunk.setdefault("format", "output")
                 yield chunk
 
-    def _run_with_packages(self, block: Block, runtime: LiveLanguage) -> Generator[Chunk]:
+    def _run_with_packages(self, block: Block, runtime: LiveLanguage) -> Generator[Step]:
         from interpreter.runtimes.missing_packages import Host, run_with_packages
 
-        session, owner = self._computer.session, self._computer.interpreter
+        session = self._computer.session
+        approver, context = session.approver, session.context_of(block)
         agent = block.actor if block.actor is not None and block.actor.kind == "agent" else None
 
         def perform(packages: Sequence[str], code: str) -> tuple[str, str]:
@@ -329,9 +338,9 @@ class RuntimePool:
             self._computer.install_missing,
             agent is not None,
             self._can_ask(),
-            agent.settings.permit_installation if agent is not None else lambda command: ("ask", ""),
+            lambda command: approver.judge_installation(command, context) if approver and agent else ("ask", ""),
             perform,
-            lambda code, missing: owner is not None and owner.only_reads(block.language, code, missing),
+            lambda code, missing: approver is not None and approver.only_reads(block.language, code, missing),
         )
         yield from run_with_packages(runtime, block.code, host)
 
@@ -421,7 +430,7 @@ class RuntimePool:
         self._dry_run = self.runtime(language).dry_run(overlay)
         return self._dry_run
 
-    def run_dry(self, dry_run: DryRun, code: str) -> Generator[Chunk]:
+    def run_dry(self, dry_run: DryRun, code: str) -> Generator[Step]:
         """Run a block in such a copy."""
         self.active = dry_run.active
         try:

@@ -21,6 +21,7 @@ from interpreter.config.homes import our_folder
 from interpreter.errors import ComputerError
 from interpreter.host.files import confined
 from interpreter.host.processes import is_exposed
+from interpreter.questions import without_questions
 from interpreter.runtimes.launch import SessionContext
 
 Names = list[str]
@@ -381,7 +382,7 @@ def failure(shared: SessionContext, *blocks: str) -> str | None:
     try:
         for block in blocks:
             output, ended = "", ""
-            for chunk in session.run(block):
+            for chunk in without_questions(session.run(block)):
                 if chunk.get("format") == "output":
                     output += str(chunk["content"])
                 ended = str(chunk.get("ended", ended))

@@ -16,7 +16,8 @@ from IPython.display import HTML, DisplayHandle, Image, Markdown, display
 from interpreter.api import OpenInterpreter
 from interpreter.console_text import OUTPUT, PROSE, visible, visible_line
 from interpreter.messages import Chunk
-from interpreter.session import ANSWER, APPROVE, REFUSE, Answer, Event, Question
+from interpreter.questions import ANSWER, APPROVE, REFUSE, Answer, Question
+from interpreter.session import Event
 from interpreter.sigint import Guarded, call_user_code
 
 QUESTION = "Run this code? (y/n, or say what to change) "
@@ -75,7 +76,7 @@ def _approve(chunk: Chunk) -> Answer:
 
 def _answer_now(question: Question) -> Answer:
     """The answer to something that code asks: for input, or whether it may call a tool."""
-    prompt = visible(question.subject.prompt)
+    prompt = visible(question.text)
     if question.kind in ("call", "offer"):
         typed = call_user_code(input, f"{prompt} (y/n) ")
         return Answer(APPROVE if typed.strip().lower() in _YES else REFUSE)

@@ -1,31 +1,37 @@
-"""Approval of a block: what waits for an answer, and what the rules, the permission mode, a scan and the user say."""
+"""Approval of a block: what the rules, the permission mode, a scan and the user say about it."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterator
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import interpreter.policy as policies
 from interpreter.errors import InterpreterError, UsageError
-from interpreter.messages import Chunk, Message
-from interpreter.session import APPROVE, EDIT, REFUSE, Answer, Block, Question
+from interpreter.messages import Chunk
+from interpreter.policy.files import user_file
+from interpreter.questions import APPROVE, EDIT, REFUSE, Answer, Question, RunBlock, Step
+from interpreter.session import ActionContext, Block, ToolCall
 
 if TYPE_CHECKING:
-    from interpreter.computer_api.runtime_pool import RuntimePool
     from interpreter.policy import Effect, Effects, Grant, Mode, Outcome, Policy, ProjectRules, Rule, Sandboxing
     from interpreter.policy.scanners import Scan, Scanner
+    from interpreter.runtimes import Registry
     from interpreter.runtimes.missing_packages import Verdict
     from interpreter.sandbox.requests import SandboxRequest, Scope
-    from interpreter.session.checkpoints import Timeline
     from interpreter.session.preview import Preview
 
 
 _MAX_LISTED = 20  # findings that the model reads
 SCOPE_WORDS = {"block": "this block", "session": "this session", "always": "always"}
 UNATTENDED = "this code needs approval, and there was no one to ask."
+SCAN = "scan"  # answers besides yes, no and edit: scan it first, run it in a sandbox, give its sandbox what it asks for
+CONTAIN = "contain"
+GRANT = "grant"
+_STRICTNESS = {"run": 0, "ask": 1, "deny": 2}
 
 
 class ModeSettings(Protocol):
@@ -35,92 +41,26 @@ class ModeSettings(Protocol):
     auto_run: bool
 
 
-class ApprovalContext(ModeSettings, Protocol):
-    """What approval uses of an interpreter: its settings, where its code runs, and what it knows of earlier blocks."""
+@dataclass
+class BlockReview:
+    """What is known about a block while it is judged, and how that ended."""
 
-    sandbox: str
-    messages: list[Message]
-    known_functions: dict[str, tuple[Effect, ...]]
-
-    workspace: str
-    safe_mode: Literal["off", "ask", "auto"]
-    sandbox_paths: list[str]
-    sandbox_hosts: list[str]
-    scanner: Scanner
-    timeline: Timeline
-
-    @property
-    def cancelled(self) -> bool: ...
-    @property
-    def runtimes(self) -> RuntimePool: ...
-
-
-class PendingBlock:
-    """A block that waits for approval: the subject of a question of the session, and the object that answers it.
-
-    If only the permission mode asks, a script that reads on in `chat()` consents, as in 0.4.3. If a rule, a scan or a
-    sandbox request asks, it doesn't.
-    """
-
-    def __init__(self, language: str, code: str, scan: Callable[[str, str], Scan]) -> None:
-        self.language, self.code = language, code
-        self.declined = False
-        self.words: str | None = None  # what the user said when declining
-        self.unattended = False  # no one was there to answer
-        self.denied: str | None = None  # what the model reads if no answer could allow the block
-        self.effects: Effects | None = None  # what it would do, from its text
-        self.shown: list[str] = []  # the same as text, when it was asked about
-        self.asked_by_rule = False  # a rule requires a person's answer
-        self.allowed_by = ""  # the rule that lets it run without asking
-        self.reason = ""  # what the rules say about it
-        self.scanned: Scan | None = None
-        self.offers_scan = False  # ask the user about a scan first
-        self.contain: Callable[[], None] | None = None  # run it, and what follows, in a sandbox; None if it does
-        self.question: Question | None = None  # the open one
-        self._scan = scan
-        self.rules: RuleEditor | None = None
-        self.sandbox_request: SandboxRequest | None = None
-        self.only_sandbox_request = False  # the sandbox request is the only reason to ask
-        self.dry_run: Preview | None = None  # one that was shown, until the question is answered
-        self.preview: Preview | None = None  # a dry run of it, which is to be applied
-
-    def approve(self) -> None:
-        """Run it."""
-        self._answer(Answer(APPROVE))
-
-    def edit(self, code: str) -> None:
-        """Replace its code, which is then judged and asked about again."""
-        self.code = code
-
-    def decline(self, words: str | None = None) -> None:
-        """Do not run it; words, if given, go to the model at once."""
-        self.declined = True
-        self.words = words
-        self._answer(Answer(REFUSE, words))
-
-    def take(self, answer: Answer) -> None:
-        """Apply the answer of a front end. `preview` in its details is a dry run to apply."""
-        self.preview = answer.details.get("preview", self.preview)
-        if answer.choice == REFUSE:
-            self.declined, self.words, self.unattended = True, answer.text, answer.by == "nobody"
-        elif answer.choice == EDIT and answer.text is not None:
-            self.edit(answer.text)
-        elif answer.choice == "grant":
-            self.grant(answer.details.get("scope", "block"))
-
-    def _answer(self, answer: Answer) -> None:
-        if self.question is not None and self.question.is_open:
-            self.question.settle(answer)
-
-    def grant(self, scope: Scope = "block") -> None:
-        """Give the sandbox what the block asks for: for this block, this session, or always (saved in the rules)."""
-        if self.sandbox_request is None or self.sandbox_request.refusal or scope not in SCOPE_WORDS:
-            raise UsageError(f"Nothing that the block asks for can be granted for {scope!r}.")
-        if scope == "always":
-            assert self.rules is not None
-            self.rules.grant_always(self.sandbox_request)
-        self.sandbox_request.granted = scope
-        self._answer(Answer(APPROVE))
+    language: str
+    code: str
+    effects: Effects | None = None  # what it would do, from its text
+    shown: list[str] = field(default_factory=list)  # the same as text, when it was asked about
+    asked: bool = False
+    asked_by_rule: bool = False  # a rule requires a person's answer
+    allowed_by: str = ""  # the rule that lets it run without asking
+    reason: str = ""  # what the rules say about it
+    scanned: Scan | None = None
+    sandbox_request: SandboxRequest | None = None
+    only_sandbox_request: bool = False  # the sandbox request is the only reason to ask
+    preview: Preview | None = None  # a dry run of it, which is to be applied
+    denied: str | None = None  # what the model reads if no answer could allow the block
+    declined: bool = False
+    unattended: bool = False  # no one was there to answer
+    words: str | None = None  # what the user said when declining
 
     @property
     def asks_for_more(self) -> bool:
@@ -137,277 +77,370 @@ class PendingBlock:
         """Whether a person must say yes, because of a rule, a scan or a sandbox request."""
         return self.asked_by_rule or self.has_findings or self.asks_for_more
 
-    def scan(self) -> Scan:
-        """Scan the code as it is now."""
-        self.scanned = self._scan(self.language, self.code)
-        return self.scanned
+    def take(self, answer: Answer) -> None:
+        """Apply an answer to the question about it."""
+        self.preview = answer.preview or self.preview
+        if answer.choice == REFUSE:
+            self.declined, self.words, self.unattended = True, answer.text, answer.by == "nobody"
+        elif answer.choice == EDIT and answer.text is not None:
+            self.code = answer.text
 
 
-class PendingCall:
-    """A tool call from a block's code that waits for approval. Continuing without an answer refuses it."""
+class Pending:
+    """`interpreter.pending`: the block or call that waits for approval, for scripts that answer in their own loop.
 
-    def __init__(self, question: Question) -> None:
-        self._question = question
-        self.name: str = question.subject.name  # what is called: `computer.mail.send`
-        self.words: str = question.subject.prompt  # what it would do, and why it needs approval
+    If only the permission mode asks, a script that reads on in `chat()` consents, as in 0.4.3. If a rule, a scan or a
+    sandbox request asks, it doesn't.
+    """
+
+    def __init__(self, question: Question, scan: Callable[[str, str], Scan]) -> None:
+        self.question, self._scan = question, scan
+
+    def __getattr__(self, name: str) -> Any:
+        """What is known about a block (`language`, `code`, `effects`, `reason`) or a call (`name`, `words`)."""
+        subject, name = self.question.subject, {"name": "tool", "words": "text"}.get(name, name)
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return getattr(subject if hasattr(subject, name) else getattr(subject, "details", subject), name)
 
     def approve(self) -> None:
-        """Let the code make the call."""
-        self._question.settle(Answer(APPROVE))
+        """Run it."""
+        self._settle(Answer(APPROVE))
 
-    def decline(self) -> None:
-        """Refuse the call."""
-        self._question.settle(Answer(REFUSE))
+    def edit(self, code: str) -> None:
+        """Replace its code, which is then judged and asked about again."""
+        self.question.subject.details.code = code
+
+    def decline(self, words: str | None = None) -> None:
+        """Do not run it; words, if given, go to the model at once."""
+        self._settle(Answer(REFUSE, words))
+
+    def grant(self, scope: Scope = "block") -> None:
+        """Give the sandbox what the block asks for: for this block, this session, or always (saved in the rules)."""
+        if GRANT not in self.question.choices or scope not in SCOPE_WORDS:
+            raise UsageError(f"Nothing that the block asks for can be granted for {scope!r}.")
+        self._settle(Answer(GRANT, scope=scope))
+
+    def contain(self) -> None:
+        """Run it, and what follows, in a sandbox."""
+        self._settle(Answer(CONTAIN))
+
+    def _settle(self, answer: Answer) -> None:
+        if not self.question.settle(answer):
+            raise UsageError("This was answered already.")
+
+    def scan(self) -> Scan:
+        """Scan the code. The model reads what was found if the block is declined."""
+        review = self.question.subject.details
+        review.scanned = self._scan(review.language, review.code)
+        return review.scanned  # type: ignore[no-any-return]
 
 
-class BlockApproval:
-    """Judges the blocks of one turn, and asks the user where that is needed."""
+class Approver:
+    """Decides for a session which blocks may run, and asks the user where that is needed.
 
-    def __init__(self, context: ApprovalContext, stored: bool = True) -> None:
-        self._context = context
-        self._rules = RuleEditor(context)
-        self._is_stored = stored  # whether the block is the last message
-        self.pending: PendingBlock | None = None  # the block that is being judged
-        self._asked = False  # about that block
+    What an actor may do is in its permissions, and in those of everyone it acts for: the strictest verdict counts.
+    """
+
+    def __init__(
+        self,
+        workspace: Callable[[], str],
+        registry: Callable[[], Registry],
+        scanner: Callable[[], Scanner],
+        left_out: Callable[[str], str | None],
+    ) -> None:
+        self._workspace, self._registry, self._scanner, self._left_out = workspace, registry, scanner, left_out
+        self.rules = RuleEditor(workspace, registry)
+        self.call_checks: dict[str, Callable[[ToolCall], None]] = {}  # by actor: raises an error against a call
+        self.known_functions: dict[str, tuple[Effect, ...]] = {}  # what functions of blocks that ran would do
 
     # -- for the pipeline ------------------------------------------------------------------------------------------
 
-    def judge(self, block: Block) -> Iterator[Chunk | Question]:
+    def approve(self, block: Block, context: ActionContext) -> Iterator[Step]:
         """Find out whether a block may run, and ask where that is needed; the block has the answer then."""
-        if self.pending is None:
-            self.pending = PendingBlock(block.language, block.code, lambda *code: self._context.scanner.scan(*code))
-        pending = self.pending
-        yield from self._obtain(pending)
-        block.refused = pending.denied is not None or pending.declined
-        block.code, block.sandbox_request = pending.code, pending.sandbox_request
-        block.runner = self._context.runtimes  # the sandbox may have been changed with the answer
-        if pending.preview is not None:
-            block.replay = pending.preview.replay
-        asked_about = pending.effects.calls if pending.asked_by_rule and pending.effects is not None else ()
+        review = block.review
+        if review is None:
+            review = block.review = BlockReview(block.language, block.code)
+        review.denied, review.declined = None, False
+        self.rules.reload()
+        yield from self._obtain(review, block, context)
+        block.refused = review.denied is not None or review.declined
+        block.code, block.sandbox_request = review.code, review.sandbox_request
+        if review.preview is not None:
+            block.replay = review.preview.replay
+        asked_about = review.effects.calls if review.asked_by_rule and review.effects is not None else ()
         block.approved_calls = frozenset(effect.what for effect in asked_about)
-        if not block.refused and pending.effects is not None:
-            self._context.known_functions.update(pending.effects.defines)
+        if not block.refused and review.effects is not None:
+            self.known_functions.update(review.effects.defines)
 
-    def still_allowed(self, block: Block) -> bool:
+    def still_allowed(self, block: Block, context: ActionContext) -> bool:
         """Whether an approved block may still run after what happened in the meantime.
 
         A yes covers what was shown: the code has not changed since, but rules, folders and functions may have.
         """
-        pending = self.pending
-        assert pending is not None
-        by_rule = pending.asked_by_rule
-        self._rules.reload()
-        outcome = self._judge(pending)
-        block.runner = self._context.runtimes
+        review = block.review
+        assert review is not None
+        by_rule = review.asked_by_rule
+        self.rules.reload()
+        outcome = self._judge(review, context)
         if outcome.action != "ask":
             return outcome.action == "run"
-        is_same = pending.effects is not None and _comparable(pending.effects) == pending.shown
-        return self._asked and is_same and pending.asked_by_rule <= by_rule
+        is_same = review.effects is not None and _comparable(review.effects) == review.shown
+        return bool(review.asked and is_same and review.asked_by_rule <= by_rule)
 
-    def _obtain(self, pending: PendingBlock) -> Iterator[Chunk | Question]:
-        """Ask where that is needed; `pending` has the answer then."""
-        context = self._context
-        pending.offers_scan = context.safe_mode == "ask"
-        if context.safe_mode == "auto" and not context.cancelled:
-            yield from self._scan(pending)
-        if context.cancelled:
+    def _obtain(self, review: BlockReview, block: Block, context: ActionContext) -> Iterator[Step]:
+        """Ask where that is needed; the review has the answer then."""
+        scan = context.actor.permissions.scan
+        if scan == "auto" and not context.is_cancelled():
+            yield from self._scan(review)
+        if context.is_cancelled():
             return
-        pending.sandbox_request = None  # what was granted to another run is not granted to this one
-        outcome = yield from self._judge_with_request(pending)
-        pending.only_sandbox_request = outcome.action == "run" and not pending.offers_scan
-        if pending.denied is not None:
+        review.sandbox_request = None  # what was granted to another run is not granted to this one
+        outcome = yield from self._judge_with_request(review, context)
+        review.only_sandbox_request = outcome.action == "run" and scan != "ask"
+        if review.denied is not None:
             return
-        if not pending.only_sandbox_request or pending.asks_for_more:
-            last = context.messages[-1] if self._is_stored and context.messages else None
-            is_code = last is not None and last["role"] == "assistant" and last["type"] == "code"
-            yield from self._ask(pending, last if is_code else None)
-        elif pending.allowed_by:
-            yield decision("approved", "policy", pending.allowed_by)
+        if not review.only_sandbox_request or review.asks_for_more:
+            yield from self._ask(review, block, context)
+        elif review.allowed_by:
+            yield decision("approved", "policy", review.allowed_by)
+
+    def permit_call(self, call: ToolCall, context: ActionContext) -> Generator[Question, None, str]:
+        """Return who allows the call of a tool; PermissionError if it is not allowed."""
+        from interpreter.policy.call_approval import permit_call
+
+        language = self._registry().canonical(call.origin.language) if call.origin is not None else "tool"
+        permitted = yield from permit_call(call, self.rules, language, context.actor.permissions)
+        if (check := self.call_checks.get(context.actor.id)) is not None:
+            check(call)
+        return permitted
 
     # -- judging ---------------------------------------------------------------------------------------------------
 
-    def _judge(self, pending: PendingBlock) -> Outcome:
-        """What the rules and the mode decide about the current code."""
-        pending.effects = analyze_block(self._context, pending.language, pending.code)
-        verdict = self._rules.policy.judge(pending.language, pending.code, pending.effects)
-        alarm = "the scan found something" if pending.has_findings else ""
-        outcome = policies.decide(mode_of(self._context), verdict, self._sandboxing(pending), alarm=alarm)
-        pending.asked_by_rule = outcome.action == "ask" and verdict.by_rule and verdict.decision == "ask"
-        pending.reason = outcome.reason if verdict.by_rule else ""
-        pending.allowed_by = outcome.reason if verdict.decision == "allow" else ""
+    def _judge(self, review: BlockReview, context: ActionContext) -> Outcome:
+        """What the rules and the permissions of everyone concerned decide about the current code."""
+        review.effects = self.analyze(review.language, review.code, context)
+        verdict = self.rules.policy.judge(review.language, review.code, review.effects)
+        alarm = "the scan found something" if review.has_findings else ""
+        sandboxing = self._sandboxing(review, context)
+        outcomes: list[Outcome] = []
+        for actor in context.actor.chain():
+            outcome = policies.decide(actor.own_permissions.mode, verdict, sandboxing, alarm=alarm)
+            if actor is not context.actor and outcome.action != "run" and not verdict.by_rule:
+                outcome = outcome._replace(reason=f"{outcome.reason} (permissions of {actor.id})")
+            outcomes.append(outcome)
+        outcome = max(outcomes, key=lambda each: _STRICTNESS[each.action])
+        review.asked_by_rule = outcome.action == "ask" and verdict.by_rule and verdict.decision == "ask"
+        review.reason = outcome.reason if verdict.by_rule else ""
+        review.allowed_by = outcome.reason if verdict.decision == "allow" else ""
         return outcome
 
-    def judge_installation(self, command: str) -> tuple[Verdict, str]:
+    def judge_installation(self, command: str, context: ActionContext) -> tuple[Verdict, str]:
         """What rules and mode say about installing packages for a block: run, ask, deny, or `rule` if a rule asks."""
-        pending = PendingBlock("shell", command, lambda *code: self._context.scanner.scan(*code))
-        outcome = self._judge(pending)
-        if mode_of(self._context) == "plan":
+        review = BlockReview("shell", command)
+        outcome = self._judge(review, context)
+        if context.actor.permissions.mode == "plan":
             return "deny", "plan mode doesn't allow changes"
-        return ("rule" if pending.asked_by_rule else outcome.action), outcome.reason
+        return ("rule" if review.asked_by_rule else outcome.action), outcome.reason
 
-    def _judge_with_request(self, pending: PendingBlock) -> Generator[Chunk, None, Outcome]:
+    def only_reads(self, language: str, code: str, missing: str) -> bool:
+        """Whether all that code did to the machine, as far as it ran without this module, was to read files."""
+        effects = self.analyze(language, code).all
+        return all(effect.kind == "read" or effect.what.startswith(f"what {missing}.") for effect in effects)
+
+    def analyze(self, language: str, code: str, context: ActionContext | None = None) -> Effects:
+        """What code would do, where the runtimes are now and with the functions that they have."""
+        registry, workspace = self._registry(), self._workspace()
+        machine = getattr(registry.find(language), "machine", None)
+        cwd = context.runtimes.context.cwd if context is not None else None
+        if machine is not None:  # its files are elsewhere, and so is the session there
+            workspace, cwd = machine.workspace, machine.place or machine.workspace
+        return policies.analyze(language, code, workspace, cwd=cwd, known=self.known_functions, registry=registry)
+
+    def _judge_with_request(self, review: BlockReview, context: ActionContext) -> Generator[Chunk, None, Outcome]:
         """Judge the code as it is now and what it asks its sandbox for; deny it if one of them cannot be.
 
         What was granted stays granted if the code has changed and asks for no more.
         """
-        outcome = self._judge(pending)
-        before, request = pending.sandbox_request, None
-        if "need" in pending.code and self._sandboxing(pending) is not None:
-            runtimes = self._context.runtimes
+        outcome = self._judge(review, context)
+        before, request = review.sandbox_request, None
+        if "need" in review.code and self._sandboxing(review, context) is not None:
+            runtimes = context.runtimes
             runtimes.apply_sandbox()
             containment: Any = runtimes.context.containment
-            request = containment.request_of(pending.code) if containment is not None else None
-        pending.sandbox_request = request
+            request = containment.request_of(review.code) if containment is not None else None
+        review.sandbox_request = request
         if request is not None and before is not None and set(request.wanted) <= set(before.wanted):
             request.granted = before.granted
         if outcome.action == "deny":
-            yield from self._deny(pending, outcome.reason)
+            yield from self._deny(review, outcome.reason)
         elif request is not None and request.refusal:
-            yield from self._deny(pending, request.refusal, by="sandbox")
+            yield from self._deny(review, request.refusal, by="sandbox")
         return outcome
 
-    def _sandboxing(self, pending: PendingBlock) -> Sandboxing | None:
-        """What will contain the block when it runs."""
-        context, plans = self._context, mode_of(self._context) == "plan"
-        if (context.sandbox == "off" and not plans) or not self._is_sandboxable(pending):
+    def _sandboxing(self, review: BlockReview, context: ActionContext) -> Sandboxing | None:
+        """What will contain the block when it runs, from the same value that its runtime is started with."""
+        sandbox: Any = context.actor.permissions.sandbox
+        if sandbox is None or not self._is_sandboxable(review, context):
             return None
-        if plans:
+        if sandbox.fixed:
             return policies.Sandboxing("nowhere", network=False)
-        reads = context.sandbox == "read-only" and not any(path.endswith(":rw") for path in context.sandbox_paths)
-        return policies.Sandboxing("nowhere" if reads else "workspace", network=bool(context.sandbox_hosts))
+        writes = sandbox.writes_workspace or bool(sandbox.writable)
+        return policies.Sandboxing("workspace" if writes else "nowhere", network=bool(sandbox.hosts))
 
-    def _is_sandboxable(self, pending: PendingBlock) -> bool:
+    def _is_sandboxable(self, review: BlockReview, context: ActionContext) -> bool:
         """Whether the block runs in a separate process: a custom language may do anything in ours."""
-        runtimes = self._context.runtimes
-        language = runtimes.registry.find(pending.language)
-        return language is not None and language.variant(runtimes.context).sandboxable
+        language = self._registry().find(review.language)
+        return language is not None and language.variant(context.runtimes.context).sandboxable
 
     # -- asking ----------------------------------------------------------------------------------------------------
 
-    def _ask(self, pending: PendingBlock, message: Message | None) -> Iterator[Chunk | Question]:
-        """Ask until the answer is about the code as it is: an edit is judged and asked about again.
-
-        `message` is the stored one of the block, which scripts may rewrite.
-        """
-        context = self._context
-        policy = self._rules.policy
-        pending.rules = self._rules
-        if context.sandbox == "off" and mode_of(context) != "plan" and self._is_sandboxable(pending):
-            pending.contain = self._contain
+    def _ask(self, review: BlockReview, block: Block, context: ActionContext) -> Iterator[Step]:
+        """Ask until the answer is about the code as it is: an edit is judged and asked about again."""
+        scan = context.actor.permissions.scan
+        policy, stored = self.rules.policy, block.message
         while True:
-            shown = pending.code
-            question = self._question(pending)
-            self._asked, pending.question = True, question
+            shown = review.code
+            question = self._question(review, context)
+            review.asked = True
             yield question
-            pending.question = None
-            trial, pending.dry_run = pending.dry_run, None
-            if trial is not None and (question.answer is None or question.answer.details.get("preview") is not trial):
-                trial.discard()
-            if message is not None and pending.code == shown:
-                pending.code = message["content"]  # as in 0.4.3: scripts rewrite the stored message
-            if question.answer is not None and not (pending.code != shown and question.answer.by == "nobody"):
-                pending.take(question.answer)
-            if message is not None:
-                message["content"] = pending.code
-            if question.withdrawn and not context.cancelled:
-                pending.declined = True
-            if pending.declined:
-                yield from self._decline(pending)
+            for trial in question.dry_runs:
+                if question.answer is None or question.answer.preview is not trial:
+                    trial.discard()
+            if stored is not None and review.code == shown:
+                review.code = stored["content"]  # as in 0.4.3: scripts rewrite the stored message
+            answer = question.answer
+            if answer is not None and answer.choice == SCAN:
+                yield from self._scan(review)
+                if review.scanned is not None and not review.scanned.cancelled:
+                    continue
+                review.declined = True
+            elif answer is not None and answer.choice in (CONTAIN, GRANT):
+                problem = self._give(review, answer, context)
+                if problem or answer.scope == "always":
+                    yield _notice(problem or f"Saved in {user_file()}.")
+                if problem:
+                    continue
+            elif answer is not None and not (review.code != shown and answer.by == "nobody"):
+                review.take(answer)
+            if stored is not None:
+                stored["content"] = review.code
+            if question.withdrawn and not context.is_cancelled():
+                review.declined = True
+            if review.declined:
+                yield from self._decline(review)
                 return
-            chose_edit = question.answer is not None and question.answer.choice == EDIT
-            if pending.code == shown and self._rules.policy is policy and not chose_edit:
+            chose_edit = answer is not None and answer.choice == EDIT
+            if review.code == shown and self.rules.policy is policy and not chose_edit:
                 break
-            if pending.code != shown:
+            if review.code != shown:
                 yield decision("edited", "user", "")
-                pending.scanned = None  # what a scan found is about the code as it was
-                if context.safe_mode == "auto":
-                    yield from self._scan(pending)
-            outcome = yield from self._judge_with_request(pending)
-            if pending.denied is not None:
+                review.scanned = None  # what a scan found is about the code as it was
+                if scan == "auto":
+                    yield from self._scan(review)
+            outcome = yield from self._judge_with_request(review, context)
+            if review.denied is not None:
                 return
-            asks = outcome.action == "ask" or pending.asks_for_more or chose_edit
-            if not asks or (pending.code == shown and not chose_edit) or pending.preview is not None:
+            asks = outcome.action == "ask" or review.asks_for_more or chose_edit
+            if not asks or (review.code == shown and not chose_edit) or review.preview is not None:
                 break
-            policy = self._rules.policy
-        request = pending.sandbox_request
+            policy = self.rules.policy
+        request = review.sandbox_request
         if request is not None and request.wanted and request.granted is None:
-            yield from self._deny(pending, request.not_given("it was not granted"), by="sandbox")
+            yield from self._deny(review, request.not_given("it was not granted"), by="sandbox")
         elif request is not None and request.wanted and request.granted is not None:
             yield decision("approved", "user", f"granted for {SCOPE_WORDS[request.granted]}: {request}")
 
-    def _contain(self) -> None:
-        """Have this block and those after it run in a sandbox; an error, and nothing is changed, if there is none."""
-        self._context.sandbox = "workspace"
+    def _give(self, review: BlockReview, answer: Answer, context: ActionContext) -> str:
+        """Have the block run in a sandbox, or give its sandbox more; returns what went wrong."""
         try:
-            self._context.runtimes.apply_sandbox()
-        except InterpreterError:
-            self._context.sandbox = "off"
-            raise
+            if answer.choice == CONTAIN:
+                assert context.actor.contain is not None
+                context.actor.contain()
+            else:
+                request = review.sandbox_request
+                assert request is not None
+                scope = answer.scope if answer.scope in SCOPE_WORDS else "block"
+                if scope == "always":
+                    self.rules.grant_always(request)
+                request.granted = scope  # type: ignore[assignment]
+        except (InterpreterError, OSError) as error:
+            return str(error)
+        return ""
 
-    def _question(self, pending: PendingBlock) -> Question:
-        chunk: Chunk = {
-            "role": "computer",
-            "type": "confirmation",
-            "format": "execution",
-            "content": {"type": "code", "format": pending.language, "content": pending.code},
-        }
-        if pending.scanned is not None:
-            chunk["findings"] = pending.scanned.as_data()["findings"]
-        if pending.effects is not None:
-            left_out = self._left_out(pending.language)
-            undo = policies.reversibility(pending.effects, left_out)
-            chunk["undo"] = {"kind": undo.kind, "reasons": list(undo.reasons)}
-            pending.shown = _comparable(pending.effects)
-            chunk["effects"] = pending.effects.lines(left_out)
-        if pending.reason:
-            chunk["reason"] = pending.reason
-        if pending.asks_for_more and pending.sandbox_request is not None:
-            chunk["widening"] = pending.sandbox_request.lines
-        choices = (APPROVE, REFUSE, EDIT, *(["grant"] if pending.asks_for_more else []))
-        return Question("block", pending, chunk, choices, continuing_is_consent=not pending.requires_approval)
+    def _question(self, review: BlockReview, context: ActionContext) -> Question:
+        effects, undo, lines = review.effects, None, tuple[str, ...]()
+        if effects is not None:
+            left_out = self._left_out_of_undo(review.language)
+            undo = policies.reversibility(effects, left_out)
+            review.shown = _comparable(effects)
+            lines = tuple(effects.lines(left_out))
+        request = review.sandbox_request
+        subject = RunBlock(
+            review.language,
+            review.code,
+            lines,
+            undo={"kind": undo.kind, "reasons": list(undo.reasons)} if undo is not None else None,
+            reason=review.reason,
+            findings=tuple(review.scanned.as_data()["findings"]) if review.scanned is not None else None,
+            wants=tuple(request.lines) if request is not None and request.is_open else (),
+            requires_approval=review.requires_approval,
+            only_sandbox_request=review.only_sandbox_request,
+            details=review,
+        )
+        permissions = context.actor.permissions
+        choices = [APPROVE, REFUSE, EDIT]
+        choices += [GRANT] if review.asks_for_more else []
+        choices += [SCAN] if review.scanned is None else []
+        can_contain = context.actor.contain is not None and permissions.sandbox is None
+        choices += [CONTAIN] if can_contain and self._is_sandboxable(review, context) else []
+        return Question(subject, choices, consent=not review.requires_approval)
 
-    def _left_out(self, language: str) -> Callable[[str], str | None]:
-        """Says of a path why an undo would not bring it back, if that is so."""
-        found = self._context.runtimes.registry.describe(language)
-        if found.covered_by_undo:
-            return self._context.timeline.left_out
-        return lambda path: f"on {found.runs_on}, not covered by undo"
+    def left_out(self, path: str) -> str | None:
+        """Say of a path why an undo would not bring it back, if that is so."""
+        return self._left_out(path)
 
-    def _decline(self, pending: PendingBlock) -> Iterator[Chunk]:
-        request = pending.sandbox_request
-        only_sandbox = not (pending.asked_by_rule or pending.has_findings)
-        if pending.unattended and request is not None and request.is_open and only_sandbox:
-            pending.declined = False  # the model can continue without it
-            yield from self._deny(pending, request.not_given("there was no one to ask"), by="sandbox")
-        elif pending.unattended and pending.requires_approval:
-            yield decision("denied", "scan" if pending.has_findings else "policy", UNATTENDED)
+    def _left_out_of_undo(self, language: str) -> Callable[[str], str | None]:
+        place = self._registry().describe(language)
+        if place.covered_by_undo:
+            return self._left_out
+        return lambda path: f"on {place.runs_on}, not covered by undo"
+
+    def _decline(self, review: BlockReview) -> Iterator[Chunk]:
+        request = review.sandbox_request
+        only_sandbox = not (review.asked_by_rule or review.has_findings)
+        if review.unattended and request is not None and request.is_open and only_sandbox:
+            review.declined = False  # the model can continue without it
+            yield from self._deny(review, request.not_given("there was no one to ask"), by="sandbox")
+        elif review.unattended and review.requires_approval:
+            yield decision("denied", "scan" if review.has_findings else "policy", UNATTENDED)
         else:
-            yield decision("declined", "user", pending.words or "")
+            yield decision("declined", "user", review.words or "")
 
-    def _deny(self, pending: PendingBlock, reason: str, by: str = "policy") -> Generator[Chunk]:
+    def _deny(self, review: BlockReview, reason: str, by: str = "policy") -> Generator[Chunk]:
         why = "Not run, because the rules don't allow it" if by == "policy" else "Not run"
-        pending.denied = f"{why}: {reason}"
-        if pending.preview is not None:
-            pending.preview.discard()
+        review.denied = f"{why}: {reason}"
+        if review.preview is not None:
+            review.preview.discard()
         yield decision("denied", by, reason)
 
-    def _scan(self, pending: PendingBlock) -> Generator[Chunk]:
+    def _scan(self, review: BlockReview) -> Generator[Chunk]:
         status: Chunk = {"role": "computer", "type": "status"}
         yield {**status, "format": "scanning"}
-        scanned = pending.scan()
+        scanned = review.scanned = self._scanner().scan(review.language, review.code)
         if not scanned.cancelled:
-            yield {**status, "format": "scan", "content": {"language": pending.language, **scanned.as_data()}}
+            yield {**status, "format": "scan", "content": {"language": review.language, **scanned.as_data()}}
 
 
 class RuleEditor:
     """The rules in force. A user who is asked about a block can add to them."""
 
-    def __init__(self, context: ApprovalContext) -> None:
-        self._context = context
+    def __init__(self, workspace: Callable[[], str], registry: Callable[[], Registry]) -> None:
+        self._workspace, self._registry = workspace, registry
 
     @cached_property
     def policy(self) -> Policy:
-        return policies.Policy.load(self._context.workspace, self._context.runtimes.registry)
+        return policies.Policy.load(self._workspace(), self._registry())
 
     def reload(self) -> None:
         """Read the rules again when they are next used."""
@@ -418,12 +451,12 @@ class RuleEditor:
         policies.trust(project)
         self.reload()
 
-    def proposed(self, pending: PendingBlock) -> Rule:
-        """The narrowest rule that would allow the block as it is now; UsageError if none should."""
-        if pending.asked_by_rule:
+    def proposed(self, review: BlockReview) -> Rule:
+        """The narrowest rule that would allow the block as it was shown; UsageError if none should."""
+        if review.asked_by_rule:
             raise UsageError("One of your rules asks about this code every time. See which: interpreter --policy-check")
-        effects = analyze_block(self._context, pending.language, pending.code)
-        rule = policies.propose_rule(pending.language, pending.code, effects, self._context.workspace)
+        assert review.effects is not None
+        rule = policies.propose_rule(review.language, review.code, review.effects, self._workspace())
         if rule is None:
             raise UsageError("Can't tell everything this code does, so no rule can safely allow it.")
         return rule
@@ -438,23 +471,14 @@ class RuleEditor:
             policies.save_grant(grant)
 
     def _grants(self, request: SandboxRequest) -> list[Grant]:
-        folder = os.path.realpath(self._context.workspace)
+        folder = os.path.realpath(self._workspace())
         return [policies.Grant(wanted.kind, wanted.value, folder) for wanted in request.wanted]
 
     def save(self, rule: Rule) -> Path:
         """Add a rule to the user's file and return its path."""
-        path = policies.save_rule(rule, self._context.workspace)
+        path = policies.save_rule(rule, self._workspace())
         self.reload()
         return path
-
-
-def analyze_block(context: ApprovalContext, language: str, code: str) -> Effects:
-    """What code would do, where the sessions are now and with the functions that they have."""
-    cwd, registry = context.runtimes.context.cwd, context.runtimes.registry
-    workspace, machine = context.workspace, getattr(registry.find(language), "machine", None)
-    if machine is not None:  # its files are elsewhere, and so is the session there
-        workspace, cwd = machine.workspace, machine.place or machine.workspace
-    return policies.analyze(language, code, workspace, cwd=cwd, known=context.known_functions, registry=registry)
 
 
 def _comparable(effects: Effects) -> list[str]:
@@ -478,9 +502,13 @@ def decision(outcome: str, by: str, reason: str) -> Chunk:
     }
 
 
-def format_findings(pending: PendingBlock) -> str:
+def _notice(text: str) -> Chunk:
+    return {"role": "computer", "type": "status", "format": "notice", "content": {"text": text}}
+
+
+def format_findings(review: BlockReview) -> str:
     """What a scan of the block found, for the model; empty if it found nothing or there was none."""
-    findings = pending.scanned.findings if pending.scanned is not None else []
+    findings = review.scanned.findings if review.scanned is not None else []
     if not findings:
         return ""
     more = len(findings) - _MAX_LISTED

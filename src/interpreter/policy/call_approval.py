@@ -1,26 +1,20 @@
-"""Whether a tool may be called, by a block's code or by the model: what rules, mode and user say."""
+"""Whether a tool may be called, by a block's code or by the model: what rules, permissions and the user say."""
 
 from __future__ import annotations
 
-import threading
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Generator
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any
 
 import interpreter.policy as policies
-from interpreter.computer_api.code_calls import MAX_SHOWN_LENGTH, ResolvedCall, ask_before_sending, cut
-from interpreter.messages import Chunk
-from interpreter.policy.approval import ApprovalContext, mode_of
-from interpreter.session import ACTION, APPROVE, Action, Block, Question
-from interpreter.tools.toolbox import call_tool, read_arguments, shown_call
+from interpreter.questions import Question
+from interpreter.session import ACTION, Block, Permissions, ToolCall
+from interpreter.session.actions import MAX_SHOWN_LENGTH, ask_about, ask_before_sending, cut
+from interpreter.tools.toolbox import shown_call
 
 if TYPE_CHECKING:
     from interpreter.policy import Policy, Verdict
-    from interpreter.tools import Toolbox
-
-# Whether the user allows it; None if there is no one to ask.
-Ask = Callable[[str], "bool | None"]
+    from interpreter.policy.approval import RuleEditor
 
 PLANNING = "plan mode doesn't allow changes"
 READ_ONLY = "the read-only sandbox doesn't allow changes"
@@ -31,68 +25,87 @@ FREE_IN_SANDBOX = frozenset({"vision", "ai", "help", "files", "docs", "skills"})
 ASKED_ANEW = frozenset({"computer.os.launch"})
 
 
-class CallContext(ApprovalContext, Protocol):
-    """What the approval of calls uses of an interpreter besides."""
-
-    os: bool
-    tools: Toolbox
-
-
-class CallApproval:
-    """Approves the calls of one block."""
-
-    def __init__(self, context: CallContext) -> None:
-        self._context = context
-        self._allowed: set[str] = set()  # by the user, for as long as the block runs
-        self._asking = threading.Lock()
-
-    def permit(self, use: ResolvedCall, ask: Ask) -> str:
-        """Who allows it; PermissionError if it is not allowed."""
-        only_looks = PLANNING if mode_of(self._context) == "plan" else READ_ONLY if use.sandbox_is_read_only else ""
-        if only_looks and (use.acts or use.sends):
-            raise PermissionError(f"{use.name} was not called: {only_looks}.")
-        how = "sends" if use.sends else "acts" if use.acts else "looks"
-        language = self._context.runtimes.registry.canonical(use.language)
-        verdict = _judge_call(self._policy, language, use.name, str(use), how)
+def permit_call(
+    call: ToolCall, rules: RuleEditor, language: str, permissions: Permissions
+) -> Generator[Question, None, str]:
+    """Return who allows a call; PermissionError if it is not allowed."""
+    tool, origin, action = call.tool, call.origin, ACTION.get()
+    assert tool is not None
+    blocks = [each for each in action.ancestors() if isinstance(each, Block)] if action is not None else []
+    why = _only_looks(permissions) or (READ_ONLY if origin is not None and origin.sandbox_is_read_only else "")
+    if why and tool.policy != "reads":
+        raise PermissionError(f"{call.name} was not called: {why}.")
+    if permissions.tools is not None and call.name not in permissions.tools:
+        raise PermissionError(f"{call.name} was not called: it is not one of the tools that may be used.")
+    how = "looks" if tool.policy == "reads" else tool.policy
+    text = origin.text if origin is not None else shown_call(call.name, call.arguments)
+    with blocks[0].asking if blocks and origin is not None else nullcontext():  # of several threads, one asks
+        rules.reload()
+        verdict = _judge_call(rules.policy, language, call.name, cut(text, len(call.name) + 200), how)
         if verdict.decision == "deny":
-            raise PermissionError(f"The rules don't allow {use.name}: {verdict.reason}")
-        if use.sends:
-            return ask_before_sending(use, ask)
-        if verdict.decision == "allow":
+            raise PermissionError(f"The rules don't allow {call.name}: {verdict.reason}")
+        if tool.policy == "sends" and origin is not None:
+            return (yield from ask_before_sending(call))
+        if verdict.decision == "allow" and tool.policy != "sends":
             return "policy"
-        reason = self._reason_to_ask(use, verdict)
-        if not reason:
-            return "block"  # who let the block run
-        same, hint = use.name, " A yes covers all such calls in this block."
-        if use.name in ASKED_ANEW:
-            same, hint = use.full_text, ""
-        with self._asking:
-            if same not in self._allowed:
-                allowed = ask(f"{reason}\nLet the code use {cut(use.full_text, MAX_SHOWN_LENGTH)}?{hint}")
-                if not allowed:
-                    raise PermissionError(_not_called(use.name, allowed))
-                self._allowed.add(same)
-        return "user"
+        if origin is not None and origin.in_block:
+            return (yield from _permit_in_block(call, verdict, blocks, permissions))
+        asks = verdict.decision == "ask" if verdict.by_rule else tool.policy == "acts"
+        if tool.policy != "sends" and not (asks and (verdict.by_rule or permissions.mode != "auto")):
+            return "mode"
+        reason = f"{verdict.reason}\n" if verdict.by_rule else ""
+        caller = "The model" if origin is None else "The code"
+        effects = "".join(f"{effect}\n" for effect in call.effects)
+        shown = effects or f"{caller} wants to call {cut(text, MAX_SHOWN_LENGTH)}. "
+        allowed = yield from ask_about(call, f"{reason}{shown}{'Allow it?' if not effects else f'Allow {call.name}?'}")
+        if not allowed:
+            raise PermissionError(_not_called(call.name, allowed))
+    return "user"
 
-    @cached_property
-    def _policy(self) -> Policy:
-        return policies.Policy.load(str(self._context.workspace), self._context.runtimes.registry)
 
-    def _reason_to_ask(self, use: ResolvedCall, verdict: Verdict) -> str:
-        """Why the user's yes to the block is not enough; empty if it is."""
-        action = ACTION.get()
-        blocks = [each for each in action.ancestors() if isinstance(each, Block)] if action is not None else []
-        # Approved, if it was seen in the text of the block that makes the call.
-        is_approved = any(use.name in block.approved_calls for block in blocks)
-        if verdict.by_rule and verdict.decision == "ask" and not is_approved:
-            return verdict.reason
-        # The screen may show what a sandbox hides. In OS mode it is what the user has given.
-        is_free = use.tool in FREE_IN_SANDBOX or (use.tool in {"display", "view", "screenshot"} and self._context.os)
-        if use.machine:
-            return f"The code runs on {use.machine}, and this call acts on this machine."
-        if use.in_sandbox and (use.acts or not is_free):
-            return "The code runs in a sandbox, and this call acts outside it."
-        return ""
+def _permit_in_block(
+    call: ToolCall, verdict: Verdict, blocks: list[Block], permissions: Permissions
+) -> Generator[Question, None, str]:
+    """Permit a call of a part of the computer, which a yes to its block covers unless something speaks against it."""
+    origin = call.origin
+    assert origin is not None
+    reason = _reason_to_ask(call, verdict, blocks, permissions)
+    if not reason:
+        return "block"  # who let the block run
+    same, hint = call.name, " A yes covers all such calls in this block."
+    if call.name in ASKED_ANEW:
+        same, hint = origin.text, ""
+    if not any(same in block.allowed_calls for block in blocks):
+        allowed = yield from ask_about(call, f"{reason}\nLet the code use {cut(origin.text, MAX_SHOWN_LENGTH)}?{hint}")
+        if not allowed:
+            raise PermissionError(_not_called(call.name, allowed))
+        for block in blocks:
+            block.allowed_calls.add(same)
+    return "user"
+
+
+def _only_looks(permissions: Permissions) -> str:
+    """Why nothing may be changed; empty if it may."""
+    sandbox: Any = permissions.sandbox
+    if permissions.mode == "plan":
+        return PLANNING
+    return READ_ONLY if sandbox is not None and not (sandbox.writes_workspace or sandbox.writable) else ""
+
+
+def _reason_to_ask(call: ToolCall, verdict: Verdict, blocks: list[Block], permissions: Permissions) -> str:
+    """Why the user's yes to the block is not enough; empty if it is."""
+    origin, tool = call.origin, call.tool
+    assert origin is not None and tool is not None
+    # Approved, if it was seen in the text of the block that makes the call.
+    is_approved = any(call.name in block.approved_calls for block in blocks)
+    if verdict.by_rule and verdict.decision == "ask" and not is_approved:
+        return verdict.reason
+    is_free = call.name.split(".")[1] in FREE_IN_SANDBOX | permissions.given_tools
+    if origin.machine:
+        return f"The code runs on {origin.machine}, and this call acts on this machine."
+    if origin.in_sandbox and (tool.policy == "acts" or not is_free):
+        return "The code runs in a sandbox, and this call acts outside it."
+    return ""
 
 
 def _not_called(name: str, allowed: bool | None) -> str:
@@ -105,67 +118,3 @@ def _judge_call(policy: Policy, language: str, name: str, words: str, how: str) 
     effect = policies.Effect("computer", name, 1, how=how)
     step = policies.EffectStep(language, words, 1, (name,), (effect,), fixed=False)
     return policy.judge(language, words, policies.Effects(language, policy.workspace, (step,)))
-
-
-@dataclass(frozen=True)
-class ToolRequest:
-    """A tool call of the model that a person has to allow."""
-
-    name: str
-    prompt: str
-
-
-class ToolCall(Action):
-    """The model calls one of its tools by name. What speaks against it becomes the result, which the model reads."""
-
-    kind = "tool"
-
-    def __init__(self, context: CallContext, name: str, arguments: str) -> None:
-        super().__init__()
-        self._context, self.name, self.arguments = context, name, arguments
-        self._tool = context.tools.get(name)
-        self.covered = self._tool is not None and self._tool.policy != "reads"
-        self._refusal = f"{name} was not called: it was added after this call. Call it again."  # until it is judged
-
-    def describe(self) -> str:
-        return f"tool {self.name} is running"
-
-    @property
-    def fields(self) -> dict[str, Any]:
-        return {"tool": self.name}
-
-    def judge(self) -> Iterator[Chunk | Question]:
-        tool, given = self._tool, read_arguments(self.arguments)
-        if tool is None or given is None:
-            return
-        how, shown = "looks" if tool.policy == "reads" else tool.policy, shown_call(tool.name, self.arguments)
-        verdict = _judge_call(policies.Policy.load(self._context.workspace), "tool", tool.name, shown, how)
-        asks = verdict.decision == "ask" if verdict.by_rule else tool.policy == "acts"
-        mode = mode_of(self._context)
-        self._refusal = ""
-        if verdict.decision == "deny":
-            self._refusal = f"The rules don't allow {tool.name}: {verdict.reason}"
-        elif mode == "plan" and tool.policy != "reads":
-            self._refusal = f"{tool.name} was not called: {PLANNING}."
-        elif tool.policy == "sends" or (asks and (verdict.by_rule or mode != "auto")):
-            reason = f"{verdict.reason}\n" if verdict.by_rule else ""
-            words = f"{reason}The model wants to call {cut(shown, MAX_SHOWN_LENGTH)}. Allow it?"
-            chunk: Chunk = {
-                "role": "computer",
-                "type": "confirmation",
-                "format": "tool_call",
-                "content": {"type": "call", "format": tool.name, "content": words},
-            }
-            question = Question("call", ToolRequest(tool.name, words), chunk)
-            yield question
-            answer = question.answer
-            if answer is None or answer.by == "nobody":
-                self._refusal = _not_called(tool.name, None)
-            elif answer.choice != APPROVE:
-                self._refusal = _not_called(tool.name, False)
-
-    def run(self) -> Generator[Chunk]:
-        self.outcome = "done"
-        for chunk in call_tool(self._context.tools, self.name, self.arguments, self._refusal):
-            self.outcome = chunk.get("ended", self.outcome)
-            yield chunk

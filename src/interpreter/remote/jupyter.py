@@ -19,7 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 
 from interpreter.errors import RemoteError, SettingError
 from interpreter.host.installation import install_hint
-from interpreter.messages import Chunk
+from interpreter.questions import Question, Step, read_input
 from interpreter.remote.keeper import About
 from interpreter.remote.machine import RETRY_DELAYS, RemoteLanguage
 from interpreter.runtimes.base import BaseLanguage
@@ -32,7 +32,6 @@ from interpreter.runtimes.block import (
     notice,
     outputs_folder,
 )
-from interpreter.runtimes.calls import read_input
 from interpreter.runtimes.kernel import error_text, input_value
 from interpreter.runtimes.protocol import MAX_FRAME_BYTES, Frame, free
 from interpreter.runtimes.sharing import KERNEL_FORMS, SHARE_MIME, in_form, kernel_setup, kernel_takes
@@ -79,7 +78,7 @@ class JupyterServer:
     def connected(self) -> bool:
         return self.about is not None
 
-    def connecting(self) -> Iterator[Chunk]:
+    def connecting(self) -> Iterator[Question]:
         """Find out which kernels there are; a server asks no questions."""
         if self.about is None:
             if find_spec("websockets") is None:
@@ -316,7 +315,7 @@ class JupyterLanguage(RemoteLanguage):
             block.nudge({"event": "told", "words": f"{name} is too large to be shared with a kernel on a server."})
         return self._request, block
 
-    def _chunks(self, run: Any, block: RunningBlock, event: Frame) -> Iterator[Chunk]:
+    def _chunks(self, run: Any, block: RunningBlock, event: Frame) -> Iterator[Step]:
         content = event.get("content", {})
         match event["event"], event.get("kind"):
             case "told", _:

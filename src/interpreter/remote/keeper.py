@@ -30,9 +30,10 @@ from pathlib import Path
 from typing import Any
 
 from interpreter.errors import InterpreterError
+from interpreter.questions import ANSWER, Answer, Question
 from interpreter.remote.link import Link, packed, unpacked
 from interpreter.runtimes import BUILT_IN, BaseLanguage, built_in_languages, state
-from interpreter.runtimes.calls import ComputerCall, Request, failure
+from interpreter.runtimes.calls import ComputerCall, failure
 from interpreter.runtimes.launch import SessionContext
 from interpreter.runtimes.live import LiveLanguage
 from interpreter.runtimes.protocol import READ_SIZE, BadFrame, Frame
@@ -229,16 +230,17 @@ class Keeper:
             running.language = language = self.runtime(frame["language"])
             self.context.cancelled = lambda: running.is_stopped
             language.on_end = lambda: self.link.send({"event": "over", "run": number}, client)
-            for chunk in language.run(frame["code"]):
+            for step in language.run(frame["code"]):
                 with running.room:
                     running.room.wait_for(lambda: running.ahead <= MAX_AHEAD_LENGTH or running.is_stopped)
-                request: Request | None = chunk.pop("request", None)
+                question = step if isinstance(step, Question) else None
+                chunk = step.subject.chunk if isinstance(step, Question) else step
                 size = len(chunk["content"]) if isinstance(chunk.get("content"), str) else 0
                 running.add(size)
-                said = {"event": "chunk", "run": number, "chunk": chunk, "asks": request is not None, "size": size}
+                said = {"event": "chunk", "run": number, "chunk": chunk, "asks": question is not None, "size": size}
                 self.link.send(said, client)
-                if request is not None and (answer := running.answers.get()) is not None:
-                    request.text, request.is_answered = answer, True
+                if question is not None and (answer := running.answers.get()) is not None:
+                    question.settle(Answer(ANSWER, answer))
         except InterpreterError as error:
             end = {"failed": str(error)}
         except Exception as error:  # noqa: BLE001 - the client must not wait for ever
@@ -322,7 +324,7 @@ class Keeper:
             waiting.put(failure("The call was interrupted."))
             self.link.send({"event": "call_off", "call": number})
 
-    def stand_in(self, call: Callable[[str, str], Any]) -> Any:
+    def stand_in(self, call: Callable[[str, str], Any], path: str = "") -> Any:
         return None
 
 

@@ -24,11 +24,12 @@ from interpreter.errors import (
     UsageError,
 )
 from interpreter.messages import Chunk
+from interpreter.questions import Input, Question, Step, read_input
 from interpreter.remote.keeper import OFFERED, SETTINGS, About, types_of
 from interpreter.remote.link import Link, packed, unpacked
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.block import RunningBlock, Spool, closing_chunk, event_chunks, notice, outputs_folder
-from interpreter.runtimes.calls import MAX_PROMPT_LENGTH, ComputerCall, Request, failure, read_input
+from interpreter.runtimes.calls import ComputerCall, failure
 from interpreter.runtimes.launch import SessionContext
 from interpreter.runtimes.live import CONTROL
 from interpreter.runtimes.protocol import (
@@ -147,42 +148,38 @@ class Machine:
         """Connect to this keeper, which a process that was killed has left there, if it is still there."""
         self.keeper, self.about, self._begun, self.is_taken_over = keeper, None, True, True
 
-    def connecting(self) -> Iterator[Chunk]:
-        """Connect if that is necessary; a chunk with a `request` is a question of ssh, such as for a password."""
+    def connecting(self) -> Iterator[Question]:
+        """Connect if that is necessary. The questions are those of ssh, such as for a password."""
         if self._link.connected:
             return
-        questions = queue.SimpleQueue[tuple[Request, queue.SimpleQueue[None]] | Exception | None]()
+        prompts = queue.SimpleQueue[tuple[str, bool] | Exception | None]()
+        answers = queue.SimpleQueue[str | None]()
         given_up = threading.Event()
 
         def ask(prompt: str, secret: bool) -> str | None:
             if given_up.is_set():
                 return None
-            request = Request("password" if secret else "text", prompt[-MAX_PROMPT_LENGTH:])
-            is_answered: queue.SimpleQueue[None] = queue.SimpleQueue()
-            questions.put((request, is_answered))
-            is_answered.get()
-            return request.text
+            prompts.put((prompt, secret))
+            return answers.get()
 
         def connect() -> None:
             try:
                 self._connect(ask)
-                questions.put(None)
+                prompts.put(None)
             except Exception as error:  # noqa: BLE001 - raised in the thread that waits
-                questions.put(error)
+                prompts.put(error)
 
         threading.Thread(target=connect, name=f"connect to {self.name}", daemon=True).start()
         try:
-            while (said := questions.get()) is not None:
-                if isinstance(said, Exception):
-                    raise said
-                request, answered = said
+            while (asked := prompts.get()) is not None:
+                if isinstance(asked, Exception):
+                    raise asked
+                answer = None
                 try:
-                    yield {**request.chunk, "request": request}
                     context = self.computer.context if self.computer is not None else None
-                    if not request.is_answered and context is not None and context.on_input is not None:
-                        request.text = context.on_input(request.prompt, request.kind == "password")
+                    answer = yield from read_input(*asked, context.on_input if context is not None else None)
                 finally:
-                    answered.put(None)
+                    answers.put(answer)
         finally:
             given_up.set()
 
@@ -261,10 +258,10 @@ class Machine:
         if block is None:
             self._must_ask = True
             return None
-        request, answered = Request("password" if secret else "text", prompt), queue.SimpleQueue[None]()
-        block.nudge({"event": "asks", "request": request, "answered": answered})
-        answered.get()
-        return request.text
+        question = Question(Input(prompt, secret))
+        block.nudge({"event": "question", "question": question})
+        question.wait()
+        return question.typed
 
     def _tell(self, words: str) -> None:
         for block, _ in list(self._runs.values()):
@@ -467,7 +464,7 @@ class RemoteLanguage(BaseLanguage):
 
     # -- running ---------------------------------------------------------------------------------------------------
 
-    def run(self, code: str) -> Iterator[Chunk]:
+    def run(self, code: str) -> Iterator[Step]:
         machine, context = self.machine, self.context
         if context.containment is not None:
             raise RemoteError(
@@ -520,7 +517,7 @@ class RemoteLanguage(BaseLanguage):
         if self.covered_by_undo and self.machine.place is not None:
             self.context.cwd, self.context.exported = self.machine.place, dict(self.machine.exported)
 
-    def _chunks(self, run: int, block: RunningBlock, event: Frame) -> Iterator[Chunk]:
+    def _chunks(self, run: int, block: RunningBlock, event: Frame) -> Iterator[Step]:
         match event["event"]:
             case "chunk" if event["asks"]:
                 prompt, secret = str(event["chunk"].get("content") or ""), bool(event["chunk"].get("password"))
@@ -529,13 +526,8 @@ class RemoteLanguage(BaseLanguage):
                     text = yield from read_input(prompt, secret, self.context.on_input)
                 finally:  # after an interrupt, too: the keeper waits for it
                     self.machine.say("answer", run=run, text=text)
-            case "asks":  # the connection that was lost needs a password again
-                try:
-                    yield from event["request"].asking()
-                finally:
-                    event["answered"].put(None)
-            case "call_asks":
-                yield from event["request"].asking()
+            case "question":  # of a call, or of a lost connection that needs a password again
+                yield from event["question"].asked()
             case "chunk":
                 chunk: Any = {
                     name: each for name, each in event["chunk"].items() if each is not None or name == "content"

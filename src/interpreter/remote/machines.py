@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import SettingError
 from interpreter.host.files import write_bytes
-from interpreter.messages import Chunk
+from interpreter.questions import Step
 from interpreter.runtimes.base import BaseLanguage
-from interpreter.session import Action
+from interpreter.session import Action, ActionContext
 from interpreter.version import __version__
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ class Connect(Action):
     def describe(self) -> str:
         return f"connecting to {self._machine.name}"
 
-    def run(self) -> Generator[Chunk]:
+    def run(self, context: ActionContext) -> Generator[Step]:
         yield from self._machine.connecting()
         self.outcome = "done"
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from interpreter.errors import NotPreviewableError, NotRestorableError, UsageError
 
 if TYPE_CHECKING:
-    from interpreter.messages import Chunk
+    from interpreter.questions import Step
     from interpreter.runtimes.dry_run import DryRun, Overlay
     from interpreter.runtimes.launch import SessionContext
     from interpreter.runtimes.state import Completions, Restored, TableQuery, Value, Variable, Window
@@ -89,7 +89,7 @@ class BaseLanguage:
         """The program that runs it and its version, for people; None if it is missing, empty if it needs none."""
         return self.version()
 
-    def run(self, code: str) -> Iterator[Chunk]:
+    def run(self, code: str) -> Iterator[Step]:
         """Run the code and yield what happens as chunks without a role."""
         raise NotImplementedError(f"{type(self).__name__} does not say how to run code")
 

@@ -20,6 +20,7 @@ from typing import IO, Any
 
 from interpreter.config.homes import make_folder, our_folder
 from interpreter.messages import Chunk
+from interpreter.questions import Step
 from interpreter.runtimes.protocol import READ_SIZE, Frame
 
 WAITING_LIMIT = 4 * 1024 * 1024  # characters that may wait for a slow consumer before the program has to
@@ -246,21 +247,22 @@ class RunningBlock:
                 continue
             if event is self.last:
                 break
-            # a block that has ended needs no answers
-            if self.last is None or event["event"] not in ("input_request", "call_asks"):
+            if self.last is None or event["event"] not in ("input_request", "question"):
                 yield event
+            elif event["event"] == "question":  # a block that has ended needs no answers
+                event["question"].withdraw()
             handled = event
         yield event
         if struck:
             raise KeyboardInterrupt
 
     def shown(
-        self, chunks: Callable[[Frame], Iterable[Chunk]], interrupt: Callable[[], None]
-    ) -> Generator[Chunk, None, None]:
+        self, steps: Callable[[Frame], Iterable[Step]], interrupt: Callable[[], None]
+    ) -> Generator[Step, None, None]:
         """What its events show. KeyboardInterrupt, such as while the user answers a question, is raised at the end."""
         struck = False
         for event in self.events(interrupt):
-            left = chunks(event)
+            left = steps(event)
             while True:
                 try:
                     yield from left

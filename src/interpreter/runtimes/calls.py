@@ -1,134 +1,29 @@
-"""Calls that a block's code makes to the tools of the computer, each in its own thread, and requests to the user."""
+"""Calls that a block's code makes to the tools of the computer, each in its own thread."""
 
 from __future__ import annotations
 
-import queue
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import Any, Literal, Protocol
+from typing import Any, Protocol
 
-from interpreter.messages import Chunk
+from interpreter.questions import Question
 from interpreter.runtimes.block import RunningBlock
-from interpreter.runtimes.launch import Containment, OnInput
+from interpreter.runtimes.launch import Containment
 from interpreter.runtimes.protocol import Frame
 from interpreter.sigint import interrupt_user_code
 
 OVER = "Only a running block can use the computer, and the block that this belongs to has ended."
-MAX_PROMPT_LENGTH = 10_000  # characters
 MAX_CALLS = 500  # of one runtime at the same time; each has a thread
 HARMLESS = ("names",)  # calls that only list names: allowed at any time, also for a completion
-
-# -- requests ----------------------------------------------------------------------------------------------------------
-
-
-class Answered(Protocol):
-    """An answer, as the session's questions have it."""
-
-    choice: str
-    text: str | None
-
-
-class Request:
-    """What a running block wants from the user: input, a password, or approval of a tool call.
-
-    A chunk with this under `request` waits for an answer, which must come before the next chunk is requested.
-    """
-
-    def __init__(self, kind: Literal["text", "password", "call", "offer"], prompt: str) -> None:
-        self.kind, self.prompt = kind, prompt
-        self.text: str | None = None  # the answer to a request for text
-        self.is_answered = False
-
-    def answered(self, answer: Answered | None) -> None:
-        """Take an answer; None, or a refusal because no front end can ask, leaves it open."""
-        if answer is not None and answer.choice == "answer":
-            self.text, self.is_answered = answer.text, True
-
-    @property
-    def chunk(self) -> Chunk:
-        return {"type": "input_request", "content": self.prompt, "password": self.kind == "password"}
-
-    def asking(self) -> Iterator[Chunk]:
-        """Ask the consumer of the chunks; if it reads on without answering, no answer will come."""
-        try:
-            yield {**self.chunk, "request": self}
-        finally:
-            self.give_up()
-
-    def give_up(self) -> None:
-        """There will be no answer; from any thread."""
-
-
-def read_input(prompt: str, password: bool, on_input: OnInput | None) -> Generator[Chunk, None, str | None]:
-    """Ask for a line of input, first the consumer of the chunks and then the function of the settings; the answer."""
-    request = Request("password" if password else "text", prompt[-MAX_PROMPT_LENGTH:])
-    yield from request.asking()
-    if not request.is_answered and on_input is not None:
-        return on_input(request.prompt, password)
-    return request.text
-
-
-class CallRequest(Request):
-    """A tool call of a block's code that the user has to approve."""
-
-    def __init__(self, name: str, words: str) -> None:
-        super().__init__("call", words)
-        self.name = name
-        self._answers: queue.SimpleQueue[bool | None] = queue.SimpleQueue()
-
-    @property
-    def chunk(self) -> Chunk:
-        return {
-            "type": "confirmation",
-            "format": "tool_call",
-            "content": {"type": "call", "format": self.name, "content": self.prompt},
-        }
-
-    def answered(self, answer: Answered | None) -> None:
-        if answer is None or (answer.choice == "refuse" and getattr(answer, "by", "") == "nobody"):
-            self.give_up()
-        else:
-            self._answers.put(answer.choice == "approve")
-
-    def give_up(self) -> None:
-        self._answers.put(None)
-
-    def wait(self) -> bool | None:
-        """Whether it is approved; None if there is no answer."""
-        return self._answers.get()
-
-
-class Offer(Request):
-    """Something that we can do for the user, such as installing a package."""
-
-    accepted: bool | None = None  # none if there was no answer
-
-    def __init__(self, words: str) -> None:
-        super().__init__("offer", words)
-
-    @property
-    def chunk(self) -> Chunk:
-        return {
-            "type": "confirmation",
-            "format": "offer",
-            "content": {"type": "offer", "format": "text", "content": self.prompt},
-        }
-
-    def answered(self, answer: Answered | None) -> None:
-        if answer is not None and getattr(answer, "by", "") != "nobody":
-            self.accepted = answer.choice == "approve"
-
-
-# -- calls -------------------------------------------------------------------------------------------------------------
 
 
 class Tools(Protocol):
     def answer(self, call: ComputerCall) -> Frame:
         """The reply: `value`, or `error`. It does not raise."""
 
-    def stand_in(self, call: Callable[[str, str], Any]) -> Any:
-        """The `computer` of code in this process; `call(path, how)` makes a call of it."""
+    def stand_in(self, call: Callable[[str, str], Any], path: str = "") -> Any:
+        """The `computer` of code in this process, or its `tools`; `call(path, how)` makes a call of it."""
 
 
 class DryRunTools:
@@ -137,7 +32,7 @@ class DryRunTools:
     def answer(self, call: ComputerCall) -> Frame:
         return failure("A dry run can't use the computer, because that can't be undone.", "PermissionError")
 
-    def stand_in(self, call: Callable[[str, str], Any]) -> Any:
+    def stand_in(self, call: Callable[[str, str], Any], path: str = "") -> Any:
         return None
 
 
@@ -213,7 +108,7 @@ class ComputerCall:
         self.block = block.number if block is not None else 0
         self.origin = (block, self.block)  # the same for all calls of one block
         self._block = block
-        self._asked: CallRequest | None = None
+        self._asked: Question | None = None
         self._is_abandoned = False
 
     def tell(self, event: Frame) -> None:
@@ -221,21 +116,19 @@ class ComputerCall:
         if self._block is not None and not self.over:
             self._block.nudge({"block": self._block.number, **event})
 
-    def ask(self, words: str) -> bool | None:
-        """Whether the user approves it; None if there is no answer. The consumer of the block's events asks."""
-        if self.machine:
-            words = f"Code on {self.machine} is calling a tool on this machine. {words}"
-        self._asked = request = CallRequest(f"computer.{self.path}", words)
+    def forward_question(self, question: Question) -> bool:
+        """Put a question to the consumer of the block's steps; False if there is none."""
+        self._asked = question
         if self._block is None or not self._block.attached or self._is_abandoned:
-            return None
-        self._block.nudge({"event": "call_asks", "request": request})
-        return request.wait()
+            return False
+        self._block.nudge({"event": "question", "question": question})
+        return True
 
     def abandon(self) -> None:
-        """There will be no answer to its requests, present and future."""
+        """There will be no answer to its questions, present and future."""
         self._is_abandoned = True
         if self._asked is not None:
-            self._asked.give_up()
+            self._asked.withdraw()
 
     def end(self) -> None:
         """Abandon the call: no one waits for its reply any more. From any thread."""

@@ -18,6 +18,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from interpreter.questions import without_questions
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.launch import SessionContext
 from interpreter.runtimes.sharing import Shared
@@ -93,7 +94,7 @@ class Subject:
         watchdog = threading.Timer(STUCK_AFTER, self.language.stop)
         if stop:
             watchdog.start()
-        for chunk in self.language.run(code):
+        for chunk in without_questions(self.language.run(code)):
             ran.chunks.append(dict(chunk))
             if stop and not stopper.ident and "ready" in ran.text:
                 stopper.start()

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from interpreter.errors import NotPreviewableError
 from interpreter.host.files import lock, remove
 from interpreter.host.processes import is_inside
-from interpreter.messages import Chunk
+from interpreter.questions import Question, Step
 from interpreter.runtimes.block import notice
 from interpreter.runtimes.calls import DryRunTools
 from interpreter.runtimes.live import how_done
@@ -206,7 +206,7 @@ class PythonDryRun:
             raise
         self.lost = [*ready["lost"], *outside]
 
-    def run(self, code: str) -> Iterator[Chunk]:
+    def run(self, code: str) -> Iterator[Step]:
         """Run the block and yield its chunks; an interrupt ends it as any other."""
         language, runtime = self.active, self._runtime
         language.stopped = False
@@ -308,11 +308,12 @@ class ShellDryRun:
                     raise NotPreviewableError("Can't start a shell for the dry run.") from error
                 raise
 
-    def run(self, code: str) -> Iterator[Chunk]:
+    def run(self, code: str) -> Iterator[Step]:
         self._code = code
-        for chunk in self.active.run(code):
-            self._ended = chunk.get("ended", self._ended)
-            yield chunk
+        for step in self.active.run(code):
+            if not isinstance(step, Question):
+                self._ended = step.get("ended", self._ended)
+            yield step
 
     @property
     def died(self) -> bool:

@@ -26,13 +26,12 @@ from typing import TYPE_CHECKING, Literal
 from interpreter.config.homes import make_folder, our_folder
 from interpreter.errors import SessionStartError
 from interpreter.host.files import Folder, read_bytes, remove
+from interpreter.questions import Offer, Question, Step
 from interpreter.runtimes.block import notice
-from interpreter.runtimes.calls import Offer
 from interpreter.runtimes.data_stack import stack_folder
 from interpreter.runtimes.launch import has_package
 
 if TYPE_CHECKING:
-    from interpreter.messages import Chunk
     from interpreter.runtimes.launch import SessionContext
 
 Origin = Literal["setting", "active", "project", "session"]
@@ -133,16 +132,16 @@ class Environment:
 # -- what the user is told and offered ---------------------------------------------------------------------------------
 
 
-def introduce(shared: SessionContext, may_ask: bool) -> Generator[Chunk]:
+def introduce(shared: SessionContext, may_ask: bool) -> Generator[Step]:
     """Before the first block: offer the project's environment, and say once if installs go to a layer above theirs."""
     workspace, env = shared.workspace, shared.own_environment()
     folder = offered_project(workspace, shared.python, env) if may_ask else None
     if folder is not None:
         name = os.path.relpath(folder, workspace) if Path(folder).is_relative_to(workspace) else folder
-        offer = Offer(PROJECT.format(name=name))
-        yield {**offer.chunk, "request": offer}
-        if offer.accepted is not None:
-            Choice(folder, offer.accepted).save(workspace)
+        question = Question(Offer(PROJECT.format(name=name)))
+        yield question
+        if not question.unattended:
+            Choice(folder, question.approved).save(workspace)
             shared.forget_environment()
     told = our_folder("data") / "environments" / "told"
     is_above = not shared.python and (chosen := shared.python_environment()).is_layer and chosen.origin == "active"

@@ -20,13 +20,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from interpreter.errors import SessionStartError
 from interpreter.host import processes
+from interpreter.questions import OnInput, Question
 from interpreter.runtimes.block import Spool, outputs_folder
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.sharing import Shared
 
 if TYPE_CHECKING:
-    from interpreter.messages import Chunk
-    from interpreter.runtimes.calls import Request, Tools
+    from interpreter.runtimes.calls import Tools
     from interpreter.runtimes.environments import Environment
 
 
@@ -269,9 +269,6 @@ def warm_parent(launch: Launch) -> WarmParent | None:
     return known if known.is_alive else None
 
 
-OnInput = Callable[[str, bool], "str | None"]
-
-
 def nearest_folder(path: str) -> str:
     """The folder itself, or what is left above it when it was deleted."""
     while not os.path.isdir(path) and os.path.dirname(path) != path:
@@ -321,7 +318,7 @@ class SessionContext:
     tools: Tools | None = None  # answers the calls that code makes to `computer`
     skills: Callable[[], list[str]] | None = None  # the names of those that a Python runtime starts with
     action: object = None  # the session's action that is running
-    ask: Callable[[Request, Chunk], Chunk] | None = None  # gets an answer now; returns the chunk that was shown
+    ask: Callable[[Question], None] | None = None  # waits for the answer, for code that can't yield the question
     emit_images: bool = True  # whether the model gets the images that code shows
     containment: Containment | None = None  # the sandbox of new runtimes
     elsewhere: bool = False  # the runtimes and their files are on another machine

@@ -15,6 +15,7 @@ from typing import Any, Literal, Protocol, Self
 from interpreter.errors import BusyError, InterpreterError, NotRestorableError, UsageError
 from interpreter.host.files import Folder
 from interpreter.messages import Chunk
+from interpreter.questions import Step, read_input
 from interpreter.runtimes.base import NOT_TAKEN_ALONG, BaseLanguage
 from interpreter.runtimes.block import (
     MAX_IN_MEMORY,
@@ -25,7 +26,6 @@ from interpreter.runtimes.block import (
     event_chunks,
     notice,
 )
-from interpreter.runtimes.calls import read_input
 from interpreter.runtimes.launch import Containment, Launch, SessionContext
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.runtime import Runtime
@@ -202,7 +202,7 @@ class LiveLanguage(BaseLanguage):
             self.known_cwd, self.known_env, self.known_shared = launch.cwd, dict(self.context.exported), {}
         return self.runtime
 
-    def run(self, code: str) -> Iterator[Chunk]:
+    def run(self, code: str) -> Iterator[Step]:
         run: Run | None = None
         try:
             with Hold(), self._order:
@@ -219,7 +219,7 @@ class LiveLanguage(BaseLanguage):
                 if run.block.last is not None and not run.runtime.reader.is_current:
                     self._ending(run)
 
-    def _shown(self, run: Run, event: Frame) -> Iterable[Chunk]:
+    def _shown(self, run: Run, event: Frame) -> Iterable[Step]:
         return self._ending(run) if event is run.block.last else self.chunks(event)
 
     def _begin(self, code: str) -> tuple[list[Chunk], Run]:
@@ -282,15 +282,15 @@ class LiveLanguage(BaseLanguage):
             files.write_bytes(path.name, data, 0o600)
         return str(path)
 
-    def chunks(self, event: Frame) -> Iterator[Chunk]:
+    def chunks(self, event: Frame) -> Iterator[Step]:
         match event["event"]:
             case "share":
                 try:
                     take(self.context.shared, event["name"], event["data"], self.context.max_shared)
                 except ValueError as error:
                     yield notice(f"{event['name'][:100]!r} was not shared: {error}.\n")
-            case "call_asks":
-                yield from event["request"].asking()
+            case "question":
+                yield from event["question"].asked()
             case "input_request":
                 secret = bool(event.get("password"))
                 answer = yield from read_input(event["prompt"], secret, self.context.on_input)

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from interpreter.errors import NotRestorableError
+from interpreter.questions import Offer, Question, Step
 from interpreter.runtimes.block import closing_chunk, console, notice
-from interpreter.runtimes.calls import Offer
 
 if TYPE_CHECKING:
     from interpreter.messages import Chunk
@@ -83,7 +83,7 @@ def package_names(installer: str, modules: Iterable[str]) -> list[str]:
 # -- running a block ---------------------------------------------------------------------------------------------------
 
 
-def run_with_packages(runtime: LiveLanguage, code: str, host: Host) -> Generator[Chunk]:
+def run_with_packages(runtime: LiveLanguage, code: str, host: Host) -> Generator[Step]:
     """Run a block, with what it needs installed before or while it runs, if that may be."""
     if host.by_agent and (names := _present_packages(runtime, code)):
         yield console(f"Already installed: {', '.join(names)}.\n")
@@ -102,8 +102,8 @@ def run_with_packages(runtime: LiveLanguage, code: str, host: Host) -> Generator
     while True:
         attempt = _Attempt(shown)
         with closing(runtime.run(code)) as chunks:  # type: ignore[type-var]
-            for chunk in chunks:
-                yield from attempt.passed_on(chunk)
+            for step in chunks:
+                yield from [step] if isinstance(step, Question) else attempt.passed_on(step)
         modules = [each for each in runtime.missing.split() if each not in provider.tried]
         if attempt.failed is None or not modules or host.setting == "never":
             break
@@ -171,7 +171,7 @@ class _Provider:
         self.names = ""  # of the packages that were asked for last
         self.outcome = ""  # what the model reads instead of advice, if the block has failed
 
-    def provide(self, modules: Sequence[str], then: str) -> Generator[Chunk, None, bool]:
+    def provide(self, modules: Sequence[str], then: str) -> Generator[Step, None, bool]:
         """Install what has these modules, if settings, rules and user allow it; whether that was done."""
         runtime, host = self._runtime, self._host
         self.tried |= set(modules)
@@ -191,10 +191,11 @@ class _Provider:
         elif host.can_ask and verdict != "run":
             unknown = [each for each in modules if each not in known]
             check = f"Check the name, anyone can publish a package: {_listed(unknown)}.\n" if unknown else ""
-            offer = Offer(f"{check}Install {_listed(packages)}{then}?")
-            yield {**offer.chunk, "request": offer}
-            if not offer.accepted:
-                self.outcome = f"The user doesn't want to install {_listed(packages)}.\n" * (offer.accepted is False)
+            question = Question(Offer(f"{check}Install {_listed(packages)}{then}?"))
+            yield question
+            if not question.approved:
+                if not question.unattended:
+                    self.outcome = f"The user doesn't want to install {_listed(packages)}.\n"
                 return False
         else:
             return False

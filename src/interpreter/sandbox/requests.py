@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from interpreter.config.homes import homes
 from interpreter.errors import InterpreterError, NotRestorableError
+from interpreter.questions import Question, Step
 from interpreter.runtimes.block import notice
 from interpreter.runtimes.live import LiveLanguage
 from interpreter.sandbox.places import APART, PACKAGE, SandboxPlaces, is_inside, is_trusted
@@ -68,7 +69,7 @@ class SandboxRequest:
     def not_given(self, why: str) -> str:
         return NOT_GIVEN.format(wanted=self, why=why)
 
-    def run(self, runtimes: RuntimePool, block: Block) -> Generator[Chunk]:
+    def run(self, runtimes: RuntimePool, block: Block) -> Generator[Step]:
         """Run the block with what was granted, and yield its chunks. Errors are part of the output."""
         try:
             narrow: Any = runtimes.context.containment
@@ -88,7 +89,7 @@ class SandboxRequest:
         except InterpreterError as error:
             yield notice(f"{error}\n")
 
-    def _run_once(self, runtimes: RuntimePool, block: Block, narrow: Any, moves: bool) -> Generator[Chunk]:
+    def _run_once(self, runtimes: RuntimePool, block: Block, narrow: Any, moves: bool) -> Generator[Step]:
         """Run the block with more for this once: afterwards, the sandbox is as it was."""
         before: LiveLanguage | None = None
         last: list[Chunk] = []
@@ -98,10 +99,13 @@ class SandboxRequest:
                 after, note = copied(before, runtimes)
                 runtimes.use(after)
                 yield from _said(note)
-            with closing(runtimes.run_now(block)) as chunks:
-                for chunk in chunks:
-                    yield from last
-                    last = [chunk]
+            with closing(runtimes.run_now(block)) as steps:
+                for step in steps:
+                    if isinstance(step, Question):
+                        yield step
+                    else:
+                        yield from last
+                        last = [step]
         finally:
             runtimes.context.containment = narrow
             narrow.narrow(*self.wanted)

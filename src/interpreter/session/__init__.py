@@ -1,22 +1,18 @@
 """The session kernel: one pipeline, one lane, one event log and typed questions, for every caller."""
 
-from interpreter.session.actions import (
-    ACTION,
+from interpreter.questions import (
     ANSWER,
     APPROVE,
     EDIT,
     KEEP,
     REFUSE,
-    Action,
-    Actor,
     Answer,
-    Approval,
-    Block,
-    Do,
     Question,
     Questions,
-    new_id,
+    Step,
 )
+from interpreter.session.actions import ACTION, Action, ActionContext, Block, Do, ToolCall, new_id
+from interpreter.session.actor import Actor, Mode, Permissions
 from interpreter.session.events import Event, EventLog, Ids, LogEntry, PlanStep, Publisher, Sink
 from interpreter.session.kernel import Checkpoints, Performance, Session
 
@@ -28,9 +24,9 @@ __all__ = [
     "KEEP",
     "REFUSE",
     "Action",
+    "ActionContext",
     "Actor",
     "Answer",
-    "Approval",
     "Block",
     "Checkpoints",
     "Do",
@@ -38,12 +34,16 @@ __all__ = [
     "EventLog",
     "Ids",
     "LogEntry",
+    "Mode",
     "Performance",
+    "Permissions",
     "PlanStep",
     "Publisher",
     "Question",
     "Questions",
     "Session",
     "Sink",
+    "Step",
+    "ToolCall",
     "new_id",
 ]

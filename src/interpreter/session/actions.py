@@ -1,28 +1,35 @@
-"""What is done to a session, by whom, and what is asked about it: actors, actions and typed questions."""
+"""What is done to a session, and by whom: actors and actions."""
 
 from __future__ import annotations
 
 import itertools
+import queue
 import secrets
 import threading
-from collections import deque
-from collections.abc import Callable, Collection, Generator, Iterator, Mapping
-from contextlib import closing, contextmanager
-from contextvars import ContextVar
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from collections.abc import Callable, Generator, Iterator
+from contextlib import AbstractContextManager, closing
+from contextvars import ContextVar, copy_context
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
 
-from interpreter.errors import BusyError, InterpreterError, UsageError
-from interpreter.messages import Chunk
+from interpreter.console_text import visible
+from interpreter.errors import BusyError, InterpreterError, NotPermittedError, UsageError
+from interpreter.questions import Answer, CallTool, Question, Step, Subject
+from interpreter.runtimes.calls import Interrupt
+from interpreter.session.actor import Actor
 from interpreter.session.events import Ids, Sink
+from interpreter.tools.tool import Tool, ToolContext
+from interpreter.tools.toolbox import problem_with_arguments, result_chunks
 
 if TYPE_CHECKING:
+    from interpreter.messages import Chunk, Message
+    from interpreter.policy.approval import BlockReview
     from interpreter.runtimes.base import BaseLanguage
+    from interpreter.session.kernel import Session
 
 # The action whose code this thread is running: what it starts is a child of it.
 ACTION: ContextVar[Action | None] = ContextVar("action", default=None)
-
-ActorKind = Literal["user", "agent", "client"]
 
 EMPTY = "The block was empty: nothing ran.\n"
 
@@ -35,16 +42,49 @@ def new_id(letter: str) -> str:
     return f"{letter}{_RUN}-{next(_numbers)}"
 
 
-class Actor:
-    """Who does something: the user, an agent, or a client. Permissions are looked up for the actor of an action."""
+class Runner(Protocol):
+    """The runtimes that an actor's blocks run in: a `RuntimePool`."""
 
-    def __init__(self, name: str, kind: ActorKind, settings: Any, sink: Callable[[], Sink | None]) -> None:
-        self.id, self.kind = name, kind
-        self.settings = settings  # where its permission mode, sandbox and budget come from
-        self.sink = sink  # returns what records its events, if anything does
+    @property
+    def context(self) -> Any: ...
+    def apply_sandbox(self) -> None: ...
+    def get_ready(self, block: Block) -> BaseLanguage:
+        """The runtime for the block, started if necessary."""
 
-    def __repr__(self) -> str:
-        return f"<Actor {self.id}>"
+    def execute(self, block: Block) -> Generator[Step]:
+        """Run it; what goes wrong is part of the output."""
+
+
+class Approver(Protocol):
+    """Decides whether a block may run: a `policy.approval.Approver`."""
+
+    def approve(self, block: Block, context: ActionContext) -> Iterator[Step]: ...
+    def still_allowed(self, block: Block, context: ActionContext) -> bool: ...
+    def judge_installation(self, command: str, context: ActionContext) -> tuple[Any, str]:
+        """What rules and mode say about a shell command that installs packages for a block, and why."""
+
+    def only_reads(self, language: str, code: str, missing: str) -> bool:
+        """Whether all that code did, as far as it ran without a module, was to read files."""
+
+    def permit_call(self, call: ToolCall, context: ActionContext) -> Generator[Question, None, str]:
+        """Return who allows the call of a tool; PermissionError if it is not allowed."""
+
+
+@dataclass(frozen=True)
+class ActionContext:
+    """What the session gives an action while it is judged and runs."""
+
+    session: Session
+    actor: Actor
+    approver: Approver | None
+    is_cancelled: Callable[[], bool]
+
+    @property
+    def runtimes(self) -> Runner:
+        """Those of the actor, as its permissions are now."""
+        if self.actor.runtimes is None:
+            raise UsageError(f"{self.actor.id} has no computer to run code on.")
+        return self.actor.runtimes()  # type: ignore[no-any-return]
 
 
 class Action:
@@ -69,6 +109,8 @@ class Action:
         self._cancelled = threading.Event()
         self._ending = threading.RLock()
         self.turn_cancelled: Callable[[], bool] = lambda: False
+        # Puts its questions to whoever reads its parent, if another thread does; returns whether that is possible.
+        self.forward_question: Callable[[Question], bool] | None = None
 
     # -- what a subclass says --------------------------------------------------------------------------------------
 
@@ -80,18 +122,18 @@ class Action:
     def fields(self) -> dict[str, Any]:
         return {}
 
-    def judge(self) -> Iterator[Chunk | Question]:
+    def judge(self, context: ActionContext) -> Iterator[Step]:
         """Find out whether it may run; `refused` says no."""
         yield from ()
 
-    def still_allowed(self) -> bool:
+    def still_allowed(self, context: ActionContext) -> bool:
         """Whether it may still run after another action ended in the meantime."""
         return True
 
-    def prepare(self) -> None:
+    def prepare(self, context: ActionContext) -> None:
         """The lane is free for it: get ready."""
 
-    def run(self) -> Generator[Chunk]:
+    def run(self, context: ActionContext) -> Generator[Step]:
         """Do it; set `outcome` to how it ended, and `result`."""
         raise NotImplementedError
 
@@ -163,49 +205,35 @@ class Do(Action):
     def describe(self) -> str:
         return self._described or self.kind
 
-    def judge(self) -> Iterator[Chunk | Question]:
+    def judge(self, context: ActionContext) -> Iterator[Step]:
         question = self._question
         if question is not None:
             yield question
-            self.refused = question.answer is None or question.answer.choice != APPROVE
+            self.refused = not question.approved
 
-    def run(self) -> Generator[Chunk]:
+    def run(self, context: ActionContext) -> Generator[Step]:
         self.result = self._function()
         self.outcome = "done"
         yield from ()
 
 
-class Runner(Protocol):
-    """The computer that a block runs on, as the actor's sandbox has it."""
-
-    def get_ready(self, block: Block) -> BaseLanguage:
-        """The runtime for the block, started if necessary."""
-
-    def execute(self, block: Block) -> Generator[Chunk]:
-        """Run it; what goes wrong is part of the output."""
-
-
-class Approval(Protocol):
-    """Decides whether an agent's block may run."""
-
-    def judge(self, block: Block) -> Iterator[Chunk | Question]: ...
-
-    def still_allowed(self, block: Block) -> bool: ...
-
-
 class Block(Action):
-    """Run code in a runtime that keeps its state."""
+    """Run code in a runtime that keeps its state: in the runtimes of the actor, after an approval if it needs one."""
 
     kind = "block"
     covered = True
 
-    def __init__(self, runner: Runner, language: str, code: str, approval: Approval | None = None) -> None:
+    def __init__(self, language: str, code: str, message: Message | None = None) -> None:
         super().__init__()
-        self.runner, self.language, self.code, self.approval = runner, language, code, approval
+        self.language, self.code = language, code
+        self.message = message  # the stored one with the code, which scripts may rewrite until it is approved
+        self.review: BlockReview | None = None  # how it was judged
         self.sandbox_request: Any = None  # what its sandbox was granted for it: a `SandboxRequest`
         # It has run already, in a preview: these are its chunks.
-        self.replay: Callable[[], Generator[Chunk]] | None = None
+        self.replay: Callable[[], Generator[Step]] | None = None
         self.approved_calls: frozenset[str] = frozenset()  # tool calls that were seen in its text and approved with it
+        self.allowed_calls = set[str]()  # calls of its code that the user has allowed
+        self.asking = threading.Lock()  # held while one of its calls is judged
         self.runtime: BaseLanguage | None = None
         self._failure: InterpreterError | None = None
 
@@ -217,37 +245,48 @@ class Block(Action):
     def fields(self) -> dict[str, Any]:
         return {"language": self.language}
 
-    def judge(self) -> Iterator[Chunk | Question]:
-        return self.approval.judge(self) if self.approval is not None else iter(())
+    @property
+    def needs_approval(self) -> bool:
+        """Whether its actor is asked about it: people run their own code without that."""
+        return self.actor is None or self.actor.kind == "agent"
 
-    def still_allowed(self) -> bool:
-        return self.approval is None or self.approval.still_allowed(self)
+    def judge(self, context: ActionContext) -> Iterator[Step]:
+        if not self.needs_approval:
+            return
+        if context.approver is None:
+            raise NotPermittedError(f"{context.actor.id} can't run code: nothing in this session can approve it.")
+        yield from context.approver.approve(self, context)
 
-    def prepare(self) -> None:
-        if self.approval is not None and not self.code.strip():
+    def still_allowed(self, context: ActionContext) -> bool:
+        approver = context.approver
+        return not self.needs_approval or (approver is not None and approver.still_allowed(self, context))
+
+    def prepare(self, context: ActionContext) -> None:
+        if self.needs_approval and not self.code.strip():
             self.covered = False
             return
         try:
-            self.runtime = self.runner.get_ready(self)
+            self.runtime = context.runtimes.get_ready(self)
             self.drains = self.runtime.handles_interrupts
         except BusyError:
             raise
         except InterpreterError as error:
             self.covered, self._failure = False, error  # nothing runs, and the output says why
 
-    def run(self) -> Generator[Chunk]:
+    def run(self, context: ActionContext) -> Generator[Step]:
         self.outcome, ended = "done", False
-        if self.approval is not None and not self.code.strip():
+        if self.needs_approval and not self.code.strip():
             yield {"type": "console", "format": "output", "content": EMPTY, "ours": True}
         elif self._failure is not None:
             self.outcome = "error"
             yield {"type": "console", "format": "output", "content": f"{self._failure}\n", "stream": "stderr"}
         else:
-            with closing(self.runner.execute(self)) as chunks:
-                for chunk in chunks:
-                    ended = "ended" in chunk
-                    self.outcome = chunk.get("ended", self.outcome)
-                    yield chunk
+            with closing(context.runtimes.execute(self)) as steps:
+                for step in steps:
+                    if not isinstance(step, Question):
+                        ended = "ended" in step
+                        self.outcome = step.get("ended", self.outcome)
+                    yield step
         if not ended and self.turn:  # a custom runtime may not report its end
             yield {"type": "console", "format": "active_line", "content": None}
 
@@ -257,175 +296,210 @@ class Block(Action):
             runtime.stop()
 
 
-# -- questions ----------------------------------------------------------------------------------------------------
-
-# Approve a block, approve a tool call, grant a sandbox request, text input, a password, overwrite a changed file,
-# confirm something, choose one of several, accept something that is only asked if a front end can answer.
-QuestionKind = Literal["block", "call", "sandbox", "text", "password", "overwrite", "confirm", "choose", "offer"]
-
-
 @dataclass(frozen=True)
-class Answer:
-    """A decision about a question."""
+class CallOrigin:
+    """The code that calls a tool."""
 
-    choice: str  # one of the question's choices; `answer` for text
-    text: str | None = None  # what was typed: the input, the reason for a no, or the code of an edited block
-    by: str = "user"
-    details: Mapping[str, Any] = field(default_factory=dict)
+    language: str
+    text: str  # the call as code would write it
+    forward_question: Callable[[Question], bool]
+    interruptible: Callable[[], AbstractContextManager[None]]  # while this is entered, the call can be cut off
+    progress: Callable[[str], None]
+    in_block: bool = False  # a yes to the block covers it: a part of the computer
+    in_sandbox: bool = False
+    sandbox_is_read_only: bool = False
+    machine: str = ""  # where the code runs, if not on this machine, whose tools it calls
+    check_sending: Callable[[], None] = lambda: None  # raises an error if nothing can be sent
 
 
-REFUSE = "refuse"
-APPROVE = "approve"
-EDIT = "edit"
-ANSWER = "answer"
-KEEP = "keep"  # leave files that changed in the meantime as they are, and do the rest
+class ToolCall(Action):
+    """Call a tool: for the model, whose result is text, or for a block's code, which gets the value.
 
+    What speaks against a call of the model becomes its result. For code it is an error.
+    """
 
-class Question:
-    """One question. The first answer wins; without one it is refused."""
+    covered = True
 
     def __init__(
-        self,
-        kind: QuestionKind,
-        subject: Any,
-        chunk: Chunk,
-        choices: Collection[str] = (APPROVE, REFUSE),
-        continuing_is_consent: bool = False,
+        self, tool: Tool | None, arguments: dict[str, Any], origin: CallOrigin | None = None, problem: str = ""
     ) -> None:
-        self.id = f"q{secrets.token_hex(6)}"  # no other process, and no earlier one, gives the same
-        self.kind, self.subject, self.chunk = kind, subject, chunk
-        self.choices = tuple(choices)
-        # 0.4.3's generator contract: a consumer that reads on past the chunk approves.
-        self.continuing_is_consent = continuing_is_consent
-        self.answer: Answer | None = None
-        self.withdrawn = False
-        self.action = ""
-        self.actor = ""
-        self._settled = threading.Event()
-        self._lock = threading.Lock()
-
-    @classmethod
-    def in_words(
-        cls,
-        kind: QuestionKind,
-        about: str,
-        words: str,
-        subject: Any = None,
-        choices: Collection[str] = (APPROVE, REFUSE),
-    ) -> Question:
-        """A question that any front end can show; one that knows the subject may word it in its own way."""
-        chunk: Chunk = {
-            "role": "computer",
-            "type": "confirmation",
-            "format": about,
-            "content": {"type": about, "format": kind, "content": words},
-        }
-        return cls(kind, subject if subject is not None else words, chunk, choices)
+        super().__init__()
+        self.tool, self.arguments, self.origin = tool, arguments, origin
+        self.kind = "tool" if origin is None else "call"
+        self.covered = tool is not None and tool.policy != "reads"
+        self.by = ""  # who allowed it
+        self.problem = problem  # why it can't be called
+        self._interrupt = Interrupt()
+        self._steps: queue.SimpleQueue[Step | None] = queue.SimpleQueue()
 
     @property
-    def is_open(self) -> bool:
-        return not self._settled.is_set()
+    def name(self) -> str:
+        return self.tool.name if self.tool is not None else ""
 
-    def settle(self, answer: Answer) -> bool:
-        """Answer it; False if it was answered before."""
-        if answer.choice not in self.choices and answer.choice != REFUSE:
-            raise UsageError(f"This question takes {', '.join(self.choices)}, not {answer.choice!r}.")
-        with self._lock:
-            if self._settled.is_set():
-                return False
-            self.answer = answer
-            self._settled.set()
+    def describe(self) -> str:
+        return f"{self.name if self.origin is not None else f'tool {self.name}'} is running"
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        if self.tool is None or self.origin is not None:
+            return {"tool" if self.origin is None else "call": self.name}
+        return {"tool": self.name, **({"effects": list(map(str, self.effects))} if self.tool.effects else {})}
+
+    @cached_property
+    def effects(self) -> list[Any]:
+        """What it would do, as far as the tool says."""
+        if self.tool is None or self.tool.effects is None or self.problem:
+            return []
+        return list(self.tool.effects(self.arguments))
+
+    def judge(self, context: ActionContext) -> Iterator[Step]:
+        if self.tool is None or self.problem:
+            return
+        try:
+            if context.approver is not None:
+                self.by = yield from context.approver.permit_call(self, context)
+            elif self.origin is None:
+                raise PermissionError(f"{self.name} was not called: nothing in this session can approve it.")
+            else:
+                self.by = (yield from ask_before_sending(self)) if self.tool.policy == "sends" else "block"
+        except PermissionError as error:
+            self.problem, self.refused = str(error), self.origin is not None
+
+    def run(self, context: ActionContext) -> Generator[Step]:
+        self.outcome = "done"
+        if self.origin is not None:
+            with self.origin.interruptible():  # only the tool's own code is cut off in the middle
+                self.result = self._call(context)
+            yield from ()
+            return
+        if self.tool is None or self.problem:
+            yield {"type": "console", "format": "output", "content": f"{self.problem}\n", "ours": True}
+            yield self._over("error")
+            return
+        try:
+            if self.tool.takes_context:
+                value = yield from self._call_in_thread(context)
+            else:
+                value = self._call(context)
+            for chunk in result_chunks(value):
+                if chunk.get("format") == "active_line" and chunk.get("content") is None:
+                    self.outcome = chunk.get("ended", "done")
+                else:
+                    yield chunk
+        except Exception as error:  # noqa: BLE001 - a handler is the user's code, and its error is the call's result
+            text = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+            yield {"type": "console", "format": "output", "content": f"{text}\n", "stream": "stderr"}
+            self.outcome = "error"
+        except KeyboardInterrupt:
+            yield self._over("interrupted")
+            raise
+        yield self._over(self.outcome)
+
+    def stop(self) -> None:
+        self._interrupt.ask()
+
+    def _call(self, context: ActionContext) -> Any:
+        assert self.tool is not None
+        if self.arguments_problem:
+            raise TypeError(self.arguments_problem)
+        progress = self.origin.progress if self.origin is not None else self._show
+        session = context.session
+
+        def put(subject: Subject) -> Answer | None:
+            question = Question(subject)
+            session.ask(question, self)
+            return question.answer
+
+        made = ToolContext(session, context.actor, self, session.workspace(), context.is_cancelled, progress, put)
+        return self.tool.call(self.arguments, made)
+
+    @property
+    def arguments_problem(self) -> str:
+        """What is wrong with the arguments that code gave; empty for the model's, which were checked before."""
+        if self.tool is None or self.origin is None or self.origin.in_block:
+            return ""
+        return f"{self.name}: {problem}" if (problem := problem_with_arguments(self.tool, self.arguments)) else ""
+
+    def _call_in_thread(self, context: ActionContext) -> Generator[Step, None, Any]:
+        """Call the handler in a thread of its own, so that what it asks and reports comes at once."""
+        outcome: list[Any] = []
+
+        def work() -> None:
+            try:
+                with self._interrupt.may_strike():
+                    outcome[:] = [self._call(context), None]
+            except BaseException as error:  # noqa: BLE001 - raised in the thread that waits
+                outcome[:] = [None, error]
+            finally:
+                self._steps.put(None)
+
+        def forward(question: Question) -> bool:
+            self._steps.put(question)
             return True
 
-    def withdraw(self) -> None:
-        """Close it without an answer, and release the action that waits."""
-        with self._lock:
-            if not self._settled.is_set():
-                self.withdrawn = True
-                self._settled.set()
-
-    def wait(self, timeout: float | None = None) -> None:
-        """Wait until it is answered or withdrawn."""
-        self._settled.wait(timeout)
-
-
-# Answers a question in the thread that asks it; None leaves it to others.
-Handler = Callable[[Question], "Answer | None"]
-
-
-class Questions:
-    """The open questions of a session, and who can answer which kinds."""
-
-    def __init__(self) -> None:
-        self._open: dict[str, Question] = {}
-        self._closed: deque[Question] = deque(maxlen=1000)  # the last ones that were open
-        self._handlers: list[tuple[frozenset[str], Handler | None]] = []
-        self._lock = threading.RLock()  # a finaliser may end a question in the middle of anything
-
-    @property
-    def open(self) -> list[Question]:
-        with self._lock:
-            return list(self._open.values())
-
-    def find(self, question_id: str, closed: bool = False) -> Question | None:
-        """The question of that id, if it waits; with `closed` also if it waited not long ago."""
-        with self._lock:
-            known = [*self._open.values(), *(self._closed if closed else ())]
-            return next((each for each in known if each.id == question_id), None)
-
-    @contextmanager
-    def answerable(self, kinds: Collection[QuestionKind], handler: Handler | None = None) -> Iterator[None]:
-        """While this is entered, a front end can answer these kinds: with a handler, or from another thread.
-
-        The handler that was registered last is asked first.
-        """
-        registration = frozenset(kinds), handler
-        with self._lock:
-            self._handlers.append(registration)
+        self.forward_question = forward
+        thread = threading.Thread(target=copy_context().run, args=(work,), name=f"tool {self.name}", daemon=True)
+        thread.start()
         try:
-            yield
+            while (step := self._steps.get()) is not None:
+                yield from step.asked() if isinstance(step, Question) else iter((step,))
+        except BaseException:
+            self._interrupt.ask()
+            raise
         finally:
-            with self._lock:
-                self._handlers.remove(registration)
+            self.forward_question = None
+        value, error = outcome
+        if error is not None:
+            raise error
+        return value
 
-    def can_be_answered(self, kind: QuestionKind) -> bool:
-        """Whether a front end can answer this kind now."""
-        with self._lock:
-            return any(kind in kinds for kinds, _ in self._handlers)
+    def _show(self, text: str) -> None:
+        self._steps.put({"type": "status", "format": "progress", "content": {"tool": self.name, "text": text}})
 
-    @contextmanager
-    def asking(self, question: Question) -> Iterator[None]:
-        """While this is entered, the question is open."""
-        with self._lock:
-            self._open[question.id] = question
-        try:
-            yield
-        finally:
-            question.withdraw()  # an answer that comes now is too late
-            with self._lock:
-                self._open.pop(question.id, None)
-                self._closed.append(question)
+    def _over(self, ended: str) -> Chunk:
+        self.outcome = ended
+        last: Chunk = {"type": "console", "format": "active_line", "content": None}
+        return last if ended == "done" else {**last, "ended": ended}
 
-    def settle(self, question: Question, timeout: float | None) -> None:
-        """Ask the front ends that can answer. If none does so in time, the question is settled without them."""
-        with self._lock:
-            able = [handler for kinds, handler in reversed(self._handlers) if question.kind in kinds]
-        for handler in able if question.is_open else ():
-            if handler is not None and (answer := handler(question)) is not None:
-                question.settle(answer)
-                return
-        if None in able:
-            question.wait(timeout)
-        question.settle(Answer(REFUSE, by="nobody"))
 
-    def consent_by_continuing(self, question_id: str) -> None:
-        """Approve, as in 0.4.3: a script has read past the question, and no front end can answer it."""
-        question = self.find(question_id)
-        if question is not None and question.continuing_is_consent and not self.can_be_answered(question.kind):
-            question.settle(Answer(APPROVE, by="continued"))
+def ask_about(call: ToolCall, text: str) -> Generator[Question, None, bool | None]:
+    """Ask whether code may make a call; None if no one could be asked."""
+    if call.origin is not None and call.origin.machine:
+        text = f"Code on {call.origin.machine} is calling a tool on this machine. {text}"
+    question = Question(CallTool(call.name, text))
+    yield question
+    return None if question.unattended else question.approved
 
-    def withdraw(self, kinds: Collection[QuestionKind] = (), action: str = "") -> None:
-        """Withdraw open questions: all, those of these kinds, or those of an action."""
-        for question in self.open:
-            if (not kinds or question.kind in kinds) and (not action or question.action == action):
-                question.withdraw()
+
+def ask_before_sending(call: ToolCall) -> Generator[Question, None, str]:
+    """Show the user what code would send; PermissionError unless they allow it.
+
+    If nothing can be sent because no account is set, they are not asked.
+    """
+    assert call.origin is not None
+    call.origin.check_sending()
+    parts = [f"  {name}: {shown(value)}" for name, value in call.arguments.items()]
+    text = "\n".join([f"The code wants to send something with {call.name}:", *parts, "Send it?"])
+    allowed = yield from ask_about(call, text)
+    if allowed is None:
+        raise PermissionError(f"{call.name} sent nothing: sending needs approval, and there was no one to ask.")
+    if not allowed:
+        raise PermissionError(f"{call.name} sent nothing: the user said no.")
+    return "user"
+
+
+MAX_SHOWN_LENGTH = 4000  # characters of an argument in a question, where the user has to see what is sent
+
+
+def shown(value: Any, longest: int = MAX_SHOWN_LENGTH) -> str:
+    """An argument as text, with nothing hidden in it and no control characters."""
+    if isinstance(value, bytes):
+        return f"<{len(value)} bytes>"
+    if hasattr(value, "png"):
+        return f"<Picture {value.width} x {value.height}>"
+    return cut(visible(repr(value)), longest)
+
+
+def cut(text: str, longest: int) -> str:
+    """Its beginning, and how much more there is."""
+    return text if len(text) <= longest else f"{text[:longest]}… and {len(text) - longest:,} more characters"

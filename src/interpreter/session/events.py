@@ -24,7 +24,7 @@ MAX_PIECES = 50_000  # of one text, where they cannot be put together
 # Types whose pieces may be cut and put together; half a picture is none.
 TEXTS = frozenset({"message", "code", "reasoning", "console", "review"})
 # Kinds of events without an LMC form: the streams of 0.4.3 do not know them.
-KERNEL_KINDS = frozenset({"action", "turn", "answer", "plan", "undone", "messages"})
+KERNEL_KINDS = frozenset({"action", "turn", "answer", "plan", "undone", "messages", "permissions"})
 
 PlanState = Literal["pending", "running", "done", "failed", "skipped"]
 
@@ -300,23 +300,25 @@ class Publisher:
         self._framer = Framer()
         self._text: LogEntry | None = None
 
-    def publish(self, chunk: Chunk) -> Generator[Event]:
+    def publish(self, chunk: Chunk, number: int = 0) -> Generator[Event]:
+        """Publish a chunk. With a `number`, its event was published under that already."""
         if self.fields:
             chunk = {**chunk, **self.fields}
-        yield from map(self._keep, self._framer.frame(chunk))
+        for framed in self._framer.frame(chunk):
+            yield self._keep(framed, number if framed is chunk else 0)
 
     def close(self) -> Generator[Event]:
         """End the text that is open, if one is."""
         yield from map(self._keep, self._framer.close())
 
-    def _keep(self, chunk: Chunk) -> Event:
+    def _keep(self, chunk: Chunk, number: int = 0) -> Event:
         data: dict[str, Any] = chunk  # type: ignore[assignment]
         with self._log.writing:  # what other threads publish comes before all of this, or after it
             if self._fold is not None:
                 self._fold.add(chunk)
             if chunk["type"] not in UNFLAGGED:
                 event = self._keep_text(chunk)
-            elif number := chunk.pop("published", 0):
+            elif number:
                 event = Event(number, 0, chunk["type"], data, self.ids)
             else:
                 event = self._log.begin(LogEntry(chunk["type"], {**data}, self.ids)).event(0, data)

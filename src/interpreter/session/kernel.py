@@ -8,27 +8,19 @@ The lane is a ticket lock: every action that changes files, variables or the con
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
 from typing import Any, Protocol
 
-from interpreter.errors import BusyError, UsageError
+from interpreter.errors import BusyError, NotPermittedError, UsageError
 from interpreter.messages import Chunk
-from interpreter.session.actions import (
-    ACTION,
-    ANSWER,
-    APPROVE,
-    REFUSE,
-    Action,
-    Actor,
-    ActorKind,
-    Answer,
-    Question,
-    Questions,
-)
-from interpreter.session.events import Event, EventLog, Ids, PlanStep, Publisher, Sink, redacted
+from interpreter.questions import REFUSE, Answer, Question, Questions
+from interpreter.session.actions import ACTION, Action, ActionContext, Approver
+from interpreter.session.actor import Actor, ActorKind, Permissions
+from interpreter.session.events import Event, EventLog, Ids, PlanStep, Publisher, redacted
 
 
 class Lane:
@@ -118,11 +110,14 @@ class Session:
         self,
         checkpoints: Callable[[], Checkpoints | None] = lambda: None,
         question_timeout: Callable[[], float | None] = lambda: None,
+        workspace: Callable[[], str] = os.getcwd,
     ) -> None:
         self.lane = Lane()
         self.log = EventLog()
         self.questions = Questions()
         self.actors: dict[str, Actor] = {}
+        self.workspace = workspace
+        self.approver: Approver | None = None  # without one, no agent's code runs
         self.clean: Callable[[str], str] = str  # takes secrets out of what code printed
         self._checkpoints, self._question_timeout = checkpoints, question_timeout
         self._running: dict[Action, _Hold] = {}  # which keeps what was left in the middle from being finalised
@@ -133,15 +128,40 @@ class Session:
     def add_actor(
         self,
         kind: ActorKind,
-        settings: Any,
-        sink: Callable[[], Sink | None] = lambda: None,
+        permissions: Permissions | Callable[[], Permissions] = Permissions(),  # noqa: B008 - a value
+        parent: Actor | None = None,
+        **parts: Any,
     ) -> Actor:
-        """Add an actor with the permissions of these settings."""
+        """Add an actor with these permissions, which acts for `parent`. For `parts`, see `Actor`."""
         with self._changing:
             count = sum(actor.kind == kind for actor in self.actors.values())
-            actor = Actor(kind if not count else f"{kind}-{count + 1}", kind, settings, sink)
+            actor = Actor(kind if not count else f"{kind}-{count + 1}", kind, permissions, parent, **parts)
             self.actors[actor.id] = actor
         return actor
+
+    def set_permissions(self, actor: Actor, permissions: Permissions, by: Actor) -> None:
+        """Replace an actor's permissions, between actions; only one that it acts for may do so."""
+        if by is actor or by not in actor.chain():
+            raise NotPermittedError(f"{by.id} can't change what {actor.id} may do.")
+        actor.replace_permissions(permissions)
+        self._publish_permissions(actor)
+
+    def revoke(self, actor: Actor) -> None:
+        """Let an actor, and those that act for it, do nothing any more, and end what they are doing."""
+        actor.revoked = True
+        for each in [each for each in self.actors.values() if each.is_revoked]:
+            self.cancel(each)
+        self.log.publish("permissions", {"actor": actor.id, "revoked": True}, Ids(actor=actor.id), actor.sink())
+
+    def _publish_permissions(self, actor: Actor) -> Permissions:
+        """Return what the actor may do, and publish that if it has changed."""
+        permissions, known = actor.permissions, actor.published
+        if permissions != known:
+            actor.published = permissions
+            if known is not None:
+                data = {"actor": actor.id, "mode": permissions.mode, "sandboxed": permissions.sandbox is not None}
+                self.log.publish("permissions", data, Ids(actor=actor.id), actor.sink())
+        return permissions
 
     # -- the four verbs --------------------------------------------------------------------------------------------
 
@@ -152,6 +172,7 @@ class Session:
 
         While another action holds the lane, this one waits, or raises BusyError if `wait` is false.
         """
+        self._check_may_act(actor)
         action.actor = actor
         action.parent = ACTION.get()
         if publisher is not None:
@@ -159,6 +180,14 @@ class Session:
         elif action.parent is not None:
             action.turn = action.parent.turn
         return Performance(self, action, publisher or Publisher(self.log, action.ids), wait)
+
+    def _check_may_act(self, actor: Actor) -> None:
+        if self.actors.get(actor.id) is not actor:
+            raise NotPermittedError(f"{actor.id} belongs to another session.")
+        if actor.kind == "viewer":
+            raise NotPermittedError(f"{actor.id} can only watch this session.")
+        if actor.is_revoked:
+            raise NotPermittedError(f"{actor.id} may not do anything any more: its access was revoked.")
 
     def events(self, after: int = 0, offset: int | None = None, redact: bool = False) -> Generator[Event]:
         """Replay from any number, then follow; any number of readers. `redact` is for readers on other machines."""
@@ -169,12 +198,30 @@ class Session:
         """What a reader on another machine has not had yet, about `most` events of it, without waiting for more."""
         return list(redacted(self.log.read(after, offset, most), self.clean, rest=self.log.closed))
 
-    def answer(self, question_id: str, answer: Answer | str, text: str | None = None, by: str = "user") -> bool:
-        """Answer a question, from any thread; False if it was answered before, or withdrawn."""
+    def answer(self, question_id: str, answer: Answer | str, text: str | None = None, by: Actor | None = None) -> bool:
+        """Answer a question, from any thread; False if it was answered before, or withdrawn.
+
+        `by` is who answers: by default the actor whose code is running, else the user. NotPermittedError if that actor
+        may not answer it.
+        """
         question = self.questions.find(question_id, closed=True)
         if question is None:
             raise UsageError(f"There is no open question {question_id}.")
-        return question.settle(answer if isinstance(answer, Answer) else Answer(answer, text, by))
+        running = ACTION.get()
+        by = by or (running.actor if running is not None else None)
+        if by is not None:
+            self._check_may_answer(question, by)
+        if not isinstance(answer, Answer):
+            answer = Answer(answer, text, by.id if by is not None else "user")
+        return question.settle(answer)
+
+    def _check_may_answer(self, question: Question, by: Actor) -> None:
+        self._check_may_act(by)
+        asking = self.actors.get(question.actor)
+        if asking is not None and asking.kind == "agent" and asking in by.chain():
+            raise NotPermittedError(f"{by.id} can't answer a question of {asking.id}: an agent can't approve itself.")
+        if by.kind == "agent" and question.kind in ("block", "call"):
+            raise NotPermittedError(f"{by.id} can't approve what {question.actor} wants to do: it is an agent.")
 
     def cancel(self, what: Action | Actor) -> None:
         """End an action, or everything that an actor is doing; from any thread."""
@@ -245,10 +292,16 @@ class Session:
 
         An open question holds no lane. If another action ran before the lane was free, it is judged again.
         """
+        context = self.context_of(action)
         while not action.is_cancelled():
-            released = self.lane.released
-            for step in action.judge():
-                yield from self._ask(step, action, publisher) if isinstance(step, Question) else publisher.publish(step)
+            released, permissions = self.lane.released, self._publish_permissions(context.actor)
+            for step in action.judge(context):
+                if not isinstance(step, Question):
+                    yield from publisher.publish(step)
+                elif action.forward_question is not None:
+                    self._forward(step, action.forward_question)
+                else:
+                    yield from self._ask(step, action, publisher)
             if action.refused:
                 action.outcome = "refused"
                 return False
@@ -267,48 +320,63 @@ class Session:
                 yield from publisher.publish(_said({"type": "status", "format": "waiting", "content": content}))
                 if not self.lane.acquire(hold, cancelled=action.is_cancelled):
                     return False
-            if self.lane.released == released or action.still_allowed():
+            is_unchanged = self.lane.released == released and self._publish_permissions(context.actor) == permissions
+            if is_unchanged or action.still_allowed(context):
                 break
             self.lane.release(hold)
         return not action.is_cancelled()
 
     def _done(self, action: Action, publisher: Publisher, hold: _Hold) -> Generator[Event]:
         """Checkpoint, execute, record."""
-        action.prepare()
+        context = self.context_of(action)
+        action.prepare(context)
         yield self._tell(action, "running")
         checkpoints = self._checkpoints() if action.covered and self.lane.holder is hold else None
         try:
             for chunk in checkpoints.before(action) if checkpoints is not None else ():
                 yield from publisher.publish(_said(chunk))
-            with closing(action.run()) as chunks:
-                for chunk in chunks:
-                    if "ended" in chunk:
+            with closing(action.run(context)) as steps:
+                for step in steps:
+                    if isinstance(step, Question):
+                        yield from self._ask(step, action, publisher)
+                        continue
+                    if "ended" in step:
                         action.over = True
                         for told in checkpoints.after(action) if checkpoints is not None else ():
                             yield from publisher.publish(_said(told))
-                    if (request := chunk.pop("request", None)) is not None:  # input, or approval of a call
-                        question = _question_for(request, chunk)
-                        yield from self._ask(question, action, publisher)
-                        request.answered(question.answer)
-                    else:
-                        yield from publisher.publish(_said(chunk))
+                    yield from publisher.publish(_said(step))
             for told in checkpoints.after(action) if checkpoints is not None else ():
                 yield from publisher.publish(_said(told))  # a custom runtime may not report its end
         finally:
             if checkpoints is not None:
                 checkpoints.after(action)
 
-    def ask_now(self, action: Action, request: Any, chunk: Chunk) -> Chunk:
-        """Ask for code that runs in the consumer's own thread and cannot be suspended."""
-        question = _question_for(request, chunk)
-        shown, _ = self._ask(question, action, Publisher(self.log, action.ids))
-        request.answered(question.answer)
-        return {**question.chunk, "published": shown.number}
+    def context_of(self, action: Action) -> ActionContext:
+        """What an action may use."""
+        assert action.actor is not None
+        return ActionContext(self, action.actor, self.approver, action.is_cancelled)
+
+    def ask(self, question: Question, action: Action) -> None:
+        """Ask for code that can't yield the question, and wait. Its consumer gets the event when it reads on."""
+        if action.forward_question is not None:
+            self._forward(question, action.forward_question)
+        else:
+            shown, _ = self._ask(question, action, Publisher(self.log, action.ids))
+            question.published = shown.number
+
+    def _forward(self, question: Question, forward: Callable[[Question], bool]) -> None:
+        """Have whoever reads the action that this one is part of answer."""
+        if forward(question):
+            question.wait()
+        else:
+            question.settle(Answer(REFUSE, by="nobody"))
 
     def _ask(self, question: Question, action: Action, publisher: Publisher) -> Generator[Event]:
         """Publish a question and wait for the answer. The consumer may answer first, while this is suspended."""
+        if question.published:  # it was asked before it came here
+            yield from publisher.publish(question.chunk, question.published)
+            return
         question.action, question.actor = action.id, action.actor.id if action.actor is not None else ""
-        question.chunk = {**question.chunk, "question": question.id}
         try:
             with self.questions.asking(question):
                 yield from publisher.publish(question.chunk)
@@ -444,11 +512,6 @@ class Performance(Iterator[Event]):
         self._hold.abandoned = True  # only a flag: a finaliser can run in the middle of anything
         if not self._hold.is_over:
             self._session.lane.wake()
-
-
-def _question_for(request: Any, chunk: Chunk) -> Question:
-    choices = (ANSWER,) if request.kind in ("text", "password") else (APPROVE, REFUSE)
-    return Question(request.kind, request, _said(chunk), choices)
 
 
 def _said(chunk: Chunk) -> Chunk:

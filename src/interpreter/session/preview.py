@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from interpreter.computer_api.computer import block_chunks
 from interpreter.errors import UsageError
+from interpreter.questions import Question, Step
 from interpreter.runtimes.dry_run import DryRun, Overlay
 from interpreter.runtimes.seccomp_notify import Denied
-from interpreter.session import Action, Block, Do, Performance
+from interpreter.session import Action, ActionContext, Block, Do, Performance
 from interpreter.workspace import Change, FileRecord
 from interpreter.workspace.merge import Layer, write_layer
 from interpreter.workspace.restore import Written
@@ -51,10 +52,11 @@ class RunPreview(Action):
     def describe(self) -> str:
         return "a preview is running"
 
-    def run(self) -> Generator[Chunk]:
-        for chunk in self._runtimes.run_dry(self._trial, self._code):
-            self.outcome = chunk.get("ended", "done")
-            yield chunk
+    def run(self, context: ActionContext) -> Generator[Step]:
+        for step in self._runtimes.run_dry(self._trial, self._code):
+            if not isinstance(step, Question):
+                self.outcome = step.get("ended", "done")
+            yield step
 
     def stop(self) -> None:
         if not self.over:
@@ -166,13 +168,13 @@ class Preview(AbstractContextManager["Preview"]):
             raise UsageError(
                 "There is nothing to apply: the block did not finish, or the preview was already applied or discarded."
             )
-        block = Block(self._runtimes, self.language, self.code)
+        block = Block(self.language, self.code)
         block.replay = partial(self.replay, overwrite)
         self._perform(block).result()
         assert self.report is not None
         return self.report
 
-    def replay(self, overwrite: Collection[str] = ()) -> Generator[Chunk]:
+    def replay(self, overwrite: Collection[str] = ()) -> Generator[Step]:
         """Apply it as part of a block; yields the chunks of the block as it ran."""
         self._over = True
         try:

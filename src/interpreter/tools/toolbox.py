@@ -4,67 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
-from typing import Any, Literal
+from typing import Any
 
 from interpreter.errors import UsageError
 from interpreter.messages import Chunk
+from interpreter.tools.tool import Parameters, Tool, kind_in
 
 EXECUTE = "execute"
-
-Policy = Literal["reads", "acts", "sends"]
-Parameters = Mapping[str, Any]
-Handler = Callable[[dict[str, Any]], "str | Iterable[Chunk] | None"]
-
-_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _NOT_IN_A_NAME = re.compile(r"[^A-Za-z0-9_-]")
-
-
-@dataclass(frozen=True)
-class Tool:
-    """Something that a model can call by name.
-
-    `parameters` is the JSON schema of the arguments, an object; or a function that returns it, if it changes.
-    `handler` gets the arguments, checked against the schema, and returns the result for the model: text, None, or
-    chunks as in docs/messages.md. An exception becomes an error that the model can read.
-    `policy` says what a call does: it only `reads`, it `acts` on this computer, or it `sends` something to others.
-    """
-
-    name: str
-    description: str
-    parameters: Parameters | Callable[[], Parameters]
-    handler: Handler
-    policy: Policy = "acts"
-
-    def __post_init__(self) -> None:
-        if not _NAME.fullmatch(self.name):
-            raise UsageError(
-                f"{self.name!r} can't be the name of a tool: use up to 64 letters, digits, `_` and `-`, starting with "
-                f"a letter."
-            )
-        if self.policy not in ("reads", "acts", "sends"):
-            raise UsageError(f"The policy of a tool must be reads, acts or sends, not {self.policy!r}.")
-
-    @property
-    def schema(self) -> Parameters:
-        """The JSON schema of the arguments, as it is now."""
-        return self.parameters() if callable(self.parameters) else self.parameters
-
-    def as_function(self) -> dict[str, Any]:
-        """The tool as Chat Completions describes one."""
-        return {
-            "type": "function",
-            "function": {"name": self.name, "description": self.description, "parameters": self.schema},
-        }
-
-    def signature(self) -> str:
-        """The tool and its parameters in one line: `note(text: string)`."""
-        properties: Mapping[str, Any] = self.schema.get("properties") or {}
-        required = self.schema.get("required") or ()
-        told = [f"{name}: {_kind(rule)}{'' if name in required else ' = ...'}" for name, rule in properties.items()]
-        return f"{self.name}({', '.join(told)})"
 
 
 class Toolbox:
@@ -77,14 +26,13 @@ class Toolbox:
 
     def append(self, tool: Tool) -> None:
         """Let the model call this tool, starting with its next request."""
-        if tool.name in self._tools:
-            raise UsageError(f"There is already a tool named {tool.name!r}. Remove it first.")
+        if (same := next((each for each in self if each.wire_name == tool.wire_name), None)) is not None:
+            raise UsageError(f"There is already a tool named {same.name!r}. Remove it first.")
         self._tools[tool.name] = tool
 
-    def extend(self, tools: Iterable[Tool]) -> None:
-        """Add tools of another interpreter. The built-in ones stay: each interpreter has its own."""
-        for tool in tools:
-            self._tools.setdefault(tool.name, tool)
+    def copy_from(self, other: Toolbox) -> None:
+        """Have the same tools as another session, in the same order. Each session has its own built-in ones."""
+        self._tools = {tool.name: self._tools.get(tool.name, tool) for tool in other}
 
     def remove(self, tool: Tool | str) -> None:
         """Take a tool away from the model."""
@@ -96,7 +44,8 @@ class Toolbox:
         del self._tools[name]
 
     def get(self, name: str) -> Tool | None:
-        return self._tools.get(name)
+        """The tool with this name, in the form of providers or of code, too."""
+        return self._tools.get(name) or next((each for each in self if name in (each.wire_name, each.code_name)), None)
 
     def closest(self, name: str) -> Tool | None:
         """The tool whose name is most like this one; None if none is."""
@@ -131,7 +80,7 @@ class Toolbox:
         first, samples = self.others[0], {"integer": 1, "number": 1, "boolean": True, "array": [], "object": {}}
         properties: Mapping[str, Any] = first.schema.get("properties") or {}
         required = first.schema.get("required") or list(properties)
-        given = {name: samples.get(_kind(properties.get(name) or {}), "...") for name in required}
+        given = {name: samples.get(kind_in(properties.get(name) or {}), "...") for name in required}
         example = f"```{first.name}\n{json.dumps(given)}\n```"
         lines = [f"- {tool.signature()}: {tool.description}" for tool in self.others]
         words = "There are tools too. To call one, write a fenced block with its name and JSON arguments:"
@@ -157,14 +106,6 @@ def wire_name(name: str) -> str:
     return _NOT_IN_A_NAME.sub("_", name)[:64] or EXECUTE
 
 
-def _kind(rule: Any) -> str:
-    """What kind of value a parameter takes, in a word."""
-    kind = rule.get("type") if isinstance(rule, Mapping) else None
-    if isinstance(rule, Mapping) and rule.get("enum"):
-        return " | ".join(json.dumps(value, ensure_ascii=False) for value in rule["enum"])
-    return " | ".join(kind) if isinstance(kind, list) else str(kind or "any")
-
-
 _KINDS: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
     "integer": (int,),
@@ -176,44 +117,52 @@ _KINDS: Mapping[str, tuple[type, ...]] = {
 }
 
 
-def call_tool(tools: Toolbox, name: str, arguments: str, refusal: str) -> Generator[Chunk]:
-    """Call a tool; the result as chunks without a role, the last of which says how it ended.
-
-    `arguments` is the JSON text as the model wrote it. What is wrong with the call becomes its result, so that the
-    model can correct it. `refusal` says why the tool must not be called; empty if it may be.
-    """
+def problem_with(tools: Toolbox, name: str, arguments: str) -> str:
+    """What is wrong with a call of the model, so that it can correct it; empty if nothing is."""
     tool, given = tools.get(name), read_arguments(arguments)
     if tool is None:
         hint = f" Did you mean {close.signature()}?" if (close := tools.closest(name)) is not None else ""
-        refusal = f"There is no tool named {name!r}, so nothing was run.{hint} The tools are: {', '.join(tools.names)}."
-    else:
-        found = ["the arguments must be a JSON object"] if given is None else list(_problems(given, tool.schema, ""))
-        if found:
-            refusal = f"{name} was not called: {'; '.join(found)}. Its form is {tool.signature()}."
-    if tool is None or given is None or refusal:
-        yield {"type": "console", "format": "output", "content": f"{refusal}\n", "ours": True}
-        yield _over("error")
+        return f"There is no tool named {name!r}, so nothing was run.{hint} The tools are: {', '.join(tools.names)}."
+    return f"{name} was not called: {problem}" if (problem := problem_with_arguments(tool, given)) else ""
+
+
+def problem_with_arguments(tool: Tool, arguments: dict[str, Any] | None) -> str:
+    """What is wrong with the arguments of a call; empty if nothing is."""
+    problems = (
+        ["the arguments must be a JSON object"] if arguments is None else list(_problems(arguments, tool.schema, ""))
+    )
+    return f"{'; '.join(problems)}. Its form is {tool.signature()}." if problems else ""
+
+
+def result_chunks(value: Any) -> Iterator[Chunk]:
+    """What a handler returned, for the model: text as it is, chunks, or any other value as JSON."""
+    if value is None:
         return
-    ended = "done"
-    try:
-        result: Any = tool.handler(given)
-        if isinstance(result, str):
-            result = [{"type": "console", "format": "output", "content": result}]
-        elif isinstance(result, Mapping) or not isinstance(result, Iterable | None):
-            raise TypeError(f"the handler of {name} must return text, None or chunks, not {type(result).__name__}")
-        for chunk in result or ():
-            if chunk.get("format") == "active_line" and chunk.get("content") is None:
-                ended = chunk.get("ended", "done")
-            else:
-                yield chunk
-    except Exception as error:  # noqa: BLE001 - a handler is the user's code, and its error is the call's result
-        words = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
-        yield {"type": "console", "format": "output", "content": f"{words}\n", "stream": "stderr"}
-        ended = "error"
-    except KeyboardInterrupt:
-        yield _over("interrupted")
-        raise
-    yield _over(ended)
+    if hasattr(value, "base64") and hasattr(value, "png"):  # a picture
+        yield {"type": "image", "format": "base64.png", "content": value.base64}
+    elif isinstance(value, Iterator) or (_is_list(value) and value and all(map(_is_chunk, value))):
+        for each in value:
+            if not _is_chunk(each):
+                raise TypeError(f"a handler yields chunks, not {type(each).__name__}")
+            yield each
+    else:
+        text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+        yield {"type": "console", "format": "output", "content": text}
+
+
+def value_of(value: Any) -> Any:
+    """What a handler returned, for code: the text of chunks, any other value as it is."""
+    if isinstance(value, Iterator) or (_is_list(value) and value and all(map(_is_chunk, value))):
+        return "".join(str(each["content"]) for each in value if each.get("format") == "output")
+    return value
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, list | tuple)
+
+
+def _is_chunk(value: Any) -> bool:
+    return isinstance(value, dict) and isinstance(value.get("type"), str) and "content" in value
 
 
 def read_arguments(text: str) -> dict[str, Any] | None:
@@ -228,17 +177,13 @@ def read_arguments(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def shown_call(name: str, arguments: str) -> str:
+def shown_call(name: str, arguments: str | dict[str, Any]) -> str:
     """A call in one line for people: `note(text="Buy milk")`."""
-    given = read_arguments(arguments)
+    given = read_arguments(arguments) if isinstance(arguments, str) else arguments
     if given is None:
-        return f"{name}({arguments.strip()})"
-    return f"{name}({', '.join(f'{key}={json.dumps(value, ensure_ascii=False)}' for key, value in given.items())})"
-
-
-def _over(ended: str) -> Chunk:
-    last: Chunk = {"type": "console", "format": "active_line", "content": None}
-    return last if ended == "done" else {**last, "ended": ended}
+        return f"{name}({str(arguments).strip()})"
+    shown = [f"{key}={json.dumps(value, ensure_ascii=False, default=repr)}" for key, value in given.items()]
+    return f"{name}({', '.join(shown)})"
 
 
 # -- the check of arguments ------------------------------------------------------------------------------------

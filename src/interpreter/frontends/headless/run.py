@@ -17,7 +17,8 @@ from interpreter.frontends import exit_codes
 from interpreter.frontends.interrupts import TurnInterrupts
 from interpreter.host.installation import install_hint
 from interpreter.messages import Chunk, Message
-from interpreter.session import REFUSE, Answer, Event
+from interpreter.questions import REFUSE, Answer
+from interpreter.session import Event
 from interpreter.sigint import call_soon
 
 RETRIES = 2  # after an answer that does not fit the schema

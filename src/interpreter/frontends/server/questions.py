@@ -13,8 +13,7 @@ from typing import Any
 from interpreter.frontends.server.gate import LOCAL, Refused, User
 from interpreter.frontends.server.sessions import LiveSession
 from interpreter.messages import fold
-from interpreter.policy.approval import PendingBlock
-from interpreter.session import APPROVE, EDIT, REFUSE, Answer, Question
+from interpreter.questions import APPROVE, EDIT, REFUSE, Answer, Question, RunBlock
 from interpreter.session.events import without_secrets
 
 MAX_OUTPUT_LENGTH = 10_000_000  # characters
@@ -43,10 +42,10 @@ def open_questions(live: LiveSession, user: User) -> list[dict[str, Any]]:
         chunk: dict[str, Any] = {**question.chunk}
         data: dict[str, Any] = {"id": question.id, "kind": question.kind, "choices": list(question.choices)}
         data |= {"content": chunk.get("content"), **{name: chunk[name] for name in _SHOWN if name in chunk}}
-        offers, pending = [], question.subject
-        if isinstance(pending, PendingBlock) and not pending.asks_for_more:
-            offers += ["preview"] if live.interpreter.can_dry_run(pending.language) else []
-            offers += ["always"] if user.name == LOCAL and pending.rules is not None else []
+        offers, block = [], question.subject
+        if isinstance(block, RunBlock) and not block.wants:
+            offers += ["preview"] if live.interpreter.can_dry_run(block.language) else []
+            offers += ["always"] if user.name == LOCAL else []
         found.append({**clean(live, data), "offers": offers, "digest": digest_of(chunk.get("content"))})
     return found
 
@@ -56,24 +55,24 @@ def answer_to(live: LiveSession | None, name: str, body: dict[str, Any], user: U
     live, question = _waiting(live, name)
     if body["choice"] not in (*question.choices, REFUSE):
         raise Refused(400, "choice", f"This question takes {', '.join(question.choices)}.")
-    details: dict[str, Any] = {"scope": body["scope"]} if "scope" in body else {}
-    if question.kind in ("block", "call", "sandbox") and body["choice"] not in (REFUSE, EDIT):
+    trial = None
+    if question.kind in ("block", "call") and body["choice"] not in (REFUSE, EDIT):
         _check_digest(question, body.get("digest"))
     if "preview" in body or "rule" in body:
-        pending = _block_of(question)
+        _block_of(question)
         if body["choice"] != APPROVE:
             raise Refused(400, "choice", "Only an approval can apply a dry run or save a rule.")
         if "preview" in body:
-            trial = pending.dry_run
-            if trial is None or trial.id != body["preview"] or not trial.can_apply:
+            trial = next((each for each in question.dry_runs if each.id == body["preview"] and each.can_apply), None)
+            if trial is None:
                 raise Refused(409, "preview", "This dry run can't be applied any more. Do it again.")
-            details["preview"] = trial
         if "rule" in body:
-            editor, rule, text = _rule_for(pending, user)
+            editor, rule, text = _rule_for(live, question, user)
             if body["rule"] != digest_of(text):
                 raise Refused(409, "digest", "The digest is not that of the rule for this code. Read the rule again.")
-    answer = Answer(body["choice"], body.get("text"), f"client:{user.name}", details)
-    if not live.interpreter.session.answer(name, answer):
+    by, scope = f"client:{user.name}", body.get("scope", "")
+    answer = Answer(body["choice"], body.get("text"), by, scope, preview=trial)
+    if not live.interpreter.session.answer(name, answer, by=live.actor(user)):
         raise Refused(409, "question", "This question was answered before.")
     if "rule" in body:
         editor.save(rule)
@@ -91,8 +90,8 @@ def _check_digest(question: Question, digest: str | None) -> None:
         raise Refused(409, "digest", "The digest is not that of what waits for approval. Read the question again.")
 
 
-def _block_of(question: Question) -> PendingBlock:
-    if not isinstance(question.subject, PendingBlock) or question.subject.asks_for_more:
+def _block_of(question: Question) -> RunBlock:
+    if not isinstance(question.subject, RunBlock) or question.subject.wants:
         raise Refused(400, "question", "This is only for code that waits for approval.")
     return question.subject
 
@@ -104,8 +103,8 @@ def preview(live: LiveSession | None, name: str, digest: str) -> dict[str, Any]:
     """Do a dry run of the block that waits; what it printed and what it would change."""
     live, question = _waiting(live, name)
     _check_digest(question, digest)
-    pending = _block_of(question)
-    made = live.interpreter.dry_run(pending.language, pending.code)
+    block = _block_of(question)
+    made = live.interpreter.dry_run(block.language, block.code)
     try:
         made.run()
         diffs = made.data_diffs
@@ -123,7 +122,8 @@ def preview(live: LiveSession | None, name: str, digest: str) -> dict[str, Any]:
     except BaseException:
         made.discard()
         raise
-    pending.dry_run = made
+    _discard_all(question)
+    question.dry_runs.append(made)
     if not question.is_open:
         made.discard()
         raise Refused(409, "question", "This question was answered meanwhile.")
@@ -132,10 +132,14 @@ def preview(live: LiveSession | None, name: str, digest: str) -> dict[str, Any]:
 
 def discard(live: LiveSession | None, name: str) -> None:
     """Discard the dry run of a block. The question about the block stays open."""
-    pending = _block_of(_waiting(live, name)[1])
-    trial, pending.dry_run = pending.dry_run, None
-    if trial is not None:
-        trial.discard()
+    question = _waiting(live, name)[1]
+    _block_of(question)
+    _discard_all(question)
+
+
+def _discard_all(question: Question) -> None:
+    while question.dry_runs:
+        question.dry_runs.pop().discard()
 
 
 def cut_diff(diff: str) -> str:
@@ -152,16 +156,15 @@ def cut_diff(diff: str) -> str:
 def proposed_rule(live: LiveSession | None, name: str, user: User) -> dict[str, Any]:
     """The rule that would always allow the block that waits, as a sentence and as the file has it."""
     live, question = _waiting(live, name)
-    _, rule, text = _rule_for(_block_of(question), user)
+    _, rule, text = _rule_for(live, question, user)
     return clean(live, {"sentence": rule.sentence, "rule": text, "digest": digest_of(text)})  # type: ignore[no-any-return]
 
 
-def _rule_for(pending: PendingBlock, user: User) -> tuple[Any, Any, str]:
+def _rule_for(live: LiveSession, question: Question, user: User) -> tuple[Any, Any, str]:
     from interpreter.policy.policy_file import rule_text
 
     if user.name != LOCAL:  # the rules are those of the account that runs the server, and count for all its users
         raise Refused(403, "rule", "Only the user who started the server can save rules.")
-    if pending.rules is None:
-        raise Refused(409, "rule", "No rule can be saved for this code.")
-    rule = pending.rules.proposed(pending)
-    return pending.rules, rule, rule_text(rule)
+    rules = live.interpreter.approver.rules
+    rule = rules.proposed(_block_of(question).details)
+    return rules, rule, rule_text(rule)

@@ -30,8 +30,8 @@ from interpreter.errors import BusyError, InterpreterError
 from interpreter.frontends.server.gate import LOCAL, Refused, User
 from interpreter.host import files
 from interpreter.llm.secrets import redacted as without_secrets
-from interpreter.session import APPROVE, Actor, Answer, Event, Ids
-from interpreter.session.actions import QuestionKind
+from interpreter.questions import APPROVE, Answer, QuestionKind
+from interpreter.session import Actor, Event, Ids
 from interpreter.session.events import events_after, redacted
 from interpreter.session.journal import SavedSession, Summary
 from interpreter.session.journal.file import NAME, Facts, read_summary
@@ -79,8 +79,9 @@ class LiveSession:
         """The client that acts for a user."""
         with self._lock:
             if user.name not in self._actors:
+                owner = self.interpreter.user
                 self._actors[user.name] = self.interpreter.session.add_actor(
-                    "client", self.interpreter, lambda: self.interpreter.journal
+                    "client", lambda: owner.own_permissions, sink=owner.sink, runtimes=owner.runtimes
                 )
             return self._actors[user.name]
 
@@ -411,7 +412,7 @@ class SessionManager:
         if "computer" in vars(template):
             made.computer.languages = template.computer.languages
         if "tools" in vars(template):
-            made.tools.extend(template.tools)
+            made.tools.copy_from(template.tools)
         change_settings(made, settings, template)
         return made
 

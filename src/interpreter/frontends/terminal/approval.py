@@ -15,13 +15,14 @@ from interpreter.errors import InterpreterError
 from interpreter.frontends.terminal.render.ansi import cells, wrapped
 from interpreter.frontends.terminal.render.notes import card
 from interpreter.host import processes
-from interpreter.session import APPROVE, EDIT, REFUSE, Answer
+from interpreter.policy.approval import CONTAIN, GRANT, SCAN
+from interpreter.questions import APPROVE, EDIT, REFUSE, Answer, Question
 
 if TYPE_CHECKING:
     from interpreter.api import OpenInterpreter
     from interpreter.frontends.terminal.terminal import Terminal
     from interpreter.messages import Chunk
-    from interpreter.policy.approval import PendingBlock, RuleEditor
+    from interpreter.policy.approval import RuleEditor
     from interpreter.session.preview import Preview
 
 MODES = {
@@ -57,55 +58,56 @@ _SIGNS = {"created": "+", "deleted": "-", "renamed": ">", "changed": "~", "mode"
 _STYLES = {"+": "string", "-": "error", "@": "hint"}
 
 
-def approve(terminal: Terminal, interpreter: OpenInterpreter, pending: PendingBlock) -> Answer:
+def approve(terminal: Terminal, interpreter: OpenInterpreter, question: Question) -> Answer:
     """Ask until there is an answer: a yes, a no, or the code as the user has edited it."""
-    if interpreter.preview and (answer := _preview(terminal, interpreter, pending)) is not None:
+    if interpreter.preview and (answer := _preview(terminal, interpreter, question)) is not None:
         return answer
-    project = pending.rules.policy.untrusted if pending.rules is not None else None
-    if pending.rules is not None and project is not None and project.digest not in terminal.shown_rules:
+    rules = interpreter.approver.rules
+    project = rules.policy.untrusted
+    if project is not None and project.digest not in terminal.shown_rules:
         terminal.shown_rules.add(project.digest)
         shown = visible("\n".join(f"  {line}" for line in project.lines))
         terminal.display.line(f"This project has rules that aren't active yet ({project.path}):\n{shown}")
         if terminal.confirm(TRUST):
-            pending.rules.trust(project)
-    if pending.offers_scan:
+            rules.trust(project)
+    if interpreter.safe_mode == "ask" and SCAN in question.choices:
         typed = _ask(terminal, SCAN_QUESTION)
         if typed is None:
-            return _no_answer(terminal, pending)
-        if typed.strip().lower() in _YES and (refused := _scan(terminal, pending)) is not None:
-            return refused
-    question = GRANT_QUESTION if pending.asks_for_more else "  ".join([QUESTION, *_options(interpreter, pending)])
-    question = f"{question}\n{OR_SAY}"
-    if above := _lines_above(terminal, pending, question):
+            return _no_answer(terminal, question)
+        if typed.strip().lower() in _YES:
+            return Answer(SCAN)
+    options = GRANT_QUESTION if GRANT in question.choices else "  ".join([QUESTION, *_options(interpreter, question)])
+    prompt = f"{options}\n{OR_SAY}"
+    if above := _lines_above(terminal, question, prompt):
         words = "1 line of this code is" if above == 1 else f"{above} lines of this code are"
         terminal.display.line(f"{words} above this screen. Scroll up to read all of it.")
     while True:
-        typed = _ask(terminal, question)
+        typed = _ask(terminal, prompt)
         if typed is None:
-            return _no_answer(terminal, pending)
-        answer = _answer(terminal, interpreter, pending, typed.strip())
+            return _no_answer(terminal, question)
+        answer = _answer(terminal, interpreter, question, typed.strip())
         if answer is not None:
             return answer
 
 
-def _options(interpreter: OpenInterpreter, pending: PendingBlock) -> dict[str, str]:
+def _options(interpreter: OpenInterpreter, question: Question) -> dict[str, str]:
     """The answers besides yes and no that this block has, and what they do."""
     missing = {
-        "[a]lways": pending.rules is None,
-        "[b]ox": pending.contain is None,
-        "[p]review": not interpreter.can_dry_run(pending.language),
+        "[b]ox": CONTAIN not in question.choices,
+        "[s]can": SCAN not in question.choices,
+        "[p]review": not interpreter.can_dry_run(question.subject.language),
     }
     return {option: words for option, words in _OPTIONS.items() if not missing.get(option)}
 
 
-def _lines_above(terminal: Terminal, pending: PendingBlock, question: str) -> int:
+def _lines_above(terminal: Terminal, question: Question, prompt: str) -> int:
     """How many lines of the code have scrolled out of view above the question."""
-    if not terminal.tty.can_show or pending.question is None:
+    if not terminal.tty.can_show:
         return 0
     columns, rows = terminal.tty.size()
-    below = "\n".join(filter(None, [card(pending.question.chunk), question]))
+    below = "\n".join(filter(None, [card(question.chunk), prompt]))
     left = rows - len(wrapped(below, columns - 1)) - 2  # the rule below the code, and the note about this
-    lines = visible(pending.code).rstrip("\n").split("\n")
+    lines = visible(question.subject.code).rstrip("\n").split("\n")
     for number, line in enumerate(reversed(lines)):
         left -= max(1, -(-cells(line) // columns))
         if left < 0:
@@ -113,7 +115,7 @@ def _lines_above(terminal: Terminal, pending: PendingBlock, question: str) -> in
     return 0
 
 
-def _answer(terminal: Terminal, interpreter: OpenInterpreter, pending: PendingBlock, typed: str) -> Answer | None:
+def _answer(terminal: Terminal, interpreter: OpenInterpreter, question: Question, typed: str) -> Answer | None:
     """What the typed words mean; None if the question is still open.
 
     A sentence goes to the model. A single unknown word, a paste of several lines or a command does not.
@@ -123,28 +125,28 @@ def _answer(terminal: Terminal, interpreter: OpenInterpreter, pending: PendingBl
     if (no := _NO.fullmatch(typed)) and is_line:
         return Answer(REFUSE, (no["words"] or "").strip() or None)
     match word:
-        case "y" | "yes" | "s" | "session" | "a" | "always" if pending.asks_for_more:
-            return _grant(terminal, pending, word)
+        case "y" | "yes" | "s" | "session" | "a" | "always" if GRANT in question.choices:
+            return _grant(terminal, interpreter, question, word)
         case "y" | "yes":
             return Answer(APPROVE)
-        case "p" | "preview" if not pending.asks_for_more:
-            return _preview(terminal, interpreter, pending)
-        case "s" | "scan":
-            return _scan(terminal, pending)
+        case "p" | "preview" if GRANT not in question.choices:
+            return _preview(terminal, interpreter, question)
+        case "s" | "scan" if SCAN in question.choices:
+            return Answer(SCAN)
         case "e" | "edit":
-            return _edit(terminal, pending)
-        case "a" | "always" if pending.rules is not None:
-            return _always_allow(terminal, pending, pending.rules)
-        case "b" | "box" if pending.contain is not None:
+            return _edit(terminal, question)
+        case "a" | "always":
+            return _always_allow(terminal, question, interpreter.approver.rules)
+        case "b" | "box" if CONTAIN in question.choices and interpreter.agent.contain is not None:
             try:
-                pending.contain()
+                interpreter.agent.contain()
             except InterpreterError as error:  # there is no sandbox here
                 terminal.display.line(str(error), "error")
                 return None
             terminal.display.line("The sandbox is on; %sandbox off turns it off.")
             return Answer(APPROVE)
-        case "?" | "help" if not pending.asks_for_more:
-            rows = _options(interpreter, pending).items()
+        case "?" | "help" if GRANT not in question.choices:
+            rows = _options(interpreter, question).items()
             terminal.display.line("\n".join(f"{option:<10} {words}" for option, words in rows))
             return None
     words = word.replace(",", " ").split()
@@ -170,27 +172,17 @@ def _ask(terminal: Terminal, question: str) -> str | None:
         return None
 
 
-def _no_answer(terminal: Terminal, pending: PendingBlock) -> Answer:
+def _no_answer(terminal: Terminal, question: Question) -> Answer:
     by = "nobody" if terminal.unanswered else "user"
-    if pending.only_sandbox_request:
+    if question.subject.only_sandbox_request:
         terminal.unanswered = False  # the model is informed and continues without it
     return Answer(REFUSE, by=by)
-
-
-def _scan(terminal: Terminal, pending: PendingBlock) -> Answer | None:
-    """Scan the code and show the findings; a no if the scan was cancelled."""
-    terminal.display.show({"role": "computer", "type": "status", "format": "scanning"})
-    scanned = pending.scan()
-    if scanned.cancelled:
-        return Answer(REFUSE)
-    terminal.display.show({"role": "computer", "type": "status", "format": "scan", "content": scanned.as_data()})
-    return None
 
 
 # -- editing -------------------------------------------------------------------------------------------------------
 
 
-def _edit(terminal: Terminal, pending: PendingBlock) -> Answer | None:
+def _edit(terminal: Terminal, question: Question) -> Answer | None:
     """Let the user edit the code, and show the result; None if it stays the same."""
     named = os.environ.get("VISUAL") or os.environ.get("EDITOR")
     if not named and (terminal.plain or not terminal.tty.can_type):
@@ -199,31 +191,31 @@ def _edit(terminal: Terminal, pending: PendingBlock) -> Answer | None:
         )
         return None
     try:
-        code = _edit_in_program(terminal, pending, shlex.split(named)) if named else _edit_in_place(terminal, pending)
+        code = _edit_in_program(terminal, question, shlex.split(named)) if named else _edit_in_place(terminal, question)
     except FileNotFoundError as error:
         terminal.display.line(f"Can't find the editor {error.filename}. Set EDITOR to one that is installed.", "error")
         return None
     except (OSError, ValueError) as error:
         terminal.display.line(f"Not edited: {error}", "error")
         return None
-    if not pending.code.endswith("\n"):  # editors end the last line
+    if not question.subject.code.endswith("\n"):  # editors end the last line
         code = code.removesuffix("\n")
-    if not code.strip() or code == pending.code:
+    if not code.strip() or code == question.subject.code:
         terminal.display.line(
             "The code is unchanged." if code.strip() else "The edited code is empty, so it was discarded."
         )
         return None
-    block: Chunk = {"role": "assistant", "type": "code", "format": pending.language}
+    block: Chunk = {"role": "assistant", "type": "code", "format": question.subject.language}
     terminal.display.show({**block, "content": code})
     terminal.display.show({**block, "end": True})
     return Answer(EDIT, code)
 
 
-def _edit_in_program(terminal: Terminal, pending: PendingBlock, editor: list[str]) -> str:
+def _edit_in_program(terminal: Terminal, question: Question, editor: list[str]) -> str:
     """The code as the user's editor leaves it; OSError if that cannot be started or exits with an error."""
-    extension = terminal.display.languages.describe(pending.language).file_extension or "txt"
+    extension = terminal.display.languages.describe(question.subject.language).file_extension or "txt"
     with tempfile.NamedTemporaryFile("w", suffix=f".{extension}", delete=False, encoding="utf-8") as file:
-        file.write(pending.code)
+        file.write(question.subject.code)
     try:
         with terminal.suspended():
             failed = processes.start([*editor, file.name], interactive=True).wait()
@@ -235,27 +227,27 @@ def _edit_in_program(terminal: Terminal, pending: PendingBlock, editor: list[str
         os.unlink(file.name)
 
 
-def _edit_in_place(terminal: Terminal, pending: PendingBlock) -> str:
+def _edit_in_place(terminal: Terminal, question: Question) -> str:
     """The code as the user leaves it in the terminal; as it was if they cancel."""
     from interpreter.frontends.terminal.prompt import edit_text
 
     terminal.display.line("Edit the code. Ctrl-S when done, Ctrl-C to cancel.")
     try:
         with terminal.suspended():
-            return edit_text(terminal.tty, pending.code)
+            return edit_text(terminal.tty, question.subject.code)
     except (KeyboardInterrupt, EOFError):
-        return pending.code
+        return str(question.subject.code)
 
 
 # -- rules and grants ----------------------------------------------------------------------------------------------
 
 
-def _always_allow(terminal: Terminal, pending: PendingBlock, rules: RuleEditor) -> Answer | None:
+def _always_allow(terminal: Terminal, question: Question, rules: RuleEditor) -> Answer | None:
     """Say what the rule would allow; if the user wants it, save it and approve."""
     from interpreter.policy.policy_file import rule_text
 
     try:
-        rule = rules.proposed(pending)
+        rule = rules.proposed(question.subject.details)
     except InterpreterError as error:
         terminal.display.line(str(error))
         return None
@@ -265,21 +257,13 @@ def _always_allow(terminal: Terminal, pending: PendingBlock, rules: RuleEditor) 
     return _save(terminal, lambda: rules.save(rule)) if typed in _YES else None
 
 
-def _grant(terminal: Terminal, pending: PendingBlock, word: str) -> Answer | None:
+def _grant(terminal: Terminal, interpreter: OpenInterpreter, question: Question, word: str) -> Answer | None:
     """Give the sandbox what the block asks for: for this block, this session, or always."""
     if word not in ("a", "always"):
-        pending.grant("session" if word in ("s", "session") else "block")
-        return Answer(APPROVE)
-    from interpreter.policy.files import user_file
-
-    assert pending.sandbox_request is not None and pending.rules is not None
-
-    def save() -> Path:
-        pending.grant("always")
-        return user_file()
-
-    terminal.display.line(visible("\n".join(pending.rules.grant_lines(pending.sandbox_request))))
-    return _save(terminal, save) if terminal.confirm(SAVE_GRANT) else None
+        return Answer(GRANT, scope="session" if word in ("s", "session") else "block")
+    rules, request = interpreter.approver.rules, question.subject.details.sandbox_request
+    terminal.display.line(visible("\n".join(rules.grant_lines(request))))
+    return Answer(GRANT, scope="always") if terminal.confirm(SAVE_GRANT) else None
 
 
 def _save(terminal: Terminal, save: Callable[[], Path]) -> Answer | None:
@@ -296,14 +280,14 @@ def _save(terminal: Terminal, save: Callable[[], Path]) -> Answer | None:
 # -- preview -------------------------------------------------------------------------------------------------------
 
 
-def _preview(terminal: Terminal, interpreter: OpenInterpreter, pending: PendingBlock) -> Answer | None:
+def _preview(terminal: Terminal, interpreter: OpenInterpreter, question: Question) -> Answer | None:
     """Do a dry run of the block, show what it would change, and ask whether to apply that.
 
     None if the question about the block itself is still open.
     """
     display, busy = terminal.display, terminal.busy
     try:
-        preview = interpreter.computer.preview(pending.language, pending.code)
+        preview = interpreter.computer.preview(question.subject.language, question.subject.code)
     except InterpreterError as error:
         display.line(str(error), "error")
         if named := getattr(error, "named", ()):
@@ -322,10 +306,10 @@ def _preview(terminal: Terminal, interpreter: OpenInterpreter, pending: PendingB
         preview.discard()
         raise
     if chosen == "y":
-        return Answer(APPROVE, details={"preview": preview})
+        return Answer(APPROVE, preview=preview)
     preview.discard()
     display.line(DISCARDED)
-    return _edit(terminal, pending) if chosen == "e" else None
+    return _edit(terminal, question) if chosen == "e" else None
 
 
 def _ask_to_apply(terminal: Terminal, preview: Preview) -> str:

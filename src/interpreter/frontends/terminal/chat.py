@@ -29,7 +29,9 @@ from interpreter.frontends.terminal.keyboard import TurnKeyboard
 from interpreter.frontends.terminal.terminal import LineReader, Terminal, reader_for
 from interpreter.frontends.terminal.tty import Tty
 from interpreter.messages import Chunk, Message, group_of, is_declined
-from interpreter.session import ANSWER, APPROVE, REFUSE, Answer, Event, Question
+from interpreter.policy.approval import GRANT
+from interpreter.questions import ANSWER, APPROVE, REFUSE, Answer, Question
+from interpreter.session import Event
 
 if TYPE_CHECKING:
     from interpreter.frontends.terminal.prompt import Prompt
@@ -416,14 +418,14 @@ def _ask(terminal: Terminal, interpreter: OpenInterpreter, busy: TurnKeyboard, q
     try:
         match question.kind:
             case "block":
-                answer = approve(terminal, interpreter, question.subject)
-                if answer.choice == APPROVE and "preview" not in answer.details:
+                answer = approve(terminal, interpreter, question)
+                if answer.choice in (APPROVE, GRANT) and answer.preview is None:
                     busy.block_runs(question.subject.language)
                 return answer
             case "call" | "offer":
-                return yes_or_no(terminal, question.subject.prompt)
+                return yes_or_no(terminal, question.text)
             case "text" | "password" if terminal.tty.can_type:
-                return Answer(ANSWER, terminal.ask(question.subject.prompt, question.kind == "password"))
+                return Answer(ANSWER, terminal.ask(question.text, question.kind == "password"))
     except KeyboardInterrupt:
         busy.interrupts.count += 1
         interpreter.cancel()

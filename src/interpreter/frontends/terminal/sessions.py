@@ -20,7 +20,8 @@ from interpreter.frontends.terminal.chat import connect, follow, replay, show_bl
 from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.widgets import choose_row, search_row
 from interpreter.llm.usage import in_dollars
-from interpreter.session import APPROVE, REFUSE, Answer, Event, Question
+from interpreter.questions import APPROVE, REFUSE, Answer, Question
+from interpreter.session import Event
 from interpreter.session.journal import SavedSession, Summary, last_in
 from interpreter.session.journal.reader import Entry, RecordedBlock, Said, Shown, entries_from_session
 
@@ -113,7 +114,7 @@ def offer_variables(terminal: Terminal, interpreter: OpenInterpreter) -> None:
 
     def answer(question: Question) -> Answer:
         nonlocal chosen
-        chosen = _choice(terminal, question.subject)
+        chosen = _choice(terminal, question.subject.details)
         return Answer(chosen)
 
     outcomes = None

@@ -13,11 +13,11 @@ from dataclasses import asdict
 from functools import partial
 from typing import Any
 
+from interpreter import questions
 from interpreter.errors import BusyError, NotRestorableError, SandboxUnavailableError, UsageError
-from interpreter.messages import Chunk
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.block import closing_chunk, console, event_chunks
-from interpreter.runtimes.calls import CallRequest, ComputerCall, Interrupt, Request
+from interpreter.runtimes.calls import ComputerCall, Interrupt
 from interpreter.runtimes.launch import SessionContext
 from interpreter.runtimes.live import HasContext
 from interpreter.runtimes.protocol import Frame
@@ -121,9 +121,10 @@ class InProcessPython(BaseLanguage):
         self._hidden: dict[str, Any] = {"display": self._engine.display, "share": self._share}
         if self.context.tools is not None:
             self._hidden["computer"] = self.context.tools.stand_in(self._call)
+            self._hidden["tools"] = self.context.tools.stand_in(self._call, "tools")
         self._define_names()
 
-    def run(self, code: str) -> Iterator[Chunk]:
+    def run(self, code: str) -> Iterator[questions.Step]:
         if self.context.containment is not None:
             raise SandboxUnavailableError("In-process Python can't run in a sandbox. Set computer.python to None.")
         self._outlet.number += 1
@@ -292,24 +293,24 @@ class Outlet:
     def __init__(self, context: SessionContext) -> None:
         self.number = 0  # of the newest block
         self._context = context
-        self._chunks: list[Chunk] = []
+        self._steps: list[questions.Step] = []
         self.stdout = Output("stdout", 1, partial(self.stream, "stdout"))
         self.stderr = Output("stderr", 2, partial(self.stream, "stderr"))
 
-    def take(self) -> list[Chunk]:
+    def take(self) -> list[questions.Step]:
         self.flush()
-        chunks, self._chunks = self._chunks, []
-        return chunks
+        steps, self._steps = self._steps, []
+        return steps
 
     def flush(self) -> None:
         self.stdout.flush_everything()
         self.stderr.flush_everything()
 
     def stream(self, name: str, text: str) -> None:
-        self._chunks.append(console(text, name))
+        self._steps.append(console(text, name))
 
     def active_line(self, line: int) -> None:
-        self._chunks += event_chunks({"event": "active_line", "line": line})
+        self._steps += event_chunks({"event": "active_line", "line": line})
 
     def display(self, data: dict[str, Any]) -> None:
         self.nudge({"event": "display", "data": data})
@@ -317,24 +318,25 @@ class Outlet:
     def nudge(self, frame: Frame) -> None:
         """Take an event of the block, or of a call that it makes."""
         self.flush()
-        if frame["event"] == "call_asks":
-            request: CallRequest = frame["request"]
-            self._request(request)
-            request.give_up()
+        if frame["event"] == "question":
+            self._ask(frame["question"])
         else:
-            self._chunks += event_chunks(frame, self._context.emit_images)
+            self._steps += event_chunks(frame, self._context.emit_images)
 
     def ask(self, prompt: str, password: bool = False) -> str | None:
-        request = Request("password" if password else "text", prompt)
-        self._request(request)
-        if not request.is_answered and self._context.on_input is not None:
+        question = questions.Question(questions.Input(prompt, password))
+        self._ask(question)
+        if question.answer is None and self._context.on_input is not None:
             return self._context.on_input(prompt, password)
-        return request.text
+        return question.typed
 
-    def _request(self, request: Request) -> None:
+    def _ask(self, question: questions.Question) -> None:
+        """Get the answer now. The consumer sees the question when it reads on."""
         self.flush()
-        chunk = request.chunk
-        self._chunks.append(self._context.ask(request, chunk) if self._context.ask is not None else chunk)
+        if self._context.ask is not None:
+            self._context.ask(question)
+            self._steps.append(question)
+        question.withdraw()
 
 
 def run_captured(command: str) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from interpreter.messages import Chunk
+from interpreter.questions import Question, Step
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.launch import SessionContext
 from interpreter.runtimes.live import HasContext, LiveLanguage
@@ -60,13 +60,13 @@ class SQL(BaseLanguage):
         number = next((place.name.removesuffix(".dist-info").partition("-")[2] for place in places), "")
         return f"DuckDB {number}".rstrip()
 
-    def run(self, code: str) -> Iterator[Chunk]:
+    def run(self, code: str) -> Iterator[Step]:
         python = self.python
         python.on_end = self.on_end
         old = python.runtime if isinstance(python, LiveLanguage) else None
         if old is not None and old.launch.containment is not python.context.containment:
             # the sandbox has changed: a new session, whose folder is another, has to be there before the address is
-            yield from (chunk for chunk in python.run("") if chunk.get("format") != "active_line")
+            yield from _without_lines(python.run(""))
         place = None
         if python.context.sql:  # it may have a password: it goes into a private file, not into code or output
             folder = python.start().folder if isinstance(python, LiveLanguage) else None
@@ -74,9 +74,7 @@ class SQL(BaseLanguage):
                 file.write(python.context.sql)
             place = file.name
         call = f"__import__('runpy').run_path({str(DRIVER)!r})['run']({code!r}, {place!r}, globals())"
-        for chunk in python.run(call):
-            if chunk.get("format") != "active_line" or chunk["content"] is None:  # the lines are not those of the SQL
-                yield chunk
+        yield from _without_lines(python.run(call), keep_end=True)
 
     def stop(self) -> None:
         self.python.stop()
@@ -84,3 +82,10 @@ class SQL(BaseLanguage):
     def terminate(self) -> None:
         if self._own is not None:
             self._own.terminate()
+
+
+def _without_lines(steps: Iterator[Step], keep_end: bool = False) -> Iterator[Step]:
+    """Leave out the active lines, which are not those of the SQL; keep the end of the block if asked."""
+    for step in steps:
+        if isinstance(step, Question) or step.get("format") != "active_line" or (keep_end and step["content"] is None):
+            yield step

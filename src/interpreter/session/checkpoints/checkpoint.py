@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
@@ -47,6 +47,8 @@ class Participant(Protocol):
     undo_max_bytes: int
     undo_max_files: int
 
+    @property
+    def participants(self) -> Mapping[str, Participant]: ...
     @property
     def workspace(self) -> str: ...
 

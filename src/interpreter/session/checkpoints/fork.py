@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING
 from interpreter.config.setting import give_settings, given_settings
 from interpreter.errors import NotRestorableError, UndoError
 from interpreter.host.files import remove
-from interpreter.session import Action, Question
+from interpreter.questions import Question
+from interpreter.session import Action, ActionContext
 from interpreter.session.checkpoints.timeline import ask_about_files
 from interpreter.workspace import FileRecord, Item, Kept, Step
 from interpreter.workspace.merge import copy_tree, merge, merge_steps
@@ -80,7 +81,7 @@ def fork(parent: OpenInterpreter, workspace: str | Path | None = None) -> OpenIn
     child.last_messages_count = len(child.messages)
     child.llm.resume(parent.llm.forms_sent(), parent.llm.usage)
     child.computer.languages = parent.computer.languages
-    child.tools.extend(parent.tools)
+    child.tools.copy_from(parent.tools)
     child.forked = Fork(parent, folder, record, record.items, parent.computer.runtimes.split(child.computer.runtimes))
     child.computer.context.cwd = _moved(parent.computer.context.cwd, source, target)
     child.computer.context.exported = dict(parent.computer.context.exported)
@@ -118,7 +119,7 @@ class Keep(Action):
     def describe(self) -> str:
         return "a fork is being kept"
 
-    def judge(self) -> Iterator[Chunk | Question]:
+    def judge(self, context: ActionContext) -> Iterator[Question]:
         """Ask before it changes files, and about files that were changed in both; the subject is the list of steps."""
         if not self._asks:
             return
@@ -130,10 +131,10 @@ class Keep(Action):
         if chosen is not None:
             self._overwrite = chosen
 
-    def still_allowed(self) -> bool:
+    def still_allowed(self, context: ActionContext) -> bool:
         return not self._asks or plan_keep(self._child) == self._steps
 
-    def run(self) -> Generator[Chunk]:
+    def run(self, context: ActionContext) -> Generator[Chunk]:
         child, made, steps = self._child, _fork_of(self._child), plan_keep(self._child)
         # Continue in the workspace that the fork came from, also after a return to a checkpoint made in the fork.
         copied, home = Path(child.workspace).resolve(), Path(made.parent.workspace).resolve()

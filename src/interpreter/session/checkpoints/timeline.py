@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, Literal, TypeVar, cast
 
 from interpreter.console_text import counted
 from interpreter.errors import BusyError, UndoError
-from interpreter.session import ACTION, APPROVE, KEEP, REFUSE, Action, Block, Question
+from interpreter.questions import APPROVE, REFUSE, Confirm, Question
+from interpreter.session import ACTION, Action, ActionContext, Block
 from interpreter.session.checkpoints.checkpoint import (
     PARTS,
     Checkpoint,
@@ -34,6 +35,7 @@ from interpreter.sigint import Hold
 if TYPE_CHECKING:
     from interpreter.messages import Chunk, Message
     from interpreter.runtimes.state import Mark
+    from interpreter.session import Actor
     from interpreter.session.journal import SavedSession
     from interpreter.workspace import Changes, FileRecord, RestorePlan
 
@@ -109,9 +111,15 @@ class Timeline:
         """All that this session has, its own first."""
         return list(self._conversations.values())
 
+    def _participant(self, actor: Actor | None) -> Participant:
+        """Whose conversation an actor's actions belong to."""
+        chain = actor.chain() if actor is not None else ()
+        known = (self._owner.participants[each.id] for each in chain if each.id in self._owner.participants)
+        return next(known, self._owner)
+
     def before(self, action: Action) -> list[Chunk]:
         """An action that can be undone is about to run; returns what the user should know first."""
-        by = action.actor.settings if action.actor is not None else self._owner
+        by = self._participant(action.actor)
         language, code = (action.language, action.code) if isinstance(action, Block) else (action.kind, "")
         return self.before_block(language, code or action.describe(), bool(action.turn), by)
 
@@ -416,7 +424,7 @@ class Timeline:
         if plan.stamp != self.stamp:
             raise UndoError(OUT_OF_DATE)
         action = ACTION.get()
-        acting = action.actor.settings if action is not None and action.actor is not None else self._owner
+        acting = self._participant(action.actor if action is not None else None)
         conversations = self.conversations if "conversation" in plan.parts else []
         for each in conversations:  # the messages of another agent are not taken from it while it writes them
             responds = each.owner is not acting and each.owner.responding
@@ -549,7 +557,7 @@ class UndoAction(Action):
     def _may_ask(self) -> bool:
         return self._asks != "nothing" or len(self._timeline.conversations) > 1
 
-    def judge(self) -> Iterator[Chunk | Question]:
+    def judge(self, context: ActionContext) -> Iterator[Question]:
         """Ask before it undoes what another actor did, changes files, or overwrites what another program changed."""
         self._approved = None
         if not self._may_ask:
@@ -563,9 +571,9 @@ class UndoAction(Action):
         others = self._timeline.other_actors(plan, self._by)
         if not others <= self._confirmed:
             words = f"This would also {self.kind} what {', '.join(sorted(others))} did."
-            question = Question.in_words("confirm", self.kind, words)
+            question = Question(Confirm(words, self.kind))
             yield question
-            if question.answer is None or question.answer.choice != APPROVE:
+            if not question.approved:
                 raise UndoError(f"Nothing was changed. {words} Confirm that first.")
             self._confirmed = others
         if not self.refused and plan.changes_files and self._asks != "nothing":
@@ -578,12 +586,12 @@ class UndoAction(Action):
         if not self.refused:
             self._approved = plan
 
-    def still_allowed(self) -> bool:
+    def still_allowed(self, context: ActionContext) -> bool:
         if self._asks == "nothing":
             return not self._may_ask or self._timeline.other_actors(self._plan(), self._by) <= self._confirmed
         return self._approved is not None and self._approved.stamp == self._timeline.stamp
 
-    def run(self) -> Generator[Chunk]:
+    def run(self, context: ActionContext) -> Generator[Chunk]:
         session = self._by.session
         session.questions.withdraw(kinds=["block"])  # what it was about may be gone
         plan = self._plan() if self._asks == "nothing" else self._approved
@@ -599,24 +607,20 @@ def ask_about_files(
 ) -> Generator[Question, None, tuple[set[str] | None, set[str]]]:
     """Ask before files change, and before overwriting what another program changed; an empty text asks nothing.
 
-    The details of an answer may name the `paths` to overwrite, and `.git` folders to restore as `repositories`.
+    The answer may name the `paths` to overwrite, and `.git` folders to restore as `repositories`.
     Returns both; no paths if that was not approved.
     """
     paths: set[str] | None = None
     repositories: set[str] = set()
-    questions: list[tuple[Literal["confirm", "overwrite"], str, Collection[str]]] = [
-        ("confirm", confirm, (APPROVE, REFUSE)),
-        ("overwrite", overwrite, (APPROVE, KEEP, REFUSE)),
-    ]
-    for kind, words, choices in questions:
-        if action.refused or not words:
+    for text, changed in ((confirm, ()), (overwrite, tuple(drifted))):
+        if action.refused or not text:
             continue
-        question = Question.in_words(kind, action.kind, words, subject, choices)
+        question = Question(Confirm(text, action.kind, changed, subject))
         yield question
         answer = question.answer
         action.refused = answer is None or answer.choice == REFUSE
         if answer is not None and not action.refused:
-            repositories |= set(answer.details.get("repositories", ()))
-            if kind == "overwrite" and answer.choice == APPROVE:
-                paths = set(answer.details.get("paths", drifted))
+            repositories |= set(answer.repositories)
+            if changed and answer.choice == APPROVE:
+                paths = set(changed if answer.paths is None else answer.paths)
     return paths, repositories

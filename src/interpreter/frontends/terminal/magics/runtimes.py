@@ -96,7 +96,7 @@ def environment(terminal: Terminal, interpreter: OpenInterpreter, argument: str)
             done = follow(
                 interpreter,
                 environments.reset_environment(interpreter),
-                lambda question: yes_or_no(terminal, question.chunk["content"]["content"]),
+                lambda question: yes_or_no(terminal, question.text),
             )
             terminal.display.line("Removed. Modules that are loaded stay until %reset." if done else "Nothing changed.")
         case ["remove" | "uninstall", name] if re.fullmatch(r"[A-Za-z0-9][\w.-]*", name, re.ASCII):

@@ -24,8 +24,8 @@ from interpreter.frontends.terminal.render.ansi import cells, clip
 from interpreter.frontends.terminal.render.notes import Touch, diff_rows, grouped
 from interpreter.frontends.terminal.terminal import Terminal
 from interpreter.frontends.terminal.widgets import search_row
+from interpreter.questions import APPROVE, KEEP, REFUSE, Answer, Question
 from interpreter.runtimes.state import Restored
-from interpreter.session import APPROVE, KEEP, REFUSE, Answer, Question
 from interpreter.session.checkpoints import PARTS, Checkpoint, Part, UndoKind, UndoPlan, UndoResult
 from interpreter.workspace import Step
 from interpreter.workspace.tree import repository_of
@@ -126,9 +126,9 @@ def _perform(terminal: Terminal, interpreter: OpenInterpreter, plan: UndoPlan, k
 
     def answer(question: Question) -> Answer:
         nonlocal is_shown, is_unattended
-        asked = question.subject
-        if isinstance(asked, str):  # about the work of another actor
-            return yes_or_no(terminal, asked)
+        asked = question.subject.details
+        if asked is None:  # about the work of another actor
+            return yes_or_no(terminal, question.text)
         if not is_shown:
             is_shown = True
             _show(terminal, asked, done=False)
@@ -140,7 +140,7 @@ def _perform(terminal: Terminal, interpreter: OpenInterpreter, plan: UndoPlan, k
                 typed = terminal.ask(QUESTION, guarded=True) or ""
                 return Answer(APPROVE if typed.strip().lower() in ("y", "yes") else REFUSE)
             overwrite = _overwritten(terminal, interpreter, asked)
-            return Answer(APPROVE, details={"paths": overwrite}) if overwrite else Answer(KEEP)
+            return Answer(APPROVE, paths=tuple(overwrite)) if overwrite else Answer(KEEP)
         except (KeyboardInterrupt, EOFError):
             return Answer(REFUSE)
 

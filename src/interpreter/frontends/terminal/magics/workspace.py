@@ -16,7 +16,7 @@ from interpreter.frontends.terminal.approval import yes_or_no
 from interpreter.frontends.terminal.chat import follow
 from interpreter.frontends.terminal.magics.undo import clock_time, labelled, show_difference
 from interpreter.frontends.terminal.terminal import Terminal
-from interpreter.session import APPROVE, KEEP, Answer, Question
+from interpreter.questions import APPROVE, KEEP, Answer, Question
 from interpreter.session.checkpoints import Checkpoint
 from interpreter.session.checkpoints.fork import plan_keep
 from interpreter.workspace.diff import is_data_file
@@ -152,9 +152,7 @@ def switch(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> N
 def keep(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     forks = _forks(terminal, interpreter)
     if interpreter.forked is None:
-        dropped = follow(
-            interpreter, forks.drop_others(), lambda asked: yes_or_no(terminal, asked.chunk["content"]["content"])
-        )
+        dropped = follow(interpreter, forks.drop_others(), lambda asked: yes_or_no(terminal, asked.text))
         terminal.display.line("Dropped. You are back to one workspace." if dropped else "Nothing changed.")
         return
     lines = [
@@ -167,7 +165,7 @@ def keep(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
 
     def answer(question: Question) -> Answer:
         if question.kind == "overwrite":
-            drifted = ", ".join([step.path for step in question.subject if step.drift][:3])
+            drifted = ", ".join(question.subject.paths[:3])
             overwrite = terminal.confirm(f"Overwrite files that were also changed there ({drifted})?")
             return Answer(APPROVE if overwrite else KEEP)
         return yes_or_no(terminal, "Make these changes and drop the other fork?")
@@ -183,5 +181,5 @@ def keep(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
 
 def drop(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
     forks = _forks(terminal, interpreter)
-    dropped = follow(interpreter, forks.drop(), lambda asked: yes_or_no(terminal, asked.chunk["content"]["content"]))
+    dropped = follow(interpreter, forks.drop(), lambda asked: yes_or_no(terminal, asked.text))
     terminal.display.line(f"Dropped. Back in {forks.current.workspace}." if dropped else "Nothing changed.")

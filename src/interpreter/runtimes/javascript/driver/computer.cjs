@@ -1,6 +1,5 @@
 'use strict';
-// `computer` in the user's code: its tools are the host's, and each use of one is a call to there, with a promise of
-// what comes of it.
+// `computer` and `tools` in the user's code: each use of a tool is a call to the host, and gives a promise of the result.
 
 const { writeFileSync } = require('fs');
 const { inspect } = require('util');
@@ -147,12 +146,13 @@ function part(path, awaitable = path.includes('.')) {
     apply: (target, self, args) => ask('call', path, args),
   };
   const target = function () {};
-  target[inspect.custom] = () => (path ? `computer.${path}` : 'computer');
+  target[inspect.custom] = () => (/^tools(\.|$)/.test(path) ? path : path ? `computer.${path}` : 'computer');
   return new Proxy(target, handler);
 }
 
 function install() {
   Object.defineProperty(globalThis, 'computer', { value: part(''), writable: true, configurable: true });
+  Object.defineProperty(globalThis, 'tools', { value: part('tools', false), writable: true, configurable: true });
 }
 
 module.exports = { answered, callOff, install };

@@ -1,7 +1,7 @@
-"""`computer` in the user's code, and the user's skills: the tools are the host's, and each use of one is a call.
+"""`computer` and `tools` in the user's code, and the user's skills: each use of a tool is a call to the host.
 
-`computer` is found like a builtin and can be imported; a variable or module that the user has given that name
-comes first. The code of a skill comes from the host and runs here, in the session.
+`computer` and `tools` are found like builtins, and `computer` can be imported; a variable or module that the user has
+given that name comes first. The code of a skill comes from the host and runs here, in the session.
 """
 
 from __future__ import annotations
@@ -16,14 +16,22 @@ from types import ModuleType
 from .hints import Any, Callable, CallHost, Iterable
 
 NAME = "computer"
+REGISTERED = "tools"  # the tools that were registered, by name; the first word of their paths
 SKILL_MODULE = "skill_"  # the beginning of the name of a skill's module
+
+
+def full_name(path: str) -> str:
+    """A path as code writes it."""
+    if path == REGISTERED or path.startswith(REGISTERED + "."):
+        return path
+    return "%s.%s" % (NAME, path) if path else NAME
 
 
 class Part(ModuleType):
     """The computer, or one of its tools; the host knows its attributes."""
 
     def __init__(self, ask: CallHost, path: str) -> None:
-        super().__init__("%s.%s" % (NAME, path) if path else NAME)
+        super().__init__(full_name(path))
         self.__dict__.update(_ask=ask, _path=path, _names=None)
         if not path:
             self.__dict__["__path__"] = []
@@ -37,6 +45,9 @@ class Part(ModuleType):
             return parcels.ComputerError
         kind = self._known().get(name)
         path = self._below(name)
+        if kind is None and self._path.startswith(REGISTERED):  # it may have been registered since
+            self.__dict__["_names"] = None
+            kind = self._known().get(name)
         if kind is None:
             raise AttributeError(self._missing(name))
         if kind == "part":
@@ -66,7 +77,7 @@ class Part(ModuleType):
         return sorted(self._known())
 
     def __repr__(self) -> str:
-        return NAME + ("." + self._path if self._path else "")
+        return full_name(self._path)
 
     def _tool(self, name: str) -> Any:
         """The tool of that name; the host is not asked whether it exists."""
@@ -97,10 +108,22 @@ class Method:
         self.__name__ = path.rpartition(".")[2]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._ask({"how": "call", "path": self._path, "args": list(args), "kwargs": kwargs})
+        call = {"how": "call", "path": self._path, "args": list(args), "kwargs": kwargs}
+        if self._path.startswith(REGISTERED + "."):
+            import asyncio
+
+            try:
+                loop = asyncio.get_running_loop()
+            except RuntimeError:
+                pass
+            else:  # the loop goes on meanwhile
+                import contextvars
+
+                return loop.run_in_executor(None, contextvars.copy_context().run, self._ask, call)
+        return self._ask(call)
 
     def __repr__(self) -> str:
-        return "%s.%s" % (NAME, self._path)
+        return full_name(self._path)
 
     def __reduce__(self) -> Any:
         return found_again, (self._path,)
@@ -142,6 +165,7 @@ def install(ask: CallHost) -> None:
     """Make `computer` available to the user's code."""
     computer = Part(ask, "")
     builtins.computer = computer  # type: ignore[attr-defined]
+    builtins.tools = Part(ask, REGISTERED)  # type: ignore[attr-defined]
     sys.meta_path.append(Finder(computer))
 
 

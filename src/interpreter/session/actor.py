@@ -1,0 +1,127 @@
+"""Who acts in a session, and what each of them may do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Protocol, get_args
+
+from interpreter.errors import NotPermittedError
+from interpreter.session.events import Sink
+
+ActorKind = Literal["user", "agent", "client", "viewer"]
+Mode = Literal["ask", "auto-in-sandbox", "auto", "plan"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+_FREEDOM: dict[Mode, int] = {"plan": 0, "ask": 1, "auto-in-sandbox": 2, "auto": 3}
+
+
+class Contained(Protocol):
+    """What a sandbox gives: a `sandbox.Sandbox`."""
+
+    def is_within(self, other: Any) -> bool:
+        """Whether it gives nothing that the other one doesn't."""
+
+
+@dataclass(frozen=True)
+class Permissions:
+    """What an actor may do. A value: to change permissions is to replace them."""
+
+    mode: Mode = "ask"
+    sandbox: Contained | None = None  # what contains its code; None: nothing does
+    scan: Literal["off", "ask", "auto"] = "off"
+    offline: bool = False
+    tools: frozenset[str] | None = None  # the names of the tools it may call; None: all
+    given_tools: frozenset[str] = (
+        frozenset()
+    )  # parts of the computer that code in a sandbox may use: the screen, in OS mode
+    budget: float | None = None  # in dollars, for itself and those it starts; None: no limit
+
+    def is_within(self, other: Permissions) -> bool:
+        """Whether it allows nothing that the other ones don't."""
+        return self == self.restricted_to(other)
+
+    def restricted_to(self, other: Permissions) -> Permissions:
+        """Return what both allow. Two sandboxes of which neither is within the other give the other one's."""
+        sandbox = self.sandbox
+        if other.sandbox is not None and (sandbox is None or not sandbox.is_within(other.sandbox)):
+            sandbox = other.sandbox
+        shared = [each for each in (self.tools, other.tools) if each is not None]
+        limits = [limit for limit in (self.budget, other.budget) if limit is not None]
+        return replace(
+            self,
+            mode=min(self.mode, other.mode, key=_FREEDOM.__getitem__),
+            sandbox=sandbox,
+            scan="auto" if "auto" in (self.scan, other.scan) else self.scan if self.scan != "off" else other.scan,
+            offline=self.offline or other.offline,
+            tools=frozenset.intersection(*shared) if shared else None,
+            given_tools=self.given_tools & other.given_tools,
+            budget=min(limits, default=None),
+        )
+
+
+class Actor:
+    """Who does something: the user, an agent, a client or a viewer. Its authority comes from itself, not from callers.
+
+    `permissions` is a value, or a function where settings that a program may change are the source. `runtimes` returns
+    the runtimes that its blocks run in.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        kind: ActorKind,
+        permissions: Permissions | Callable[[], Permissions],
+        parent: Actor | None = None,
+        sink: Callable[[], Sink | None] = lambda: None,
+        runtimes: Callable[[], Any] | None = None,
+        contain: Callable[[], None] | None = None,
+    ) -> None:
+        self.id, self.kind, self.parent = name, kind, parent
+        self.sink = sink  # returns what records its events, if anything does
+        self.runtimes: Callable[[], Any] | None = runtimes or (parent.runtimes if parent is not None else None)
+        self.contain = contain  # has its code run in a sandbox from now on; an error if there is none
+        self.revoked = False
+        self.spent = 0.0  # in dollars, with what those it started have spent
+        self.published: Permissions | None = None  # what the last event about its permissions said
+        self._permissions = permissions
+
+    def __repr__(self) -> str:
+        return f"<Actor {self.id}>"
+
+    @property
+    def own_permissions(self) -> Permissions:
+        """What it was given."""
+        given = self._permissions
+        return given() if callable(given) else given
+
+    @property
+    def permissions(self) -> Permissions:
+        """What it may do: what it was given, as far as everyone it acts for may do that, too."""
+        allowed = self.own_permissions
+        for above in self.chain():
+            if above is not self:
+                allowed = allowed.restricted_to(above.own_permissions)
+        return allowed
+
+    def chain(self) -> Iterator[Actor]:
+        """Itself, and for whom it acts, up to the one that no other started."""
+        actor: Actor | None = self
+        while actor is not None:
+            yield actor
+            actor = actor.parent
+
+    @property
+    def is_revoked(self) -> bool:
+        """Whether it, or one it acts for, may do nothing any more."""
+        return any(each.revoked for each in self.chain())
+
+    def replace_permissions(self, permissions: Permissions) -> None:
+        """Give it other permissions; NotPermittedError where settings are their source."""
+        if callable(self._permissions):
+            raise NotPermittedError(f"The permissions of {self.id} come from settings. Change those instead.")
+        self._permissions = permissions
+
+    def charge(self, dollars: float) -> None:
+        """Count what a request cost, for everyone it was made for."""
+        for each in self.chain():
+            each.spent += dollars
