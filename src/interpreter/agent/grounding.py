@@ -1,0 +1,355 @@
+"""Grounding of answers: which numbers, dates and file names occur in no output, file or message of the session.
+
+The comparison allows for what people do to numbers when they write: rounding, separators, percent, units, other forms
+of a date, and arithmetic with two numbers of the same sentence. It knows nothing about what the numbers mean.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import permutations
+from typing import Literal, NamedTuple
+
+_GAPS = "\u00a0\u202f\u2009"  # spaces that do not break a line, between groups of digits
+_NUMBER = re.compile(
+    rf"(?<![\w.])(?<![A-Za-z]-)(?P<digits>\.?\d+(?:[.,'’_{_GAPS}]\d+| \d{{3}}(?!\d))*)"
+    r"(?P<power>[eE][-+]?\d+|\s?[×x*]\s?10\^?\{?[-−+]?\d+\}?)?(?P<unit>\s?(?:%|°?[A-Za-zµ]+))?"
+)
+# How groups of thousands and decimals are separated: `1,234` may be a thousand, or a bit more than one.
+_SEPARATED = [
+    (thousands[-1], decimal[-1], re.compile(rf"\d{{1,3}}(?:{thousands}\d{{2,3}})*{thousands}\d{{3}}(?:{decimal}\d+)?"))
+    for thousands, decimal in ((",", r"\."), (r"\.", ","), ("'", r"\."), ("_", r"\."), (" ", r"\."), (" ", ","))
+]
+_MONTHS = ("January February March April May June July August September October November December").split()
+_MONTH_NUMBERS = {form: n for n, name in enumerate(_MONTHS, 1) for form in (name, name[:3], name[:3].upper())}
+_MONTH = rf"(?P<month>{'|'.join(_MONTHS)}|Sept|{'|'.join(_MONTH_NUMBERS)})\b\.?"
+_DAY, _YEAR = r"(?P<day>\d{1,2})(?:st|nd|rd|th)?", r"(?P<year>\d{4})"
+_DATES = [
+    re.compile(rf"(?<!\d){form}(?!\d)")
+    for form in (
+        r"(?P<day>\d{1,2})([-/.])(?P<month>\d{1,2})\2(?P<year>\d{4}|\d{2})",
+        rf"{_YEAR}[-/.](?P<month>\d{{1,2}})(?:[-/.](?P<day>\d{{1,2}}))?(?![.,]\d)",
+        r"(?P<year>(?:19|20)\d\d)(?P<month>[01]\d)(?P<day>[0-3]\d)",
+        rf"\({_YEAR}, (?P<month>\d{{1,2}}), (?P<day>\d{{1,2}})",
+        rf"\b{_MONTH}\s{_DAY}(?:,?\s{_YEAR})?",
+        rf"{_DAY}(?: of|\.)?[-/\s]{_MONTH}(?:[-/,]?\s?{_YEAR})?",
+        rf"\b{_MONTH},?[-\s]{_YEAR}",
+    )
+]
+_TIME = re.compile(
+    r"(?<![\d:.])(\d{1,2})(?::([0-5]\d)(?::([0-5]\d)(?:\.\d+)?)?(?![\d:])|(?=\s?[ap]m))(?:\s?([ap])m\b)?", re.I
+)
+_LONG = re.compile(  # 2 h 5 min, or 2 minutes and 5 seconds
+    r"(?<![\w.])(?:(\d+) ?(?:h|hrs?|hours?)\b,? ?(?:and )?)?(?:(\d+) ?(?:m|mins?|minutes?)\b,? ?(?:and )?)?"
+    r"(?:(\d+(?:\.\d+)?) ?(?:s|secs?|seconds?)\b)?"
+)
+_FILE_NAME = re.compile(
+    r"(?<![\w/.])[\w~./\\-]*[\w-]\.(?:csv|tsv|xlsx?|ods|parquet|feather|jsonl?|ndjson|ya?ml|toml|xml|txt|log|md|pdf|docx?|"
+    r"pptx?|png|jpe?g|gif|svg|webp|html?|db|sqlite3?|duckdb|zip|tar|t?gz|pkl|npy|ipynb|py|sh|sql|ini|bak|rtf|eml|ics|mp[34]|"
+    r"wav)\b(?![(.]\w)",
+    re.IGNORECASE,
+)
+_DOTTED = re.compile(r"(?<![\w.])(?!\d{1,3}(?:\.\d{3})+(?!\.?\d))\d+(?:\.\d+){2,}(?![\w.]*\w)")  # versions, addresses
+_FENCE = re.compile(r"```(?!text|csv|json|\n)\w+[^\n]*\n.*?```", re.DOTALL)
+# Expressions in code, addresses on the web, and the numbering of a list.
+_NOT_STATED = re.compile(
+    r"`[^`\n]*[(=\[{<>*+][^`\n]*`|(?:https?://|www\.)\S+|\S+@\S+\.\w+|\]\([^)\s]*\)"
+    r"|^[ \t]*(?:[-*#>]+[ \t]*)?(?:\*\*)?\d{1,3}[.)](?=[\s*])",
+    re.MULTILINE,
+)
+_SENTENCE = re.compile(r"[^\n]*?(?:[.!?][)*\"']*(?=\s)|\n|$)")
+_OFFER = re.compile(
+    r"\?\W*$|\b(?:let me know|would you|do you want|(?:shall|should) I|if you (?:want|need|like|would)|feel free)\b",
+    re.IGNORECASE,
+)
+_HEDGE = re.compile(
+    r"(?:\b(?:about|around|approximately|approx\.?|roughly|nearly|almost|over|above|under|below|"
+    r"(?:more|less|fewer) than|at least|at most|close to|some|circa|ca\.|up to|exceeding)|[~≈<>])\s*[$€£]?\s*$",
+    re.IGNORECASE,
+)
+# A number after or before such words is no finding.
+_LABEL = re.compile(
+    r"(?:\b(?:top|first|last|bottom|next|previous|step|table|figure|fig\.|section|part|option|python|version|node|"
+    r"utf|latin|iso|(?:alpha|α|level)(?: of| =)?)|\bp\s?[<>≤])[-\s#]*$",
+    re.IGNORECASE,
+)
+_LABELLED = re.compile(r"[-%\s]*(?:decimals?|digits?|significant|confidence|CI\b|significance|level|dimension)", re.I)
+_COUNTED = re.compile(
+    r"\s?(?:\w+\s)?(?:rows?|records?|columns?|entries|lines?|files?|items?|values?|missing|duplicates?|times|people|"
+    r"customers?|orders?|products?|categories|groups?|regions?|errors?|warnings?|words?|pages?|users?)\b",
+    re.IGNORECASE,
+)
+_EMPTY = re.compile(r"empty|none|\bno\b|false|\[\]|\{\}|set\(\)", re.IGNORECASE)
+_UNITS: tuple[dict[str, float], ...] = (
+    {"ms millisecond": 0.001, "s sec second": 1, "min minute": 60, "h hr hour": 3600, "d day": 86400, "week": 604800},
+    {"mm": 0.001, "cm": 0.01, "m metre meter": 1, "km kilometre kilometer": 1000},
+    {"mg": 0.001, "g gram": 1, "kg kilogram": 1000, "t ton tonne": 1e6},
+    {"% percent pct percentage per": 0.01, "": 1},
+    {"k thousand": 1e3, "m mn mio million": 1e6, "b bn mrd billion": 1e9, "trillion": 1e12, "": 1},
+    {"kb": 1e3, "mb": 1e6, "gb": 1e9, "tb": 1e12, "": 1},
+    {"kb kib": 2**10, "mb mib": 2**20, "gb gib": 2**30, "tb tib": 2**40, "": 1},
+    {"x c f v w hz px kwh eur usd": 1},
+)
+_SCALES = {1, 0.01, 1e3, 1e6, 1e9}  # that a source may leave to a word: 25 %, 1.2 million
+# By what a number with a unit may be multiplied to compare it with one in another unit.
+_FACTORS: dict[str, set[float]] = {}
+for _family in _UNITS:
+    for _names, _size in _family.items():
+        for _name in _names.split():
+            _FACTORS.setdefault(_name, {1}).update(_size / other for other in _family.values())
+
+Date = tuple["int | None", "int | None", "int | None"]  # year, month and day; or hours, minutes and seconds
+
+
+class Source(NamedTuple):
+    """What an answer may draw on.
+
+    `text`: what the model has read. `code`: what it has written, which may name files that do not exist. `file`: what
+    it has not seen, so that only the same digits support a number.
+    """
+
+    text: str
+    kind: Literal["text", "code", "file"] = "text"
+
+
+@dataclass
+class Claim:
+    """Something in an answer that has to come from somewhere; one of its readings is enough."""
+
+    text: str
+    start: int
+    kind: Literal["number", "date", "time", "dotted", "name"] = "number"
+    dates: list[Date] = field(default_factory=list)
+    value: float = 0
+    step: float = 0  # one unit of its last digit
+    readings: list[list[tuple[float, float]]] = field(default_factory=list)  # each: numbers within these limits
+    unit: str = ""
+    sentence: int = 0
+
+
+def ungrounded(answer: str, sources: Iterable[Source], exists: Callable[[str], bool] = lambda name: False) -> list[str]:
+    """What an answer states and no source supports, as it is written; reads no more sources than it needs."""
+    claims = claims_in(answer)
+    missing = [
+        claim
+        for claim in claims
+        if not (
+            exists(claim.text) if claim.kind == "name" else _is_count(claim, _listed(answer[claim.start :], answer))
+        )
+    ]
+    for source in sources if missing else ():
+        facts = _Facts(source)
+        missing = [claim for claim in missing if not facts.support(claim)]
+        if not missing:
+            break
+    grounded = [claim for claim in claims if claim not in missing]
+    return list(dict.fromkeys(claim.text for claim in missing if not _is_derived(claim, grounded)))
+
+
+# -- what an answer states -----------------------------------------------------------------------------------------
+
+
+def claims_in(answer: str) -> list[Claim]:
+    """The numbers, dates and file names that an answer states; not those in code, lists' numbering and offers."""
+    claims: list[Claim] = []
+    text = _NOT_STATED.sub(_blank, _FENCE.sub(_blank, answer))
+    sentences = list(_SENTENCE.finditer(text))
+    text = "".join(_blank(found) if _OFFER.search(found[0]) else found[0] for found in sentences)
+
+    def take(pattern: re.Pattern[str], read: Callable[[re.Match[str]], Claim | None]) -> None:
+        nonlocal text
+        for found in list(pattern.finditer(text)):
+            if (claim := read(found)) is not None:
+                claim.sentence = next(n for n, each in enumerate(sentences) if claim.start < each.end())
+                claims.append(claim)
+                text = text[: found.start()] + _blank(found) + text[found.end() :]
+
+    take(_FILE_NAME, lambda found: Claim(found[0], found.start(), "name"))
+    for pattern in _DATES:
+        take(pattern, _date_claim)
+    take(_DOTTED, lambda found: Claim(found[0], found.start(), "dotted"))
+    take(_TIME, lambda found: Claim(found[0], found.start(), "time", [_time(found)]))
+    take(_LONG, _duration_claim)
+    take(_NUMBER, lambda found: _number_claim(found, text))
+    return claims
+
+
+def _blank(found: re.Match[str]) -> str:
+    return re.sub(r"[^\n]", " ", found[0])
+
+
+def _date_claim(found: re.Match[str]) -> Claim | None:
+    return Claim(found[0], found.start(), "date", dates) if (dates := _dates(found)) else None
+
+
+def _duration_claim(found: re.Match[str]) -> Claim | None:
+    given = [float(part) for part in found.groups() if part]
+    if len(given) < 2:
+        return None
+    hours, minutes, seconds = (float(part or 0) for part in found.groups())
+    total, half = hours * 3600 + minutes * 60 + seconds, 0.5 if found[3] else 30
+    readings = [[((total - half) * factor, (total + half) * factor)] for factor in _FACTORS["s"]]
+    return Claim(found[0].strip(), found.start(), readings=[*readings, [(part, part) for part in given]])
+
+
+def _number_claim(found: re.Match[str], text: str) -> Claim | None:
+    before, after = text[max(0, found.start() - 24) : found.start()], text[found.end("digits") : found.end() + 24]
+    unit, values = _unit(found), _values(found)
+    is_attached = not after[:1].isspace() and bool(found["unit"])
+    if (is_attached and unit not in _FACTORS) or before.endswith(("^", "'", "’")):
+        return None
+    value, step = values[0]
+    if (_LABEL.search(before) and value <= 100) or _LABELLED.match(after):
+        return None
+    factors = _FACTORS.get(unit, {1})
+    is_whole = step >= 1 and len(factors) == 1
+    is_hedged = bool(_HEDGE.search(before)) and (value >= 10 or not is_whole)
+    is_exact = is_whole and not is_hedged and (value < 10 or 1900 <= value <= 2100 or bool(_COUNTED.match(after)))
+    readings = [[(float(part), float(part)) for part in re.findall(r"\d+", found["digits"])]] * (" " in found["digits"])
+    for value, step in values:
+        low, high = value - step / 2, value + step * (0.999 if step < 1 else 0.5)  # cut off is as good as rounded
+        if is_exact:
+            low = high = value
+        elif is_hedged:
+            zeros = len(f"{value:.0f}") - len(f"{value:.0f}".rstrip("0"))
+            slack = max(step, min(10.0**zeros, 0.3 * value))
+            low, high = value - slack, value + slack
+        readings += [[(low * factor, high * factor)] for factor in factors]
+    shown = found["digits"] + (found["unit"] if is_attached or (unit == "%" and "%" in found["unit"]) else "")
+    return Claim(shown, found.start(), value=values[0][0], step=values[0][1], readings=readings, unit=unit)
+
+
+def _unit(found: re.Match[str]) -> str:
+    """The unit after a number, as _FACTORS names it; empty if the word is none."""
+    word = (found["unit"] or "").strip().lstrip("°").lower()
+    word = word.removesuffix("s") if len(word) > 2 else word
+    return word if word in _FACTORS else ""
+
+
+def _values(found: re.Match[str]) -> list[tuple[float, float]]:
+    """The values that it may have, each with one unit of its last digit."""
+    digits = re.sub(rf"[{_GAPS}]", " ", found["digits"]).replace("’", "'")
+    power = int((re.findall(r"[-−+]?\d+", found["power"] or "0")[-1]).replace("−", "-"))
+    forms = [digits] if re.fullmatch(r"\d*\.?\d+", digits) else []
+    for thousands, decimal, pattern in _SEPARATED:
+        if pattern.fullmatch(digits):
+            forms.append(digits.replace(thousands, "").replace(decimal, "."))
+    if re.fullmatch(r"\d+,\d+", digits) or not forms:
+        forms.append(re.findall(r"\d+(?:\.\d+)?", digits.replace(",", "."))[0])
+    return [(float(f"{form}e{power}"), 10.0 ** (power - len(form.partition(".")[2]))) for form in dict.fromkeys(forms)]
+
+
+def _dates(found: re.Match[str]) -> list[Date]:
+    """The dates that it may be: 3/4/2024 is two, 39/14/2024 is none."""
+    fields = {"day": None, "year": None, **found.groupdict()}
+    year, day = (int(str(fields[name])) if fields[name] else None for name in ("year", "day"))
+    month = _MONTH_NUMBERS.get(str(fields["month"])[:3]) or int(str(fields["month"]))
+    year = year + 2000 if year is not None and year < 100 else year
+    orders = [(month, day), (day or 0, month)] if found.re is _DATES[0] else [(month, day)]
+    return [(year, *order) for order in orders if 1 <= order[0] <= 12 and (order[1] is None or 1 <= order[1] <= 31)]
+
+
+def _time(found: re.Match[str]) -> Date:
+    hour, minute, second = (int(part) if part else None for part in found.group(1, 2, 3))
+    if found[4]:
+        hour = (hour or 0) % 12 + 12 * (found[4] in "pP")
+    return hour, minute, second
+
+
+# -- what a source supports ----------------------------------------------------------------------------------------
+
+
+class _Facts:
+    """The numbers, dates and times in a source, each found when it is first needed."""
+
+    def __init__(self, source: Source) -> None:
+        self._text, self._kind = source
+
+    def support(self, claim: Claim) -> bool:
+        match claim.kind:
+            case "name":
+                return self._kind == "text" and re.split(r"[/\\]", claim.text)[-1].lower() in self._text.lower()
+            case "dotted":
+                return claim.text in self._text
+            case "time":
+                return any(_agrees(each, claim.dates[0]) for each in self._times)
+            case "date":
+                return any(_agrees(each, date) for each in self._dates for date in claim.dates) or (
+                    self._kind == "text" and any(map(self._has_parts, claim.dates))
+                )
+        if self._kind == "file":  # which has many numbers: a short one would be found in any
+            return len(re.sub(r"\D", "", claim.text)) >= 3 and self._has(claim.value, claim.value)
+        if self._kind == "text" and _is_count(claim, self._counts):
+            return True
+        return any(all(self._has(*limits) for limits in reading) for reading in claim.readings)
+
+    @cached_property
+    def _numbers(self) -> list[float]:
+        values: set[float] = set()
+        for found in _NUMBER.finditer(re.sub(r"(?<=[A-Za-z_])(?=\d)", " ", self._text)):
+            read = {value for value, _ in _values(found)}
+            if not found["power"]:
+                read.update(map(float, re.findall(r"\d+(?:\.\d+)?", found["digits"])))
+            values.update(
+                value * factor for value in read for factor in _FACTORS.get(_unit(found), {1}) if factor in _SCALES
+            )
+        values.update(3600 * (hour or 0) + 60 * (minute or 0) + (second or 0) for hour, minute, second in self._times)
+        return sorted(values)
+
+    @cached_property
+    def _dates(self) -> set[Date]:
+        return {date for pattern in _DATES for found in pattern.finditer(self._text) for date in _dates(found)}
+
+    @cached_property
+    def _times(self) -> set[Date]:
+        return set(map(_time, _TIME.finditer(self._text)))
+
+    @cached_property
+    def _counts(self) -> set[int]:
+        """How many lines and items can be counted in it."""
+        lines = [line for line in self._text.splitlines() if line.strip()]
+        counts = {1, len(lines), len(lines) - 1, *(len(re.split(r",|\d \d", line)) for line in lines)}
+        return counts | {0} if not lines or _EMPTY.search(self._text) else counts
+
+    def _has(self, low: float, high: float) -> bool:
+        slack = 1e-15 * abs(high)
+        at = bisect_left(self._numbers, low - slack)
+        return at < len(self._numbers) and self._numbers[at] <= high + slack
+
+    def _has_parts(self, date: Date) -> bool:
+        """Whether it has year, month and day, each on its own."""
+        name = _MONTHS[(date[1] or 1) - 1][:3].lower()
+        return all(
+            part is None or self._has(part, part) or (n == 1 and name in self._text.lower())
+            for n, part in enumerate(date)
+        )
+
+
+def _agrees(known: Date, claimed: Date) -> bool:
+    return all(part is None or part == (other or 0) for part, other in zip(claimed, known, strict=True))
+
+
+def _listed(rest: str, answer: str) -> set[int]:
+    """How many things an answer lists: its points, or what comes after a colon in the rest of a sentence."""
+    points = len(re.findall(r"^\s*(?:[-*•]|\d+[.)])\s", answer, re.MULTILINE))
+    names = re.split(r",|\band\b|;", re.split(r"[.!?]\s|\n", rest)[0].partition(":")[2])
+    return {points, len(names)} - {0, 1}
+
+
+def _is_count(claim: Claim, counts: set[int]) -> bool:
+    return claim.kind == "number" and not claim.unit and claim.step == 1 and claim.value in counts
+
+
+def _is_derived(claim: Claim, grounded: list[Claim]) -> bool:
+    """Whether it is the sum, difference, ratio or change of two numbers beside it that are supported."""
+    near = [each.value for each in grounded if each.step and 0 <= claim.sentence - each.sentence <= 1]
+    for one, other in permutations(near[-8:] if claim.step else [], 2):
+        shares = [100 * one / other, 100 * (one - other) / other] if other and claim.unit == "%" else []
+        ratios = [one / other] if other and claim.unit != "%" else []
+        if any(abs(abs(each) - claim.value) <= claim.step for each in (one + other, one - other, *shares, *ratios)):
+            return True
+    return False
