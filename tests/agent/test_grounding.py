@@ -65,15 +65,16 @@ def _is_in(text: str, others: list[str]) -> bool:
 
 @given(NUMBERS, st.integers(0, 6))
 def test_a_rounded_number_is_grounded(number: float, digits: int) -> None:
-    assert missing(f"It is {number:.{digits}f} units.", repr(number)) == [] or number < 10**-digits
+    is_counted = digits == 0 and number < 10  # 2 is not 1.5
+    assert is_counted or number < 10**-digits or missing(f"It is {number:.{digits}f} kg.", repr(number)) == []
 
 
 @given(NUMBERS, st.sampled_from(["{:,.2f}", "{:.2f}", "{:_.2f}"]))
 def test_separators_do_not_matter(number: float, form: str) -> None:
     english = form.format(number)
-    german = english.replace(",", " ").replace(".", ",").replace(" ", ".")
+    german = english.translate({ord(","): ".", ord("."): ","})
     spaced = english.replace(",", "\u202f")
-    for written in (english, german, spaced):
+    for written in (english, spaced, *([german] if "_" not in form else [])):
         assert missing(f"It is {written} in all", f"{number:.4f}") == []
 
 
@@ -127,6 +128,13 @@ def test_sources_are_read_only_until_everything_is_supported() -> None:
         raise AssertionError("not needed")
 
     assert ungrounded("It is 3.48.", outputs()) == []  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    "text", ["1e400 9e-999 1e99999 " + "9" * 9000, "-" * 20_000, "@" * 20_000, "a" * 20_000, "](" * 9000]
+)
+def test_odd_text_is_compared_quickly(text: str) -> None:
+    assert missing(text, f"{text} 1") == missing(text, text) == []
 
 
 def test_code_names_no_file_that_exists() -> None:

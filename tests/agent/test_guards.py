@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from conversation import Chatting
@@ -84,3 +86,59 @@ def test_repeating_a_failed_block_raises_a_stuck_error(chatting: Chatting) -> No
     with pytest.raises(StuckError, match="NameError: name 'nope' is not defined"):
         interpreter.chat("What is it?", display=False)
     assert len(server.requests) == 3
+
+
+def advice(chatting: Chatting, words: str, *blocks: str) -> str:
+    """What a small model is told after these blocks failed in the same way."""
+    interpreter, server = chatting(*map(text, [*map(block, blocks), "I give up."]), auto_run=True)
+    interpreter.llm.model = SMALL
+    interpreter.chat(words, display=False)
+    return str(server.requests[len(blocks)].messages[-1]["content"])
+
+
+def test_a_missing_package_is_named(chatting: Chatting) -> None:
+    told = advice(chatting, "Plot it.", "import nosuchlib", "import nosuchlib as n")
+    assert "The package nosuchlib is not installed. Do it without nosuchlib." in told
+
+
+def test_a_missing_file_gets_the_nearest_names(chatting: Chatting) -> None:
+    Path("sales.csv").write_text("a\n1\n")
+    Path("notes.txt").write_text("x")
+    told = advice(chatting, "Read it.", "open('sale.csv')", "open('sale.csv').read()")
+    assert "There is no sale.csv. The nearest names there: sales.csv." in told
+
+
+def test_a_missing_column_gets_the_columns_of_the_file(chatting: Chatting) -> None:
+    Path("sales.csv").write_text("region;units\nEast;3\n")
+    code = "import csv\nrow = next(csv.DictReader(open('sales.csv'), delimiter=';'))\n"
+    told = advice(chatting, "Total of sales.csv?", f"{code}row['Units']", f"{code}print(row['Units'])")
+    assert (
+        "There is no column Units.\n" in told and "sales.csv is:\nregion;units" in told and "Use these names." in told
+    )
+
+
+DATA_FRAME = "import pandas as pd\ndf = pd.DataFrame({'region': ['East'], 'price': ['$3'], 'units': [3]})"
+
+
+def test_a_missing_column_gets_those_of_the_live_table(chatting: Chatting) -> None:
+    pytest.importorskip("pandas")
+    told = advice(chatting, "Total?", DATA_FRAME, "df['Price']", "print(df['Price'])")
+    assert "There is no column Price.\ndf has the columns region (" in told and "units (int64). Use these" in told
+
+
+def test_a_wrong_type_gets_the_columns_that_hold_text(chatting: Chatting) -> None:
+    pytest.importorskip("pandas")
+    told = advice(chatting, "Mean?", DATA_FRAME, "df['price'].mean()", "print(df['price'].mean())")
+    assert (
+        "A column has another type than the code expects.\ndf has the columns region (" in told
+        and "Convert the column first." in told
+    )
+
+
+def test_the_error_says_the_cause_and_what_to_do(chatting: Chatting) -> None:
+    interpreter, _ = chatting(*[text(block(f"open('nope.csv', 'r', {number})")) for number in range(9)], auto_run=True)
+    interpreter.llm.model = SMALL
+    with pytest.raises(
+        StuckError, match=r"There is no nope.csv\. Change the request, choose a larger model with %model"
+    ):
+        interpreter.chat("What is it?", display=False)

@@ -10,14 +10,14 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import permutations
 from typing import Literal, NamedTuple
 
 _GAPS = "\u00a0\u202f\u2009"  # spaces that do not break a line, between groups of digits
 _NUMBER = re.compile(
     rf"(?<![\w.])(?<![A-Za-z]-)(?P<digits>\.?\d+(?:[.,'’_{_GAPS}]\d+| \d{{3}}(?!\d))*)"
-    r"(?P<power>[eE][-+]?\d+|\s?[×x*]\s?10\^?\{?[-−+]?\d+\}?)?(?P<unit>\s?(?:%|°?[A-Za-zµ]+))?"
+    r"(?P<power>[eE][-+]?\d{1,3}(?!\d)|\s?[×x*]\s?10\^?\{?[-−+]?\d{1,3}\}?)?(?P<unit>\s?(?:%|°?[A-Za-zµ]+))?"
 )
 # How groups of thousands and decimals are separated: `1,234` may be a thousand, or a bit more than one.
 _SEPARATED = [
@@ -43,12 +43,8 @@ _DATES = [
 _TIME = re.compile(
     r"(?<![\d:.])(\d{1,2})(?::([0-5]\d)(?::([0-5]\d)(?:\.\d+)?)?(?![\d:])|(?=\s?[ap]m))(?:\s?([ap])m\b)?", re.I
 )
-_LONG = re.compile(  # 2 h 5 min, or 2 minutes and 5 seconds
-    r"(?<![\w.])(?:(\d+) ?(?:h|hrs?|hours?)\b,? ?(?:and )?)?(?:(\d+) ?(?:m|mins?|minutes?)\b,? ?(?:and )?)?"
-    r"(?:(\d+(?:\.\d+)?) ?(?:s|secs?|seconds?)\b)?"
-)
-_FILE_NAME = re.compile(
-    r"(?<![\w/.])[\w~./\\-]*[\w-]\.(?:csv|tsv|xlsx?|ods|parquet|feather|jsonl?|ndjson|ya?ml|toml|xml|txt|log|md|pdf|docx?|"
+FILE_NAME = re.compile(
+    r"(?<![\w~./\\:-])[\w~./\\-]*[\w-]\.(?:csv|tsv|xlsx?|ods|parquet|feather|jsonl?|ndjson|ya?ml|toml|xml|txt|log|md|pdf|docx?|"
     r"pptx?|png|jpe?g|gif|svg|webp|html?|db|sqlite3?|duckdb|zip|tar|t?gz|pkl|npy|ipynb|py|sh|sql|ini|bak|rtf|eml|ics|mp[34]|"
     r"wav)\b(?![(.]\w)",
     re.IGNORECASE,
@@ -57,7 +53,7 @@ _DOTTED = re.compile(r"(?<![\w.])(?!\d{1,3}(?:\.\d{3})+(?!\.?\d))\d+(?:\.\d+){2,
 _FENCE = re.compile(r"```(?!text|csv|json|\n)\w+[^\n]*\n.*?```", re.DOTALL)
 # Expressions in code, addresses on the web, and the numbering of a list.
 _NOT_STATED = re.compile(
-    r"`[^`\n]*[(=\[{<>*+][^`\n]*`|(?:https?://|www\.)\S+|\S+@\S+\.\w+|\]\([^)\s]*\)"
+    r"`[^`\n]*[(=\[{<>*+][^`\n]*`|(?:https?://|www\.)\S+|(?<![^\s@])[^\s@]+@[^\s@]+|\]\([^)\s\[\]]*\)"
     r"|^[ \t]*(?:[-*#>]+[ \t]*)?(?:\*\*)?\d{1,3}[.)](?=[\s*])",
     re.MULTILINE,
 )
@@ -83,7 +79,6 @@ _COUNTED = re.compile(
     r"customers?|orders?|products?|categories|groups?|regions?|errors?|warnings?|words?|pages?|users?)\b",
     re.IGNORECASE,
 )
-_EMPTY = re.compile(r"empty|none|\bno\b|false|\[\]|\{\}|set\(\)", re.IGNORECASE)
 _UNITS: tuple[dict[str, float], ...] = (
     {"ms millisecond": 0.001, "s sec second": 1, "min minute": 60, "h hr hour": 3600, "d day": 86400, "week": 604800},
     {"mm": 0.001, "cm": 0.01, "m metre meter": 1, "km kilometre kilometer": 1000},
@@ -94,13 +89,28 @@ _UNITS: tuple[dict[str, float], ...] = (
     {"kb kib": 2**10, "mb mib": 2**20, "gb gib": 2**30, "tb tib": 2**40, "": 1},
     {"x c f v w hz px kwh eur usd": 1},
 )
-_SCALES = {1, 0.01, 1e3, 1e6, 1e9}  # that a source may leave to a word: 25 %, 1.2 million
+_SCALES = {1.0, 0.01, 1e3, 1e6, 1e9}  # that a source may leave to a word: 25 %, 1.2 million
 # By what a number with a unit may be multiplied to compare it with one in another unit.
-_FACTORS: dict[str, set[float]] = {}
-for _family in _UNITS:
-    for _names, _size in _family.items():
-        for _name in _names.split():
-            _FACTORS.setdefault(_name, {1}).update(_size / other for other in _family.values())
+_FACTORS: dict[str, set[float]] = {
+    name: {1.0}.union(
+        *(
+            {size / other for other in units.values()}
+            for units in _UNITS
+            for names, size in units.items()
+            if name in names.split()
+        )
+    )
+    for name in " ".join(" ".join(units) for units in _UNITS).split()
+}
+_BESIDE = 160  # characters: numbers so near may be those that another was computed from
+_Kind = Literal["name", "date", "dotted", "time", "number"]
+_STATED: list[tuple[_Kind, re.Pattern[str]]] = [
+    ("name", FILE_NAME),
+    *(("date", form) for form in _DATES),
+    ("dotted", _DOTTED),
+    ("time", _TIME),
+    ("number", _NUMBER),
+]
 
 Date = tuple["int | None", "int | None", "int | None"]  # year, month and day; or hours, minutes and seconds
 
@@ -122,31 +132,25 @@ class Claim:
 
     text: str
     start: int
-    kind: Literal["number", "date", "time", "dotted", "name"] = "number"
+    kind: _Kind = "number"
     dates: list[Date] = field(default_factory=list)
     value: float = 0
     step: float = 0  # one unit of its last digit
     readings: list[list[tuple[float, float]]] = field(default_factory=list)  # each: numbers within these limits
     unit: str = ""
-    sentence: int = 0
 
 
 def ungrounded(answer: str, sources: Iterable[Source], exists: Callable[[str], bool] = lambda name: False) -> list[str]:
     """What an answer states and no source supports, as it is written; reads no more sources than it needs."""
     claims = claims_in(answer)
-    missing = [
-        claim
-        for claim in claims
-        if not (
-            exists(claim.text) if claim.kind == "name" else _is_count(claim, _listed(answer[claim.start :], answer))
-        )
-    ]
+    missing = [claim for claim in claims if claim.kind != "name" or not exists(claim.text)]
     for source in sources if missing else ():
         facts = _Facts(source)
         missing = [claim for claim in missing if not facts.support(claim)]
         if not missing:
             break
-    grounded = [claim for claim in claims if claim not in missing]
+    missing_at = {claim.start for claim in missing}
+    grounded = [claim for claim in claims if claim.start not in missing_at]
     return list(dict.fromkeys(claim.text for claim in missing if not _is_derived(claim, grounded)))
 
 
@@ -157,24 +161,22 @@ def claims_in(answer: str) -> list[Claim]:
     """The numbers, dates and file names that an answer states; not those in code, lists' numbering and offers."""
     claims: list[Claim] = []
     text = _NOT_STATED.sub(_blank, _FENCE.sub(_blank, answer))
-    sentences = list(_SENTENCE.finditer(text))
-    text = "".join(_blank(found) if _OFFER.search(found[0]) else found[0] for found in sentences)
+    text = _SENTENCE.sub(lambda found: _blank(found) if _OFFER.search(found[0]) else found[0], text)
 
-    def take(pattern: re.Pattern[str], read: Callable[[re.Match[str]], Claim | None]) -> None:
-        nonlocal text
-        for found in list(pattern.finditer(text)):
-            if (claim := read(found)) is not None:
-                claim.sentence = next(n for n, each in enumerate(sentences) if claim.start < each.end())
-                claims.append(claim)
-                text = text[: found.start()] + _blank(found) + text[found.end() :]
+    def take(kind: _Kind, found: re.Match[str]) -> str:
+        claim: Claim | None = Claim(found[0], found.start(), kind)
+        match kind:
+            case "number":
+                claim = _number_claim(found)
+            case "date":
+                claim = Claim(found[0], found.start(), kind, dates) if (dates := _dates(found)) else None
+            case "time":
+                claim = Claim(found[0], found.start(), kind, [_time(found)])
+        claims.extend([claim] if claim else [])
+        return _blank(found) if claim else found[0]
 
-    take(_FILE_NAME, lambda found: Claim(found[0], found.start(), "name"))
-    for pattern in _DATES:
-        take(pattern, _date_claim)
-    take(_DOTTED, lambda found: Claim(found[0], found.start(), "dotted"))
-    take(_TIME, lambda found: Claim(found[0], found.start(), "time", [_time(found)]))
-    take(_LONG, _duration_claim)
-    take(_NUMBER, lambda found: _number_claim(found, text))
+    for kind, pattern in _STATED:
+        text = pattern.sub(partial(take, kind), text)
     return claims
 
 
@@ -182,22 +184,9 @@ def _blank(found: re.Match[str]) -> str:
     return re.sub(r"[^\n]", " ", found[0])
 
 
-def _date_claim(found: re.Match[str]) -> Claim | None:
-    return Claim(found[0], found.start(), "date", dates) if (dates := _dates(found)) else None
-
-
-def _duration_claim(found: re.Match[str]) -> Claim | None:
-    given = [float(part) for part in found.groups() if part]
-    if len(given) < 2:
-        return None
-    hours, minutes, seconds = (float(part or 0) for part in found.groups())
-    total, half = hours * 3600 + minutes * 60 + seconds, 0.5 if found[3] else 30
-    readings = [[((total - half) * factor, (total + half) * factor)] for factor in _FACTORS["s"]]
-    return Claim(found[0].strip(), found.start(), readings=[*readings, [(part, part) for part in given]])
-
-
-def _number_claim(found: re.Match[str], text: str) -> Claim | None:
-    before, after = text[max(0, found.start() - 24) : found.start()], text[found.end("digits") : found.end() + 24]
+def _number_claim(found: re.Match[str]) -> Claim | None:
+    before = found.string[max(0, found.start() - 24) : found.start()]
+    after = found.string[found.end("digits") : found.end() + 24]
     unit, values = _unit(found), _values(found)
     is_attached = not after[:1].isspace() and bool(found["unit"])
     if (is_attached and unit not in _FACTORS) or before.endswith(("^", "'", "’")):
@@ -215,8 +204,8 @@ def _number_claim(found: re.Match[str], text: str) -> Claim | None:
         if is_exact:
             low = high = value
         elif is_hedged:
-            zeros = len(f"{value:.0f}") - len(f"{value:.0f}".rstrip("0"))
-            slack = max(step, min(10.0**zeros, 0.3 * value))
+            zeros = re.findall(r"0*$", f"{value:.0f}")[0]
+            slack = max(step, min(float(f"1e{len(zeros)}"), 0.3 * value))
             low, high = value - slack, value + slack
         readings += [[(low * factor, high * factor)] for factor in factors]
     shown = found["digits"] + (found["unit"] if is_attached or (unit == "%" and "%" in found["unit"]) else "")
@@ -235,12 +224,14 @@ def _values(found: re.Match[str]) -> list[tuple[float, float]]:
     digits = re.sub(rf"[{_GAPS}]", " ", found["digits"]).replace("’", "'")
     power = int((re.findall(r"[-−+]?\d+", found["power"] or "0")[-1]).replace("−", "-"))
     forms = [digits] if re.fullmatch(r"\d*\.?\d+", digits) else []
-    for thousands, decimal, pattern in _SEPARATED:
+    for thousands, decimal, pattern in () if digits.isdigit() else _SEPARATED:
         if pattern.fullmatch(digits):
             forms.append(digits.replace(thousands, "").replace(decimal, "."))
     if re.fullmatch(r"\d+,\d+", digits) or not forms:
         forms.append(re.findall(r"\d+(?:\.\d+)?", digits.replace(",", "."))[0])
-    return [(float(f"{form}e{power}"), 10.0 ** (power - len(form.partition(".")[2]))) for form in dict.fromkeys(forms)]
+    return [
+        (float(f"{form}e{power}"), float(f"1e{power - len(form.partition('.')[2])}")) for form in dict.fromkeys(forms)
+    ]
 
 
 def _dates(found: re.Match[str]) -> list[Date]:
@@ -278,14 +269,13 @@ class _Facts:
             case "time":
                 return any(_agrees(each, claim.dates[0]) for each in self._times)
             case "date":
-                return any(_agrees(each, date) for each in self._dates for date in claim.dates) or (
-                    self._kind == "text" and any(map(self._has_parts, claim.dates))
-                )
+                return any(_agrees(each, date) for each in self._dates for date in claim.dates)
         if self._kind == "file":  # which has many numbers: a short one would be found in any
-            return len(re.sub(r"\D", "", claim.text)) >= 3 and self._has(claim.value, claim.value)
-        if self._kind == "text" and _is_count(claim, self._counts):
-            return True
-        return any(all(self._has(*limits) for limits in reading) for reading in claim.readings)
+            digits = f"{claim.value:.15g}"
+            same = rf"(?<!\d)(?<!\d[.,]){re.escape(digits)}{'0*' if '.' in digits else '(?:[.]0+)?'}(?!\d)"
+            return len(digits) > 2 and re.search(same, self._text) is not None
+        is_count = self._kind == "text" and claim.step == 1 and not claim.unit and claim.value in self._counts
+        return is_count or any(all(self._has(*limits) for limits in reading) for reading in claim.readings)
 
     @cached_property
     def _numbers(self) -> list[float]:
@@ -294,9 +284,7 @@ class _Facts:
             read = {value for value, _ in _values(found)}
             if not found["power"]:
                 read.update(map(float, re.findall(r"\d+(?:\.\d+)?", found["digits"])))
-            values.update(
-                value * factor for value in read for factor in _FACTORS.get(_unit(found), {1}) if factor in _SCALES
-            )
+            values.update(value * factor for value in read for factor in _FACTORS.get(_unit(found), {1}) & _SCALES)
         values.update(3600 * (hour or 0) + 60 * (minute or 0) + (second or 0) for hour, minute, second in self._times)
         return sorted(values)
 
@@ -313,40 +301,22 @@ class _Facts:
         """How many lines and items can be counted in it."""
         lines = [line for line in self._text.splitlines() if line.strip()]
         counts = {1, len(lines), len(lines) - 1, *(len(re.split(r",|\d \d", line)) for line in lines)}
-        return counts | {0} if not lines or _EMPTY.search(self._text) else counts
+        is_empty = not lines or re.search(r"empty|none|\bno\b|false|\[\]|\{\}|set\(\)", self._text, re.IGNORECASE)
+        return counts | {0} if is_empty else counts
 
     def _has(self, low: float, high: float) -> bool:
         slack = 1e-15 * abs(high)
         at = bisect_left(self._numbers, low - slack)
         return at < len(self._numbers) and self._numbers[at] <= high + slack
 
-    def _has_parts(self, date: Date) -> bool:
-        """Whether it has year, month and day, each on its own."""
-        name = _MONTHS[(date[1] or 1) - 1][:3].lower()
-        return all(
-            part is None or self._has(part, part) or (n == 1 and name in self._text.lower())
-            for n, part in enumerate(date)
-        )
-
 
 def _agrees(known: Date, claimed: Date) -> bool:
     return all(part is None or part == (other or 0) for part, other in zip(claimed, known, strict=True))
 
 
-def _listed(rest: str, answer: str) -> set[int]:
-    """How many things an answer lists: its points, or what comes after a colon in the rest of a sentence."""
-    points = len(re.findall(r"^\s*(?:[-*•]|\d+[.)])\s", answer, re.MULTILINE))
-    names = re.split(r",|\band\b|;", re.split(r"[.!?]\s|\n", rest)[0].partition(":")[2])
-    return {points, len(names)} - {0, 1}
-
-
-def _is_count(claim: Claim, counts: set[int]) -> bool:
-    return claim.kind == "number" and not claim.unit and claim.step == 1 and claim.value in counts
-
-
 def _is_derived(claim: Claim, grounded: list[Claim]) -> bool:
     """Whether it is the sum, difference, ratio or change of two numbers beside it that are supported."""
-    near = [each.value for each in grounded if each.step and 0 <= claim.sentence - each.sentence <= 1]
+    near = [each.value for each in grounded if each.step and abs(claim.start - each.start) < _BESIDE]
     for one, other in permutations(near[-8:] if claim.step else [], 2):
         shares = [100 * one / other, 100 * (one - other) / other] if other and claim.unit == "%" else []
         ratios = [one / other] if other and claim.unit != "%" else []

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import Any
 
 from interpreter.errors import RepeatingReplyError, StuckError
 from interpreter.messages import Message, has_failed
 
-_SAME_ERROR = "This failed again with the same error:\n{error}\n\nTry a different approach."
+_SAME_ERROR = "This failed again with the same error:\n{error}\n\n{advice}"
+_MOST_NAMES = 20
+_STUCK = (
+    "The same error keeps happening: {error} {cause}Change the request, choose a larger model with %model, or take "
+    "back what was done with %undo."
+)
 _REPEATED: Message = {
     "role": "computer",
     "type": "message",
@@ -82,8 +90,11 @@ class StuckDetector:
     does not help, it ends the turn and the user decides.
     """
 
-    def __init__(self, same_failures: int | None) -> None:
+    def __init__(
+        self, same_failures: int | None, explain: Callable[[str], tuple[str, str]] = lambda failure: ("", "")
+    ) -> None:
         self._most = same_failures
+        self._explain = explain  # gives the cause of a failure and the way out
         self._last: str | None = None
         self._same = 0
         self.advice: Message | None = None  # sent with the next requests, until something works
@@ -97,12 +108,10 @@ class StuckDetector:
         self._last = failure
         if self._same < self._most:
             return
+        cause, way_out = self._explain(failure)
         if self.advice is not None:
-            raise StuckError(
-                f"The same error keeps happening: {failure} Rephrase the request, split it into smaller steps, or use "
-                f"a larger model."
-            )
-        content = _SAME_ERROR.replace("{error}", failure)
+            raise StuckError(_STUCK.format(error=failure, cause=f"{cause} " if cause else ""))
+        content = _SAME_ERROR.format(error=failure, advice=f"{cause} {way_out or 'Try a different approach.'}".strip())
         self._same, self.advice = 0, {"role": "computer", "type": "message", "content": content, "ended": "error"}
 
     def on_block_refused(self) -> bool:
@@ -118,6 +127,46 @@ class StuckDetector:
         if self.advice == _REPEATED:
             raise error
         self.advice = _REPEATED
+
+
+_CAUSES = [
+    (
+        "package",
+        re.compile(r"[Nn]o module (?:named )?'([\w.]+)'|no package called .([\w.]+)|Cannot find module '([^']+)'"),
+    ),
+    ("file", re.compile(r"No such file or directory: '([^']+)'|([^\s:]+): No such file|ENOENT.*'([^']+)'")),
+    (
+        "column",
+        re.compile(r"KeyError: [\"']\[?'?([^'\]\"]+)|no such column: \"?([\w.]+)|ColumnNotFoundError: .*?(\w+)\"?$"),
+    ),
+    (
+        "type",
+        re.compile(r"(unsupported operand|could not convert|can only concatenate|dtype->|not supported between|dtype)"),
+    ),
+]
+
+
+def explain(failure: str, folder: str, tables: Callable[[], str]) -> tuple[str, str]:
+    """The cause of a failure and the way out, in sentences; empty if they are not known. `tables` describes tables."""
+    cause, name = next(
+        ((cause, found[found.lastindex or 0]) for cause, p in _CAUSES if (found := p.search(failure))), ("", "")
+    )
+    match cause:
+        case "package":
+            return f"The package {name} is not installed.", f"Do it without {name}."
+        case "file":
+            place = os.path.join(folder, os.path.dirname(name))
+            names = sorted(os.listdir(place)) if os.path.isdir(place) else []
+            near = get_close_matches(os.path.basename(name), names, cutoff=0.5) or names[:_MOST_NAMES]
+            return f"There is no {name}.", f"The nearest names there: {', '.join(near)}." if near else ""
+        case "column" | "type" if known := tables():
+            missing = (
+                f"There is no column {name}.\n"
+                if cause == "column"
+                else "A column has another type than the code expects.\n"
+            )
+            return f"{missing}{known}", "Use these names." if cause == "column" else "Convert the column first."
+    return "", ""
 
 
 def failure_of(outputs: Sequence[Message]) -> str | None:

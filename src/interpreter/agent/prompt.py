@@ -211,6 +211,43 @@ def missing_columns(request: str, changes: Sequence[Mapping[str, Any]], folder: 
     return ""
 
 
+# What stands before the name of a file that is to be changed, and of one that is to be made.
+_WRITES = r"\b(?:save|write|export|store|output|dump|put|append|add|insert|convert|turn|rename|copy"
+_CHANGED_FILE = re.compile(rf"{_WRITES})\b.* (?:as|to|into) (?:the |file )*$", re.IGNORECASE)
+_NEW_FILE = re.compile(
+    rf"{_WRITES}|create|make|generate|produce|build|draw|plot|zip|merge|combine|split)\b"
+    r".* (?:as|to|into|in|called|named) (?:an? |the |new |file )*$"
+    r"|\b(?:write|create|make|generate|produce|build|touch|save)(?:(?! of| from| in| with) \w+){0,4} $",
+    re.IGNORECASE,
+)
+
+
+def requested_files(request: str, folder: str) -> dict[str, tuple[int, int] | None]:
+    """The files that a request wants written, with what shows later whether they were; None if there is none yet."""
+    from interpreter.agent.grounding import FILE_NAME
+
+    stamps = {}
+    for found in FILE_NAME.finditer(request) if asks_for_change(request) else ():
+        stamp, before = stamp_of(found[0], folder), re.split(r"[.!?]\s", request[: found.start()])[-1]
+        if (_CHANGED_FILE if stamp else _NEW_FILE).search(before.rstrip("\"'`")):
+            stamps[found[0]] = stamp
+    return stamps
+
+
+def stamp_of(name: str, folder: str) -> tuple[int, int] | None:
+    """When a file was written, and its size; None if there is none."""
+    try:
+        status = Path(folder, name).expanduser().stat()
+    except (OSError, ValueError, RuntimeError):
+        return None
+    return status.st_mtime_ns, status.st_size
+
+
+def asks_for_answer(request: str) -> bool:
+    """Whether a request wants to know something, and no file changed."""
+    return bool(_ANSWER.search(request) or "?" in request) and not asks_for_change(request)
+
+
 def asks_for_change(request: str) -> bool:
     """Whether a request clearly asks for files to be written, changed or deleted; a question does not."""
     for sentence in re.split(r"(?<=[.!?])\s+|\n", request):

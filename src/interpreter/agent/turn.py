@@ -7,13 +7,23 @@ import queue
 import threading
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from interpreter.agent.guards import BlockGuard, StuckDetector, failure_of, without_failures
-from interpreter.agent.prompt import NOTHING_CHANGED, asks_for_change, file_change_note, missing_columns
+from interpreter.agent.guards import BlockGuard, StuckDetector, explain, failure_of, without_failures
+from interpreter.agent.prompt import (
+    NOTHING_CHANGED,
+    asks_for_answer,
+    asks_for_change,
+    file_change_note,
+    missing_columns,
+    requested_files,
+    stamp_of,
+)
 from interpreter.computer_api.runtime_pool import unknown_language
 from interpreter.errors import InterpreterError, LimitReachedError, ModelError, RepeatingReplyError
 from interpreter.llm.reply_parser import repaired
+from interpreter.llm.file_preview import beginning, peek
 from interpreter.llm.text_mode import PROSE_LANGUAGES
 from interpreter.messages import DECLINED, Chunk, Fold, Message
 from interpreter.policy.approval import UNATTENDED, BlockReview, decision, format_findings
@@ -22,6 +32,7 @@ from interpreter.session import Action, Block, Event, Ids, Publisher, ToolCall, 
 from interpreter.tools.toolbox import problem_with, read_arguments
 
 if TYPE_CHECKING:
+    from interpreter.agent.grounding import Source
     from interpreter.api import OpenInterpreter
     from interpreter.computer_api.os_mode import ScreenControl
 
@@ -41,6 +52,10 @@ ENDINGS = {
     "repetition": "Stopped: the model was repeating itself.",
     "no effect": "Stopped: the last actions changed nothing on the screen.",
 }
+PRINTED_NOTHING = "The code printed nothing, so the question has no answer."
+_REVIEW = "{text} Compute or write what is missing, and print it. My request was: {request}"
+_MAX_CHECKED = 20_000  # characters of an answer
+_FILE_BYTES = 1_000_000  # of a file that are read to compare an answer with it
 _MAX_ANSWERS = 3  # in a row without an action, where `loop` asks the model to continue
 
 
@@ -117,7 +132,9 @@ class Turn:
         interpreter.llm.assess()
         profile = interpreter.llm.profile
         self.guard = BlockGuard(interpreter.max_blocks, profile.same_results)
-        self.stuck = StuckDetector(profile.same_failures)
+        self.stuck = StuckDetector(
+            profile.same_failures, lambda failure: explain(failure, interpreter.computer.context.cwd, self._tables)
+        )
         self.over = False
         self.ending = ""
         self._answers: list[str] = []  # the last ones, since the model last acted
@@ -128,6 +145,11 @@ class Turn:
         self._only_installed: bool | None = None  # whether all that has run installs packages; None if nothing has
         self._just_installed = False  # whether the last block did, and worked
         self._installations_told = 0
+        self._written: set[str] = set()  # paths in the workspace
+        self._folder = interpreter.computer.context.cwd
+        is_reviewed = profile.reviews_answers and not interpreter.computer.context.elsewhere
+        self._requested = requested_files(self._request(), self._folder) if is_reviewed else {}
+        self._review: str | None = None  # what the model is asked about its answer; at most once
         self._fold = Fold(lambda: interpreter.messages, interpreter.max_output)
         self._journal = interpreter.journal
         self._publisher = Publisher(
@@ -165,6 +187,8 @@ class Turn:
                 yield from publisher.publish(
                     {"role": "computer", "type": "status", "format": "notice", "content": {"text": words}}
                 )
+            for chunk in self._check_answer():
+                yield from publisher.publish(chunk)
         except (KeyboardInterrupt, InterpreterError) as error:
             self.ending = {KeyboardInterrupt: "stopped", LimitReachedError: "limit"}.get(type(error), "error")
             yield from publisher.close()
@@ -213,7 +237,7 @@ class Turn:
                 continue
             prodding = False
             if not (self.over or self.guard.blocks > count or (prose_only and self.guard.count_prose_block())):
-                if self._reminds_of_request():
+                if self._reminds_of_request() or self._asks_again():
                     yield {"role": "assistant", "type": "message", "end": True}
                     continue
                 if not self._wants_more():
@@ -283,7 +307,104 @@ class Turn:
             messages.append({**self.stuck.advice})
         if prodding:
             messages.append({"role": "user", "type": "message", "content": interpreter.loop_message})
+        if self._review:
+            messages.append({"role": "user", "type": "message", "content": self._review})
+            self._review = ""
         return messages
+
+    # -- the answer --------------------------------------------------------------------------------------------------
+
+    def _asks_again(self) -> bool:
+        """Whether a small model is asked once more, because its answer leaves something out or nothing shows it."""
+        profile = self.interpreter.llm.profile
+        if profile.reviews_answers and self._review is None and not (self.over or self.guard.exhausted):
+            texts = [text for _, items, text in self._shortcomings() if items]
+            self._review = _REVIEW.format(text=" ".join(texts), request=self._request()) if texts else None
+            return bool(texts)
+        return False
+
+    def _check_answer(self) -> Generator[Chunk]:
+        """Tell the user what the answer leaves out, and what in it nothing shows."""
+        for check, items, text in self._shortcomings() if self.ending not in ("stopped", "declined") else ():
+            if items:
+                content = {"text": text, "check": check, "items": items}
+                yield {"role": "computer", "type": "status", "format": "notice", "content": content}
+                self.ending = "unfinished" if (check, self.ending) == ("result", "answered") else self.ending
+
+    def _shortcomings(self) -> Iterator[tuple[str, list[str], str]]:
+        """What the request wants and the turn has not done; what the answer states and nothing shows."""
+        now = {name: stamp_of(name, self._folder) for name in self._requested}
+        unmet = [f"There is no {name}." for name, stamp in now.items() if stamp is None]
+        unmet += [f"{name} has not changed." for name, stamp in now.items() if stamp and stamp == self._requested[name]]
+        steps = self.interpreter.messages[self.interpreter.last_messages_count :]
+        shown = any(message["role"] == "computer" and str(message.get("content", "")).strip() for message in steps)
+        ran = self.interpreter.llm.profile.reviews_answers and any(message["type"] == "code" for message in steps)
+        if ran and not (shown or self._written or unmet) and asks_for_answer(self._request()):
+            unmet.append(PRINTED_NOTHING)
+        yield "result", unmet, " ".join(unmet)
+        missing = self._ungrounded()
+        named = " and ".join(filter(None, [", ".join(missing[:-1]), *missing[-1:]]))
+        yield "answer", missing, f"{named} {'are' if missing[1:] else 'is'} not in any output."
+
+    def _ungrounded(self) -> list[str]:
+        """The numbers, dates and files in the answer that occur in no output, file or message."""
+        from interpreter.agent.grounding import FILE_NAME, ungrounded
+
+        interpreter = self.interpreter
+        turn = interpreter.messages[max(0, interpreter.last_messages_count - 1) :]
+        answer = "\n".join(self._answers)[-_MAX_CHECKED:]
+        names = FILE_NAME.findall(self._request()) if interpreter.llm.profile.reviews_answers else []
+        has_read = any(m["type"] in ("code", "tool_call", "file") for m in turn) or any(map(self._exists, names))
+        # A picture that the model has seen may say anything.
+        has_seen = interpreter.os or any((m["role"], m["type"]) == ("user", "image") for m in interpreter.messages)
+        if not interpreter.check_answers or has_seen or not has_read:
+            return []
+        return ungrounded(answer, self._sources(answer), self._exists)
+
+    def _sources(self, answer: str) -> Iterator[Source]:
+        """What an answer may draw on, the newest first; files only if that is not enough."""
+        from interpreter.agent.grounding import FILE_NAME, Source
+        from interpreter.host import files
+
+        paths = [*self._written, *FILE_NAME.findall(f"{self._request()}\n{answer}")]
+        for message in reversed(self.interpreter.messages):
+            by_model = message["role"] == "assistant"
+            if message["type"] != "image" and not (by_model and message["type"] == "message"):
+                yield Source(f"{message.get('content')}\n{message.get('note', '')}", "code" if by_model else "text")
+            paths.append(message.get("truncated", ""))
+        if not self.interpreter.computer.context.elsewhere:
+            yield Source(peek(self._request(), self._folder))
+            for path in filter(None, dict.fromkeys(paths)):
+                with contextlib.suppress(OSError, ValueError):
+                    yield Source(
+                        files.read_bytes(Path(self._folder, path), _FILE_BYTES).decode(errors="ignore"), "file"
+                    )
+
+    def _exists(self, name: str) -> bool:
+        folders = (self._folder, self.interpreter.computer.context.cwd, str(self.interpreter.workspace))
+        return any(stamp_of(name, folder) for folder in folders)
+
+    def _tables(self) -> str:
+        """The columns of the live tables with their types, or else how the files begin that the request names."""
+        from interpreter.agent.grounding import FILE_NAME
+        from interpreter.runtimes.state import TableWindow
+
+        tables = []
+        with contextlib.suppress(InterpreterError):
+            for variable in self.interpreter.computer.variables().get("Python", ()):
+                types = variable.type == "DataFrame" and self.interpreter.computer.look(
+                    "python", f"{variable.name}.dtypes"
+                )
+                if isinstance(types, TableWindow):
+                    columns = ", ".join(map("{} ({})".format, types.index, types.cells[0]))
+                    tables.append(f"{variable.name} has the columns {columns}.")
+        names = FILE_NAME.findall(self._request())
+        return "\n".join(tables) or "\n".join(beginning(name, Path(self._folder, name)) for name in names)
+
+    def _request(self) -> str:
+        """The user's words that this turn answers."""
+        said = (m for m in reversed(self.interpreter.messages) if m["role"] == "user" and m["type"] == "message")
+        return next((str(message["content"]) for message in said), "")
 
     def _wants_more(self) -> bool:
         """Whether to ask again after an answer without an action; if that leads nowhere, the turn ends."""
@@ -416,6 +537,7 @@ class Turn:
                     case {"type": "status", "format": "files"}:
                         self._changed, self._changed_any = chunk["content"], True
                         for each in chunk["content"].get("changed", ()):
+                            self._written.add(each["path"])
                             if each["what"] != "touched" or each["path"] not in self._untold:
                                 self._untold[each["path"]] = each
                     case {"type": "status", "format": "call"} if self._control is not None:
@@ -432,8 +554,7 @@ class Turn:
         interpreter = self.interpreter
         if interpreter.timeline.files.record() is None:
             return
-        said = (m for m in reversed(interpreter.messages) if m["role"] == "user" and m["type"] == "message")
-        words = next((str(message["content"]) for message in said), "")
+        words = self._request()
         # A block that failed may have written files, too.
         last, changes = self._changed or {}, list(self._untold.values())
         folder, self._untold = str(interpreter.workspace), {}

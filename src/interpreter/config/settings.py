@@ -185,6 +185,11 @@ class InterpreterSettings(SettingsGroup):
         "that can answer is connected.",
         APPROVAL, default=None, minimum=0,
     )
+    check_answers: bool = setting(
+        "After an answer, name the numbers, dates and files in it that occur in no output, file or message. Only in "
+        "turns that ran code or read a file. A small model is asked once to compute them.",
+        RUNNING, default=True, no_flag="--no_check_answers",
+    )
     block_timeout: float | None = setting(
         "Stop a block after this many seconds. None: no limit.",
         RUNNING, default=None, minimum=0.001, flag="--block_timeout", env="INTERPRETER_BLOCK_TIMEOUT", headless=300,

@@ -44,6 +44,7 @@ class ModelProfile:
     stop: tuple[str, ...] = ()
     same_results: int = 2  # how often a block may run with the same result
     tells_files: bool = False  # report what a block did to files, since it doesn't look
+    reviews_answers: bool = False  # ask once again if the answer leaves something out, or states what nothing shows
     same_failures: int | None = None  # in a row, before the model is asked to try something else
 
 
@@ -92,6 +93,7 @@ SHORT = ModelProfile(
     digests_errors=True,
     same_results=1,
     tells_files=True,
+    reviews_answers=True,
     same_failures=2,
 )
 MINIMAL = replace(

@@ -46,6 +46,7 @@ class HeadlessRun:
         self._max_requests = interpreter.max_turns
         self.result: Any = None
         self.mismatch: Mismatch | None = None
+        self.checks: dict[str, list[str]] = {"result": [], "answer": []}  # what is missing in the last turn
 
     @property
     def code(self) -> int:
@@ -66,8 +67,11 @@ class HeadlessRun:
         if schema is not None:
             said = UserMessage(said.words, "\n\n".join(filter(None, [said.data, schema.request])))
         for _ in range(1 + RETRIES):
+            self.checks = {"result": [], "answer": []}
             for chunk in speak(*said):
                 match chunk:
+                    case {"type": "status", "format": "notice", "content": {"check": check, "items": items}}:
+                        self.checks[check] = items
                     case {"type": "decision", "format": "declined", "content": content}:
                         self.not_approved = not content["reason"]  # with a reason, the model tries another way
                     case {"type": "decision", "format": "denied", "content": content}:
@@ -214,9 +218,11 @@ def say_as_events(
     llm = interpreter.llm
     ending = {
         "exit_code": code,
-        "reason": exit_codes.MEANINGS[code],
+        "reason": "unfinished" if run.checks["result"] and code == exit_codes.DONE else exit_codes.MEANINGS[code],
         "answer": final_answer(interpreter.messages),
         "result": run.result,
+        "unmet": run.checks["result"],
+        "ungrounded": run.checks["answer"],
         "input_tokens": llm.usage.input_tokens,
         "output_tokens": llm.usage.output_tokens,
         "cost": llm.cost,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
@@ -23,6 +24,7 @@ class PlainDisplay:
 
     def __init__(self, write: Callable[[str], object], color: bool = False, begun: bool = True) -> None:
         self._out = write
+        self._is_piped = not begun
         self._begun = begun  # whether something is above; piped output has no empty line on top
         self._color = color  # whether a program's own colours are passed on
         self._text_form = ""  # of a display that also comes as a page
@@ -74,6 +76,9 @@ class PlainDisplay:
                 self.line(f"{notes.retry_reason(details)}, trying again in {round(details.get('seconds', 0))} s")
             case "status" if form == "files":
                 self._files = notes.files_note(details, _WIDTH, hint="")
+            case "status" if "check" in details and self._is_piped:  # about the answer, so not part of it
+                self.finish()
+                print(visible(notes.status_note(form, details), PROSE), file=sys.stderr)
             case "status" if form != "call":
                 self.line(notes.status_note(form, details))
             case "confirmation":
