@@ -167,3 +167,14 @@ def test_events_are_written_at_once() -> None:
             assert json.loads(seen)["content"] == "One"
             child.terminate()
         assert child.wait(60) == 143
+
+
+def test_an_invented_number_is_listed() -> None:
+    with ModelServer([tool_call("python", "print('ok')"), text("The mean is 3.48.")]) as server:
+        code, stream = run(server, "-y", "mean?")
+    assert code == 0
+    assert stream[-1]["content"]["answer"] == "The mean is 3.48."
+    assert (stream[-1]["content"]["ungrounded"], stream[-1]["content"]["unmet"]) == (["3.48"], [])
+    assert {"text": "3.48 is not in any output.", "check": "answer", "items": ["3.48"]} in [
+        event.get("content") for event in stream
+    ]

@@ -57,6 +57,16 @@ def test_approved_code_runs_and_the_answer_is_rendered(home: Path, chromium: Bro
         expect(page.locator(".bubble")).to_have_text(["What is 6 × 7?"])
 
 
+def test_an_invented_number_is_marked_below_the_answer(home: Path, chromium: Browser) -> None:
+    with visiting(chromium, tool_call("python", "print('ok')"), text("The mean is 3.48."), auto_run=True) as visit:
+        visit.say("What is the mean?")
+        visit.idle()
+        expect(visit.page.locator(".said").last).to_have_text("The mean is 3.48.")
+        expect(visit.page.locator(".note").last).to_have_text("3.48 is not in any output.")
+        visit.page.reload()
+        expect(visit.page.locator(".note").last).to_have_text("3.48 is not in any output.")
+
+
 @pytest.mark.full
 def test_code_can_be_edited_or_refused_with_instructions(home: Path, chromium: Browser) -> None:
     one, two = tool_call("python", "print('first')"), tool_call("python", "print('second')")

@@ -44,6 +44,13 @@ def test_a_turn_is_printed_as_plain_text(flags: list[str]) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
+def test_an_invented_number_is_a_notice_on_standard_error() -> None:
+    with ModelServer([tool_call("python", "print('ok')"), text("The mean is 3.48.")]) as server:
+        done = run(server, "-y", stdin="mean?")
+    assert done.stdout.endswith("ok\n\nThe mean is 3.48.\n")
+    assert (done.returncode, done.stderr) == (0, "3.48 is not in any output.\n")
+
+
 @pytest.mark.full
 def test_output_is_complete_and_without_colours() -> None:
     code = "for n in range(3000): print(f'\\x1b[31m{n}\\x1b[0m')\nprint('x' * 10000)\nprint('1%\\r2%')"
