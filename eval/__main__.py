@@ -16,7 +16,7 @@ from pathlib import Path
 from eval.gauge import Gauge
 from eval.outcome import Outcome
 from eval.report import Run, line, report
-from eval.subjects import Chat, Limits, Original, Ours, Subject, can_contain, served
+from eval.subjects import Chat, Limits, Original, Ours, Subject, can_contain, python_with, served
 from eval.task import Task
 from eval.tasks import TASKS
 from interpreter.errors import InterpreterError
@@ -29,6 +29,7 @@ def options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m eval", description=__doc__)
     add = parser.add_argument
     add("--model", default="builtin/qwen2.5-coder-1.5b", help="a built-in model: builtin/NAME or builtin/PATH.gguf")
+    add("--packages", choices=("ours", "none", "data"), default="ours", help="the Python packages that code finds")
     add("--only", action="append", default=[], metavar="NAME", help="only tasks whose name contains this; repeatable")
     add("--repeat", type=int, default=1, metavar="N", help="run every task N times")
     add("--json", type=Path, metavar="FILE", help="write all results and conversations to FILE")
@@ -68,7 +69,7 @@ def runs(given: argparse.Namespace) -> Iterator[Run]:
     limits = Limits(given.time_limit, given.block_limit)
     chosen = [task for task in TASKS if not given.only or any(name in task.name for name in given.only)]
     with served(given.model, given.fresh) as (file, gauge):
-        subjects: list[Subject] = [] if given.skip_ours else [Ours(file)]
+        subjects: list[Subject] = [] if given.skip_ours else [Ours(file, python_with(given.packages))]
         if given.original or given.skip_ours:
             subjects.append(Original(gauge, given.original_profile))
         for subject in subjects:
@@ -112,7 +113,7 @@ def conditions(given: argparse.Namespace) -> str:
     machine = f"Python {platform.python_version()}, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}"
     cache = "no prompt cache" if given.fresh else "prompt cache on"
     limit = "" if given.time_limit == TIME_LIMIT else f", {given.time_limit:g} s for a task"
-    return f"{given.model}, temperature 0, {cache}{limit}; {machine}"
+    return f"{given.model}, packages: {given.packages}, temperature 0, {cache}{limit}; {machine}"
 
 
 if __name__ == "__main__":

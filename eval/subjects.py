@@ -30,6 +30,11 @@ from fetch_test_models import MODELS, models_folder
 from fetch_test_models import main as fetch_test_models
 
 CHAT = Path(__file__).with_name("original_chat.py")
+# What `--packages data` installs for the tasks.
+DATA_STACK = (
+    "pandas", "pyarrow", "openpyxl", "matplotlib", "seaborn", "scipy", "scikit-learn", "statsmodels", "Pillow",
+    "duckdb", "requests", "beautifulsoup4", "lxml", "pypdf", "python-docx",
+)  # fmt: skip
 # Packages for the tasks that our environment has and 0.4.3 doesn't install.
 ANALYSIS = ("pandas", "python-dateutil", "six")
 _START = 120  # seconds for the original's import and exit
@@ -88,6 +93,20 @@ def _weights(model: str) -> Path:
         return models_folder() / MODELS[name].file
 
 
+def python_with(packages: str) -> str | None:
+    """A Python that has only these packages: `none` or `data`, made once; None for ours with what it has."""
+    if packages == "ours":
+        return None
+    folder = ROOT / ".bench" / f"eval-{packages}"
+    if not (folder / "done").exists():
+        installing = [[str(folder / "bin" / "python"), "-m", "pip", "install", "--quiet", *DATA_STACK]]
+        for command in [[sys.executable, "-m", "venv", str(folder)], *(installing if packages == "data" else [])]:
+            if subprocess.run(command).returncode:
+                raise ProbeFailure(f"{' '.join(command[1:4])} failed")
+        (folder / "done").touch()
+    return str(folder)
+
+
 def can_contain() -> bool:
     """Whether our tasks can run in a sandbox, where installs and deletions stay in the task's folder."""
     try:
@@ -101,8 +120,8 @@ class Ours:
 
     name = "ours"
 
-    def __init__(self, file: Path) -> None:
-        self._model = weights.model_string(file)
+    def __init__(self, file: Path, python: str | None = None) -> None:
+        self._model, self._python = weights.model_string(file), python
         self._sandbox = "workspace" if can_contain() else "off"
 
     def chat(self, words: Sequence[str], folder: Path, limits: Limits) -> Chat:
@@ -112,6 +131,7 @@ class Ours:
         )  # fmt: skip
         interpreter.llm.model = self._model
         interpreter.llm.temperature = 0
+        interpreter.computer.python = self._python
         late = threading.Event()
 
         def stop() -> None:
@@ -121,17 +141,19 @@ class Ours:
         timer = threading.Timer(limits.seconds, stop)
         began = time.monotonic()
         timer.start()
-        broke = ""
+        broke, marks = "", list[Message]()
         try:
             for said in words:
                 if not late.is_set():
-                    interpreter.chat(said, display=False)
+                    for event in interpreter.respond(said):
+                        if event.kind == "status" and "check" in (event.data.get("content") or {}):
+                            marks.append(event.data)
         except InterpreterError as error:
             broke = f"{type(error).__name__}: {error}"
         finally:
             timer.cancel()
             seconds = time.monotonic() - began
-            messages: list[Message] = [dict(message) for message in interpreter.messages]
+            messages: list[Message] = [*map(dict, interpreter.messages), *marks]
             interpreter.reset()
         return Chat(messages, seconds, "time" if late.is_set() else broke)
 

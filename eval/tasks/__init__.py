@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from eval.task import Task
-from eval.tasks import dates, documents, files, plots, questions, shell, steps, tables, text
+from eval.tasks import dates, documents, files, first_hour, plots, questions, shell, steps, tables, text
 
 TASKS: tuple[Task, ...] = (
     *files.TASKS,
@@ -15,4 +15,5 @@ TASKS: tuple[Task, ...] = (
     *shell.TASKS,
     *steps.TASKS,
     *questions.TASKS,
+    *first_hour.TASKS,
 )
