@@ -105,7 +105,7 @@ def test_a_missing_file_gets_the_nearest_names(chatting: Chatting) -> None:
     Path("sales.csv").write_text("a\n1\n")
     Path("notes.txt").write_text("x")
     told = advice(chatting, "Read it.", "open('sale.csv')", "open('sale.csv').read()")
-    assert "There is no sale.csv. The nearest names there: sales.csv." in told
+    assert "There is no sale.csv. The nearest names: sales.csv." in told
 
 
 def test_a_missing_column_gets_the_columns_of_the_file(chatting: Chatting) -> None:
@@ -139,6 +139,6 @@ def test_the_error_says_the_cause_and_what_to_do(chatting: Chatting) -> None:
     interpreter, _ = chatting(*[text(block(f"open('nope.csv', 'r', {number})")) for number in range(9)], auto_run=True)
     interpreter.llm.model = SMALL
     with pytest.raises(
-        StuckError, match=r"There is no nope.csv\. Change the request, choose a larger model with %model"
+        StuckError, match=r"There is no nope.csv\.\nChange the request, choose a larger model with %model"
     ):
         interpreter.chat("What is it?", display=False)

@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property, partial
 from itertools import permutations
 from typing import Literal, NamedTuple
@@ -89,7 +88,6 @@ _UNITS: tuple[dict[str, float], ...] = (
     {"kb kib": 2**10, "mb mib": 2**20, "gb gib": 2**30, "tb tib": 2**40, "": 1},
     {"x c f v w hz px kwh eur usd": 1},
 )
-_SCALES = {1.0, 0.01, 1e3, 1e6, 1e9}  # that a source may leave to a word: 25 %, 1.2 million
 # By what a number with a unit may be multiplied to compare it with one in another unit.
 _FACTORS: dict[str, set[float]] = {
     name: {1.0}.union(
@@ -102,7 +100,6 @@ _FACTORS: dict[str, set[float]] = {
     )
     for name in " ".join(" ".join(units) for units in _UNITS).split()
 }
-_BESIDE = 160  # characters: numbers so near may be those that another was computed from
 _Kind = Literal["name", "date", "dotted", "time", "number"]
 _STATED: list[tuple[_Kind, re.Pattern[str]]] = [
     ("name", FILE_NAME),
@@ -126,17 +123,16 @@ class Source(NamedTuple):
     kind: Literal["text", "code", "file"] = "text"
 
 
-@dataclass
-class Claim:
+class Claim(NamedTuple):
     """Something in an answer that has to come from somewhere; one of its readings is enough."""
 
     text: str
     start: int
     kind: _Kind = "number"
-    dates: list[Date] = field(default_factory=list)
+    dates: Sequence[Date] = ()
     value: float = 0
     step: float = 0  # one unit of its last digit
-    readings: list[list[tuple[float, float]]] = field(default_factory=list)  # each: numbers within these limits
+    readings: Sequence[Sequence[tuple[float, float]]] = ()  # each: numbers within these limits
     unit: str = ""
 
 
@@ -144,8 +140,7 @@ def ungrounded(answer: str, sources: Iterable[Source], exists: Callable[[str], b
     """What an answer states and no source supports, as it is written; reads no more sources than it needs."""
     claims = claims_in(answer)
     missing = [claim for claim in claims if claim.kind != "name" or not exists(claim.text)]
-    for source in sources if missing else ():
-        facts = _Facts(source)
+    for facts in map(_Facts, sources if missing else ()):
         missing = [claim for claim in missing if not facts.support(claim)]
         if not missing:
             break
@@ -189,10 +184,9 @@ def _number_claim(found: re.Match[str]) -> Claim | None:
     after = found.string[found.end("digits") : found.end() + 24]
     unit, values = _unit(found), _values(found)
     is_attached = not after[:1].isspace() and bool(found["unit"])
-    if (is_attached and unit not in _FACTORS) or before.endswith(("^", "'", "’")):
-        return None
     value, step = values[0]
-    if (_LABEL.search(before) and value <= 100) or _LABELLED.match(after):
+    is_label = before.endswith(("^", "'", "’")) or (_LABEL.search(before) and value <= 100) or _LABELLED.match(after)
+    if is_label or (is_attached and unit not in _FACTORS):
         return None
     factors = _FACTORS.get(unit, {1})
     is_whole = step >= 1 and len(factors) == 1
@@ -200,16 +194,14 @@ def _number_claim(found: re.Match[str]) -> Claim | None:
     is_exact = is_whole and not is_hedged and (value < 10 or 1900 <= value <= 2100 or bool(_COUNTED.match(after)))
     readings = [[(float(part), float(part)) for part in re.findall(r"\d+", found["digits"])]] * (" " in found["digits"])
     for value, step in values:
-        low, high = value - step / 2, value + step * (0.999 if step < 1 else 0.5)  # cut off is as good as rounded
-        if is_exact:
-            low = high = value
-        elif is_hedged:
-            zeros = re.findall(r"0*$", f"{value:.0f}")[0]
-            slack = max(step, min(float(f"1e{len(zeros)}"), 0.3 * value))
-            low, high = value - slack, value + slack
+        zeros = re.findall(r"0*$", f"{value:.0f}")[0]
+        slack = max(step, min(float(f"1e{len(zeros)}"), 0.3 * value)) if is_hedged else 0 if is_exact else step / 2
+        high = value + (step * 0.999 if step < 1 and not is_hedged else slack)  # cut off is as good as rounded
+        low = value - slack
         readings += [[(low * factor, high * factor)] for factor in factors]
-    shown = found["digits"] + (found["unit"] if is_attached or (unit == "%" and "%" in found["unit"]) else "")
-    return Claim(shown, found.start(), value=values[0][0], step=values[0][1], readings=readings, unit=unit)
+    unit_shown = found["unit"] if is_attached or (unit == "%" and "%" in found["unit"]) else ""
+    value, step = values[0]
+    return Claim(found["digits"] + unit_shown, found.start(), value=value, step=step, readings=readings, unit=unit)
 
 
 def _unit(found: re.Match[str]) -> str:
@@ -239,16 +231,14 @@ def _dates(found: re.Match[str]) -> list[Date]:
     fields = {"day": None, "year": None, **found.groupdict()}
     year, day = (int(str(fields[name])) if fields[name] else None for name in ("year", "day"))
     month = _MONTH_NUMBERS.get(str(fields["month"])[:3]) or int(str(fields["month"]))
-    year = year + 2000 if year is not None and year < 100 else year
     orders = [(month, day), (day or 0, month)] if found.re is _DATES[0] else [(month, day)]
+    year = year + 2000 if year is not None and year < 100 else year
     return [(year, *order) for order in orders if 1 <= order[0] <= 12 and (order[1] is None or 1 <= order[1] <= 31)]
 
 
 def _time(found: re.Match[str]) -> Date:
     hour, minute, second = (int(part) if part else None for part in found.group(1, 2, 3))
-    if found[4]:
-        hour = (hour or 0) % 12 + 12 * (found[4] in "pP")
-    return hour, minute, second
+    return (hour or 0) % 12 + 12 * (found[4] in "pP") if found[4] else hour, minute, second
 
 
 # -- what a source supports ----------------------------------------------------------------------------------------
@@ -266,10 +256,13 @@ class _Facts:
                 return self._kind == "text" and re.split(r"[/\\]", claim.text)[-1].lower() in self._text.lower()
             case "dotted":
                 return claim.text in self._text
-            case "time":
-                return any(_agrees(each, claim.dates[0]) for each in self._times)
-            case "date":
-                return any(_agrees(each, date) for each in self._dates for date in claim.dates)
+            case "time" | "date":
+                known = self._times if claim.kind == "time" else self._dates
+                return any(
+                    all(part in (None, other or 0) for part, other in zip(date, each, strict=True))
+                    for each in known
+                    for date in claim.dates
+                )
         if self._kind == "file":  # which has many numbers: a short one would be found in any
             digits = f"{claim.value:.15g}"
             same = rf"(?<!\d)(?<!\d[.,]){re.escape(digits)}{'0*' if '.' in digits else '(?:[.]0+)?'}(?!\d)"
@@ -284,7 +277,11 @@ class _Facts:
             read = {value for value, _ in _values(found)}
             if not found["power"]:
                 read.update(map(float, re.findall(r"\d+(?:\.\d+)?", found["digits"])))
-            values.update(value * factor for value in read for factor in _FACTORS.get(_unit(found), {1}) & _SCALES)
+            values.update(
+                value * factor
+                for value in read
+                for factor in _FACTORS.get(_unit(found), {1}) & {1.0, 0.01, 1e3, 1e6, 1e9}
+            )
         values.update(3600 * (hour or 0) + 60 * (minute or 0) + (second or 0) for hour, minute, second in self._times)
         return sorted(values)
 
@@ -310,16 +307,12 @@ class _Facts:
         return at < len(self._numbers) and self._numbers[at] <= high + slack
 
 
-def _agrees(known: Date, claimed: Date) -> bool:
-    return all(part is None or part == (other or 0) for part, other in zip(claimed, known, strict=True))
-
-
 def _is_derived(claim: Claim, grounded: list[Claim]) -> bool:
     """Whether it is the sum, difference, ratio or change of two numbers beside it that are supported."""
-    near = [each.value for each in grounded if each.step and abs(claim.start - each.start) < _BESIDE]
+    near = [each.value for each in grounded if each.step and abs(claim.start - each.start) < 160]  # characters
     for one, other in permutations(near[-8:] if claim.step else [], 2):
-        shares = [100 * one / other, 100 * (one - other) / other] if other and claim.unit == "%" else []
-        ratios = [one / other] if other and claim.unit != "%" else []
-        if any(abs(abs(each) - claim.value) <= claim.step for each in (one + other, one - other, *shares, *ratios)):
+        ratio = one / other if other else 0.0
+        quotients = (100 * ratio, 100 * (ratio - 1)) if claim.unit == "%" else (ratio,)
+        if any(abs(abs(each) - claim.value) <= claim.step for each in (one + other, one - other, *quotients)):
             return True
     return False

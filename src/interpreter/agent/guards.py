@@ -13,9 +13,8 @@ from interpreter.errors import RepeatingReplyError, StuckError
 from interpreter.messages import Message, has_failed
 
 _SAME_ERROR = "This failed again with the same error:\n{error}\n\n{advice}"
-_MOST_NAMES = 20
 _STUCK = (
-    "The same error keeps happening: {error} {cause}Change the request, choose a larger model with %model, or take "
+    "The same error keeps happening: {error}\n{cause}Change the request, choose a larger model with %model, or take "
     "back what was done with %undo."
 )
 _REPEATED: Message = {
@@ -110,7 +109,7 @@ class StuckDetector:
             return
         cause, way_out = self._explain(failure)
         if self.advice is not None:
-            raise StuckError(_STUCK.format(error=failure, cause=f"{cause} " if cause else ""))
+            raise StuckError(_STUCK.format(error=failure, cause=f"{cause}\n" if cause else ""))
         content = _SAME_ERROR.format(error=failure, advice=f"{cause} {way_out or 'Try a different approach.'}".strip())
         self._same, self.advice = 0, {"role": "computer", "type": "message", "content": content, "ended": "error"}
 
@@ -129,43 +128,32 @@ class StuckDetector:
         self.advice = _REPEATED
 
 
-_CAUSES = [
-    (
-        "package",
-        re.compile(r"[Nn]o module (?:named )?'([\w.]+)'|no package called .([\w.]+)|Cannot find module '([^']+)'"),
-    ),
-    ("file", re.compile(r"No such file or directory: '([^']+)'|([^\s:]+): No such file|ENOENT.*'([^']+)'")),
-    (
-        "column",
-        re.compile(r"KeyError: [\"']\[?'?([^'\]\"]+)|no such column: \"?([\w.]+)|ColumnNotFoundError: .*?(\w+)\"?$"),
-    ),
-    (
-        "type",
-        re.compile(r"(unsupported operand|could not convert|can only concatenate|dtype->|not supported between|dtype)"),
-    ),
-]
+_CAUSES = {
+    "package": r"[Nn]o module (?:named )?'([\w.]+)'|no package called .([\w.]+)|Cannot find module '([^']+)'",
+    "file": r"No such file or directory: '([^']+)'|([^\s:]+): No such file|ENOENT.*'([^']+)'",
+    "column": r"KeyError: [\"']\[?'?([^'\]\"]+)|no such column: \"?([\w.]+)|ColumnNotFoundError: .*?(\w+)\"?$",
+    "type": r"(unsupported operand|could not convert|can only concatenate|dtype|not supported between)",
+}
 
 
 def explain(failure: str, folder: str, tables: Callable[[], str]) -> tuple[str, str]:
-    """The cause of a failure and the way out, in sentences; empty if they are not known. `tables` describes tables."""
-    cause, name = next(
-        ((cause, found[found.lastindex or 0]) for cause, p in _CAUSES if (found := p.search(failure))), ("", "")
-    )
+    """The cause of a failure and the way out, in sentences; empty if they are not known.
+
+    `tables` describes the tables at hand. Code could have made the error up, so only names in the folder are told.
+    """
+    causes = ((cause, re.search(pattern, failure)) for cause, pattern in _CAUSES.items())
+    cause, name = next(((cause, found[found.lastindex or 0]) for cause, found in causes if found), ("", ""))
     match cause:
         case "package":
             return f"The package {name} is not installed.", f"Do it without {name}."
         case "file":
-            place = os.path.join(folder, os.path.dirname(name))
-            names = sorted(os.listdir(place)) if os.path.isdir(place) else []
-            near = get_close_matches(os.path.basename(name), names, cutoff=0.5) or names[:_MOST_NAMES]
-            return f"There is no {name}.", f"The nearest names there: {', '.join(near)}." if near else ""
-        case "column" | "type" if known := tables():
-            missing = (
-                f"There is no column {name}.\n"
-                if cause == "column"
-                else "A column has another type than the code expects.\n"
-            )
-            return f"{missing}{known}", "Use these names." if cause == "column" else "Convert the column first."
+            names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+            near = get_close_matches(os.path.basename(name), names, cutoff=0.5) or names[:20]
+            return f"There is no {name}.", f"The nearest names: {', '.join(near)}." if near else ""
+        case "column" if known := tables():
+            return f"There is no column {name}.\n{known}", "Use these names."
+        case "type" if known := tables():
+            return f"A column has another type than the code expects.\n{known}", "Convert the column first."
     return "", ""
 
 

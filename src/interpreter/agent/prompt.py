@@ -244,7 +244,6 @@ def stamp_of(name: str, folder: str) -> tuple[int, int] | None:
 
 
 def asks_for_answer(request: str) -> bool:
-    """Whether a request wants to know something, and no file changed."""
     return bool(_ANSWER.search(request) or "?" in request) and not asks_for_change(request)
 
 

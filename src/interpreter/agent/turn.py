@@ -10,6 +10,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from interpreter.agent.grounding import FILE_NAME, Source, ungrounded
 from interpreter.agent.guards import BlockGuard, StuckDetector, explain, failure_of, without_failures
 from interpreter.agent.prompt import (
     NOTHING_CHANGED,
@@ -23,6 +24,7 @@ from interpreter.agent.prompt import (
 from interpreter.computer_api.runtime_pool import unknown_language
 from interpreter.errors import InterpreterError, LimitReachedError, ModelError, RepeatingReplyError
 from interpreter.llm.reply_parser import repaired
+from interpreter.host import files
 from interpreter.llm.file_preview import beginning, peek
 from interpreter.llm.text_mode import PROSE_LANGUAGES
 from interpreter.messages import DECLINED, Chunk, Fold, Message
@@ -32,7 +34,6 @@ from interpreter.session import Action, Block, Event, Ids, Publisher, ToolCall, 
 from interpreter.tools.toolbox import problem_with, read_arguments
 
 if TYPE_CHECKING:
-    from interpreter.agent.grounding import Source
     from interpreter.api import OpenInterpreter
     from interpreter.computer_api.os_mode import ScreenControl
 
@@ -52,9 +53,7 @@ ENDINGS = {
     "repetition": "Stopped: the model was repeating itself.",
     "no effect": "Stopped: the last actions changed nothing on the screen.",
 }
-PRINTED_NOTHING = "The code printed nothing, so the question has no answer."
 _REVIEW = "{text} Compute or write what is missing, and print it. My request was: {request}"
-_MAX_CHECKED = 20_000  # characters of an answer
 _FILE_BYTES = 1_000_000  # of a file that are read to compare an answer with it
 _MAX_ANSWERS = 3  # in a row without an action, where `loop` asks the model to continue
 
@@ -147,8 +146,9 @@ class Turn:
         self._installations_told = 0
         self._written: set[str] = set()  # paths in the workspace
         self._folder = interpreter.computer.context.cwd
-        is_reviewed = profile.reviews_answers and not interpreter.computer.context.elsewhere
-        self._requested = requested_files(self._request(), self._folder) if is_reviewed else {}
+        self._requested: dict[str, tuple[int, int] | None] = {}  # with their state at the beginning
+        if profile.reviews_answers and not interpreter.computer.context.elsewhere:
+            self._requested = requested_files(self._request(), self._folder)
         self._review: str | None = None  # what the model is asked about its answer; at most once
         self._fold = Fold(lambda: interpreter.messages, interpreter.max_output)
         self._journal = interpreter.journal
@@ -187,8 +187,13 @@ class Turn:
                 yield from publisher.publish(
                     {"role": "computer", "type": "status", "format": "notice", "content": {"text": words}}
                 )
-            for chunk in self._check_answer():
-                yield from publisher.publish(chunk)
+            for check, items, text in self._shortcomings() if self.ending not in ("stopped", "declined") else ():
+                if items:
+                    self.ending = "unfinished" if (check, self.ending) == ("result", "answered") else self.ending
+                    content = {"text": text, "check": check, "items": items}
+                    yield from publisher.publish(
+                        {"role": "computer", "type": "status", "format": "notice", "content": content}
+                    )
         except (KeyboardInterrupt, InterpreterError) as error:
             self.ending = {KeyboardInterrupt: "stopped", LimitReachedError: "limit"}.get(type(error), "error")
             yield from publisher.close()
@@ -316,20 +321,12 @@ class Turn:
 
     def _asks_again(self) -> bool:
         """Whether a small model is asked once more, because its answer leaves something out or nothing shows it."""
-        profile = self.interpreter.llm.profile
-        if profile.reviews_answers and self._review is None and not (self.over or self.guard.exhausted):
+        may_ask = self._review is None and not (self.over or self.guard.exhausted)
+        if may_ask and self.interpreter.llm.profile.reviews_answers:
             texts = [text for _, items, text in self._shortcomings() if items]
             self._review = _REVIEW.format(text=" ".join(texts), request=self._request()) if texts else None
             return bool(texts)
         return False
-
-    def _check_answer(self) -> Generator[Chunk]:
-        """Tell the user what the answer leaves out, and what in it nothing shows."""
-        for check, items, text in self._shortcomings() if self.ending not in ("stopped", "declined") else ():
-            if items:
-                content = {"text": text, "check": check, "items": items}
-                yield {"role": "computer", "type": "status", "format": "notice", "content": content}
-                self.ending = "unfinished" if (check, self.ending) == ("result", "answered") else self.ending
 
     def _shortcomings(self) -> Iterator[tuple[str, list[str], str]]:
         """What the request wants and the turn has not done; what the answer states and nothing shows."""
@@ -338,9 +335,9 @@ class Turn:
         unmet += [f"{name} has not changed." for name, stamp in now.items() if stamp and stamp == self._requested[name]]
         steps = self.interpreter.messages[self.interpreter.last_messages_count :]
         shown = any(message["role"] == "computer" and str(message.get("content", "")).strip() for message in steps)
-        ran = self.interpreter.llm.profile.reviews_answers and any(message["type"] == "code" for message in steps)
-        if ran and not (shown or self._written or unmet) and asks_for_answer(self._request()):
-            unmet.append(PRINTED_NOTHING)
+        has_acted = self.interpreter.llm.profile.reviews_answers and self.guard.blocks > 0
+        if has_acted and not (shown or self._written or unmet) and asks_for_answer(self._request()):
+            unmet.append("The code printed nothing, so the question has no answer.")
         yield "result", unmet, " ".join(unmet)
         missing = self._ungrounded()
         named = " and ".join(filter(None, [", ".join(missing[:-1]), *missing[-1:]]))
@@ -348,25 +345,23 @@ class Turn:
 
     def _ungrounded(self) -> list[str]:
         """The numbers, dates and files in the answer that occur in no output, file or message."""
-        from interpreter.agent.grounding import FILE_NAME, ungrounded
-
         interpreter = self.interpreter
         turn = interpreter.messages[max(0, interpreter.last_messages_count - 1) :]
-        answer = "\n".join(self._answers)[-_MAX_CHECKED:]
+        answer = "\n".join(self._answers)[-20_000:]  # more would take too long
         names = FILE_NAME.findall(self._request()) if interpreter.llm.profile.reviews_answers else []
         has_read = any(m["type"] in ("code", "tool_call", "file") for m in turn) or any(map(self._exists, names))
         # A picture that the model has seen may say anything.
         has_seen = interpreter.os or any((m["role"], m["type"]) == ("user", "image") for m in interpreter.messages)
         if not interpreter.check_answers or has_seen or not has_read:
             return []
-        return ungrounded(answer, self._sources(answer), self._exists)
+        return ungrounded(answer, self._sources(), self._exists)
 
-    def _sources(self, answer: str) -> Iterator[Source]:
+    def _sources(self) -> Iterator[Source]:
         """What an answer may draw on, the newest first; files only if that is not enough."""
-        from interpreter.agent.grounding import FILE_NAME, Source
-        from interpreter.host import files
-
-        paths = [*self._written, *FILE_NAME.findall(f"{self._request()}\n{answer}")]
+        paths = [
+            *(str(Path(self.interpreter.workspace, path)) for path in self._written),
+            *FILE_NAME.findall(self._request()),
+        ]
         for message in reversed(self.interpreter.messages):
             by_model = message["role"] == "assistant"
             if message["type"] != "image" and not (by_model and message["type"] == "message"):
@@ -381,12 +376,13 @@ class Turn:
                     )
 
     def _exists(self, name: str) -> bool:
-        folders = (self._folder, self.interpreter.computer.context.cwd, str(self.interpreter.workspace))
-        return any(stamp_of(name, folder) for folder in folders)
+        is_unknown = self.interpreter.computer.context.elsewhere  # files on another machine are not looked up
+        return bool(is_unknown) or any(
+            stamp_of(name, str(folder)) for folder in (self._folder, self.interpreter.workspace)
+        )
 
     def _tables(self) -> str:
         """The columns of the live tables with their types, or else how the files begin that the request names."""
-        from interpreter.agent.grounding import FILE_NAME
         from interpreter.runtimes.state import TableWindow
 
         tables = []
@@ -398,8 +394,9 @@ class Turn:
                 if isinstance(types, TableWindow):
                     columns = ", ".join(map("{} ({})".format, types.index, types.cells[0]))
                     tables.append(f"{variable.name} has the columns {columns}.")
-        names = FILE_NAME.findall(self._request())
-        return "\n".join(tables) or "\n".join(beginning(name, Path(self._folder, name)) for name in names)
+        return "\n".join(
+            tables or (beginning(name, Path(self._folder, name)) for name in FILE_NAME.findall(self._request()))
+        )
 
     def _request(self) -> str:
         """The user's words that this turn answers."""
