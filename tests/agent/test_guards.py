@@ -139,6 +139,7 @@ def test_the_error_says_the_cause_and_what_to_do(chatting: Chatting) -> None:
     interpreter, _ = chatting(*[text(block(f"open('nope.csv', 'r', {number})")) for number in range(9)], auto_run=True)
     interpreter.llm.model = SMALL
     with pytest.raises(
-        StuckError, match=r"There is no nope.csv\.\nChange the request, choose a larger model with %model"
+        StuckError,
+        match=r"There is no nope.csv\. The nearest names: none\.\nChange the request, choose a larger model with %model",
     ):
         interpreter.chat("What is it?", display=False)

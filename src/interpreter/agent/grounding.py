@@ -155,8 +155,10 @@ def ungrounded(answer: str, sources: Iterable[Source], exists: Callable[[str], b
 def claims_in(answer: str) -> list[Claim]:
     """The numbers, dates and file names that an answer states; not those in code, lists' numbering and offers."""
     claims: list[Claim] = []
-    text = _NOT_STATED.sub(_blank, _FENCE.sub(_blank, answer))
-    text = _SENTENCE.sub(lambda found: _blank(found) if _OFFER.search(found[0]) else found[0], text)
+    text = _SENTENCE.sub(
+        lambda found: _blank(found) if _OFFER.search(found[0]) else found[0],
+        _NOT_STATED.sub(_blank, _FENCE.sub(_blank, answer)),
+    )
 
     def take(kind: _Kind, found: re.Match[str]) -> str:
         claim: Claim | None = Claim(found[0], found.start(), kind)
@@ -197,8 +199,7 @@ def _number_claim(found: re.Match[str]) -> Claim | None:
         zeros = re.findall(r"0*$", f"{value:.0f}")[0]
         slack = max(step, min(float(f"1e{len(zeros)}"), 0.3 * value)) if is_hedged else 0 if is_exact else step / 2
         high = value + (step * 0.999 if step < 1 and not is_hedged else slack)  # cut off is as good as rounded
-        low = value - slack
-        readings += [[(low * factor, high * factor)] for factor in factors]
+        readings += [[((value - slack) * factor, high * factor)] for factor in factors]
     unit_shown = found["unit"] if is_attached or (unit == "%" and "%" in found["unit"]) else ""
     value, step = values[0]
     return Claim(found["digits"] + unit_shown, found.start(), value=value, step=step, readings=readings, unit=unit)
@@ -206,8 +207,7 @@ def _number_claim(found: re.Match[str]) -> Claim | None:
 
 def _unit(found: re.Match[str]) -> str:
     """The unit after a number, as _FACTORS names it; empty if the word is none."""
-    word = (found["unit"] or "").strip().lstrip("°").lower()
-    word = word.removesuffix("s") if len(word) > 2 else word
+    word = re.sub(r"(?<=..)s$", "", (found["unit"] or "").strip().lstrip("°").lower())
     return word if word in _FACTORS else ""
 
 
@@ -228,9 +228,8 @@ def _values(found: re.Match[str]) -> list[tuple[float, float]]:
 
 def _dates(found: re.Match[str]) -> list[Date]:
     """The dates that it may be: 3/4/2024 is two, 39/14/2024 is none."""
-    fields = {"day": None, "year": None, **found.groupdict()}
-    year, day = (int(str(fields[name])) if fields[name] else None for name in ("year", "day"))
-    month = _MONTH_NUMBERS.get(str(fields["month"])[:3]) or int(str(fields["month"]))
+    year, day = (int(part) if (part := found.groupdict().get(name)) else None for name in ("year", "day"))
+    month = _MONTH_NUMBERS.get(found["month"][:3]) or int(found["month"])
     orders = [(month, day), (day or 0, month)] if found.re is _DATES[0] else [(month, day)]
     year = year + 2000 if year is not None and year < 100 else year
     return [(year, *order) for order in orders if 1 <= order[0] <= 12 and (order[1] is None or 1 <= order[1] <= 31)]

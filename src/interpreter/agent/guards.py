@@ -141,15 +141,24 @@ def explain(failure: str, folder: str, tables: Callable[[], str]) -> tuple[str, 
 
     `tables` describes the tables at hand. Code could have made the error up, so only names in the folder are told.
     """
-    causes = ((cause, re.search(pattern, failure)) for cause, pattern in _CAUSES.items())
-    cause, name = next(((cause, found[found.lastindex or 0]) for cause, found in causes if found), ("", ""))
+    cause, name = next(
+        (
+            (cause, found[found.lastindex or 0])
+            for cause, form in _CAUSES.items()
+            if (found := re.search(form, failure))
+        ),
+        ("", ""),
+    )
     match cause:
         case "package":
             return f"The package {name} is not installed.", f"Do it without {name}."
         case "file":
             names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
-            near = get_close_matches(os.path.basename(name), names, cutoff=0.5) or names[:20]
-            return f"There is no {name}.", f"The nearest names: {', '.join(near)}." if near else ""
+            near = ", ".join(get_close_matches(os.path.basename(name), names, cutoff=0.5) or names[:20])
+            return (
+                f"There is no {name}. The nearest names: {near or 'none'}.",
+                "Use one of these names." if near else "",
+            )
         case "column" if known := tables():
             return f"There is no column {name}.\n{known}", "Use these names."
         case "type" if known := tables():

@@ -54,7 +54,6 @@ ENDINGS = {
     "no effect": "Stopped: the last actions changed nothing on the screen.",
 }
 _REVIEW = "{text} Compute or write what is missing, and print it. My request was: {request}"
-_FILE_BYTES = 1_000_000  # of a file that are read to compare an answer with it
 _MAX_ANSWERS = 3  # in a row without an action, where `loop` asks the model to continue
 
 
@@ -348,8 +347,9 @@ class Turn:
         interpreter = self.interpreter
         turn = interpreter.messages[max(0, interpreter.last_messages_count - 1) :]
         answer = "\n".join(self._answers)[-20_000:]  # more would take too long
-        names = FILE_NAME.findall(self._request()) if interpreter.llm.profile.reviews_answers else []
-        has_read = any(m["type"] in ("code", "tool_call", "file") for m in turn) or any(map(self._exists, names))
+        has_read = any(m["type"] in ("code", "tool_call", "file") for m in turn) or (
+            interpreter.llm.profile.reviews_answers and any(map(self._exists, FILE_NAME.findall(self._request())))
+        )
         # A picture that the model has seen may say anything.
         has_seen = interpreter.os or any((m["role"], m["type"]) == ("user", "image") for m in interpreter.messages)
         if not interpreter.check_answers or has_seen or not has_read:
@@ -371,13 +371,11 @@ class Turn:
             yield Source(peek(self._request(), self._folder))
             for path in filter(None, dict.fromkeys(paths)):
                 with contextlib.suppress(OSError, ValueError):
-                    yield Source(
-                        files.read_bytes(Path(self._folder, path), _FILE_BYTES).decode(errors="ignore"), "file"
-                    )
+                    yield Source(files.read_bytes(Path(self._folder, path), 1_000_000).decode(errors="ignore"), "file")
 
     def _exists(self, name: str) -> bool:
-        is_unknown = self.interpreter.computer.context.elsewhere  # files on another machine are not looked up
-        return bool(is_unknown) or any(
+        # Files on another machine are not looked up.
+        return bool(self.interpreter.computer.context.elsewhere) or any(
             stamp_of(name, str(folder)) for folder in (self._folder, self.interpreter.workspace)
         )
 
