@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple
+from zipfile import BadZipFile
 
 from eval.outcome import Missed, Outcome, expect, numbers
 from eval.task import Task, nothing, write
@@ -260,7 +261,7 @@ def _sheets(outcome: Outcome, name: str) -> dict[str, list[tuple[Any, ...]]]:
     expect((outcome.folder / name).is_file(), f"there is no {name}")
     try:
         book = load_workbook(outcome.folder / name, data_only=True)
-    except (InvalidFileException, OSError, KeyError, ValueError):
+    except (InvalidFileException, BadZipFile, OSError, KeyError, ValueError):
         raise Missed(f"{name} is no Excel file") from None
     return {sheet.title: list(sheet.iter_rows(values_only=True)) for sheet in book.worksheets}
 

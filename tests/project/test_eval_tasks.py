@@ -15,10 +15,13 @@ from eval.outcome import Missed, Outcome, numbers
 from eval.task import Task
 from eval.tasks import TASKS
 
+from project import first_hour_solutions
+
 SHELL = "#!shell\n"
 
 # One block each, in Python or shell; its output is what the user sees.
 SOLUTIONS = {
+    **first_hour_solutions.SOLUTIONS,
     "files/rename": """
 from pathlib import Path
 for path in Path('.').glob('*.txt'):
@@ -227,6 +230,7 @@ print(sum(primes))
 
 # Almost correct solutions.
 NEAR_MISSES = {
+    **first_hour_solutions.NEAR_MISSES,
     "files/rename": SHELL + "for name in *.txt; do cp $name ${name%.txt}.md; done",
     "files/largest": SHELL + "ls -l",
     "files/empty": SHELL + "rm -r inbox; mkdir inbox",
@@ -298,10 +302,11 @@ def in_order(tasks: list[Task]) -> list[object]:
     return [pytest.param(task, id=task.name, marks=marks[task.name]) for task in tasks]
 
 
-def test_there_are_sixty_tasks_with_unique_names() -> None:
-    assert len(TASKS) == 60
-    assert len({task.name for task in TASKS}) == 60
-    assert len({task.kind for task in TASKS}) == 9
+def test_there_are_a_hundred_tasks_with_unique_names() -> None:
+    assert len(TASKS) == 100
+    assert len({task.name for task in TASKS}) == 100
+    assert len({task.kind for task in TASKS}) == 10
+    assert sum(task.kind == "first_hour" for task in TASKS) == 40
     assert sum(task.kind == "questions" for task in TASKS) == 20
     assert sum(len(task.words) > 1 for task in TASKS) >= 3
 
