@@ -23,9 +23,9 @@ from interpreter.agent.prompt import (
 )
 from interpreter.computer_api.runtime_pool import unknown_language
 from interpreter.errors import InterpreterError, LimitReachedError, ModelError, RepeatingReplyError
-from interpreter.llm.reply_parser import repaired
 from interpreter.host import files
 from interpreter.llm.file_preview import beginning, peek
+from interpreter.llm.reply_parser import repaired
 from interpreter.llm.text_mode import PROSE_LANGUAGES
 from interpreter.messages import DECLINED, Chunk, Fold, Message
 from interpreter.policy.approval import UNATTENDED, BlockReview, decision, format_findings
@@ -439,8 +439,7 @@ class Turn:
         if not self._only_installed or self._installations_told >= MAX_REMINDERS:
             return False
         self._installations_told += 1
-        said = (m for m in reversed(self.interpreter.messages) if m["role"] == "user" and m["type"] == "message")
-        request = next((str(message["content"]) for message in said), "")[:MAX_NOT_RUN]
+        request = self._request()[:MAX_NOT_RUN]
         if "install" in request.lower():
             return False
         content = ONLY_INSTALLED.format(request=request)
