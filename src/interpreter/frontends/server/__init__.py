@@ -17,7 +17,7 @@ from starlette.routing import Router as StarletteRouter
 
 from interpreter.console_text import PROSE, visible
 from interpreter.errors import UsageError
-from interpreter.frontends.server import openai, original, page
+from interpreter.frontends.server import connections, openai, original, page
 from interpreter.frontends.server.gate import LOCAL, Audit, Gate, Limits, Users
 from interpreter.frontends.server.routes import ROUTES, Router, ServerState
 from interpreter.frontends.server.sessions import SessionManager
@@ -70,10 +70,11 @@ class Application:
             )
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         try:
-            bound = socket.create_server((host, port), family=family)
+            bound = connections.Listener(socket.create_server((host, port), family=family))
         except OSError as error:
             raise UsageError(f"Can't listen on {host}:{port}: {error.strerror}. Choose another --port.") from error
         self.answer_at(host, bound.getsockname()[1])
+        self.gate.listener = bound
         return bound
 
     def answer_at(self, host: str, port: int) -> None:
@@ -105,7 +106,8 @@ class Application:
             ws_max_size=settings.server_max_body,
             lifespan="off",
             timeout_graceful_shutdown=3,
-            timeout_keep_alive=75,  # longer than browsers and proxies wait between requests: a POST is not tried again
+            backlog=connections.ACCEPTED_AT_ONCE,
+            timeout_keep_alive=connections.KEEP_ALIVE,
             ssl_certfile=settings.server_cert,
             ssl_keyfile=settings.server_key,
         )

@@ -34,6 +34,7 @@ from starlette.requests import cookie_parser
 
 from interpreter.config.homes import make_folder
 from interpreter.errors import UsageError
+from interpreter.frontends.server.connections import Listener
 from interpreter.host import files
 
 Scope = MutableMapping[str, Any]
@@ -48,8 +49,10 @@ _COOKIE_DAYS = 30
 _LINK_LIFETIME = 3600.0
 _MAX_AUTH_FRAMES, _AUTH_TIMEOUT = 3, 20.0  # of the first frame of 0.4.3's WebSocket
 _MAX_FAILURES = 30  # wrong tokens per minute and address
+_BODY_TIMEOUT, _MIN_BODY_RATE = 60.0, 1000  # seconds, and bytes that buy another second
 _MAX_NOTED = 60  # lines per minute about those who have no token
 _OLD_AUDITS = 4  # files that were set aside
+_CLOSE = {"connection": "close"}
 _JSON, _BYTES, _FORM = "application/json", "application/octet-stream", "multipart/form-data"
 _PROBLEM = (
     '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
@@ -269,6 +272,7 @@ class Gate:
         self._proxied: frozenset[str] = frozenset()  # names under which a proxy with TLS may be in front
         self.hosts: frozenset[str] = frozenset()  # what a Host header may be; empty lets no one in
         self.cookie_name = "interpreter"
+        self.listener: Listener | None = None
 
     def lead_to(self, app: Callable[[Scope, Receive, Send], Any], known: Callable[[str, str], str | None]) -> None:
         """Guard another application instead."""
@@ -291,7 +295,7 @@ class Gate:
             return
         if scope["type"] not in ("http", "websocket"):
             return
-        visit = _Visit(scope)
+        visit = _Visit(scope, self.listener)
         try:
             await (self._http if scope["type"] == "http" else self._websocket)(visit, receive, send)
         except Refused as refused:
@@ -311,6 +315,8 @@ class Gate:
                     {"type": "websocket.http.response.start", "status": refused.status, "headers": _common_headers()}
                 )
                 await send({"type": "websocket.http.response.body", "body": refused.body})
+        finally:
+            visit.end()
 
     # -- http ------------------------------------------------------------------------------------------------------
 
@@ -326,7 +332,7 @@ class Gate:
             token = body.get("token") if isinstance(body, dict) else None
             await self._sign_in(visit, send, self._users.by_token(token) if isinstance(token, str) else None, 204)
             return
-        user = visit.user = self._user(visit)
+        user = visit.begin(self._user(visit))
         kind = self._known(method, path)
         if kind is None:
             raise Refused(404, "not_found", "There is nothing here. GET /openapi.json lists what there is.")
@@ -336,12 +342,24 @@ class Gate:
         if (visit.length or 0) > most:
             raise Refused(413, "too_large", f"The request body is larger than {most:,} bytes.")
         visit.scope["user"] = user
+        seconds: float | None = _BODY_TIMEOUT  # to wait for more of the body; None after it
 
         async def counted() -> Any:
-            message = await receive()
-            visit.read += len(message.get("body", b""))
+            nonlocal seconds
+            began = time.monotonic()
+            try:
+                async with asyncio.timeout(seconds):
+                    message = await receive()
+            except TimeoutError:
+                raise Refused(408, "slow", "The request body came too slowly.", _CLOSE) from None
+            size = len(message.get("body", b""))
+            visit.read += size
             if visit.read > most:
                 raise Refused(413, "too_large", f"The request body is larger than {most:,} bytes.")
+            if seconds is not None:
+                seconds += size / _MIN_BODY_RATE + began - time.monotonic()
+            if not message.get("more_body"):
+                seconds = None
             return message
 
         async def guarded(message: MutableMapping[str, Any]) -> None:
@@ -366,16 +384,14 @@ class Gate:
             self._note(visit, visit.status)
 
     async def _sign_in(self, visit: _Visit, send: Send, user: User | None, status: int) -> None:
-        if not self._failures.allows(visit.address, 0):
-            raise Refused(429, "rate", "Too many wrong tokens. Wait a minute.")
         if user is None:
-            self._failures.allows(visit.address)
+            self._count_failure(visit)
             raise Refused(
                 403,
                 "token",
                 "This link was used before, or is too old. Restart the server for a new one, or send your token.",
             )
-        visit.user = user
+        visit.begin(user)
         has_tls = self._secure or visit.headers.get("x-forwarded-proto") == "https"  # a lie here only costs the liar
         cookie = (
             f"{self.cookie_name}={self._users.cookie(user)}; HttpOnly; SameSite=Strict; Path=/; "
@@ -408,7 +424,7 @@ class Gate:
         if kind == "frames" and visit.token is None and visit.cookie(self.cookie_name) is None:
             await self._authenticated_by_frame(visit, receive, send)
         else:
-            visit.user = self._user(visit)
+            visit.begin(self._user(visit))
         if kind is None:
             raise Refused(404, "not_found", "There is no WebSocket here.")
         assert visit.user is not None
@@ -448,17 +464,18 @@ class Gate:
             async with asyncio.timeout(_AUTH_TIMEOUT):
                 for _ in range(_MAX_AUTH_FRAMES):
                     message = await receive()
-                    if message["type"] != "websocket.receive" or not self._failures.allows(visit.address, 0):
+                    if message["type"] != "websocket.receive":
                         break
                     try:
                         key = json.loads(message.get("text") or "null")["auth"]
                     except (ValueError, KeyError, TypeError, RecursionError):
                         key = None
-                    visit.user = self._users.by_token(key) if isinstance(key, str) else None
-                    await send({"type": "websocket.send", "text": json.dumps({"auth": visit.user is not None})})
-                    if visit.user is not None:
+                    user = self._users.by_token(key) if isinstance(key, str) else None
+                    await send({"type": "websocket.send", "text": json.dumps({"auth": user is not None})})
+                    if user is not None:
+                        visit.begin(user)
                         return
-                    self._failures.allows(visit.address)
+                    self._count_failure(visit)
         raise Refused(401, "token", "Send your token first.")
 
     def _present(self, user: User) -> User:
@@ -489,19 +506,21 @@ class Gate:
             user, visit.by_cookie = self._users.by_cookie(cookie), True
             if user is not None and "origin" not in visit.headers and visit.method not in ("GET", "HEAD"):
                 raise Refused(403, "origin", "With a cookie, a request needs an Origin header.")
-        # Behind a proxy all clients have one address. Those who guess don't lock out the pages that are signed in.
-        if user is None and not self._failures.allows(visit.address, 0):
-            raise Refused(429, "rate", "Too many wrong tokens. Wait a minute.")
         if token is not None:
             user = self._users.by_token(token)
         if user is None:
-            self._failures.allows(visit.address)
+            self._count_failure(visit)
             raise Refused(
                 401,
                 "token",
                 "Send your token in the header `Authorization: Bearer TOKEN`, or open the link of the start.",
             )
         return user
+
+    def _count_failure(self, visit: _Visit) -> None:
+        # Behind a proxy all clients have one address: those who guess must not lock out those who know.
+        if not self._failures.allows(visit.address):
+            raise Refused(429, "rate", "Too many wrong tokens. Wait a minute.")
 
     def _admit(self, user: User, kind: str) -> None:
         if not self._rates.allows(user.name):
@@ -529,15 +548,28 @@ class Gate:
 class _Visit:
     """One request or one WebSocket, as the gate sees it."""
 
-    def __init__(self, scope: Scope) -> None:
-        self.scope = scope
+    def __init__(self, scope: Scope, listener: Listener | None) -> None:
+        self.scope, self._listener = scope, listener
         self.method = scope.get("method", "WEBSOCKET")
         self.path: str = scope["path"]
-        self.address = (scope.get("client") or ("",))[0]
+        self._peer: tuple[str, int] = scope.get("client") or ("", 0)
+        self.address = self._peer[0]
         self.headers = Headers(raw=[(name.lower(), value) for name, value in scope.get("headers", ())])
         self.user: User | None = None
-        self.by_cookie = self.started = False
+        self.by_cookie = self.started = self._has_begun = False
         self.status, self.read = 0, 0
+
+    def begin(self, user: User) -> User:
+        """Note whose visit it is, which lifts the deadline of the connection until `end`."""
+        self.user = user
+        if self._listener is not None and not self._has_begun:
+            self._has_begun = True
+            self._listener.begin(self._peer)
+        return user
+
+    def end(self) -> None:
+        if self._listener is not None and self._has_begun:
+            self._listener.end(self._peer)
 
     @property
     def length(self) -> int | None:
