@@ -284,13 +284,57 @@ def test_request_rate_and_body_size_are_limited(home: Path) -> None:
         assert answers[0] == 200 and answers[-1] == 429
         wrong = [served.client("wrong").get("/api/me").status_code for _ in range(40)]
         assert wrong[0] == 401 and wrong[-1] == 429
-    with serving() as served:
-        page = served.client(
-            Cookie=f"{served.application.gate.cookie_name}={served.users.cookie(served.users.find('local'))}"
-        )  # type: ignore[arg-type]
-        assert [served.client("wrong").get("/api/me").status_code for _ in range(40)][-1] == 429
-        assert served.http.get("/api/me").status_code == 429, "guesses could hide among right tokens"
-        assert page.get("/api/me").status_code == 200, "a page that is signed in stays so"
+
+
+def test_wrong_tokens_do_not_lock_out_right_ones_from_the_same_address(home: Path) -> None:
+    with serving() as served, served.client("wrong") as guesser, served.client() as browser:
+        cookie = f"{served.application.gate.cookie_name}={served.users.cookie(served.users.find('local'))}"  # type: ignore[arg-type]
+        assert [guesser.get("/api/me").status_code for _ in range(40)][-1] == 429
+        assert served.http.get("/api/me").status_code == 200
+        assert served.client(Cookie=cookie).get("/api/me").status_code == 200
+        assert browser.get("/start?token=wrong").status_code == 429
+        assert browser.get(served.application.start_link).status_code == 303
+        assert browser.post("/login", json={"token": "wrong"}).status_code == 429
+        assert browser.post("/login", json={"token": served.users.token}).status_code == 204
+        address = f"{served.url.replace('http', 'ws', 1)}/"
+        with connect(address, proxy=None) as socket:
+            socket.send(json.dumps({"auth": "wrong"}))
+            with pytest.raises(ConnectionClosed, match="4429"):
+                list(iter(socket.recv, None))
+        with connect(address, proxy=None) as socket:
+            socket.send(json.dumps({"auth": served.users.token}))
+            assert json.loads(socket.recv(60)) == {"auth": True}
+
+
+@pytest.mark.parametrize("version", ["1.0", "1.1"])
+def test_a_body_with_two_lengths_is_refused_and_the_connection_closed(shared: Serving, version: str) -> None:
+    lengths = ["Content-Length: 2"] if version == "1.1" else []
+    headers = [
+        f"POST /api/sessions HTTP/{version}", f"Host: 127.0.0.1:{shared.application.port}",
+        f"Authorization: Bearer {shared.users.token}", "Content-Type: application/json", *lengths,
+        "Connection: keep-alive", "Transfer-Encoding: chunked", "", "2\r\n{}\r\n0\r\n",
+        "GET /heartbeat HTTP/1.1", f"Host: 127.0.0.1:{shared.application.port}", "", "",
+    ]  # fmt: skip
+    with socket.create_connection(("127.0.0.1", shared.application.port), timeout=60) as opened:
+        opened.sendall("\r\n".join(headers).encode())
+        answer = b"".join(iter(lambda: opened.recv(65536), b""))
+    assert answer.startswith(b"HTTP/1.1 400") and answer.count(b"HTTP/1.1 ") == 1
+
+
+def test_a_null_character_in_a_name_is_refused(shared: Serving, victim: str) -> None:
+    files, kind = f"/api/sessions/{victim}/files", {"Content-Type": "application/octet-stream"}
+    answers = [
+        shared.http.get(f"{files}/a%00b"),
+        shared.http.put(f"{files}/a%00b", content=b"x", headers=kind),
+        shared.http.get(files, params={"path": "a\0b"}),
+        shared.http.get(f"/api/sessions/{victim}%00"),
+        shared.http.get(f"/api/sessions/{victim}/variables/python/a%00b"),
+        shared.http.get("/download/a%00b"),
+        shared.http.get("/settings/a%00b"),
+        shared.http.post("/upload", files={"file": ("a.txt", b"x")}, data={"path": "a\0b"}),
+        shared.http.post("/api/sessions", json={"workspace": "/tmp/a\0b"}),
+    ]
+    assert {answer.status_code for answer in answers} == {400}
 
 
 def test_error_pages_reveal_no_internals(shared: Serving, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -488,7 +488,14 @@ class Gate:
     # -- checks --------------------------------------------------------------------------------------------------------
 
     def _check_place(self, visit: _Visit) -> None:
-        """That the request was meant for this server, and that no other web page made it."""
+        """That the request is unambiguous and meant for this server, and that no other web page made it."""
+        if "transfer-encoding" in visit.headers and (
+            "content-length" in visit.headers or visit.scope["http_version"] == "1.0"
+        ):
+            words = "Give the length of the body once: with Content-Length or, in HTTP/1.1, with Transfer-Encoding."
+            raise Refused(400, "length", words, _CLOSE)
+        if "\0" in visit.path:
+            raise Refused(400, "path", "An address can't have a null character in it.")
         hosts, origins = (visit.headers.getlist(name) for name in ("host", "origin"))
         if len(hosts) != 1 or hosts[0].lower() not in self.hosts:
             raise Refused(

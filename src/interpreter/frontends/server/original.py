@@ -287,8 +287,8 @@ async def upload(call: ServerRequest) -> Any:
     content: Any = fields["file"].get_payload(decode=True)
     path: Any = fields["path"].get_payload(decode=True) if "path" in fields else b""
     name = path.decode("utf-8", "replace").strip() or fields["file"].get_filename() or ""
-    if not name or not isinstance(content, bytes):
-        raise Refused(400, "form", "The form has no path.")
+    if not name or "\0" in name or not isinstance(content, bytes):
+        raise Refused(400, "form", "The form has no path, or one with a null character in it.")
 
     async def pieces() -> AsyncIterator[bytes]:
         yield content
