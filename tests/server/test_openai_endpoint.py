@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from model_replies import Reply, Stall, error, text, tool_call
-from serving import Serving, serving
-from waiting import LIMIT
+from serving import Serving, serving, texts
+from waiting import LIMIT, until
 
 MAKE = tool_call("python", "open('made.txt', 'w').write('x')")
 
@@ -125,3 +125,36 @@ def test_errors_have_openais_shape(home: Path) -> None:
             stranger.models.list()
         with pytest.raises(openai.BadRequestError):
             chat.chat.completions.create(model="x", messages=[{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "http://169.254.169.254/"}}]}])  # fmt: skip
+
+
+def test_a_stale_yes_leaves_the_turn_of_another_client_alone(home: Path) -> None:
+    import openai
+
+    second = tool_call("python", "open('second.txt', 'w').write('x')")
+    with serving(MAKE, second, text("Made.")) as served, client(served) as chat:
+        session = served.session()
+        own = chat.with_options(default_headers={"X-Session-Id": session})
+        shown = own.chat.completions.create(model="x", messages=user_message("Make it."))
+        assert "made.txt" in str(shown.choices[0].message.content)
+        served.answer(session, "approve")
+        until(lambda: "second" in str(served.question(session)), "the question that only the other client sees")
+        with pytest.raises(openai.ConflictError, match="digest"):
+            own.chat.completions.create(model="x", messages=user_message("yes"))
+        assert served.answer(session, "approve").json() == {"answered": True}
+        until(lambda: Path("second.txt").exists(), "the block that the other client approved")
+
+
+def test_a_message_while_a_turn_runs_leaves_that_turn_alone(home: Path) -> None:
+    import openai
+
+    gate, words = threading.Event(), text("One two.", 4)
+    with serving(Reply((words.deltas[0], Stall(gate), *words.deltas[1:]))) as served, client(served) as chat:
+        session = served.session()
+        served.http.post(f"/api/sessions/{session}/messages", json={"content": "Count."})
+        until(lambda: texts(served.events(session)), "the first word")
+        with pytest.raises(openai.ConflictError):
+            chat.chat.completions.create(
+                model="x", messages=user_message("Hi."), extra_headers={"X-Session-Id": session}
+            )
+        gate.set()
+        until(lambda: texts(served.events(session)) == "One two.", "the whole answer")

@@ -126,7 +126,7 @@ class _Answer:
         self.call, self.live, self._keeps = call, live, keeps
         self.usage = {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}
         self._id, self._created = f"chatcmpl-{os.urandom(8).hex()}", int(time.time())
-        self._over = False
+        self._over, self._is_ours = False, False  # whether this turn has ended, and is the client's to cancel
         self._said: Any = None  # the message whose answer follows it; None if it has come
 
     def head(self, kind: str) -> dict[str, Any]:
@@ -140,6 +140,7 @@ class _Answer:
             if not await self._approved(said[-1], reader):
                 self._said = said[-1]["content"]
                 live.say(said)
+            self._is_ours = True
             while (found := await reader.batch()) is not None:
                 for event in found:
                     if (piece := self._text(event)) is not None:
@@ -148,7 +149,7 @@ class _Answer:
                         return
         finally:
             reader.close()
-            if not self._over:  # the client has left
+            if self._is_ours and not self._over:  # the client has left
                 live.cancel()
             if not self._keeps:
                 await server.working(server.hub.delete, live.key)
