@@ -287,6 +287,13 @@ def test_a_server_that_only_trickles_bytes_times_out(trickle_kind: str) -> None:
     assert time.monotonic() - began < 5
 
 
+def test_the_time_for_connecting_is_not_added_to_that_for_the_headers() -> None:
+    began = time.monotonic()
+    error = failure(TRICKLES["headers"](), timeout=0.5, connect_timeout=30)
+    assert isinstance(error, ModelTimeoutError) and "llm.timeout" in str(error)
+    assert time.monotonic() - began < 5
+
+
 def test_a_slow_but_steady_model_does_not_time_out() -> None:
     word = event({"choices": [{"delta": {"content": "x "}}]})
     with HostileServer(after(STREAM, slowly([*[word] * 12, b"data: [DONE]\n\n"], 0.1))) as server:

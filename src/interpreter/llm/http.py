@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import socket
 import ssl
 import threading
@@ -179,15 +180,20 @@ class Connections:
         if endpoint.key and not endpoint.key.isascii():
             raise WrongKeyError("The key contains invalid characters. Copy it again, without quotes or dots.")
 
+        silence, connecting, total = timeouts
+        began = time.monotonic()
+        ends = began + total
         opened: list[socket.socket] = []
+        headers_due = began + connecting + silence
 
-        def note_socket(event: str, info: Mapping[str, Any]) -> None:
+        def note_progress(event: str, info: Mapping[str, Any]) -> None:
+            nonlocal headers_due
             if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
                 opened.append(info["return_value"].get_extra_info("socket"))
                 self.watch(opened[-1], cancelled)
+            elif event.endswith(".send_request_body.complete"):
+                headers_due = time.monotonic() + silence
 
-        silence, connecting, total = timeouts
-        ends = time.monotonic() + total
         content = json.dumps(exchange.body, ensure_ascii=False).encode("utf-8", "replace")
         where = endpoint.base_url
         try:
@@ -199,10 +205,10 @@ class Connections:
                 headers={**_HEADERS, **endpoint.headers},
                 content=content,
                 timeout=httpx.Timeout(min(silence, total), connect=connecting, pool=None),
-                extensions={"trace": note_socket},
+                extensions={"trace": note_progress},
             )
             send = partial(client.send, request, stream=True)
-            with contextlib.closing(self.send(send, cancelled, min(connecting + silence, total))) as response:
+            with contextlib.closing(self.send(send, cancelled, lambda: min(headers_due, ends), silence)) as response:
                 yield _Arriving(response, where, silence, ends)
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.ProxyError) as error:
             raise unreachable(endpoint, error) from error
@@ -217,10 +223,17 @@ class Connections:
         except httpx.HTTPError as error:
             raise BrokenStreamError(f"The connection to {where} was lost ({error}). Try again.") from error
 
-    def send(self, send: Callable[[], T], cancelled: threading.Event, longest: float | None = None) -> T:
+    def send(
+        self,
+        send: Callable[[], T],
+        cancelled: threading.Event,
+        due: Callable[[], float] = lambda: math.inf,
+        step: float | None = None,
+    ) -> T:
         """What `send` returns, such as the beginning of a reply, or an error as soon as the request is cut off.
 
-        It runs in a separate thread, because looking up a name or connecting can't be interrupted.
+        It runs in a separate thread, because looking up a name or connecting can't be interrupted. It may move the time
+        when it is due, to a moment at least `step` seconds later.
         """
         from concurrent.futures import CancelledError, Future, InvalidStateError
 
@@ -244,7 +257,12 @@ class Connections:
             answered.cancel()
         threading.Thread(target=run, name="request", daemon=True).start()
         try:
-            return answered.result(longest)
+            while True:
+                try:
+                    return answered.result(None if step is None else max(0, min(step, due() - time.monotonic())))
+                except TimeoutError:
+                    if answered.done() or time.monotonic() >= due():
+                        raise
         except CancelledError as error:
             raise BrokenStreamError("The request was abandoned.") from error
         except (KeyboardInterrupt, SystemExit):
