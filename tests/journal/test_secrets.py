@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from conversation import Chatting
 from interpreter import BaseLanguage, OpenInterpreter
+from interpreter.app import conversations
 from interpreter.llm.usage import Usage
 from interpreter.messages import Chunk, Fold, Framer, Message
 from interpreter.session.journal import SavedSession
@@ -113,6 +114,17 @@ def test_environment_values_are_redacted_in_the_originals_file_too(
     assert PASSWORD not in everything_under(interpreter.journal.root)
     saved = json.loads((interpreter.journal.root / "talk.json").read_text())
     assert "it is [redacted: value of DB_PASSWORD]!\n" in [message["content"] for message in saved]
+
+
+def test_a_saved_message_file_is_redacted_unless_turned_off(chatting: Chatting, tmp_path: Path) -> None:
+    interpreter, _ = chatting(tool_call("echo", "x"), text("Done."), auto_run=True)
+    interpreter.computer.languages = [printing(f"it is {TOKEN}\n")]
+    interpreter.chat("go", display=False)
+    for redacts in (True, False):
+        interpreter.redact_journal = redacts
+        saved = Path(conversations.save_messages(interpreter, str(tmp_path / "talk"))).read_text()
+        assert "it is" in saved and (TOKEN in saved) is not redacts
+    assert TOKEN in str(interpreter.messages)
 
 
 def test_secrets_in_long_output_are_redacted(chatting: Chatting) -> None:

@@ -289,9 +289,9 @@ def _note(interpreter: OpenInterpreter, again: str = "", text: str = _RESUMED, *
 
 
 def save_messages(interpreter: OpenInterpreter, path: str = "") -> str:
-    """Write the conversation to a JSON file and return its path."""
+    """Write the conversation to a JSON file and return its path. Printed secrets are redacted, as in the journal."""
     path = _message_file(interpreter, path)
-    text = json.dumps(interpreter.messages, indent=2, ensure_ascii=False, default=str)
+    text = json.dumps(interpreter.journal.stored_messages(), indent=2, ensure_ascii=False, default=str)
     try:
         files.write_bytes(path, text.encode("utf-8", "surrogateescape"))
     except OSError as error:

@@ -256,9 +256,7 @@ class Recorder:
                     owner.conversation_filename = original_name(owner.messages, self.root)
                 writer.write("turn", model=owner.llm.model, conversation_file=owner.conversation_filename, **how)
                 writer.flush()
-                secrets = self._secrets()
-                messages = [redact_message(each, secrets)[0] if secrets else each for each in owner.messages]
-                write_original(self.root / owner.conversation_filename, messages)
+                write_original(self.root / owner.conversation_filename, self.stored_messages())
 
     def take_notice(self) -> Chunk | None:
         """What to show to the user now, once."""
@@ -381,6 +379,11 @@ class Recorder:
     def _new_writer(self, journal: JournalFile, folder: Path, facts: Facts) -> JournalWriter:
         secrets = self._secrets()
         return JournalWriter(journal, folder, facts, lambda: self._owner.messages, lambda: self.usage, secrets=secrets)
+
+    def stored_messages(self) -> list[Message]:
+        """The conversation without the secrets that code printed, or as it is if `redact_journal` is off."""
+        secrets, messages = self._secrets(), self._owner.messages
+        return [redact_message(each, secrets)[0] for each in messages] if secrets else [*messages]
 
     def _secrets(self) -> Secrets | None:
         return self._owner.llm.known_secrets if self._owner.redact_journal else None
