@@ -180,6 +180,16 @@ def test_new_trusted_files_in_subfolders_are_reported(inside: Inside, workspace:
     assert ".envrc" in inside.do("shell", "touch -d 2001-01-01 x; echo >.envrc; touch -d 2001-01-01 .").text
 
 
+def test_two_looks_in_quick_succession_both_report(workspace: Path) -> None:
+    for number in range(3000):  # so many that a look takes a moment
+        (workspace / str(number)).mkdir()
+    trusted = TrustedPaths(workspace)
+    for name in (".envrc", "7/.envrc", "2999/.vscode"):
+        (workspace / name).mkdir()
+        assert trusted.new() == [name]
+    trusted.release()
+
+
 def test_control_characters_in_reported_names_are_replaced(inside: Inside, workspace: Path) -> None:
     output = inside.do("python", r"import os; os.makedirs(b'\xff\x1b[2J\n\xe2\x80\xaex/.vscode')").text
     assert "New in the workspace: ??[2J??x/.vscode." in output and output.encode()

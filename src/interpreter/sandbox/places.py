@@ -181,7 +181,6 @@ class TrustedPaths:
         self.is_complete = True  # whether the last look was at all folders
         self._reserve()
         self._known = set(self.find().items())
-        self._next = 0.0  # when to look for new ones
 
     def _reserve(self) -> None:
         """Make what is missing of the reserved names. Other sandboxes see by a lock that it is still needed."""
@@ -251,12 +250,8 @@ class TrustedPaths:
         return trusted, folders
 
     def new(self) -> list[str]:
-        """What has appeared since the last time. In a large folder that takes a while, so it is not done each time."""
-        began = time.monotonic()
-        if began < self._next:
-            return []
+        """What has appeared since the last time. It looks after every block: there may be no later one to report it."""
         found = set(self.find().items())
-        self._next = began + 10 * (time.monotonic() - began)
         added = sorted(name for name, _ in found - self._known)
         self._known = found if self.is_complete else self._known | found
         return added
