@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from typing import Any
@@ -95,6 +96,19 @@ def test_a_supervisor_that_dies_during_undo_is_replaced(fresh: PythonRuntime, mo
         fresh.restore(state)
     assert not runtime_of(fresh).alive
     assert fresh.do("print('n' in globals())").stdout == "False\n"
+
+
+def test_a_worker_is_not_alive_without_its_supervisor(fresh: PythonRuntime, monkeypatch: Any) -> None:
+    """Also before its end is recorded, or the next worker would not get what was exported to this one."""
+    fresh.context.exported["EXPORTED"] = "here"
+    fresh.do("n = 1")
+    runtime, recorded = runtime_of(fresh), threading.Event()
+    record = runtime._worker_exited
+    monkeypatch.setattr(runtime, "_worker_exited", lambda code: recorded.wait(30) and record(code))
+    kill_supervisor(runtime)
+    assert not runtime.alive
+    threading.Timer(0.2, recorded.set).start()  # while the next block waits for the end of the reader
+    assert fresh.do("import os; print('n' in globals(), os.environ['EXPORTED'])").stdout == "False here\n"
 
 
 def test_a_supervisor_that_dies_while_it_revives_a_worker_is_replaced(fresh: PythonRuntime, monkeypatch: Any) -> None:

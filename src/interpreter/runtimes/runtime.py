@@ -69,7 +69,7 @@ class Runtime:
 
     def __init__(self, launch: Launch, name: str) -> None:
         self.launch, self.name, self.host = launch, name, os.getpid()
-        self.alive = False  # whether there is a worker, as far as is known
+        self._has_worker = False  # as far as is known
         self.ready: Frame | None = None  # what the worker said of itself when it was ready
         self.pid: int | None = None
         self.exit_code: int | None = None  # of the last worker that ended
@@ -165,7 +165,7 @@ class Runtime:
         ours, theirs = socket.socketpair()
         for end in (ours, theirs):
             end.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BUFFER)
-        self.alive, self.ready, self.exit_code, self.pid, self._rejection = True, None, None, None, ""
+        self._has_worker, self.ready, self.exit_code, self.pid, self._rejection = True, None, None, None, ""
         self.ended.clear()
         self._data = Data(ours, self._received, self._reject)
         startup, writer = os.pipe()
@@ -191,7 +191,7 @@ class Runtime:
 
     def restore_worker(self, worker: Worker | None) -> None:
         """No new worker started: continue with the previous one, if any."""
-        self.alive = worker is not None and not self.control.lost
+        self._has_worker = worker is not None and not self.control.lost
         if worker is not None:
             self._data, self._startup, self.ready, self.pid = worker
 
@@ -211,6 +211,11 @@ class Runtime:
             self.start()
         elif not self.alive:
             self.spawn()
+
+    @property
+    def alive(self) -> bool:
+        """Whether there is a worker, as far as is known. It ends with its supervisor."""
+        return self._has_worker and not self.control.lost
 
     @property
     def is_open(self) -> bool:
@@ -241,7 +246,7 @@ class Runtime:
             else:
                 process.wait()
             self.reader.stop()
-            self.alive = False
+            self._has_worker = False
             self._forget_refusal()
             for block in self._blocks.values():
                 block.finished = True
@@ -313,7 +318,7 @@ class Runtime:
             block.tend, block.on_end = self.tend, on_end
             if self.ready is not None:
                 self._startup.block = block
-            is_gone = not self.alive  # since just now: whoever noticed that knew nothing of this block
+            is_gone = not self._has_worker  # since just now: whoever noticed that knew nothing of this block
         if contained and "tty" in channels.fields:  # a sandbox hides this machine's terminals: the supervisor has it
             self.control.command("hold", channels.held)
             channels.fields["tty"] = path_of(HELD)
@@ -552,7 +557,7 @@ class Runtime:
 
     def _supervisor_ended(self) -> None:
         self._supervisor_gone()
-        if self.alive:
+        if self._has_worker:
             if self.pid is not None and self._process is not None and self.launch.containment is None:
                 with contextlib.suppress(ProcessLookupError, PermissionError):  # in a sandbox, the kernel does that
                     os.killpg(self.pid, signal.SIGKILL)
@@ -570,9 +575,9 @@ class Runtime:
 
     def _worker_gone(self, code: int) -> None:
         with self._ending:
-            if not self.alive:
+            if not self._has_worker:
                 return  # its end has been noticed already
-            self.alive, self.exit_code = False, code
+            self._has_worker, self.exit_code = False, code
             block = self.block
         if block is not None and not block.finished:
             self._report_exit(block)
