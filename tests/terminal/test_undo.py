@@ -170,7 +170,7 @@ def test_undo_leaves_the_users_git_repository_alone(work: Path) -> None:
         person.says(f"%% {setup}; echo ready$((40 + 2))")
         person.sees("ready42")
         person.says("Stage it")
-        person.sees("files: changed .git/, a.txt (%undo reverts it)")
+        person.sees("files: changed .git/, a.txt (%undo reverts all but .git)")
         person.sees("Done.")
         person.says("%undo")
         person.sees(".git is left alone: git manages its commits and its index")

@@ -79,7 +79,17 @@ def test_the_line_is_empty_or_names_what_cannot_be_restored() -> None:
 
 def test_changes_in_a_git_folder_are_summarised() -> None:
     inside = [change("created", f".git/objects/{number}") for number in range(20)]
-    assert files_line(*inside, change("changed", ".git/index")) == "files: changed .git/ (%undo reverts it)"
+    assert files_line(*inside, change("changed", ".git/index")) == "files: changed .git/"
+
+
+def test_the_line_does_not_promise_to_undo_what_git_manages() -> None:
+    index, file = change("changed", "app/.git/index"), change("changed", "a.txt")
+    assert files_line(index) == "files: changed app/.git/"
+    assert files_line(index, file) == "files: changed a.txt, app/.git/ (%undo reverts all but .git)"
+    assert files_line(index, file, width=40) == "files: changed a.txt, app/.git/"
+    made = [change("created", "app/.git", "folder"), change("created", "app/.git/HEAD")]
+    assert files_line(*made) == "files: created app/.git/ (1) (%undo reverts it)"
+    assert files_line(*made, change("changed", ".git/HEAD")).endswith("(%undo reverts all but .git)")
 
 
 def test_counts_replace_names_in_a_narrow_window() -> None:

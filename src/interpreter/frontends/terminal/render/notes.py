@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from interpreter.console_text import PROSE, counted, visible, visible_line
@@ -127,7 +127,7 @@ def _scan_note(content: dict[str, Any]) -> str:
 
 # -- files -------------------------------------------------------------------------------------------------------
 
-HINT, _SHORT_HINT = " (%undo reverts it)", " (%undo)"
+HINT, _SHORT_HINT, _HINT_BESIDE_GIT = " (%undo reverts it)", " (%undo)", " (%undo reverts all but .git)"
 _NAMES = (9, 4, 3, 2, 1)  # how many paths of each kind are named, if there is room
 _MAX_PATH_LENGTH = 40
 _CHANGES = ("created", "changed", "deleted", "renamed", "mode", "touched", "not restorable")
@@ -210,6 +210,8 @@ def _shown_path(path: str) -> str:
 
 def files_note(content: dict[str, Any], width: int, dot: str = "·", hint: str = HINT) -> str:
     """What a block did to files, on one line of at most this width; empty if that is nothing."""
+    from interpreter.workspace.tree import repository_of
+
     changed = content.get("changed") or ()
     lost = [str(each[0]) for each in content.get("not_covered") or ()]
     touches = []
@@ -219,18 +221,29 @@ def files_note(content: dict[str, Any], width: int, dot: str = "·", hint: str =
     groups = grouped(touches) + [Group("not restorable", _shown_path(path)) for path in lost]
     if not groups:
         return ""
-    if all(each["path"] in lost for each in changed):
+    left = _repositories_left(changed)
+    if all(each["path"] in lost or repository_of(each["path"]) in left for each in changed):
         hint = ""  # undo restores none of it
+    hints = (hint, _SHORT_HINT) if not left else (_HINT_BESIDE_GIT,)
     tables = {_shown_path(each["path"]): visible_line(str(each["data"])) for each in changed if each.get("data")}
     described = [
         group._replace(name=f"{group.name} ({tables[group.name]})") if group.name in tables else group
         for group in groups
     ]
     best, drafts = next(_drafts(described, dot)), list(_drafts(groups, dot))
-    ends = (hint, _SHORT_HINT) if hint else ("",)
+    ends = hints if hint else ("",)
     ended = [best + end for end in ends if tables]
     ended += [draft + end for end in ends for draft in drafts[: len(_NAMES)]]
     return next((text for text in [*ended, *drafts] if cells(text) <= width), clip(drafts[-1], width))
+
+
+def _repositories_left(changed: Sequence[dict[str, Any]]) -> set[str]:
+    """The `.git` folders that undo leaves alone: git manages them, unless the block made or removed them as a whole."""
+    from interpreter.workspace.tree import repository_of
+
+    whole = {each["path"] for each in changed if each["what"] in _CREATED + _DELETED}
+    found = {git for each in changed if (git := repository_of(each["path"])) is not None}
+    return found - whole
 
 
 def _drafts(groups: list[Group], dot: str) -> Iterator[str]:
