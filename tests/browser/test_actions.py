@@ -89,6 +89,25 @@ def test_dialogs_are_cancelled_unless_accepted(browser: Any, app: WebApp) -> Non
     assert "hello Zoë" in browser.read()
 
 
+def test_in_a_chain_of_dialogs_the_text_is_for_the_prompt(browser: Any, app: WebApp) -> None:
+    app.pages["/chain"] = """<main><button onclick="const sure = confirm('Sure?'), code = prompt('Code?');
+    alert('Got it'); out.textContent = `${sure} ${code}`">Start</button>
+    <button onclick="alert('First'); out.textContent = [confirm('One?'), confirm('Two?')]">Twice</button>
+    <p id=out></p></main>"""
+    browser.go_to_url(f"{app.url}/chain")
+    browser.accept_dialog("apollo")
+    told = browser.click("Start")
+    assert told.count("accepted, as asked") == 2 and '"Got it"; it was accepted' in told
+    assert "true apollo" in browser.read()
+    browser.click("Start")
+    assert "false null" in browser.read()  # one answer is for one chain
+    browser.accept_dialog("apollo")
+    browser.click("Twice")
+    assert "true,false" in browser.read()  # one question is one consent, and an alert is no question
+    browser.click("Start")
+    assert "false null" in browser.read()  # nor is the text for a prompt after a question that was cancelled
+
+
 def test_a_new_tab_is_followed_and_reported(browser: Any, app: WebApp) -> None:
     browser.go_to_url(f"{app.url}/tabs")
     told = browser.click("Open article") + browser.wait_for("Harvest")

@@ -337,7 +337,7 @@ class Browser(ComputerTool):
     @acts
     @in_browser
     async def accept_dialog(self, window: BrowserWindow, text: str = "") -> None:
-        """Say OK to the next question that the page asks in a dialog, with a text if it wants one."""
+        """Say OK to the next question that the page asks in a dialog. A text is for the next prompt that follows."""
         window.dialog_answer = (True, text)
 
     # -- tabs ------------------------------------------------------------------------------------------------------

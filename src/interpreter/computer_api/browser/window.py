@@ -482,8 +482,12 @@ class BrowserWindow:
     # -- what a page does on its own -------------------------------------------------------------------------------
 
     async def _on_dialog(self, dialog: Dialog) -> None:
-        """A dialog blocks everything until it is answered."""
-        (accept, text), self.dialog_answer = self.dialog_answer, CANCEL
+        """A dialog blocks everything until it is answered. An alert needs no answer, and a text waits for a prompt."""
+        accept, text = self.dialog_answer
+        if dialog.type == "prompt":
+            accept, self.dialog_answer = accept or bool(text), CANCEL
+        elif dialog.type != "alert":
+            self.dialog_answer = (False, text) if accept else CANCEL
         kind = DIALOGS.get(dialog.type, f"a {dialog.type} dialog")
         said = f"The page showed {kind} that says {quoted(dialog.message)}"
         with contextlib.suppress(self.error):
@@ -492,7 +496,7 @@ class BrowserWindow:
                 await dialog.accept()
             elif accept:
                 self.notify(f"{said}; it was accepted, as asked.")
-                await dialog.accept(text)
+                await dialog.accept(text if dialog.type == "prompt" else "")
             else:
                 self.notify(
                     f"{said}; it was answered with Cancel. To accept it, call computer.browser.accept_dialog() first "
