@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import shutil
 import socket
 import sys
@@ -36,6 +37,7 @@ TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")
 MEMORY = "/dev/shm"
 MIN_FREE_MEMORY = 1024 * 1024 * 1024  # bytes that must be free where files are held in memory
 MAX_ATTEMPTS = 3  # places to try for a layer: not every file system can hold one
+LOCAL = ("ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "bcachefs", "zfs", "tmpfs")  # these can be below a layer
 LOCK = "lock"
 PREFIX = "interpreter-view-"
 TIMEOUT = 60.0  # seconds
@@ -49,6 +51,7 @@ class Overlay:
         self.workspace = os.path.realpath(workspace)
         self.shared: list[str] = []  # folders that stay as they are
         self.layers: dict[str, str] = {}  # by folder, where its changes go; known once a process is inside
+        self.read_only: list[str] = []  # what could not get a layer, although code can write to it
         self.place = 0  # the number of its mount namespace
         self._folders: dict[str, tuple[str, int]] = {}  # for layers, with a lock on each; by the folder they are in
 
@@ -89,6 +92,7 @@ class Overlay:
                 if not all(layer in offered for layer in layers.items()):
                     raise BadFrame("a layer that it was not offered")
                 self.layers, self.place = layers, place
+                self.read_only = [root["path"] for root in plan["roots"] if root["path"] not in layers]
                 gate.close(self.place)
                 for listener in listeners:
                     gate.attend(listener)
@@ -103,17 +107,19 @@ class Overlay:
         named = (*TEMPORARY, tempfile.gettempdir(), str(Path.home()))
         found = dict.fromkeys(os.path.realpath(path) for path in named if os.path.isdir(path))
         outermost = [path for path in found if not any(is_inside(path, other) and path != other for other in found)]
+        covered, kinds = [*filter(self._fits, outermost)], mounts()
+        inside = [path for path in sorted(kinds) if any(path.startswith(f"{root}/") for root in covered)]
         roots = []
-        for number, path in enumerate([*filter(self._fits, outermost), self.workspace]):
-            needed = path == self.workspace
-            bases = self._layer_folders(path, in_memory=not needed)
-            roots.append({"path": path, "name": str(number), "bases": bases, "needed": needed})
+        for number, path in enumerate([*covered, *inside, self.workspace]):
+            needed, is_mount = path == self.workspace, path in inside
+            # A network's file system may not answer: it is not even looked at.
+            can_hold = not is_mount or (kinds[path] in LOCAL and os.access(path, os.W_OK | os.X_OK))
+            bases = self._layer_folders(path, in_memory=not needed) if can_hold and os.path.isdir(path) else []
+            roots.append({"path": path, "name": str(number), "bases": bases, "needed": needed, "mount": is_mount})
         return {"roots": roots, "shared": self.shared, "filter": filter_program().hex(), "machine": platform.machine()}
 
     def _fits(self, path: str) -> bool:
-        if path == "/" or is_inside(path, self.workspace) or not os.access(path, os.W_OK | os.X_OK):
-            return False
-        return all(is_inside(mount, self.workspace) for mount in mounts() if mount.startswith(path + "/"))
+        return path != "/" and not is_inside(path, self.workspace) and os.access(path, os.W_OK | os.X_OK)
 
     def _layer_folders(self, root: str, in_memory: bool) -> list[str]:
         """Folders to try for a layer over the root, on different file systems; none is inside the root."""
@@ -156,9 +162,15 @@ def remove_abandoned(parent: str) -> None:
             os.close(descriptor)
 
 
-def mounts() -> list[str]:
+def mounts() -> dict[str, str]:
+    """The kind of each file system, by the path where it is mounted."""
+    kinds = {}
     with open("/proc/self/mountinfo", encoding="utf-8", errors="surrogateescape") as file:
-        return [line.split()[4].replace("\\040", " ") for line in file]
+        for line in file:
+            facts, _, more = line.partition(" - ")
+            path = re.sub(r"\\([0-7]{3})", lambda octal: chr(int(octal[1], 8)), facts.split()[4])
+            kinds[path] = more.split()[0]
+    return kinds
 
 
 # -- Python ------------------------------------------------------------------------------------------------------------

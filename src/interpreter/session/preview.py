@@ -149,6 +149,11 @@ class Preview(AbstractContextManager["Preview"]):
         return self._trial.lost
 
     @property
+    def read_only(self) -> list[str]:
+        """The home and temporary folders, and file systems mounted in them, that only a real run can write to."""
+        return self._view.read_only
+
+    @property
     def ended(self) -> str:
         return next((chunk["ended"] for chunk in reversed(self.chunks) if "ended" in chunk), "")
 

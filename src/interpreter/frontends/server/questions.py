@@ -115,6 +115,7 @@ def preview(live: LiveSession | None, name: str, digest: str) -> dict[str, Any]:
             "output": fold([{**chunk, "role": "computer"} for chunk in made.chunks], MAX_OUTPUT_LENGTH),
             "changes": changes,
             "denied": [str(each) for each in made.denied],
+            "read_only": made.read_only,
             "lost": made.lost,
             "can_apply": made.can_apply,
         }

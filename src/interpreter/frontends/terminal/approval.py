@@ -328,6 +328,8 @@ def _ask_to_apply(terminal: Terminal, preview: Preview) -> str:
     _show_differences(terminal, preview, _DIFF_LINES)
     if preview.denied:
         display.line(visible_line(f"Denied: {listed([str(each) for each in preview.denied])}."), "error")
+    if preview.read_only:
+        display.line(visible_line(f"Read-only in a dry run, but not in a real run: {listed(preview.read_only)}."))
     if preview.lost:
         display.line(f"Would be lost: {listed(preview.lost)}.", "error")
     if not preview.can_apply:

@@ -247,6 +247,7 @@ function DryRun({ trial }) {
     })}
     ${!trial.changes.length && html`<p>It changes no files.</p>`}
     ${trial.denied.length > 0 && html`<p class="bad">Denied: ${trial.denied.join(", ")}.</p>`}
+    ${trial.read_only.length > 0 && html`<p>Read-only in a dry run, but not in a real run: ${trial.read_only.join(", ")}.</p>`}
     ${trial.lost.length > 0 && html`<p class="bad">Would be lost: ${trial.lost.join(", ")}.</p>`}
     ${!trial.can_apply && html`<p class="bad">Can't apply this: the process it ran in has ended.</p>`}
   </div>`;

@@ -45,6 +45,7 @@ class View:
         self._closed: list[str] = []
         self.layers: dict[str, str] = {}  # by folder: where its writes go
         self.lost: list[str] = []
+        self._read_only: list[str] = []  # mounts in the folders with layers
         self._resolve: Any = _socket.getaddrinfo
         self._hosts: list[str] = []  # that a block tried to resolve
 
@@ -55,11 +56,18 @@ class View:
         before = capabilities()[0]
         is_user_namespace = unshare_mounts()
         self._closed = writable_mounts()
-        paths = [*(root["path"] for root in roots), *shared, *(base for root in roots for base in root["bases"])]
-        outside = {path: os.open(path, os.O_PATH | os.O_DIRECTORY) for path in paths}  # before they are covered
+        folders = [root["path"] for root in roots if not root["mount"]]
+        folders += [*shared, *(base for root in roots for base in root["bases"])]
+        outside = {path: os.open(path, os.O_PATH | os.O_DIRECTORY) for path in folders}  # before they are covered
+        for path in [root["path"] for root in roots if root["mount"]]:
+            try:
+                outside[path] = os.open(path, os.O_PATH)
+            except OSError:
+                continue  # it is below another mount, or not for us
         try:
             for root in roots:
-                self._overlay(root, outside)
+                if root["path"] in outside:
+                    self._overlay(root, outside)
             for path in shared:
                 mount(by_number(outside[path]), path, None, BIND)
                 self._mounted.append(path)
@@ -69,7 +77,7 @@ class View:
         set_writable("/", False, below=True)
         for path in self._mounted:
             set_writable(path, True)
-        self.lost = isolate(opened, list(self.layers))
+        self.lost = isolate(opened, self._has_layer)
         os.chdir(folder)
         listener = install_filter(bytes.fromhex(self._plan["filter"]), self._plan["machine"])
         _socket.getaddrinfo = self._note_host
@@ -96,14 +104,22 @@ class View:
             self._mounted.append(root["path"])
             self.layers[root["path"]] = os.path.join(base, root["name"], "upper")
             return
+        if root["mount"]:
+            mount(by_number(outside[root["path"]]), root["path"], None, BIND | RECURSIVE)
+            self._read_only.append(root["path"])
         if root["needed"]:
             raise failure or OSError(errno.ENOSPC, "there is no place to write to", root["path"])
 
+    def _has_layer(self, path: str) -> bool:
+        """Whether writes to a file go to a layer, and not to a mount inside the folder that has one."""
+        mounted = [each for each in (*self.layers, *self._read_only) if is_below(path, each)]
+        return bool(mounted) and max(mounted, key=len) in self.layers
+
     def leave(self) -> list[str]:
         """Return to the real file system, where the host has applied the changes; descriptions of what is lost."""
-        folder, roots = working_directory() or "/", list(self.layers)
-        opened = {fd: path for fd, path in open_paths(()).items() if path is not None and is_below(path, roots)}
-        lost = ["the memory-mapped file %s" % path for _, _, _, path in shared_memory() if is_below(path, roots)]
+        folder = working_directory() or "/"
+        opened = {fd: path for fd, path in open_paths(()).items() if path is not None and self._has_layer(path)}
+        lost = ["the memory-mapped file %s" % path for _, _, _, path in shared_memory() if self._has_layer(path)]
         _socket.getaddrinfo = self._resolve
         before = raise_capabilities()
         try:
@@ -297,7 +313,7 @@ def open_paths(ours: Collection[int]) -> dict[int, str | None]:
     return found
 
 
-def isolate(opened: dict[int, str | None], roots: list[str]) -> list[str]:
+def isolate(opened: dict[int, str | None], has_layer: Any) -> list[str]:
     """In a view: cut the files that were open before off from the outside; descriptions of what changes by that."""
     lost: list[str] = []
     for fd, path in opened.items():
@@ -306,7 +322,7 @@ def isolate(opened: dict[int, str | None], roots: list[str]) -> list[str]:
             if is_file and not (A_PATH and flags & A_PATH):
                 copy_into_memory(fd, flags)
             continue
-        if is_file and not is_below(path, roots):
+        if is_file and not has_layer(path):
             if flags & os.O_ACCMODE != os.O_RDONLY:
                 lost.append("the open file %s, for writing" % path)
             flags &= ~(os.O_ACCMODE | os.O_APPEND)
@@ -328,8 +344,8 @@ def copy_into_memory(fd: int, flags: int) -> None:
     os.close(own)
 
 
-def is_below(path: str, roots: list[str]) -> bool:
-    return any(path == root or path.startswith(root.rstrip("/") + "/") for root in roots)
+def is_below(path: str, root: str) -> bool:
+    return path == root or path.startswith(root.rstrip("/") + "/")
 
 
 # -- memory -----------------------------------------------------------------------------------------------------------
