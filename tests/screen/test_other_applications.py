@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
@@ -205,6 +206,23 @@ def stopped() -> Iterator[None]:
     for process in psutil.process_iter(["cmdline"]):
         if process.info["cmdline"] and process.info["cmdline"][1:] == ["47"]:
             process.kill()
+
+
+def test_a_text_that_a_program_only_draws_is_read_from_the_picture(
+    desktop: Desktop, computer: Any, tmp_path: Path
+) -> None:
+    from PIL import Image, ImageDraw, ImageFont
+
+    if subprocess.run([SYSTEM_PYTHON, "-c", "import gi; gi.require_version('Gtk', '3.0')"], check=False).returncode:
+        pytest.skip("python3-gi is not installed: apt-get install python3-gi gir1.2-gtk-3.0")
+    picture = Image.new("RGB", (260, 60), "white")
+    ImageDraw.Draw(picture).text((20, 10), "1024", "black", ImageFont.load_default(32))
+    picture.save(tmp_path / "display.png")
+    program = [SYSTEM_PYTHON, str(PROGRAMS / "drawn_display.py"), str(tmp_path / "display.png")]
+    start_and_wait(desktop, computer, "Clear", *program, title="Counter")
+    assert [each["value"] for each in computer.display.elements() if each["role"] == "text"] == ["1024"]
+    told = computer.display.summary()
+    assert "text = '1024'" in told and told.count("1024") == 1
 
 
 # -- windows that hide something -----------------------------------------------------------------------------------------

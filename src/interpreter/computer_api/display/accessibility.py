@@ -247,9 +247,10 @@ class AccessibilityBus:
 
         async def value(element: ScreenElement) -> None:
             with suppress(AccessibilityError):
-                if "Text" in element.interfaces:
+                is_set = "Value" in element.interfaces
+                if "Text" in element.interfaces or (element.role in WRITABLE and not is_set):  # not all name it
                     element.value = await self.text(element.key, element.role == "terminal")
-                elif "Value" in element.interfaces:
+                elif is_set:
                     element.value = f"{await self.property(element.key, 'Value', 'CurrentValue'):g}"
 
         await asyncio.gather(*(value(element) for element in elements if element.value is None))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from difflib import SequenceMatcher
 from functools import cached_property
@@ -27,6 +28,7 @@ from interpreter.computer_api.display.accessibility import (
 from interpreter.computer_api.display.pictures import Line, PlacedPixels, ScreenText, pixels_of
 from interpreter.computer_api.platforms import Box, Screen, Window, around
 from interpreter.console_text import visible_line
+from interpreter.errors import InterpreterError
 
 if TYPE_CHECKING:
     from interpreter.computer_api.display.pictures import Pixels
@@ -254,7 +256,12 @@ class ScreenView:
             listed, more = query(read)
         except AccessibilityError:
             return [], 0
-        return self.visible(listed), more
+        placed = self.visible(listed)
+        for element, box in placed:
+            if element.role in ("text", "entry") and element.value is None:  # it draws its text itself
+                with suppress(InterpreterError):  # no OCR is installed
+                    element.value = "\n".join(line.text for line in self.lines(box)) or None
+        return placed, more
 
     # -- which elements can be seen, and so clicked: programs list many that cannot ----------------------------------
 
@@ -366,7 +373,7 @@ def _is_worth_listing(tree: AccessibilityTree, element: ScreenElement) -> bool:
     if not element.showing or element.role in TOPS:
         return False
     if element.role in INTERACTIVE:
-        return bool(element.name or element.description or "Text" in element.interfaces or element.role == "combo box")
+        return bool(element.name or element.description or "Text" in element.interfaces or element.role in WRITABLE)
     if element.role in STRUCTURE or not (element.name.strip() or element.description):
         return element.role in WRITABLE
     # The text of a button is listed with the button, and that of a heading with the heading.
