@@ -85,11 +85,9 @@ class Overlay:
                     why = said.get("failed") or "it can't be entered"
                     raise NotPreviewableError(f"Can't make a copy-on-write view of the workspace: {why}.")
                 offered = [
-                    (root["path"], os.path.join(base, root["name"], "upper"))
-                    for root in plan["roots"]
-                    for base in root["bases"]
+                    (root["path"], os.path.join(base, root["name"])) for root in plan["roots"] for base in root["bases"]
                 ]
-                if not all(layer in offered for layer in layers.items()):
+                if not all(any(is_offered(layer, each) for each in offered) for layer in layers.items()):
                     raise BadFrame("a layer that it was not offered")
                 self.layers, self.place = layers, place
                 self.read_only = [root["path"] for root in plan["roots"] if root["path"] not in layers]
@@ -160,6 +158,14 @@ def remove_abandoned(parent: str) -> None:
             pass  # in use
         finally:
             os.close(descriptor)
+
+
+def is_offered(layer: tuple[str, Any], offer: tuple[str, str]) -> bool:
+    """Whether a layer is the one for a root at a place, or for a part of that root."""
+    (path, upper), (root, place) = layer, offer
+    is_part = path.startswith(f"{root}/") and os.path.realpath(path) == path
+    parts = r"(\.\d+)+" if is_part else ""
+    return (path == root or is_part) and re.fullmatch(re.escape(place) + parts + "/upper", str(upper)) is not None
 
 
 def mounts() -> dict[str, str]:

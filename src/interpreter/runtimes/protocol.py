@@ -133,7 +133,7 @@ FRAMES: dict[str, dict[str, Check]] = {
     # a process that enters an overlay, over its own connection
     "entered": {
         "failed": optional(LINE),
-        "layers": optional(free(dict, 100)),
+        "layers": optional(free(dict, 1000)),
         "place": optional(SIZE),
         "lost": LINES,
     },

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Generator, Iterator
-from contextlib import AbstractContextManager, closing
+from contextlib import AbstractContextManager, closing, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -118,7 +118,9 @@ class Preview(AbstractContextManager["Preview"]):
             workspace = self._view.workspace
             for root, upper in sorted(self._view.layers.items(), key=lambda pair: pair[0] != workspace):
                 skip, prefix = ("", "") if root == workspace else (OURS, os.path.join(root, ""))
-                self._layers.append(Layer(root, upper, self._began, skip, prefix))
+                if root == workspace or (os.listdir(upper) and not os.path.basename(root).startswith(OURS)):
+                    with suppress(FileNotFoundError):  # a temporary folder that was deleted meanwhile
+                        self._layers.append(Layer(root, upper, self._began, skip, prefix))
 
     def run(self) -> Preview:
         """Run the block to its end."""
@@ -150,7 +152,7 @@ class Preview(AbstractContextManager["Preview"]):
 
     @property
     def read_only(self) -> list[str]:
-        """The home and temporary folders, and file systems mounted in them, that only a real run can write to."""
+        """File systems mounted in the home and temporary folders that only a real run can write to."""
         return self._view.read_only
 
     @property

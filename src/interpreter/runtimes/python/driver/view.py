@@ -31,6 +31,8 @@ DELETED = " (deleted)"
 READ, WRITE, EXECUTE = 1, 2, 4
 PRIVATE, FIXED, ANONYMOUS = 0x02, 0x10, 0x20
 CHUNK = 1024 * 1024
+MAX_NAMES, MAX_LAYERS = 1000, 250  # in a folder that is covered in parts, and in all
+OURS = "interpreter-view-"  # how the names of the folders with layers begin
 MAX_SHARED_BYTES = 1024 * 1024 * 1024
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -45,7 +47,10 @@ class View:
         self._closed: list[str] = []
         self.layers: dict[str, str] = {}  # by folder: where its writes go
         self.lost: list[str] = []
-        self._read_only: list[str] = []  # mounts in the folders with layers
+        self._read_only: list[str] = []  # mounts and others in the folders with layers
+        self._inside: list[str] = []  # mounts in the folders to cover
+        self._is_user_namespace = False
+        self._outside: dict[str, int] = {}  # folders and files as they were before they are covered
         self._resolve: Any = _socket.getaddrinfo
         self._hosts: list[str] = []  # that a block tried to resolve
 
@@ -54,12 +59,13 @@ class View:
         roots, shared = self._plan["roots"], self._plan["shared"]
         folder, opened = working_directory() or "/", open_paths(ours)
         before = capabilities()[0]
-        is_user_namespace = unshare_mounts()
+        self._is_user_namespace = unshare_mounts()
         self._closed = writable_mounts()
         folders = [root["path"] for root in roots if not root["mount"]]
         folders += [*shared, *(base for root in roots for base in root["bases"])]
-        outside = {path: os.open(path, os.O_PATH | os.O_DIRECTORY) for path in folders}  # before they are covered
-        for path in [root["path"] for root in roots if root["mount"]]:
+        outside = self._outside = {path: os.open(path, os.O_PATH | os.O_DIRECTORY) for path in folders}
+        self._inside = [root["path"] for root in roots if root["mount"]]
+        for path in self._inside:
             try:
                 outside[path] = os.open(path, os.O_PATH)
             except OSError:
@@ -67,7 +73,7 @@ class View:
         try:
             for root in roots:
                 if root["path"] in outside:
-                    self._overlay(root, outside)
+                    self._cover(root)
             for path in shared:
                 mount(by_number(outside[path]), path, None, BIND)
                 self._mounted.append(path)
@@ -82,33 +88,91 @@ class View:
         listener = install_filter(bytes.fromhex(self._plan["filter"]), self._plan["machine"])
         _socket.getaddrinfo = self._note_host
         # In our own user namespace we have all capabilities: they are kept for later, and not in effect.
-        set_capabilities(0 if is_user_namespace else before, capabilities()[1])
+        set_capabilities(0 if self._is_user_namespace else before, capabilities()[1])
         return listener
 
-    def _overlay(self, root: dict[str, Any], outside: dict[str, int]) -> None:
+    def _cover(self, root: dict[str, Any]) -> None:
         """Put a layer over a folder, in the first place that can hold one."""
         failure: OSError | None = None
+        path = root["path"]
+        in_parts = self._is_user_namespace and any(is_below(each, path) for each in self._inside if each != path)
         for base in root["bases"]:
-            fds: list[int] = []
             try:
-                fds = make_layer(outside[base], root["name"], os.fstat(outside[root["path"]]))
-                options = "lowerdir=%s,upperdir=%s,workdir=%s,userxattr,volatile"
-                options %= tuple(by_number(fd) for fd in (outside[root["path"]], *fds))
-                mount("overlay", root["path"], "overlay", 0, options)
+                if in_parts:
+                    self._cover_in_parts(path, self._outside[path], base, root["name"])
+                else:
+                    self._add_layer(path, self._outside[path], base, root["name"])
             except OSError as error:
                 failure = error
                 continue
-            finally:
-                for fd in fds:
-                    os.close(fd)
-            self._mounted.append(root["path"])
-            self.layers[root["path"]] = os.path.join(base, root["name"], "upper")
             return
         if root["mount"]:
-            mount(by_number(outside[root["path"]]), root["path"], None, BIND | RECURSIVE)
-            self._read_only.append(root["path"])
+            self._close(path, by_number(self._outside[path]))
         if root["needed"]:
-            raise failure or OSError(errno.ENOSPC, "there is no place to write to", root["path"])
+            raise failure or OSError(errno.ENOSPC, "there is no place to write to", path)
+
+    def _add_layer(self, path: str, folder: int, base: str, name: str, copy: int | None = None) -> None:
+        """Mount an overlay; its lower layer is the folder, or a copy of it."""
+        fds: list[int] = []
+        try:
+            fds = make_layer(self._outside[base], name, os.fstat(folder))
+            options = "lowerdir=%s,upperdir=%s,workdir=%s,userxattr,volatile"
+            options %= tuple(by_number(fd) for fd in (folder if copy is None else copy, *fds))
+            mount("overlay", path, "overlay", 0, options)
+        finally:
+            for fd in fds:
+                os.close(fd)
+        self._mounted.append(path)
+        self.layers[path] = os.path.join(base, name, "upper")
+
+    def _cover_in_parts(self, path: str, folder: int, base: str, name: str) -> None:
+        """Cover a folder with mounts in it, which the kernel lets only root cover as a whole.
+
+        A layer goes over a copy of its files, in which each of its folders gets a layer of its own.
+        """
+        below = by_number(folder)
+        parts: list[str] = []
+        names = [each for each in os.listdir(below) if not each.startswith(OURS)]
+        if len(names) > MAX_NAMES:
+            raise OSError(errno.E2BIG, "too many files", path)
+        os.mkdir(name + ".copy", dir_fd=self._outside[base])
+        copy = os.open(name + ".copy", os.O_PATH | os.O_DIRECTORY, dir_fd=self._outside[base])
+        try:
+            for each in names:
+                try:
+                    if not copy_entry(os.path.join(below, each), os.path.join(by_number(copy), each)):
+                        parts.append(each)
+                except FileNotFoundError:
+                    continue  # another program has deleted it
+            self._add_layer(path, folder, base, name, copy)
+        finally:
+            os.close(copy)
+        for number, each in enumerate(parts):
+            inner = os.path.join(path, each)
+            if inner not in self._inside:
+                self._cover_part(inner, os.path.join(below, each), base, "%s.%d" % (name, number))
+
+    def _cover_part(self, path: str, source: str, base: str, name: str) -> None:
+        try:
+            fd = os.open(source, os.O_PATH)
+        except OSError:
+            return  # another program has deleted it
+        try:
+            if any(is_below(each, path) for each in self._inside):
+                self._cover_in_parts(path, fd, base, name)
+            elif os.path.isdir(source) and os.access(source, os.W_OK | os.X_OK) and len(self.layers) < MAX_LAYERS:
+                self._add_layer(path, fd, base, name)
+            else:
+                self._close(path, by_number(fd))
+        except OSError:
+            self._close(path, by_number(fd))
+        finally:
+            os.close(fd)
+
+    def _close(self, path: str, source: str) -> None:
+        """Show what is there outside; everything that has no layer becomes read-only."""
+        mount(source, path, None, BIND | RECURSIVE)
+        self._read_only.append(path)
 
     def _has_layer(self, path: str) -> bool:
         """Whether writes to a file go to a layer, and not to a mount inside the folder that has one."""
@@ -206,6 +270,23 @@ def make_layer(base: int, name: str, like: os.stat_result) -> list[int]:
         return [os.open(part, os.O_PATH | os.O_DIRECTORY, dir_fd=place) for part in ("upper", "work")]
     finally:
         os.close(place)
+
+
+def copy_entry(source: str, target: str) -> bool:
+    """Copy a link or a small file. Of a folder or another file, only make an empty one, and return False."""
+    import shutil
+
+    facts = os.lstat(source)
+    kind = stat.S_IFMT(facts.st_mode)
+    if kind == stat.S_IFDIR:
+        os.mkdir(target)
+    elif kind == stat.S_IFREG and (facts.st_size > CHUNK or not os.access(source, os.R_OK)):
+        open(target, "x").close()
+    else:
+        if kind in (stat.S_IFREG, stat.S_IFLNK):
+            shutil.copy2(source, target, follow_symlinks=False)
+        return True
+    return False
 
 
 def writable_mounts() -> list[str]:
