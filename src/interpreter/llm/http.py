@@ -181,10 +181,9 @@ class Connections:
             raise WrongKeyError("The key contains invalid characters. Copy it again, without quotes or dots.")
 
         silence, connecting, total = timeouts
-        began = time.monotonic()
-        ends = began + total
+        ends = time.monotonic() + total
         opened: list[socket.socket] = []
-        headers_due = began + connecting + silence
+        headers_due = time.monotonic() + connecting + silence
 
         def note_progress(event: str, info: Mapping[str, Any]) -> None:
             nonlocal headers_due

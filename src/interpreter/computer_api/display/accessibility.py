@@ -247,10 +247,10 @@ class AccessibilityBus:
 
         async def value(element: ScreenElement) -> None:
             with suppress(AccessibilityError):
-                is_set = "Value" in element.interfaces
-                if "Text" in element.interfaces or (element.role in WRITABLE and not is_set):  # not all name it
+                # Not every program that has a text names the interface.
+                if "Text" in element.interfaces or (element.role in WRITABLE and "Value" not in element.interfaces):
                     element.value = await self.text(element.key, element.role == "terminal")
-                elif is_set:
+                elif "Value" in element.interfaces:
                     element.value = f"{await self.property(element.key, 'Value', 'CurrentValue'):g}"
 
         await asyncio.gather(*(value(element) for element in elements if element.value is None))

@@ -19,7 +19,6 @@ REQUEST_TIMEOUT = 20.0  # seconds for the TLS handshake, and for the headers of 
 KEEP_ALIVE = 75  # seconds; longer than browsers and proxies wait between requests: a POST is not tried again
 MAX_WAITING, MAX_WAITING_OF_ADDRESS = 256, 64
 ACCEPTED_AT_ONCE = 32  # before the event loop gets to close others
-_QUEUE = 2048  # connections that the system holds until they are accepted
 _DESCRIPTORS = 65_536  # if the system sets no limit
 
 
@@ -45,7 +44,7 @@ class Listener(socket.socket):
 
     def listen(self, backlog: int = 0, /) -> None:
         # asyncio accepts as many connections in one go as it asks the system to hold.
-        super().listen(_QUEUE)
+        super().listen(2048)
 
     def accept(self) -> tuple[socket.socket, Any]:
         while True:

@@ -210,8 +210,6 @@ def _shown_path(path: str) -> str:
 
 def files_note(content: dict[str, Any], width: int, dot: str = "·", hint: str = HINT) -> str:
     """What a block did to files, on one line of at most this width; empty if that is nothing."""
-    from interpreter.workspace.tree import repository_of
-
     changed = content.get("changed") or ()
     lost = [str(each[0]) for each in content.get("not_covered") or ()]
     touches = []
@@ -221,8 +219,8 @@ def files_note(content: dict[str, Any], width: int, dot: str = "·", hint: str =
     groups = grouped(touches) + [Group("not restorable", _shown_path(path)) for path in lost]
     if not groups:
         return ""
-    left = _repositories_left(changed)
-    if all(each["path"] in lost or repository_of(each["path"]) in left for each in changed):
+    left = _left_to_git(changed)
+    if left.union(lost).issuperset(each["path"] for each in changed):
         hint = ""  # undo restores none of it
     hints = (hint, _SHORT_HINT) if not left else (_HINT_BESIDE_GIT,)
     tables = {_shown_path(each["path"]): visible_line(str(each["data"])) for each in changed if each.get("data")}
@@ -237,13 +235,12 @@ def files_note(content: dict[str, Any], width: int, dot: str = "·", hint: str =
     return next((text for text in [*ended, *drafts] if cells(text) <= width), clip(drafts[-1], width))
 
 
-def _repositories_left(changed: Sequence[dict[str, Any]]) -> set[str]:
-    """The `.git` folders that undo leaves alone: git manages them, unless the block made or removed them as a whole."""
+def _left_to_git(changed: Sequence[dict[str, Any]]) -> set[str]:
+    """The paths in `.git` folders, which undo leaves alone unless the block made or removed the folder as a whole."""
     from interpreter.workspace.tree import repository_of
 
     whole = {each["path"] for each in changed if each["what"] in _CREATED + _DELETED}
-    found = {git for each in changed if (git := repository_of(each["path"])) is not None}
-    return found - whole
+    return {each["path"] for each in changed if repository_of(each["path"]) not in {None, *whole}}
 
 
 def _drafts(groups: list[Group], dot: str) -> Iterator[str]:
