@@ -99,7 +99,7 @@ def test_a_session_that_failed_to_open_can_be_opened_later(home: Path, monkeypat
 
 
 def test_a_session_with_requests_does_not_sleep(home: Path) -> None:
-    with serving(server_idle_minutes=0.02) as served:
+    with serving(server_idle_minutes=0.02, server_rate=1_000_000) as served:
         session, end = served.session(), time.monotonic() + 3.0
         live = live_session(served, session)
         while time.monotonic() < end:  # no turn and no block, but a steady stream of requests

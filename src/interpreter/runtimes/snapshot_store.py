@@ -216,7 +216,7 @@ class SnapshotStore:
             self.expect(supervisor.fds.pop(0), *argument.split())
         elif command == "forget":
             for state in argument.split():
-                self.end(state)
+                self.end(state, told=False)  # the host knows, and may have announced a new one of this state
         elif command == "promote":
             self.promote(argument, supervisor.take_fds(4))
         elif command == "try":
