@@ -54,6 +54,31 @@ def test_program_output_becomes_clean_lines(printed: str, shown: list[str]) -> N
     assert lines_of(printed) == shown
 
 
+@pytest.mark.parametrize(
+    ("style", "shown"),
+    [
+        ("8", ""),
+        ("08", ""),
+        ("1;8;31", "1;31"),
+        ("38;5;8;48;5;0", "38;5;8;48;5;0"),  # 8 is a colour there
+        ("30;40", "30;40;39;49"),
+        ("38;5;0;40", "38;5;0;40;39;49"),
+        ("97;48;5;15", "97;48;5;15;39;49"),
+        ("38:2::1:2:3;48;2;1;2;3", "38:2::1:2:3;48;2;1;2;3;39;49"),
+        ("30;47", "30;47"),
+    ],
+)
+def test_styles_that_hide_text_are_dropped(style: str, shown: str) -> None:
+    (line,) = lines_of(f"\x1b[{style}mtext")
+    assert line == (f"\x1b[{shown}mtext\x1b[0m" if shown else "text")
+
+
+def test_text_is_not_hidden_by_styles_one_after_the_other() -> None:
+    assert lines_of("\x1b[30m\x1b[40mhidden\x1b[0;30mseen") == [
+        "\x1b[30m\x1b[40;39;49mhidden\x1b[0;30mseen\x1b[0m"
+    ]
+
+
 def test_colours_stay_and_end_with_their_line() -> None:
     assert lines_of("\x1b[31mred\nstill\x1b[0m\nplain\n") == [
         "\x1b[31mred\x1b[0m",

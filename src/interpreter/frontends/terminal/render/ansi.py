@@ -12,6 +12,14 @@ _HELD_LIMIT = 4096  # an escape that is longer than this is no escape
 _STYLES_KEPT = 8
 
 SGR = re.compile(r"\x1b\[[0-9;:]*m")
+# One part of a style: a colour with its own numbers, or a number.
+_STYLE_PART = re.compile(r"0*[345]8(?:;0*5;\d*|;0*2;\d*;\d*;\d*|:[\d:]*)|[\d:]+")
+# `31` and `91` as one writes them with `38;5;`, without zeros.
+_PALETTE = {
+    f"{tens}{number}": f"{ground}8;5;{number + more or ''}"
+    for tens, ground, more in (("3", 3, 0), ("4", 4, 0), ("9", 3, 8), ("10", 4, 8))
+    for number in range(8)
+}
 _OURS = re.compile(r"(\x1b\[[0-9;:]*m|\x1b\]8;[^\x1b]*\x1b\\)")  # colours, and links, which only we make
 _CONTROL = r"[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 _SPECIAL = re.compile(_CONTROL)
@@ -39,6 +47,7 @@ class ProgramText:
         self._length = 0
         self._styles: list[str] = []
         self._styled = False
+        self._colors: dict[str, str] = {}  # of the text (3) and behind it (4)
         self._returned = False
         self._cut = False
 
@@ -84,9 +93,27 @@ class ProgramText:
                     if self._returned:
                         self._restart()
                     is_reset = not escape[2:-1].lstrip("0")
-                    self._styles = [] if is_reset else [*self._styles, escape][-_STYLES_KEPT:]
-                    self._parts.append(escape)
-                    self._styled = True
+                    if style := self._readable(escape[2:-1] or "0"):
+                        self._styles = [] if is_reset else [*self._styles, style][-_STYLES_KEPT:]
+                        self._parts.append(style)
+                        self._styled = True
+
+    def _readable(self, codes: str) -> str:
+        """The style without what hides text: `8`, and a colour that is also the one behind the text."""
+        kept = []
+        for part in _STYLE_PART.findall(codes):
+            number = ";".join(each.lstrip("0") for each in re.split("[:;]+", part))
+            number = _PALETTE.get(number, number)
+            if number != "8":
+                kept.append(part)
+            if number in ("", "39", "49"):
+                self._colors = {ground: color for ground, color in self._colors.items() if number and ground != number[0]}
+            elif number.startswith(("38;", "48;")):
+                self._colors[number[0]] = number[3:]
+        if "3" in self._colors and self._colors["3"] == self._colors.get("4"):
+            kept += ["39", "49"]
+            self._colors.clear()
+        return f"\x1b[{';'.join(kept)}m" if kept else ""
 
     def _write(self, text: str) -> None:
         if self._returned:
