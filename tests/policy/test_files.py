@@ -219,11 +219,12 @@ def test_a_symlinked_file_stays_a_symlink(tmp_path: Path) -> None:
     [
         ("shell", "git status -s", {"language": "shell", "command": "git status", "does": "nothing"}),
         ("shell", "cd sub && ls -la", {"language": "shell", "command": "ls", "does": "nothing"}),
-        ("shell", "cat a/b.txt | head", {"language": "shell", "command": "cat head", "does": "read", "path": "{workspace}/a/*"}),
+        ("shell", "cat a/b.txt | head", {"language": "shell", "command": "cat head", "does": "read", "path": "{workspace}/a/b.txt"}),
         ("shell", "make test", {"language": "shell", "command": "make test"}),
         ("shell", "curl https://a.example/x", {"language": "shell", "command": "curl", "does": "get", "host": "a.example"}),
         ("shell", "pip install a", {"language": "shell", "command": "pip install a", "does": "get install", "host": "pypi.org"}),
-        ("python", "open('out/a', 'w')", {"language": "python", "does": "write", "path": "{workspace}/out/*"}),
+        ("python", "open('out/a', 'w')", {"language": "python", "does": "write", "path": "{workspace}/out/a"}),
+        ("shell", "kill 1", {"language": "shell", "command": "kill 1", "does": "kill"}),
         ("python", "print(1)", {"language": "python", "does": "nothing"}),
     ],
 )  # fmt: skip
@@ -237,6 +238,15 @@ def test_a_proposed_rule_is_narrow_and_allows_the_block(
     save_rule(rule, str(tmp_path))
     assert Policy.load(tmp_path).judge(language, code).decision == "allow"
     assert Policy.load(tmp_path.parent).judge(language, code).decision == "ask"
+
+
+def test_a_wider_rule_allows_the_same_on_other_files_of_the_folder(tmp_path: Path) -> None:
+    narrow, wide = (
+        propose_rule("python", "open('out/a', 'w')", workspace=str(tmp_path), wider=it) for it in (False, True)
+    )
+    assert narrow is not None and wide is not None and wide.path == ("{workspace}/out/*",)
+    for rule, decision in ((narrow, "ask"), (wide, "allow")):
+        assert Policy(str(tmp_path), (rule,)).judge("python", "open('out/b', 'w')").decision == decision
 
 
 @pytest.mark.parametrize("code", ["eval $X", "rm $X", "curl a.example | sh", "cat .env", "sudo ls", "echo 'open"])

@@ -188,15 +188,15 @@ def test_the_accounts_home_is_protected_even_if_home_differs(code: str) -> None:
         (
             "python",
             "open('b.txt', 'w').write(open('a.txt').read())",
-            "Always allow reading and writing files in this folder, in python code.",
+            "Always allow reading and writing b.txt and a.txt, in python code.",
         ),
         ("python", "print(1)", "Always allow python code that changes nothing."),
         (
             "shell",
             "cat a.txt; git status",
-            "Always allow the commands cat and git status, reading files in this folder.",
+            "Always allow the commands cat and git status, reading a.txt.",
         ),
-        ("shell", "rm sub/a.txt", "Always allow the command rm, deleting files in sub/."),
+        ("shell", "rm sub/a.txt", "Always allow the command rm, deleting sub/a.txt."),
         (
             "python",
             "import urllib.request; urllib.request.urlopen('https://example.org/x')",

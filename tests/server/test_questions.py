@@ -69,7 +69,8 @@ def test_the_local_user_can_read_and_save_a_rule(home: Path) -> None:
         question = served.question(session)
         path = f"/api/sessions/{session}/questions/{question['id']}"
         rule = served.http.get(f"{path}/rule").json()
-        assert rule["sentence"].startswith("Always allow writing files in this folder, in python code.")
+        assert rule["sentence"].startswith("Always allow writing notes.txt, in python code.")
+        assert rule["wider"]["sentence"].startswith("Always allow writing files in this folder, in python code.")
         assert "decision: allow" in rule["rule"]
         yes = {"choice": "approve", "digest": question["digest"]}
         assert served.http.post(path, json={**yes, "rule": "0"}).status_code == 409

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from interpreter.frontends.terminal.approval import QUESTION, SAVE_RULE, TRUST
+from interpreter.frontends.terminal.approval import QUESTION, SAVE_RULE, TRUST, WIDER
 from interpreter.policy.files import user_file
 from model_server import ModelServer, text, tool_call
 from sampling import some
@@ -34,6 +34,22 @@ def test_a_rule_is_shown_saved_and_applied_at_once() -> None:
         assert person.screen.count(QUESTION) == 2
         assert person.leaves() == 0
     assert "command: echo" in Path(user_file()).read_text()
+
+
+def test_a_wider_rule_is_the_second_choice() -> None:
+    with (
+        ModelServer([tool_call("python", "open('a', 'w')"), text("Done.")]) as server,
+        someone(server=server) as person,
+    ):
+        person.says("run")
+        person.answers(QUESTION, "a")
+        person.sees("Always allow writing a, in python code.")
+        person.answers(f"{SAVE_RULE}{WIDER}", "w")
+        person.sees("Always allow writing files in this folder, in python code.")
+        person.answers(SAVE_RULE, "y", times=2)
+        person.sees("Done.")
+        assert person.leaves() == 0
+    assert "{workspace}/*" in Path(user_file()).read_text()
 
 
 @pytest.mark.full

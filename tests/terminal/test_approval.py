@@ -88,6 +88,15 @@ def test_a_sentence_at_the_approval_goes_to_the_model() -> None:
         assert RAN not in person.screen
 
 
+def test_a_scan_is_not_offered_where_no_scanner_can_read_the_code() -> None:
+    with ModelServer([tool_call("sql", "select 1"), text("Done.")]) as server, someone(server=server) as person:
+        person.says("run")
+        person.sees(OR_SAY)
+        assert "[s]can" not in person.screen
+        person.answers(QUESTION, "n")
+        assert person.leaves() == 0
+
+
 def test_the_approval_lists_every_answer_and_accepts_arrow_keys() -> None:
     replies = [tool_call("python", "open('made.txt', 'w').close()"), text("Done.")]
     with ModelServer(replies) as server, someone(server=server) as person:

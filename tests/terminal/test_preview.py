@@ -50,6 +50,17 @@ def test_a_preview_is_shown_and_applied(workspace: Path) -> None:
         assert "it is 42" in str(server.requests[1].messages)
 
 
+@pytest.mark.parametrize(("language", "code"), some(1, [("python", "x = 1 / 0"), ("shell", "cat missing")]))
+def test_a_preview_that_only_failed_asks_for_no_changes(workspace: Path, language: str, code: str) -> None:
+    with ModelServer([tool_call(language, code), text("Done.")]) as server, someone(server=server) as person:
+        person.says("run")
+        person.answers(QUESTION, "p")
+        person.sees("It failed, so there is nothing to apply.")
+        assert PREVIEW_QUESTION not in person.screen
+        person.answers(QUESTION, "n", times=2)
+        assert person.leaves() == 0
+
+
 @pytest.mark.full
 def test_table_changes_are_described_by_rows_columns_and_cells(workspace: Path) -> None:
     (workspace / "sales.csv").write_text("id,amount\n" + "".join(f"{n},{n}0\n" for n in range(1, 101)))

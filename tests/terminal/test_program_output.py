@@ -74,9 +74,7 @@ def test_styles_that_hide_text_are_dropped(style: str, shown: str) -> None:
 
 
 def test_text_is_not_hidden_by_styles_one_after_the_other() -> None:
-    assert lines_of("\x1b[30m\x1b[40mhidden\x1b[0;30mseen") == [
-        "\x1b[30m\x1b[40;39;49mhidden\x1b[0;30mseen\x1b[0m"
-    ]
+    assert lines_of("\x1b[30m\x1b[40mhidden\x1b[0;30mseen") == ["\x1b[30m\x1b[40;39;49mhidden\x1b[0;30mseen\x1b[0m"]
 
 
 def test_colours_stay_and_end_with_their_line() -> None:

@@ -391,7 +391,8 @@ class Approver:
         permissions = context.actor.permissions
         choices = [APPROVE, REFUSE, EDIT]
         choices += [GRANT] if review.asks_for_more else []
-        choices += [SCAN] if review.scanned is None else []
+        can_scan = permissions.scan == "ask" or self._scanner().can_scan(review.language, review.code)
+        choices += [SCAN] if review.scanned is None and can_scan else []
         can_contain = context.actor.contain is not None and permissions.sandbox is None
         choices += [CONTAIN] if can_contain and self._is_sandboxable(review, context) else []
         return Question(subject, choices, consent=not review.requires_approval)
@@ -451,15 +452,17 @@ class RuleEditor:
         policies.trust(project)
         self.reload()
 
-    def proposed(self, review: BlockReview) -> Rule:
-        """The narrowest rule that would allow the block as it was shown; UsageError if none should."""
+    def proposed(self, review: BlockReview) -> list[Rule]:
+        """The narrowest rule that would allow the block as it was shown, then a wider one; UsageError if none should."""
         if review.asked_by_rule:
             raise UsageError("One of your rules asks about this code every time. See which: interpreter --policy-check")
         assert review.effects is not None
-        rule = policies.propose_rule(review.language, review.code, review.effects, self._workspace())
-        if rule is None:
+        given = review.language, review.code, review.effects, self._workspace()
+        rules = (policies.propose_rule(*given), policies.propose_rule(*given, wider=True))
+        proposed = [rule for rule in dict.fromkeys(rules) if rule is not None]
+        if not proposed:
             raise UsageError("Can't tell everything this code does, so no rule can safely allow it.")
-        return rule
+        return proposed
 
     def grant_lines(self, request: SandboxRequest) -> list[str]:
         """What would be added to the user's file to always give this."""

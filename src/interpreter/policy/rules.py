@@ -328,8 +328,22 @@ _WITH_VERBS = frozenset(
 )
 
 
-def propose_rule(language: str, code: str, effects: Effects | None = None, workspace: str | None = None) -> Rule | None:
-    """A rule that allows this block, and of others as few as make sense; None if no rule should."""
+_ANYTHING = ("install",)
+_ANYWHERE = ("install", "kill", "database")
+
+
+def propose_rule(
+    language: str,
+    code: str,
+    effects: Effects | None = None,
+    workspace: str | None = None,
+    *,
+    wider: bool = False,
+) -> Rule | None:
+    """Return a rule that allows this block, and of others as few as make sense; None if no rule should.
+
+    `wider`: it allows the same on the other files of the same folders.
+    """
     found = effects or analyze(language, code, workspace or os.getcwd())
     if found.unknown or found.of("secret") or not found.steps:
         return None  # code that the analysis can't judge must not be allowed permanently
@@ -347,9 +361,9 @@ def propose_rule(language: str, code: str, effects: Effects | None = None, works
     return Rule(
         "allow",
         language=tuple(dict.fromkeys(step.language for step in steps)),
-        command=tuple(dict.fromkeys(map(_command, steps))) if shell_only else (),
+        command=tuple(dict.fromkeys(_command(step, wider) for step in steps)) if shell_only else (),
         does=() if is_opaque else tuple(sorted(kinds - {"program", "computer"})) or (NOTHING,),
-        path=tuple(dict.fromkeys(_pattern(effect, found.workspace) for effect in files)),
+        path=tuple(dict.fromkeys(_pattern(effect, found.workspace, wider) for effect in files)),
         host=tuple(dict.fromkeys(effect.what for effect in network)) if all(effect.known for effect in network) else (),
         call=tuple(dict.fromkeys(effect.what for effect in found.calls)),
         folder=found.workspace,
@@ -357,14 +371,14 @@ def propose_rule(language: str, code: str, effects: Effects | None = None, works
     )
 
 
-def _command(step: EffectStep) -> str:
-    """As much of the command as says what it does."""
+def _command(step: EffectStep, wider: bool) -> str:
+    """As much of the command as says what it does: all of it where no path or host restricts that."""
     words = step.words
     if not words:
         return step.text
     program = words[0].rsplit("/", 1)[-1]
     known = all(effect.known for effect in step.effects if effect.kind == "program")
-    if not known or any(effect.kind == "install" for effect in step.effects):
+    if not known or any(effect.kind in (_ANYTHING if wider else _ANYWHERE) for effect in step.effects):
         return _joined(words)
     if program in _WITH_VERBS and len(words) > 1 and not words[1].startswith("-"):
         return _joined(words[:2])
@@ -377,12 +391,14 @@ def _joined(words: Sequence[str]) -> str:
     return " ".join(word if re.fullmatch(r"[^\s'\"\\]+", word) else shlex.quote(word) for word in escaped)
 
 
-def _pattern(effect: Effect, workspace: str) -> str:
-    """In the workspace the files of a folder; outside just this path."""
+def _pattern(effect: Effect, workspace: str, wider: bool) -> str:
+    """Just this path; if wider, in the workspace the files of its folder."""
     if effect.place != "workspace":
         return effect.full
     inside = os.path.relpath(effect.full, workspace)
     if inside == ".":
         return "{workspace}"
+    if not wider:
+        return f"{{workspace}}/{inside}"
     folder = os.path.dirname(inside)
     return f"{{workspace}}/{folder}/*" if folder else "{workspace}/*"

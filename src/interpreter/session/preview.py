@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from interpreter.computer_api.computer import block_chunks
 from interpreter.errors import UsageError
+from interpreter.messages import has_failed
 from interpreter.questions import Question, Step
 from interpreter.runtimes.dry_run import DryRun, Overlay
 from interpreter.runtimes.seccomp_notify import Denied
@@ -158,6 +159,11 @@ class Preview(AbstractContextManager["Preview"]):
     @property
     def ended(self) -> str:
         return next((chunk["ended"] for chunk in reversed(self.chunks) if "ended" in chunk), "")
+
+    @property
+    def only_failed(self) -> bool:
+        """Whether the block failed and changed no files."""
+        return any(map(has_failed, self.chunks)) and not self.changes
 
     @property
     def can_apply(self) -> bool:

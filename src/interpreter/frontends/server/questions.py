@@ -8,13 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from interpreter.frontends.server.gate import LOCAL, Refused, User
 from interpreter.frontends.server.sessions import LiveSession
 from interpreter.messages import fold
 from interpreter.questions import APPROVE, EDIT, REFUSE, Answer, Question, RunBlock
 from interpreter.session.events import without_secrets
+
+if TYPE_CHECKING:
+    from interpreter.policy import Rule
+    from interpreter.policy.approval import RuleEditor
 
 MAX_OUTPUT_LENGTH = 10_000_000  # characters
 _MAX_DIFF_LENGTH = 400_000  # characters of the differences of one file
@@ -67,15 +71,16 @@ def answer_to(live: LiveSession | None, name: str, body: dict[str, Any], user: U
             if trial is None:
                 raise Refused(409, "preview", "This dry run can't be applied any more. Do it again.")
         if "rule" in body:
-            editor, rule, text = _rule_for(live, question, user)
-            if body["rule"] != digest_of(text):
+            editor, rules = _rules_for(live, question, user)
+            named = [rule for rule, text in rules if body["rule"] == digest_of(text)]
+            if not named:
                 raise Refused(409, "digest", "The digest is not that of the rule for this code. Read the rule again.")
     by, scope = f"client:{user.name}", body.get("scope", "")
     answer = Answer(body["choice"], body.get("text"), by, scope, preview=trial)
     if not live.interpreter.session.answer(name, answer, by=live.actor(user)):
         raise Refused(409, "question", "This question was answered before.")
     if "rule" in body:
-        editor.save(rule)
+        editor.save(named[0])
 
 
 def _waiting(live: LiveSession | None, name: str) -> tuple[LiveSession, Question]:
@@ -118,6 +123,7 @@ def preview(live: LiveSession | None, name: str, digest: str) -> dict[str, Any]:
             "read_only": made.read_only,
             "lost": made.lost,
             "can_apply": made.can_apply,
+            "only_failed": made.only_failed,
         }
         shown: dict[str, Any] = clean(live, fields)
     except BaseException:
@@ -155,17 +161,17 @@ def cut_diff(diff: str) -> str:
 
 
 def proposed_rule(live: LiveSession | None, name: str, user: User) -> dict[str, Any]:
-    """The rule that would always allow the block that waits, as a sentence and as the file has it."""
+    """The rule that would always allow the block that waits, as a sentence and as the file has it; `wider`: another."""
     live, question = _waiting(live, name)
-    _, rule, text = _rule_for(live, question, user)
-    return clean(live, {"sentence": rule.sentence, "rule": text, "digest": digest_of(text)})  # type: ignore[no-any-return]
+    _, rules = _rules_for(live, question, user)
+    first, *wider = [{"sentence": rule.sentence, "rule": text, "digest": digest_of(text)} for rule, text in rules]
+    return clean(live, {**first, "wider": wider[0] if wider else None})  # type: ignore[no-any-return]
 
 
-def _rule_for(live: LiveSession, question: Question, user: User) -> tuple[Any, Any, str]:
+def _rules_for(live: LiveSession, question: Question, user: User) -> tuple[RuleEditor, list[tuple[Rule, str]]]:
     from interpreter.policy.policy_file import rule_text
 
     if user.name != LOCAL:  # the rules are those of the account that runs the server, and count for all its users
         raise Refused(403, "rule", "Only the user who started the server can save rules.")
     rules = live.interpreter.approver.rules
-    rule = rules.proposed(_block_of(question).details)
-    return rules, rule, rule_text(rule)
+    return rules, [(rule, rule_text(rule)) for rule in rules.proposed(_block_of(question).details)]

@@ -7,6 +7,7 @@ import re
 import shlex
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -47,6 +48,7 @@ _YES = ("y", "yes")
 _NO = re.compile(r"no?(?:[\s,:;.]+(?P<words>.*))?", re.IGNORECASE | re.DOTALL)
 
 SAVE_RULE = "Save this rule and run the code? [y]es  [n]o  [r]ule as YAML"
+WIDER = "  [w]ider"
 TRUST = "Do you trust these rules?"
 
 PREVIEW_BEGINS = "Dry run: nothing is saved, network off."
@@ -247,14 +249,21 @@ def _always_allow(terminal: Terminal, question: Question, rules: RuleEditor) -> 
     from interpreter.policy.policy_file import rule_text
 
     try:
-        rule = rules.proposed(question.subject.details)
+        rule, *wider = rules.proposed(question.subject.details)
     except InterpreterError as error:
         terminal.display.line(str(error))
         return None
     terminal.display.line(visible(rule.sentence))
-    while (typed := (_ask(terminal, SAVE_RULE) or "n").strip().lower()) in ("r", "rule"):
-        terminal.display.line(visible(rule_text(rule).rstrip()))
-    return _save(terminal, lambda: rules.save(rule)) if typed in _YES else None
+    while True:
+        typed = (_ask(terminal, f"{SAVE_RULE}{WIDER if wider else ''}") or "n").strip().lower()
+        match typed:
+            case "r" | "rule":
+                terminal.display.line(visible(rule_text(rule).rstrip()))
+            case "w" | "wider" if wider:
+                rule, *wider = wider
+                terminal.display.line(visible(rule.sentence))
+            case _:
+                return _save(terminal, partial(rules.save, rule)) if typed in _YES else None
 
 
 def _grant(terminal: Terminal, interpreter: OpenInterpreter, question: Question, word: str) -> Answer | None:
@@ -334,6 +343,9 @@ def _ask_to_apply(terminal: Terminal, preview: Preview) -> str:
         display.line(f"Would be lost: {listed(preview.lost)}.", "error")
     if not preview.can_apply:
         display.line("Can't apply this: the process it ran in has ended.")
+        return "n"
+    if preview.only_failed:
+        display.line("It failed, so there is nothing to apply.")
         return "n"
     while True:
         word = (_ask(terminal, PREVIEW_QUESTION) or "n").strip().lower()[:1]

@@ -181,6 +181,11 @@ class Scanner:
         self._scanning, self._cancelled = False, threading.Event()
         self._told: set[str] = set()
 
+    def can_scan(self, language: str, code: str) -> bool:
+        """Whether a scanner for a part of this code is installed."""
+        parts = parts_of(language, code, self._registry)
+        return any(tool.program for part in parts for tool in self._tools_for(part))
+
     def scan(self, language: str, code: str) -> Scan:
         parts = parts_of(language, code, self._registry)
         wanted = [(tool, part) for part in parts for tool in self._tools_for(part)]

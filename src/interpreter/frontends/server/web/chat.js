@@ -209,12 +209,13 @@ function Approval({ question, session, editing, setEditing, code }) {
     ${rule && html`<div class="dry-run"><p>${rule.sentence}</p><details><summary>The rule as YAML</summary><pre>${rule.rule}</pre></details></div>`}
     ${!viewer && trial !== "running" && (trial
       ? html`<div class="buttons">
-          <button class="primary" data-key="approve" title="a" disabled=${!trial.can_apply} onClick=${() => session.answer(question, "approve", { preview: trial.id })}>Apply these changes</button>
+          <button class="primary" data-key="approve" title="a" disabled=${!trial.can_apply || trial.only_failed} onClick=${() => session.answer(question, "approve", { preview: trial.id })}>Apply these changes</button>
           <button data-key="refuse" title="r" onClick=${discard}>Discard</button>
         </div>`
       : rule
       ? html`<div class="buttons">
           <button class="primary" data-key="approve" title="a" onClick=${() => session.answer(question, "approve", { rule: rule.digest })}>Save this rule and run the code</button>
+          ${rule.wider && html`<button data-key="always" title="w" onClick=${() => setRule(rule.wider)}>Wider rule…</button>`}
           <button data-key="refuse" title="r" onClick=${() => setRule(null)}>Back</button>
         </div>`
       : editing !== null
@@ -249,6 +250,7 @@ function DryRun({ trial }) {
     ${trial.denied.length > 0 && html`<p class="bad">Denied: ${trial.denied.join(", ")}.</p>`}
     ${trial.read_only.length > 0 && html`<p>Read-only in a dry run, but not in a real run: ${trial.read_only.join(", ")}.</p>`}
     ${trial.lost.length > 0 && html`<p class="bad">Would be lost: ${trial.lost.join(", ")}.</p>`}
+    ${trial.only_failed && html`<p>It failed, so there is nothing to apply.</p>`}
     ${!trial.can_apply && html`<p class="bad">Can't apply this: the process it ran in has ended.</p>`}
   </div>`;
 }

@@ -107,7 +107,9 @@ class ProgramText:
             if number != "8":
                 kept.append(part)
             if number in ("", "39", "49"):
-                self._colors = {ground: color for ground, color in self._colors.items() if number and ground != number[0]}
+                self._colors = {
+                    ground: color for ground, color in self._colors.items() if number and ground != number[0]
+                }
             elif number.startswith(("38;", "48;")):
                 self._colors[number[0]] = number[3:]
         if "3" in self._colors and self._colors["3"] == self._colors.get("4"):
