@@ -252,10 +252,12 @@ class Approver:
         """What code would do, where the runtimes are now and with the functions that they have."""
         registry, workspace = self._registry(), self._workspace()
         machine = getattr(registry.find(language), "machine", None)
-        cwd = context.runtimes.context.cwd if context is not None else None
+        shared = context.runtimes.context if context is not None else None
+        cwd, database = (shared.cwd, shared.sql or "") if shared is not None else (None, "")
         if machine is not None:  # its files are elsewhere, and so is the session there
             workspace, cwd = machine.workspace, machine.place or machine.workspace
-        return policies.analyze(language, code, workspace, cwd=cwd, known=self.known_functions, registry=registry)
+        known = self.known_functions
+        return policies.analyze(language, code, workspace, cwd=cwd, known=known, registry=registry, database=database)
 
     def _judge_with_request(self, review: BlockReview, context: ActionContext) -> Generator[Chunk, None, Outcome]:
         """Judge the code as it is now and what it asks its sandbox for; deny it if one of them cannot be.

@@ -26,16 +26,18 @@ def analyze(
     cwd: str | os.PathLike[str] | None = None,
     known: Mapping[str, tuple[Effect, ...]] | None = None,
     registry: Registry = BUILT_IN,
+    database: str = "",
 ) -> Effects:
     """What a block would do, from its text; it never raises.
 
     `cwd` is where the session is, if not in the workspace. `known` says what functions of earlier blocks would do: the
     `defines` of their analyses, together. `registry` has the languages of the session: each names its own analysis.
+    `database` is the address that SQL blocks use.
     """
     places = CodeLocation(os.fspath(workspace), os.fspath(cwd) if cwd else None)
     described, started_in = registry.describe(language), places.cwd
     name = described.name.lower()
-    notes = Notes(places, name)
+    notes = Notes(places, name, database)
     defines: dict[str, tuple[Effect, ...]] = {}
     try:
         if described.analysis is None:

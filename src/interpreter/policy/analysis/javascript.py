@@ -16,9 +16,9 @@ from interpreter.policy.analysis.notes import (
     StepEffects,
     analyze_embedded,
     note_computer_call,
-    sql_changes,
 )
 from interpreter.policy.analysis.programs import CommandCall, analyze_command
+from interpreter.policy.analysis.sql import note_sql
 from interpreter.policy.analysis.tables import calls, listed
 
 # A line ends at U+2028 and U+2029, too: code behind them is not part of a comment.
@@ -315,7 +315,7 @@ class _Walk:
                     words = [value, *([token.text for token in given if token.kind in _TEXTS] if is_list else [HOLE])]
                     analyze_command(CommandCall(words, doing.line, " ".join(words).replace(HOLE, "*")), self.notes)
                 case "sql":
-                    if HOLE in value or not value or sql_changes(value):
+                    if HOLE in value[:6] or not value or note_sql(value, doing):
                         doing.note("database", "a database", known=False, how="server")
                 case "kill":
                     doing.note("kill", "a process")

@@ -143,9 +143,10 @@ ON_PATHS: dict[str, tuple[Kind, str, Operation]] = {
 class Notes:
     """The steps found so far, and the folder that the code is in."""
 
-    def __init__(self, places: CodeLocation, language: str = "") -> None:
+    def __init__(self, places: CodeLocation, language: str = "", database: str = "") -> None:
         self.places = places
         self.language = language  # the block's own
+        self.database = database  # the address of the one that SQL blocks use; empty: in memory
         self.steps: list[StepEffects] = []
         self.depth = 0  # how many looks are inside each other: `bash -c "python -c ..."`
 
@@ -240,34 +241,6 @@ def host_of(address: str) -> str:
     except ValueError:
         return ""
     return "" if HOLE in host or not re.search(r"[.:]|^localhost$|^[\w-]+$", host) else host.lower().rstrip(".")
-
-
-_ASKING = re.compile(
-    r"\s*\(?(select|show|explain|describe|desc|values|use|set(?!\s+(global|persist))"
-    r"|pragma\s+((table_x?info|table_list|index_x?info|index_list|foreign_key_list)(\([\w'\"]+\))?"
-    r"|database_list|compile_options|page_count|encoding|user_version|integrity_check|quick_check)\s*$"
-    r"|\\[dl]\w*|\.(tables?|schemas?|indexes|headers?|mode|databases))(?!\w)",
-    re.IGNORECASE,
-)
-_CHANGING = re.compile(
-    r"\b(insert|update|delete|drop|create|alter|truncate|replace|merge|grant|revoke|call|do|exec|execute|into|copy|attach"
-    r"|vacuum|reindex|nextval|setval|lo_import|pg_terminate_backend|load_extension|dblink|lock|comment|rename)\b",
-    re.IGNORECASE,
-)
-_TEXT = re.compile(r"'(?:[^']|'')*'|--[^\n]*|/\*.*?\*/", re.DOTALL)
-
-
-def sql_changes(sql: str) -> bool:
-    """True unless every statement clearly only asks."""
-    for statement in filter(str.strip, _TEXT.sub("''", sql).split(";")):
-        tables = re.findall(r"(?:\bwith|\brecursive|,)\s*(\w+)\s*\(", statement, re.IGNORECASE)
-        called = {name.lower() for name in re.findall(r"([\w.]+)\s*\(", statement)}
-        computing = listed("programs.txt", "@sql").union(map(str.lower, tables))
-        computes = called <= computing or re.match(r"\s*pragma\b", statement, re.IGNORECASE)
-        asks = re.match(r"\s*with\b", statement, re.IGNORECASE) or _ASKING.match(statement)
-        if not (computes and asks) or _CHANGING.search(statement):
-            return True
-    return False
 
 
 # -- calls of the computer's tools --------------------------------------------------------------------------------

@@ -17,8 +17,8 @@ from interpreter.policy.analysis.notes import (
     StepEffects,
     analyze_embedded,
     is_of_system,
-    sql_changes,
 )
+from interpreter.policy.analysis.sql import ANY, DIALECTS, note_database_file, note_sql
 from interpreter.policy.analysis.tables import EffectRule, ProgramRow, listed, programs
 
 # A change of these variables changes what other commands do.
@@ -704,25 +704,15 @@ def service(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: 
 def database(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     doing.network(next(iter(arguments.value("-h", "--host")), "localhost"), "send")
     codes = arguments.value("-c", "--command", "-e", "--execute", "--eval") + ([call.stdin] if call.stdin else [])
-    if not codes or any(sql_changes(code) for code in codes):
+    dialects = DIALECTS.get(call.program)
+    changes = [dialects is None or note_sql(code, doing, dialects) for code in codes]
+    if not codes or any(changes):
         doing.note("database", call.words[0], how="server")
-
-
-_SQL_REACHES = re.compile(
-    r"\b(attach|vacuum|load_extension|writefile|edit|copy|export|install)\b"
-    r"|(?m:^)\s*\.(?!tables?\b|schemas?\b|indexes|headers?\b|mode\b|databases|stats|width|nullvalue|timer|help|show|quit|exit)",
-    re.IGNORECASE,
-)
 
 
 @handler
 def database_file(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     files, codes = arguments.operands[:1], arguments.operands[1:] + ([call.stdin] if call.stdin else [])
-    doing.read(*files)
-    is_asked = bool(codes) and not any(map(sql_changes, codes))
-    reaches = any(_SQL_REACHES.search(code) for code in codes)
-    if reaches:
-        doing.unknown("SQL or a command that may access other files or start programs")
-    if reaches or (not is_asked and not arguments.has("-readonly", "--readonly", "-version", "--version")):
-        doing.path("database", *files, how="file")
-        doing.write(*files, operation="create")
+    changes = [note_sql(code, doing, DIALECTS.get(call.program.removesuffix("3"), ANY)) for code in codes]
+    only_reads = arguments.has("-readonly", "--readonly", "-version", "--version")
+    note_database_file("".join(files), not only_reads and (not codes or any(changes)), doing)

@@ -8,9 +8,10 @@ import shlex
 from collections.abc import Callable
 from typing import NamedTuple
 
-from interpreter.policy.analysis.notes import HOLE, ON_PATHS, Notes, StepEffects, analyze_embedded, sql_changes
+from interpreter.policy.analysis.notes import HOLE, ON_PATHS, Notes, StepEffects, analyze_embedded
 from interpreter.policy.analysis.programs import CommandCall, analyze_command, note_environment
 from interpreter.policy.analysis.python_values import PythonValues
+from interpreter.policy.analysis.sql import note_sql
 from interpreter.policy.analysis.tables import Does, is_known_module, listed, python_calls, python_methods
 
 
@@ -52,7 +53,6 @@ class Called(NamedTuple):
 
 
 _SELF = Does("", -1, "self")
-_REACHING = re.compile(r"\b(attach|vacuum|load_extension|writefile|copy|export|install)\b", re.IGNORECASE)
 
 
 def apply(effects: tuple[Does, ...], called: Called) -> None:
@@ -154,14 +154,15 @@ def _database(does: Does, called: Called) -> None:
             pass  # what it changes was noted
         case "table" | "commit":
             _change_database(called)
+        case "sql" if called.name.startswith("pandas.") and re.fullmatch(r"\w+", text):
+            pass  # the name of a table
         case "sql":
             # What it is must be written out; the rest may be filled in.
             told = called.node is not None and text.strip() and HOLE not in text.lstrip()[:6]
-            if _REACHING.search(text):
-                doing.unknown("SQL that may access other files")
-            if not told and _connected(called) == ":memory:":
+            path = ":memory:" if called.name.startswith("duckdb.") else _connected(called)
+            if not told and path == ":memory:":
                 doing.unknown("SQL built at run time")
-            elif not told or sql_changes(text.replace(HOLE, " x ")):
+            elif (not told or note_sql(text, doing)) and path != ":memory:":
                 _change_database(called)
 
 

@@ -26,6 +26,7 @@ class SQL(BaseLanguage):
     file_extension = "sql"
     comment = "--"
     lexer = "sql"
+    analysis = "interpreter.policy.analysis.sql:analyze"
     sandboxable = True
     handles_interrupts = True
     install = "interpreter --install sql, for DuckDB"
