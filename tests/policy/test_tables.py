@@ -13,11 +13,11 @@ from policy.analyzing import WORKSPACE, seen
 
 OPERANDS = set(
     "nothing read names write edit create delete tree copy move kill get send secret install remove system disk "
-    "database start code skip here unknown".split()
+    "database start code skip here unknown unpack".split()
 )
 PLAIN = set(
-    "read write edit create rename renamed writegiven delete tree temporary env writearchive extract readtext fetch unpickled get send sendto reach "
-    "kill program shell runall import environment fork fixed expression unknown given link".split()
+    "read write edit create rename renamed writegiven delete tree temporary env writearchive readtext fetch unpickled get send sendto reach "
+    "kill program shell runall import environment fork fixed expression unknown given link hardlink copied unpack".split()
 )
 OPTIONS = set("read write run target host install also only instead no local unknown".split())
 
@@ -50,6 +50,7 @@ def test_every_call_row_uses_known_effects() -> None:
         "start",
         "sql",
         "kill",
+        "link",
         "unknown",
     }
     assert {does.kind for effects in listed_calls("javascript.txt").values() for does in effects} <= known

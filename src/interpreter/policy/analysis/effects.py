@@ -19,7 +19,7 @@ Kind = Literal[
 ]  # fmt: skip
 KINDS: tuple[Kind, ...] = get_args(Kind)
 Place = Literal["", "workspace", "outside", "unknown"]
-Operation = Literal["", "rename", "edit", "create"]
+Operation = Literal["", "rename", "edit", "create", "link"]
 
 _MAX_SHOWN = 4
 _MAX_LENGTH = 60
@@ -40,7 +40,7 @@ class Effect:
     # `tree` (a folder with all that is in it), `send` or `get` (network), `file` or `server` (database), `looks`,
     # `acts` or `sends` (the computer's tools), ...
     how: str = ""
-    # Of a write or delete: it renames a file, changes a part of it, or makes it if it is not there.
+    # Of a write or delete: it renames a file, changes a part of it, makes it if it is not there, or makes a link.
     operation: Operation = ""
 
     @property

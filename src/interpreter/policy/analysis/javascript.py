@@ -301,6 +301,8 @@ class _Walk:
                     doing.write(value)
                 case word if word in ON_PATHS:
                     doing.on_paths(word, value)
+                case "link":
+                    doing.link(value, values[0], hard=name.startswith("link"))
                 case "get" | "send":
                     doing.network("" if value == HOLE else value, "send" if self.posts else does.kind)
                 case "shell":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -21,6 +22,10 @@ HOLE = "\0"
 
 _MAX_LENGTH = 4096
 _NOWHERE = re.compile(r"/dev/(null|zero|u?random|std(in|out|err)|tty|fd/.*)|-")
+_ADDRESS = re.compile(r"[a-z][\w+.-]*://", re.IGNORECASE)
+_SERVICES = {"s3": "s3.amazonaws.com", "s3a": "s3.amazonaws.com", "hf": "huggingface.co"} | dict.fromkeys(
+    ("gs", "gcs"), "storage.googleapis.com"
+)
 _FIRST_UNKNOWN = re.compile(r"[\0*?\[{]")
 _SECRET_SYSTEM = ("/etc/shadow", "/etc/gshadow", "/etc/sudoers")
 _SECRET_ANYWHERE = re.compile(
@@ -37,15 +42,18 @@ class CodeLocation:
     def __init__(self, workspace: str, cwd: str | None = None) -> None:
         self.workspace = _real(workspace)
         self.cwd: str | None = _real(cwd) if cwd else self.workspace
-        self._links: list[str] = []  # symbolic links that the code makes: what is below them is somewhere else
+        # Links that the code makes, and where they lead (None: unknown); folders that it unpacks archives into.
+        self._links: dict[str, str | None] = {}
+        self._unpacked: list[str] = []
+        self._moved: str | bool | None = False  # where a link leads that is being renamed
 
     def effect(self, kind: Kind, text: str, line: int, how: str = "", operation: Operation = "") -> Effect | None:
         """What happens to a path, and where that leads; None for something that is not a file, such as /dev/null."""
         if _NOWHERE.fullmatch(text):
             return None
         shown = text.replace(HOLE, "*") or "*"
-        full = self.full(text)
-        if full is None or any(full.startswith(f"{link}/") for link in self._links):
+        full = self._behind_links(self.full(text), kind, operation)
+        if full is None:
             return Effect(kind, shown, line, "unknown", known=False, how=how, operation=operation)
         place: Place = "workspace" if is_inside(full, self.workspace) else "outside"
         return Effect(kind, shown, line, place, full, HOLE not in text, how, operation)
@@ -68,14 +76,56 @@ class CodeLocation:
             return None  # `.?` may be `..`
         return f"{_real(path[:cut]).rstrip('/')}/{rest}"
 
-    def link(self, text: str) -> None:
-        """A symbolic link is made there."""
-        self._links += filter(None, [self.full(text)])
+    def _leads_away(self, full: str) -> bool:
+        inside = (is_inside(full, link) for link in (*self._links, *self._unpacked))
+        return any(inside) and full not in self._unpacked
+
+    def _behind_links(self, full: str | None, kind: Kind, operation: Operation) -> str | None:
+        """Where a path leads with the links that the code has made, and other names of the same file; None: unknown."""
+        if full is None:
+            return None
+        of_itself = kind == "delete" or operation in ("rename", "link")
+        if of_itself and operation == "rename":
+            if kind == "delete":
+                self._moved = self._links.get(full, False)
+            elif not isinstance(self._moved, bool):
+                self._links[full], self._moved = self._moved, False
+        for link, target in self._links.items():
+            if full.startswith(f"{link}/") or (full == link and not of_itself):
+                return target and target + full[len(link) :]
+        if kind == "write" and any(is_inside(full, folder) for folder in self._unpacked):
+            return None
+        is_shared = kind == "write" and not of_itself and _has_other_names(full)
+        return None if is_shared else full
+
+    def link(self, text: str, target: str, hard: bool = False) -> None:
+        """A link is made there; `target` counts from its folder, or for a hard link from where the code is."""
+        full = self.full(text)
+        if full is not None:
+            beside = target if hard or target.startswith(("/", "~", HOLE)) else f"{os.path.dirname(full)}/{target}"
+            self._links[full] = None if HOLE in target else self._behind_links(self.full(beside), "read", "")
+
+    def is_link(self, text: str) -> bool:
+        """Has the code made a link there?"""
+        return self.full(text) in self._links
+
+    def unpack(self, folder: str) -> None:
+        """An archive is unpacked there: links in it may lead anywhere."""
+        self._unpacked += filter(None, [self.full(folder)])
 
     def move(self, text: str | None) -> None:
         """`cd`: later paths count from there."""
         full = self.full(text) if text is not None else None
-        self.cwd = full if full is not None and full not in self._links and not _FIRST_UNKNOWN.search(full) else None
+        self.cwd = full if full is not None and not self._leads_away(full) and not _FIRST_UNKNOWN.search(full) else None
+
+
+def _has_other_names(full: str) -> bool:
+    """Has this file hard links? What is written to it changes them, too."""
+    try:
+        found = os.lstat(full)
+    except (OSError, ValueError):
+        return False
+    return found.st_nlink > 1 and stat.S_ISREG(found.st_mode)
 
 
 def expanded(path: str) -> str:
@@ -191,7 +241,13 @@ class StepEffects:
         return EffectStep(self.language, self.text, self.line, words, tuple(dict.fromkeys(self.effects)), fixed)
 
     def path(self, kind: Kind, *paths: str, how: str = "", operation: Operation = "") -> None:
-        for effect in filter(None, (self.places.effect(kind, path, self.line, how, operation) for path in paths)):
+        for path in paths:
+            if _ADDRESS.match(path) and not path.startswith("file:"):
+                self.network(path, "get" if kind == "read" else "send")
+                continue
+            effect = self.places.effect(kind, path, self.line, how, operation)
+            if effect is None:
+                continue
             self.effects.append(effect)
             if kind == "read" and how != "names" and is_secret(effect.full):
                 self.effects.append(replace(effect, kind="secret"))
@@ -209,6 +265,16 @@ class StepEffects:
 
     def read(self, *paths: str) -> None:
         self.path("read", *paths)
+
+    def link(self, path: str, target: str, hard: bool = False) -> None:
+        """A link is made; `target` is what it is said to lead to."""
+        self.write(path, operation="link")
+        self.places.link(path, target, hard)
+
+    def unpack(self, folder: str) -> None:
+        """An archive is unpacked there."""
+        self.write(f"{folder}/*")
+        self.places.unpack(folder)
 
     def write(self, *paths: str, how: str = "", operation: Operation = "") -> None:
         self.path("write", *paths, how=how, operation=operation)
@@ -234,7 +300,7 @@ def host_of(address: str) -> str:
     """The host of a URL, of `user@host:path` or of a bare name; empty if the text does not tell it."""
     try:
         if "://" in address:
-            host = urlsplit(address).hostname or ""
+            host = _SERVICES.get(address.partition(":")[0].lower()) or urlsplit(address).hostname or ""
         else:
             found = re.match(r"(?:[^@/\s]+@)?(\[[0-9a-f:]+\]|[\w.\0-]+)(?=[:/]|$)", address, re.ASCII | re.IGNORECASE)
             host = found[1] if found else ""

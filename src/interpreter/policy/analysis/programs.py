@@ -28,6 +28,8 @@ INFLUENTIAL = re.compile(
     r"|(LD|DYLD|NODE|GIT|SSH|R|XDG|CURL|PIP|NPM|npm|UV|AWS|SSL|OPENSSL|MALLOC|GREP|RIPGREP|DOCKER|JUPYTER|MYSQL|TAR|XML)_\w+"
     r"|(PYTHON|PERL|RUBY|LESS|MAN|JAVA|LUA|KUBE|IPYTHON|MPL|SQLITE|PG)\w*"
 )
+# With these, `cp` copies links as links.
+_KEEPING_LINKS = ("-a", "-d", "-P", "-R", "-r", "--archive", "--no-dereference", "--recursive")
 # A place in a row for operands or for what options are given.
 _PLACE = re.compile(r"<(?:(?P<first>\d)(?P<more>\+?)|(?P<options>-[^>]*?))(?:\|(?P<default>[^->][^>]*))?>")
 
@@ -246,11 +248,20 @@ class _ByTable:
                 doing.read(*sources)
                 if kind == "move":
                     doing.delete(*sources, tree=True, operation="rename")
-                doing.write(*targets, operation="rename" if kind == "move" else "")
-                if self.program == "ln":
+                links = self.program == "ln" or self.arguments.has("-l", "-s", "--link", "--symbolic-link")
+                if links and not sources:
+                    sources, targets = targets, [path.rstrip("/").rsplit("/", 1)[-1] for path in targets]
+                doing.write(*targets, operation="rename" if kind == "move" else "link" if links else "")
+                if links or self.arguments.has(*_KEEPING_LINKS):
+                    is_hard = not self.arguments.has("-s", "--symbolic", "--symbolic-link")
                     for target, source in ((target, source) for target in targets for source in sources):
-                        doing.places.link(target)
-                        doing.places.link(f"{target}/{source.rstrip('/').rsplit('/', 1)[-1]}")
+                        leads = source if links else HOLE
+                        for path in (target, f"{target}/{source.rstrip('/').rsplit('/', 1)[-1]}"):
+                            if links or doing.places.is_link(source):
+                                doing.places.link(path, leads, is_hard)
+            case "unpack":
+                for path in paths:
+                    doing.unpack(path)
             case "kill":
                 command = " ".join([self.program, *self.call.plain]).replace(HOLE, "*")
                 doing.note("kill", f"{rule.what or 'processes'} ({command})")
@@ -586,6 +597,14 @@ def git(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Note
     hidden = [
         word for word in rest if word.startswith(("--output=", "--open-files-in-pager", "-O")) or word == "--output"
     ]
+    if verb == "remote" and "-n" not in rest:
+        asks = rest[:1] == ["show"] and len(arguments.operands) > 1
+        if asks or rest[:1] in (["prune"], ["update"]) or {"-f", "-a", "--auto"} & set(rest):
+            doing.network("", "get")
+    if verb == "archive" and (remote := [word for word in rest if word.startswith("--remote")]):
+        doing.network(remote[0].partition("=")[2], "get")
+    if (verb == "reflog" and {"delete", "expire", "drop", "write"} & set(rest[:1])) or "--lost-found" in rest:
+        kind = "@git_writes"
     if hidden and not arguments.has("--output", "-O", "--open-files-in-pager"):
         doing.unknown(f"git {hidden[0]}")
     doing.write(*arguments.value("--output", "-o"))
@@ -713,6 +732,7 @@ def database(call: CommandCall, arguments: Arguments, doing: StepEffects, notes:
 @handler
 def database_file(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     files, codes = arguments.operands[:1], arguments.operands[1:] + ([call.stdin] if call.stdin else [])
+    codes += arguments.value("-c", "-s")
     changes = [note_sql(code, doing, DIALECTS.get(call.program.removesuffix("3"), ANY)) for code in codes]
     only_reads = arguments.has("-readonly", "--readonly", "-version", "--version")
     note_database_file("".join(files), not only_reads and (not codes or any(changes)), doing)

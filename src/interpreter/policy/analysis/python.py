@@ -90,7 +90,7 @@ _WARNINGS = threading.Lock()
 _MOVING = ("os.chdir", "os.fchdir", "contextlib.chdir")
 # The modules that `df.plot(backend=...)` and the like may load.
 _BACKENDS = frozenset("matplotlib plotly agg Agg loky threading multiprocessing numba python scipy".split())
-_MAGICS = tuple(f"@magic_{kind}" for kind in "command timed python shell env write shown harmless".split())
+_MAGICS = tuple(f"@magic_{kind}" for kind in "command timed python shell env write save shown harmless".split())
 _TIMING = re.compile(r"\s*((-[nrpt]\s*\d+|-[qoct])\s+)*")
 
 
@@ -376,6 +376,12 @@ def _magic(magic: Magic, offset: int, notes: Notes) -> None:
             doing = notes.step("python", f"%{name} {magic.rest}", line, [f"%{name}"])
             if "=" in magic.rest or name == "set_env":
                 note_environment(magic.rest.partition("=")[0].split()[0], doing)
+        case "@magic_save":
+            named = [word for word in magic.rest.split() if not word.startswith("-")]
+            path = named[0] if named else HOLE
+            path += ".py" * (name == "save" and not path.endswith((".py", ".ipy", HOLE)))
+            doing = notes.step("python", f"%{name} {magic.rest}", line, [f"%{name}", path])
+            doing.write(path, operation="edit" if "-a" in magic.rest.split() else "")
         case "@magic_write":
             target = magic.rest.split()[-1] if magic.rest.split() else HOLE
             notes.step("python", f"%{name} {magic.rest}", line, [f"%{name}", target]).write(target)

@@ -69,23 +69,28 @@ def _apply_plain(does: Does, called: Called) -> None:
     doing, values, argument, text = called.doing, called.values, called.argument(does), called.text(does)
     is_given = argument is not None or called.spread
     path = values.path(argument)
-    if not is_given and does.name != "self" and does.kind in ("read", "extract"):
+    if not is_given and does.name != "self" and does.kind in ("read", "unpack"):
         path = "."
     match does.kind:
         case word if word in ON_PATHS:
             doing.on_paths(word, path)
         case "writearchive":
             doing.write(f"{path}.*")
-        case "extract":
-            doing.write(f"{path}/*")
+        case "unpack":
+            doing.unpack(path)
+            if values.text(called.keyword("filter")) != "data":
+                doing.unknown("what the archive writes")
         case "writegiven" if is_given:
             doing.write(text)
         case "temporary" if (folder := called.keyword("dir")) is not None or called.spread:
             doing.write(f"{values.text(folder)}/*")
         case "temporary":
             doing.write("/tmp/*", how="temporary")
-        case "link":
-            doing.places.link(text)
+        case "link" | "hardlink":
+            target = called.argument(Does("", 0, "target" if does.name == "self" else "src"))
+            doing.link(path, values.text(target), does.kind == "hardlink")
+        case "copied" if called.keyword("follow_symlinks", "symlinks") is not None or called.spread:
+            doing.places.link(path, HOLE)
         case "given" if is_given:
             called.unknown()
         case "env":
