@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from sqlglot.expressions import Expr
 
 # Where the kind of database is not known: the first dialect that understands a statement counts.
-ANY = ("duckdb", "postgres", "mysql", "sqlite", "tsql")
+ANY = ("duckdb", "postgres", "sqlite", "mysql", "tsql")
 DIALECTS = {
     "duckdb": ("duckdb",),
     "sqlite": ("sqlite", "duckdb"),
@@ -37,7 +37,6 @@ _MAX_DEPTH = 100
 _PLACEHOLDER = re.compile(r"%\(\w+\)s|%s\b")
 _STATEMENT = re.compile(r"(?:'(?:[^']|'')*'|\"[^\"]*\"|--[^\n]*|/\*.*?\*/|\$(\w*)\$.*?\$\1\$|[^;])+", re.DOTALL)
 _SHELL_COMMAND = re.compile(r"^[ \t]*([.\\][a-zA-Z!?+]+)[ \t]*(.*)$", re.MULTILINE)
-_DATABASE_FOLDER = re.compile(r"\s*(export|import)\s+database\s+'([^']*)'", re.IGNORECASE)
 _EXPLAIN = re.compile(r"\s*(analyze\b|verbose\b|query\s+plan\b|\([^)]*\))?\s*(verbose\b)?", re.IGNORECASE)
 _QUIET = frozenset(
     "DESCRIBE DESC SHOW SUMMARIZE BEGIN START COMMIT END ROLLBACK SAVEPOINT RELEASE ABORT DEALLOCATE RESET".split()
@@ -107,10 +106,15 @@ def _parsed(code: str, dialects: Sequence[str]) -> list[Expr] | None:
             trees = [tree for tree in sqlglot.parse(code, dialect=dialect) if tree is not None]
         except SqlglotError:
             continue
-        if all(tree.key in _ASKS | _ACTS for tree in trees):
+        if all(tree.key in _ASKS | _ACTS and not _explains(tree) for tree in trees):
             return trees
         fallback = fallback or trees
     return fallback
+
+
+def _explains(tree: Expr) -> bool:
+    """Is it `EXPLAIN` of a statement that acts, as MySQL has it?"""
+    return tree.key == "describe" and tree.this.key not in _ASKS | {"column"}
 
 
 def _path(text: str) -> str:
@@ -123,7 +127,6 @@ class _Statements:
     def __init__(self, doing: StepEffects, dialects: Sequence[str]) -> None:
         self.doing, self.dialects = doing, dialects
         self.changes = False
-        self.is_prepared = False
 
     def look(self, code: str) -> None:
         trees = _parsed(code, self.dialects)
@@ -131,10 +134,6 @@ class _Statements:
         if len(pieces) > 1:
             for piece in pieces:
                 self.look(piece)
-        elif pieces and (found := _DATABASE_FOLDER.match(code)):
-            self.file(found[2], writes=found[1].lower() == "export")
-            if found[1].lower() == "import":
-                self.doing.unknown(f"what the SQL in {found[2]} does")
         elif pieces:
             self.unknown("SQL that cannot be parsed")
         for tree in trees or ():
@@ -148,6 +147,8 @@ class _Statements:
         match tree.key:
             case "command":
                 self.command(str(tree.this).upper(), getattr(rest := tree.args.get("expression"), "name", rest) or "")
+            case "describe" if _explains(tree):
+                self.unknown("a statement that EXPLAIN may run")  # MySQL's
             case "column" if tree.name.upper() in _CHANGING:
                 self.changes = True
             case "copy":
@@ -156,8 +157,9 @@ class _Statements:
                 self.attach(tree)
             case "install":
                 self.doing.note("install", f"DuckDB's {tree.this.name}", how="duckdb")
-                self.doing.network("extensions.duckdb.org", "get")
-                self.extension(tree.this.name)
+                origin = tree.args.get("from_")
+                self.doing.network(origin.name if origin is not None else "extensions.duckdb.org", "get")
+                self.extension(tree.this.name if origin is None else origin.name)
             case "set":
                 for item in tree.expressions:
                     self.setting(item)
@@ -196,6 +198,8 @@ class _Statements:
         given = node.expressions[0] if is_anonymous and node.expressions else node.args.get("this")
         if name in listed("sql.txt", "@reader") | listed("sql.txt", "@lister"):
             paths = given.expressions if isinstance(given, exp.Array | exp.Tuple) else [given]
+            if name in listed("sql.txt", "@extension_reader"):
+                self.doing.network("extensions.duckdb.org", "get")
             for path in paths:
                 self.file(path.name if isinstance(path, exp.Literal) else _HOLE)
         elif name in listed("sql.txt", "@changing_function"):
@@ -230,6 +234,8 @@ class _Statements:
         path = _path(tree.this.this.name if tree.this.key == "alias" else tree.this.name)
         options = {option.name.lower(): option.args.get("expression") for option in tree.expressions}
         kind = options.get("type")
+        if kind is not None:
+            self.doing.network("extensions.duckdb.org", "get")
         if "://" in path or (kind is not None and kind.name.lower() in ("postgres", "mysql")):
             self.doing.network(path if "://" in path else "", "send")
         elif "read_only" in options:
@@ -269,11 +275,6 @@ class _Statements:
                 self.look(rest[found.end() :])
                 if "analyze" not in found[0].lower():
                     self.changes = before
-            case "PREPARE":
-                self.is_prepared = True
-                self.look(re.sub(r"^.*?\bas\b", "", rest, count=1, flags=re.IGNORECASE | re.DOTALL))
-            case "EXECUTE" if self.is_prepared:
-                pass
             case "REPLACE":
                 self.look(f"INSERT {rest}")
             case "CALL":
@@ -302,6 +303,6 @@ class _Statements:
             case ".output" | ".once" | ".backup" | ".save" | "\\o" if not any(each.startswith("|") for each in words):
                 for file in files[-1:]:
                     self.file(file, writes=True)
-            case _ if word not in listed("sql.txt", "@dot") | listed("sql.txt", "@backslash") | {".dump"}:
+            case _ if word not in listed("sql.txt", "@shell_command"):
                 self.unknown(f"what {word} does")
         return ""
