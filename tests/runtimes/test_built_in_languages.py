@@ -26,6 +26,7 @@ EXEMPT = {
     "app/own_blocks.py": "the signs `>>>` and `!` belong to the prompt's own syntax",
     "frontends/flags.py": "the shells that completions can be printed for",
     "policy/analysis/javascript.py": "`shell` and `sql` are kinds of what a JavaScript function takes",
+    "policy/analysis/r.py": "`shell` and `sql` are kinds of what an R function takes",
 }
 MOON = """\
 from interpreter.runtimes.base import BaseLanguage

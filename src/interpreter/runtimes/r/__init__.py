@@ -35,6 +35,7 @@ class R(ProgramLanguage):
     quotes_paths = True
     shared_form = "r"
     lexer = "r"
+    analysis = "interpreter.policy.analysis.r:analyze"
     cell_magic = "%%script Rscript -"
     programs = ("Rscript",)
     arguments = ("--no-save", "--no-restore", str(Path(__file__).with_name("driver.R")), "{commands}", "{replies}")
