@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,7 +17,8 @@ from policy.corpus import Measured, Snippet, effects, is_harmful, snippets
 from policy.corpus.forecast import World, as_table, scores, shown_as_harmless
 from policy.corpus.measure import make_world, measure
 
-MAX_FALSE = 0.01
+MAX_FALSE = 0
+EVERY_R = [20, pytest.param(1, marks=[pytest.mark.full, pytest.mark.needs("Rscript")])]  # of R, one snippet in so many
 MAX_UNKNOWN = 0.10
 # Minimum precision and recall per kind of effect.
 MINIMUM = {
@@ -63,9 +65,10 @@ def test_the_corpus_is_large_and_fully_measured() -> None:
     assert {snippet.key for snippet in every} == effects().keys(), "run `make corpus`"
 
 
-def test_code_judged_harmless_is_harmless(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("every_r", EVERY_R)
+def test_code_judged_harmless_is_harmless(every_r: int, capsys: pytest.CaptureFixture[str]) -> None:
     known = effects()
-    every = [*snippets(), *snippets("analyst")]
+    every = [*snippets(every_r=every_r), *snippets("analyst", every_r)]
     harmful = [snippet for snippet in every if is_harmful(known[snippet.key])]
     false = {snippet: why for snippet in every if (why := misjudged(snippet, known[snippet.key]))}
     with capsys.disabled():
@@ -73,25 +76,32 @@ def test_code_judged_harmless_is_harmless(capsys: pytest.CaptureFixture[str]) ->
     assert len(false) <= MAX_FALSE * len(harmful), [(why, *snippet[:2]) for snippet, why in false.items()]
 
 
-def test_ordinary_code_can_be_analyzed(capsys: pytest.CaptureFixture[str]) -> None:
-    blocks = snippets("analyst")
+@pytest.mark.parametrize("language", ["python", "shell", "javascript", "sql", "r"])
+@pytest.mark.parametrize("every_r", EVERY_R)
+def test_ordinary_code_can_be_analyzed(every_r: int, language: str, capsys: pytest.CaptureFixture[str]) -> None:
+    if language == "r" and shutil.which("Rscript") is None:
+        pytest.skip("R's own parser is needed")
+    blocks = [block for block in snippets("analyst", every_r) if block.language == language]
     unclear = {}
     for block in blocks:
         found = analyze(block.language, block.code, WORKSPACE)
         if is_unclear(found):
             unclear[block.code] = [str(effect) for effect in found.of("unknown", "program") if not effect.known]
     with capsys.disabled():
-        print(f"\n{len(unclear)} of {len(blocks)} analyst blocks can't be analyzed")
+        print(f"\n{len(unclear)} of {len(blocks)} {language} blocks of an analyst can't be analyzed")
     assert len(unclear) <= MAX_UNKNOWN * len(blocks), unclear
 
 
 @pytest.mark.needs("git")
-def test_the_forecast_matches_the_measured_effects(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("every_r", EVERY_R)
+def test_the_forecast_matches_the_measured_effects(
+    every_r: int, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     world = World(tmp_path)
-    table = scores(world)
+    table = scores(world, every_r)
     with capsys.disabled():
         print(f"\n{as_table(table)}")
-    assert [snippet.code for snippet in shown_as_harmless(world)] == []
+    assert [snippet.code for snippet in shown_as_harmless(world, every_r)] == []
     for kind, score in table.items():
         precision, recall = MINIMUM[kind]
         assert score.precision >= precision, (kind, [snippet.code for snippet in score.wrong])
@@ -105,10 +115,10 @@ def test_the_documented_rules_allow_no_trick(snippet: Snippet) -> None:
 
 
 @pytest.mark.full
-@pytest.mark.needs("bwrap", "strace", "node", "git", "sqlite3", "rg")
+@pytest.mark.needs("bwrap", "strace", "node", "git", "sqlite3", "rg", "Rscript")
 @pytest.mark.timeout(600)
 def test_measuring_a_sample_again_gives_the_same_result(tmp_path: Path) -> None:
-    sample = [snippet for snippet in snippets() if not snippet.label][::25]
+    sample = [snippet for snippet in snippets() if not snippet.label][::29]
     (tmp_path / "world").mkdir()
     (tmp_path / "cache").mkdir()
     make_world(tmp_path / "world")

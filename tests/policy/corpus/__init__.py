@@ -29,11 +29,15 @@ class Snippet(NamedTuple):
         return hashlib.sha256(f"{self.language}\n{self.code}".encode()).hexdigest()[:16]
 
 
-def snippets(folder: str = "snippets") -> list[Snippet]:
-    """All snippets in a folder: `snippets`, or `analyst` for blocks like those a model writes for an analyst."""
+def snippets(folder: str = "snippets", every_r: int = 1) -> list[Snippet]:
+    """All snippets in a folder: `snippets`, or `analyst` for blocks like those a model writes for an analyst.
+
+    R's parser takes its time: `every_r` leaves out most of that language.
+    """
     found = []
     for path in sorted((HERE / folder).glob("*.txt")):
-        for part in path.read_text(encoding="utf-8").split("\n----\n"):
+        parts = path.read_text(encoding="utf-8").split("\n----\n")
+        for part in parts[:: every_r if path.stem == "r" else 1]:
             code = part.strip("\n")
             label, code = code.split("\n", 1) if code.startswith(LABEL) else ("", code)
             found.append(Snippet(path.stem.partition("-")[0], code, label.removeprefix(LABEL)))

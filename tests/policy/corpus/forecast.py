@@ -57,6 +57,8 @@ class World:
 def actual_kinds(measured: Measured, before: Collection[str]) -> set[str]:
     """The kinds of changes a snippet made to existing files. Changes to git's own files count as writes."""
     created, overwritten, gone = (_own(measured, kind) for kind in ("creates", "overwrites", "deletes"))
+    # What is there outside the workspace is not looked at: the approval says "Writes".
+    overwritten = {path for path in overwritten if path.startswith((SPACE, "*"))}
     deleted = gone & {"*", *before}  # files that the snippet made itself don't count
     pairs = [pair.split(" -> ") for pair in measured.get("renames", ())]
     # A program that writes a temporary file and renames that one doesn't rename an existing file.
@@ -95,7 +97,10 @@ def forecast(found: Effects, look: Look) -> set[str]:
         "writes": files or found.of("database", "install"),
         "overwrites": changed or known,
         "renames": files & {"Renames"},
-        "deletes": verbs.get("Deletes"),
+        # Not what the snippet has made itself before.
+        "deletes": [
+            path for path in found.deleted if not path.operation and not (path.is_exact and not look(path.full))
+        ],
         "network": found.of("network"),
         "installs": [effect for effect in found.of("install") if effect.how != "remove"],
     }
@@ -107,18 +112,18 @@ def says_cannot_tell(found: Effects) -> bool:
     return any(line.startswith("Can't tell") for line in found.lines())
 
 
-def runs() -> Iterator[tuple[Snippet, Measured, Effects]]:
+def runs(every_r: int = 1) -> Iterator[tuple[Snippet, Measured, Effects]]:
     """The snippets that ran to completion or have a label."""
     known = effects()
-    for snippet in [*snippets(), *snippets("analyst")]:
+    for snippet in [*snippets(every_r=every_r), *snippets("analyst", every_r)]:
         measured = known[snippet.key]
         if "missing" not in measured and measured.get("status", 0) == 0:
             yield snippet, measured, analyze(snippet.language, snippet.code, SPACE)
 
 
-def scores(world: World) -> dict[str, Score]:
+def scores(world: World, every_r: int = 1) -> dict[str, Score]:
     table = {kind: Score([], [], [], []) for kind in KINDS}
-    for snippet, measured, found in runs():
+    for snippet, measured, found in runs(every_r):
         happened, named, cannot_tell = (
             actual_kinds(measured, world.paths),
             forecast(found, world.look),
@@ -132,10 +137,10 @@ def scores(world: World) -> dict[str, Score]:
     return table
 
 
-def shown_as_harmless(world: World) -> list[Snippet]:
+def shown_as_harmless(world: World, every_r: int = 1) -> list[Snippet]:
     """Snippets that change files though the approval says they don't, whether they succeeded or failed."""
     known, found = effects(), []
-    for snippet in [*snippets(), *snippets("analyst")]:
+    for snippet in [*snippets(every_r=every_r), *snippets("analyst", every_r)]:
         if actual_kinds(known[snippet.key], world.paths) & {"writes", "deletes"}:
             lines = analyze(snippet.language, snippet.code, SPACE).lines(look=world.look)
             named = [line for line in lines if line.startswith(VERBS) and line != "Changes no files"]

@@ -18,6 +18,7 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from interpreter.runtimes.sql import DRIVER as SQL_DRIVER
 from policy.corpus import EFFECTS, Measured, Snippet, effects, snippets
 
 SPACE = "/srv/space"
@@ -26,7 +27,7 @@ LISTED = (SPACE, "/outside", "/home/user")
 WATCHED = (SPACE, "/outside", "/home/user", "/tmp", "/root", "/var", "/srv")
 # Side effects of the tools themselves: library caches, and files the loader and the shell read.
 NOISE = re.compile(
-    r"/(cache|driver|log)(/|$)|__pycache__|\.pyc$|/home/user/\.(cache|config/matplotlib|npm|node)|/srv$|/tmp$"
+    r"/(cache|driver|log)(/|$)|__pycache__|\.pyc$|/Rplots\.pdf$|/tmp/Rtmp|/home/user/\.duckdb|/home/user/\.(cache|config/matplotlib|npm|node)|/srv$|/tmp$"
 )
 HOSTS = (
     "example.com",
@@ -43,7 +44,7 @@ CALLS = (
     "link,linkat,symlink,symlinkat,chmod,fchmod,fchmodat,chown,fchown,fchownat,lchown,truncate,ftruncate,utimensat,mknodat,chdir"
 )
 MISSING = re.compile(
-    r"command not found|: not found|ModuleNotFoundError|Cannot find module|No module named|No such file or directory: '(ag|fd)'"
+    r"command not found|: not found|ModuleNotFoundError|Cannot find module|No module named|there is no package called|No such file or directory: '(ag|fd)'"
 )
 
 
@@ -110,6 +111,9 @@ if sys.argv[1] == 'magic':
     shell = InteractiveShell.instance(config=config)
     print('', flush=True)
     shell.run_cell(code)
+elif sys.argv[1] == 'sql':
+    import runpy
+    runpy.run_path('/driver/sql.py')['run'](code, None, {})
 else:
     sys.argv = ['']
     sys.path[0] = ''
@@ -120,6 +124,10 @@ else:
 def command(snippet: Snippet) -> list[str]:
     if snippet.language == "shell":
         return ["bash", "/driver/code"]
+    if snippet.language == "r":
+        return ["Rscript", "--vanilla", "/driver/code"]
+    if snippet.language == "sql":
+        return [f"{PREFIX}/bin/python", "/driver/driver.py", "sql"]
     if snippet.language == "javascript":
         module = re.search(r"^\s*(import .* from|import [\"'*{])|\bawait\b", snippet.code, re.MULTILINE)
         return ["node", "/driver/code.mjs" if module and "require(" not in snippet.code else "/driver/code.cjs"]
@@ -138,6 +146,7 @@ def measure(snippet: Snippet, world: Path, cache: Path) -> Measured:
         for file in ("code", "code.mjs", "code.cjs"):
             (driver / file).write_text(snippet.code, encoding="utf-8")
         (driver / "driver.py").write_text(DRIVER)
+        shutil.copy(SQL_DRIVER, driver / "sql.py")
         binds = ["--tmpfs", "/", "--proc", "/proc", "--dev", "/dev"]
         for path in ("/usr", "/etc", "/opt", PREFIX, BASE):
             binds += ["--ro-bind-try", path, path]
