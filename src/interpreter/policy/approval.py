@@ -455,7 +455,7 @@ class RuleEditor:
         self.reload()
 
     def proposed(self, review: BlockReview) -> list[Rule]:
-        """The narrowest rule that would allow the block as it was shown, then a wider one; UsageError if none should."""
+        """The narrowest rule that would allow the block as shown, then a wider one; UsageError if none should."""
         if review.asked_by_rule:
             raise UsageError("One of your rules asks about this code every time. See which: interpreter --policy-check")
         assert review.effects is not None
