@@ -6,7 +6,7 @@ import os
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Collection, Generator, Iterator
+from collections.abc import Callable, Collection, Generator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
@@ -20,9 +20,10 @@ from interpreter.config.setting import (
     given_settings,
 )
 from interpreter.config.settings import InterpreterSettings
-from interpreter.errors import BusyError, InterpreterError, NotPreviewableError, UsageError
+from interpreter.errors import InterpreterError, NotPreviewableError, UsageError
 
 if TYPE_CHECKING:
+    from interpreter.agent.agent import Agent
     from interpreter.agent.prompt import SystemPrompt
     from interpreter.computer_api import Computer
     from interpreter.computer_api.runtime_pool import Outcomes, RuntimePool
@@ -47,9 +48,8 @@ if TYPE_CHECKING:
     from interpreter.tools import Toolbox
 
 
-MADE_ON_USE = frozenset(
-    {"llm", "computer", "session", "user", "agent", "approver", "journal", "timeline", "scanner", "tools", "prompt"}
-)
+MADE_ON_USE = frozenset({"llm", "computer", "session", "user", "agent", "approver", "scanner"})
+OF_THE_AGENT = frozenset({"journal", "timeline", "tools", "prompt"})
 
 
 class OpenInterpreter(InterpreterSettings):
@@ -64,14 +64,11 @@ class OpenInterpreter(InterpreterSettings):
     scanner: Scanner
     session: Session
     user: Actor
-    agent: Actor
+    agent: Agent
     approver: Approver
     tools: Toolbox
     prompt: SystemPrompt
     forked: Fork | None = None
-    responding = False
-    last_messages_count = 0
-    screen: ModelScreen | None = None  # in OS mode, as the model sees it
 
     if not TYPE_CHECKING:  # type checkers make the constructor from the declared settings
 
@@ -79,6 +76,8 @@ class OpenInterpreter(InterpreterSettings):
             self._begin(messages, llm, computer, settings)
 
         def __getattr__(self, name):
+            if name in OF_THE_AGENT:
+                return getattr(self.agent, name)
             if name not in MADE_ON_USE:
                 return super().__getattr__(name)
             with self._making:  # several threads may be the first to ask
@@ -88,7 +87,10 @@ class OpenInterpreter(InterpreterSettings):
         def __dict__(self):
             """What is stored; for `vars()` in the user's code, with everything that 0.4.3 stores at once."""
             stored = SettingsGroup.__dict__["__dict__"].__get__(self)
-            if not sys._getframe(1).f_globals.get("__name__", "").startswith("interpreter.") and "_idle" in stored:
+            if (
+                not sys._getframe(1).f_globals.get("__name__", "").startswith("interpreter.")
+                and "_thread_error" in stored
+            ):
                 for part in (*self.setting_rows, "llm", "computer"):
                     getattr(self, part)
             return stored
@@ -104,19 +106,10 @@ class OpenInterpreter(InterpreterSettings):
         self, messages: list[Message] | None, llm: Llm | None, computer: Computer | None, settings: dict[str, Any]
     ) -> None:
         self._making = threading.RLock()
-        self.participants: dict[str, OpenInterpreter] = {}  # by actor: the interpreters in this one's session
         if messages is not None:
             self.messages = messages
-        self._cancel = threading.Event()
-        self._cancelling = threading.RLock()
-        self._idle = threading.Event()
-        self._idle.set()
-        self._turn: Generator[Event] | None = None
-        self._turn_thread: threading.Thread | None = None  # the thread that iterates over it
-        self._starting = threading.RLock()
+        self._background: threading.Thread | None = None  # a chat with `blocking=False`
         self._thread_error: BaseException | None = None
-        self._separate: RuntimePool | None = None  # where the shared computer has another sandbox
-        self._told_apart = False
         if llm is not None:
             self.llm = llm
         if computer is not None:
@@ -139,45 +132,22 @@ class OpenInterpreter(InterpreterSettings):
                 part = Computer(self)
             case "session":
                 part = self._join_session()
-            case "user" | "agent":
+            case "user":
                 session = self.session  # joining it may have made them
                 part = vars(self).get(name) or session.add_actor(
-                    name,
-                    self._permissions,
-                    self.user if name == "agent" else None,
-                    sink=lambda: self.journal,
-                    runtimes=lambda: self.runtimes,
-                    contain=self._contain,
+                    "user", self._permissions, sink=lambda: self.journal, contain=self._contain
                 )
-                (self.computer.interpreter or self).participants[part.id] = self
+            case "agent":
+                session = self.session
+                part = vars(self).get(name) or self._make_agent(session)
             case "approver":
                 owner = self.computer.interpreter
                 part = self._make_approver() if owner in (self, None) else owner.approver
-            case "journal":
-                from interpreter.session.journal import Recorder
-
-                part = Recorder(self)
-            case "timeline":
-                from interpreter.session.checkpoints import Timeline
-
-                owner = self.computer.interpreter
-                part = Timeline(self) if owner in (self, None) else owner.timeline
-            case "scanner":
+            case _:
                 from interpreter.policy.scanners import Scanner
 
                 owner = self.computer.interpreter
                 part = Scanner(registry=self.computer.registry) if owner in (self, None) else owner.scanner
-            case "tools":
-                from interpreter.tools import Toolbox, execute_tool
-
-                def languages() -> list[str]:
-                    return [language.name.lower() for language in self.computer.runtimes.available()]
-
-                part = Toolbox([execute_tool(languages, self._execute)])
-            case _:
-                from interpreter.agent.prompt import SystemPrompt
-
-                part = SystemPrompt(self)
         setattr(self, name, part)
         return part
 
@@ -189,20 +159,26 @@ class OpenInterpreter(InterpreterSettings):
         if computer.interpreter is self:
             from interpreter.session import Session
 
-            session = Session(lambda: self.timeline, lambda: self.question_timeout, lambda: self.workspace)
+            session = Session(
+                lambda: self.timeline, lambda: self.question_timeout, lambda: self.workspace, computer.runtimes_of
+            )
             self.session = session
             session.clean, session.approver = self._without_secrets, self.approver
             computer.belong_to(session, self.user)
+            computer.contain = containment_for
         self.session = computer.session
         _ = self.user, self.agent  # in the order in which interpreters join
         return self.session
 
-    def _execute(self, language: str, code: str) -> Generator[Chunk]:
-        """Run a block for the model, with the same approval as any other."""
-        from interpreter.computer_api.computer import block_chunks
-        from interpreter.session import Block
+    def _make_agent(self, session: Session) -> Agent:
+        from interpreter.agent.agent import Agent
 
-        return block_chunks(self.session.perform(Block(language, code), self.agent).chunks)
+        owner = self.computer.interpreter
+        actor = session.add_actor(
+            "agent", self._permissions, self.user, sink=lambda: self.journal, contain=self._contain
+        )
+        timeline = None if owner in (self, None) else owner.timeline
+        return Agent(session, self.computer, actor, self, lambda: self.llm, timeline)
 
     def _without_secrets(self, text: str) -> str:
         from interpreter.llm.secrets import redacted
@@ -211,36 +187,37 @@ class OpenInterpreter(InterpreterSettings):
 
     @property
     def runtimes(self) -> RuntimePool:
-        """The runtimes that this interpreter's blocks run in.
+        """The runtimes that its blocks run in.
 
         If it shares the computer of an interpreter with another sandbox, these are separate ones.
         """
-        computer, owner = self.computer, self.computer.interpreter
-        if owner in (self, None) or owner.user.permissions.sandbox == self.user.permissions.sandbox:
-            return computer.runtimes
-        if self._separate is None:
-            from interpreter.computer_api.runtime_pool import RuntimePool
+        return self.computer.runtimes_of(self.user)
 
-            self._separate = RuntimePool(computer, self, self.user)
-            self._separate.context.cwd = computer.context.cwd
-        return self._separate
+    @property
+    def screen(self) -> ModelScreen | None:
+        """The screen as the model sees it, in OS mode."""
+        return self.agent.screen
 
-    def tell_apart(self) -> Iterator[Chunk]:
-        """Say, once, that blocks run in separate runtimes."""
-        if self._told_apart or self.runtimes is self.computer.runtimes:
-            return
-        self._told_apart = True
-        words = (
-            "This agent's sandbox differs from that of the computer it shares, so its code runs in separate runtimes."
-        )
-        yield {"role": "computer", "type": "status", "format": "notice", "content": {"text": words}}
+    @property
+    def responding(self) -> bool:
+        """Whether a turn is open."""
+        return "agent" in vars(self) and self.agent.responding
+
+    @property
+    def last_messages_count(self) -> int:
+        """The number of messages before the answer to the last request."""
+        return self.agent.last_messages_count if "agent" in vars(self) else 0
+
+    @last_messages_count.setter
+    def last_messages_count(self, count: int) -> None:
+        self.agent.last_messages_count = count
 
     @property
     def pending(self) -> Pending | None:
         """The block or tool call that waits for approval; None if there is none."""
         if "session" not in vars(self):
             return None
-        mine = (self.user.id, self.agent.id)
+        mine = (self.user.id, self.agent.actor.id)
         for question in self.session.questions.open:
             if question.actor in mine and question.kind in ("block", "call"):
                 from interpreter.policy.approval import Pending
@@ -259,8 +236,8 @@ class OpenInterpreter(InterpreterSettings):
     ) -> Any:
         """Send a message. Returns the new messages, with `stream` a generator of chunks, or None if not blocking."""
         if not blocking:
-            self._idle.clear()
-            threading.Thread(target=self._chat_in_background, args=(message, display), daemon=True).start()
+            self._background = threading.Thread(target=self._chat_in_background, args=(message, display), daemon=True)
+            self._background.start()
             return None
         if display:
             from interpreter.frontend import display as front_end
@@ -312,70 +289,21 @@ class OpenInterpreter(InterpreterSettings):
 
     def respond(self, message: Any) -> Generator[Event]:
         """Send a message and yield the events of the turn. `chat` yields the same as LMC chunks."""
-        from interpreter.agent.turn import Turn
-        from interpreter.sigint import interrupted_here
-
-        with self._starting:  # of two threads, one is first
-            self._end_abandoned_turn()
-            match message:
-                case str():
-                    self.messages.append({"role": "user", "type": "message", "content": message})
-                case dict():
-                    self.messages.append({"role": "user", "type": "message", **message})  # type: ignore[typeddict-item]
-                case list():  # another conversation
-                    self.messages = message
-                case _:
-                    kind = type(message).__name__
-                    raise UsageError(f"chat() takes a string, a message or a list of messages, not {kind}.")
-            self.last_messages_count = len(self.messages)
-            self._cancel.clear()
-            self.responding = True
-            self._idle.clear()
-            if interrupted_here():
-                self.cancel()  # Ctrl-C came before there was a turn to cancel
-            self._turn, self._turn_thread = turn, _ = Turn(self).run(), threading.current_thread()
-        try:
-            yield from turn
-        finally:
-            with self._cancelling:  # a cancel on its way is for this turn, not for the next
-                if self._turn in (turn, None):
-                    self._turn = None
-                    self._cancel.clear()
-                    self.responding = False
-                    self._idle.set()
+        with closing(self.session.perform(self.agent.turn(message), self.agent.actor)) as events:
+            yield from events
 
     def _chat_in_background(self, message: Any, display: bool) -> None:
         try:
             self.chat(message, display=display)
         except Exception as error:  # noqa: BLE001 - raised in wait()
             self._thread_error = error
-        finally:
-            self._idle.set()
-
-    def _end_abandoned_turn(self) -> None:
-        """End a turn that its consumer stopped reading, or raise BusyError if another thread reads it."""
-        from interpreter.sigint import wait_for_abandoned
-
-        wait_for_abandoned()
-        turn, thread = self._turn, self._turn_thread
-        if turn is None:
-            return
-        busy = BusyError(
-            "This interpreter is still responding in another thread. Call wait() or cancel(), or use another "
-            "OpenInterpreter()."
-        )
-        if thread is not None and thread.is_alive() and thread is not threading.current_thread():
-            raise busy
-        self._turn = None
-        try:
-            turn.close()
-        except ValueError as error:
-            self._turn = turn
-            raise busy from error
 
     def wait(self) -> list[Message]:
         """Wait for a chat with `blocking=False` and return its new messages."""
-        self._idle.wait()
+        if self._background is not None:
+            self._background.join()
+        if "agent" in vars(self):
+            self.agent.idle.wait()
         error, self._thread_error = self._thread_error, None
         if error is not None:
             raise error
@@ -383,25 +311,23 @@ class OpenInterpreter(InterpreterSettings):
 
     def cancel(self) -> None:
         """End the turn, or the running block if there is no turn. Works from any thread and keeps everything so far."""
-        with self._cancelling:
-            if self.responding:
-                self._cancel.set()
-            if "llm" in self.__dict__:
-                self.llm.cancel()
-            if "session" in self.__dict__:
-                self.session.cancel(self.agent)
-                self.session.cancel(self.user)
-            if "scanner" in self.__dict__:
-                self.scanner.cancel()
+        if "agent" in vars(self):
+            self.agent.cancel()
+            self.session.cancel(self.user)
+        if "llm" in vars(self):
+            self.llm.cancel()
+        if "scanner" in vars(self):
+            self.scanner.cancel()
 
     @property
     def cancelled(self) -> bool:
         """Whether the running turn was cancelled."""
-        return self._cancel.is_set()
+        return "agent" in vars(self) and self.agent.cancelled
 
     def reset(self) -> None:
         """Clear the conversation and end all runtimes."""
-        self._end_abandoned_turn()
+        if "agent" in vars(self):
+            self.agent.end_suspended_turn()
         if "session" not in self.__dict__:
             self._reset()
             return
@@ -409,45 +335,25 @@ class OpenInterpreter(InterpreterSettings):
 
         if ACTION.get() is None:  # else it would cancel the action that it is part of
             self.session.cancel(self.user)
-            self.session.cancel(self.agent)
+            self.agent.cancel()
         self._do(Do("reset", self._reset, "a reset is running", recorded=False))
 
     def _reset(self) -> None:
         is_owner = "computer" not in self.__dict__ or self.computer.interpreter in (self, None)
         if "computer" in self.__dict__ and is_owner:
             self.computer.terminate()
-        if self._separate is not None:
-            self._separate.terminate()
-        if "timeline" in self.__dict__ and is_owner:
-            self.timeline.reset()
-        if "journal" in self.__dict__:
+        if "agent" in vars(self):
+            if not is_owner and self.runtimes is not self.computer.runtimes:
+                self.runtimes.terminate()
+            if is_owner:
+                self.timeline.reset()
             self.journal.reset()
-        self.messages = []
-        self.last_messages_count = 0
-        if "prompt" in self.__dict__:
             self.prompt.rendered = {}
+            self.agent.last_messages_count = 0
+        self.messages = []
         if "approver" in self.__dict__ and is_owner:
             self.approver.known_functions = {}
         self.conversation_filename = None
-
-    def containment_for(self, sandbox: Any, present: Any = None) -> Containment | None:
-        """What new runtimes start in, if this is the sandbox of their actor; None without one."""
-        if sandbox is None:
-            return None
-        from interpreter.sandbox.containment import containment_for
-
-        reference = weakref.ref(self)  # runtimes hold the sandbox, and must not keep a dropped interpreter alive
-
-        def refused_by_rules(access: Access) -> str:
-            from interpreter.policy.policy import Policy
-
-            if (interpreter := reference()) is None:
-                return "the session has ended"
-            policy = Policy.load(interpreter.workspace, interpreter.computer.registry)
-            return policy.access_refusal(access.kind, access.value)
-
-        granted = present is not None and bool(present.granted)
-        return containment_for(sandbox, None if granted and sandbox.fixed else present, refused_by_rules)
 
     def sandbox_now(self) -> Sandbox | None:
         """What code can reach, from the settings, the mode and the user's file; None without a sandbox."""
@@ -574,11 +480,10 @@ class OpenInterpreter(InterpreterSettings):
         if not chosen or not set(chosen) <= set(PARTS):
             raise UsageError(f"`parts` takes one or more of {', '.join(PARTS)}, not {parts!r}.")
         timeline = self.timeline
-        action = UndoAction(timeline, self, kind, lambda: timeline.plan(place(chosen), chosen, kind), overwrite)
+        action = UndoAction(timeline, self.agent, kind, lambda: timeline.plan(place(chosen), chosen, kind), overwrite)
         return self._do(action)  # type: ignore[no-any-return]
 
     def _do(self, action: Action) -> Any:
-        self._end_abandoned_turn()
         return self.session.perform(action, self.user).result()
 
     # -- shown by a front end --------------------------------------------------------------------------------------
@@ -630,3 +535,23 @@ def _remake(cls: type[OpenInterpreter], given: dict[str, Given]) -> OpenInterpre
     made = cls()
     give_settings(made, given)
     return made
+
+
+def containment_for(settings: InterpreterSettings, sandbox: Any, present: Any) -> Containment | None:
+    """What new runtimes start in, if this is the sandbox of their actor; None without one."""
+    if sandbox is None:
+        return None
+    from interpreter.sandbox.containment import containment_for
+
+    reference = weakref.ref(settings)  # runtimes hold the sandbox, and must not keep a dropped interpreter alive
+
+    def refused_by_rules(access: Access) -> str:
+        from interpreter.policy.policy import Policy
+
+        if (known := reference()) is None:
+            return "the session has ended"
+        policy = Policy.load(known.workspace, known.computer.registry)
+        return policy.access_refusal(access.kind, access.value)
+
+    granted = present is not None and bool(present.granted)
+    return containment_for(sandbox, None if granted and sandbox.fixed else present, refused_by_rules)

@@ -255,4 +255,5 @@ def notices(interpreter: OpenInterpreter) -> list[str]:
 def endings(interpreter: OpenInterpreter) -> list[str]:
     """Why each turn ended, from the session's event log."""
     events = interpreter.session.log.read()
-    return [event.data["reason"] for event in events if event.kind == "turn" and event.data["state"] == "ended"]
+    actions = [event.data for event in events if event.kind == "action"]
+    return [data["reason"] for data in actions if (data["kind"], data["state"]) == ("turn", "ended")]

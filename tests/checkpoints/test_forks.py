@@ -71,7 +71,7 @@ def test_a_fork_has_the_tools_of_its_parent_and_its_own_built_in_ones(
     def toolbox(built_in: list[Tool]) -> Toolbox:
         return Toolbox([*built_in, Tool("look", "Looks.", {"type": "object"}, lambda given: None)])
 
-    monkeypatch.setattr("interpreter.tools.Toolbox", toolbox)
+    monkeypatch.setattr("interpreter.agent.agent.Toolbox", toolbox)
     interpreter = OpenInterpreter(workspace=str(work))
     interpreter.tools.append(Tool("note", "Notes.", {"type": "object"}, lambda given: None))
     child = interpreter.fork()

@@ -227,8 +227,9 @@ def test_a_model_error_is_recorded_only_by_name(chatting: Chatting) -> None:
     interpreter, _ = chatting({"error": 401, "body": "Incorrect API key provided: sk-123"})
     with pytest.raises(Exception, match="key"):
         interpreter.chat("go", display=False)
-    last = events(interpreter)[-1]
-    assert (last["event"], last["error"]) == ("turn", "WrongKeyError")
+    turn, action = events(interpreter)[-2:]
+    assert (turn["event"], turn["error"]) == ("turn", "WrongKeyError")
+    assert (action["state"], action["outcome"], action["error"]) == ("ended", "error", "WrongKeyError")
     assert "sk-123" not in json.dumps(events(interpreter))
 
 

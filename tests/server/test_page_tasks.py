@@ -335,12 +335,12 @@ def test_the_plan_shows_its_progress(home: Path, chromium: Browser) -> None:
     with visiting(chromium) as visit:
         interpreter = live_session(visit.served, visit.session)
         steps = [PlanStep("Read the file", "done"), PlanStep("Clean it", "running"), PlanStep("Save it")]
-        interpreter.session.plan(steps, interpreter.agent)
+        interpreter.session.plan(steps, interpreter.agent.actor)
         plan = visit.page.locator(".plan")
         expect(plan.locator("summary")).to_have_text("Plan: 1 of 3 done · Clean it")
         plan.locator("summary").click()
         expect(plan.get_by_role("listitem")).to_have_text(["Read the file done", "Clean it running", "Save it "])
-        interpreter.session.plan([PlanStep("Read the file", "done")], interpreter.agent)
+        interpreter.session.plan([PlanStep("Read the file", "done")], interpreter.agent.actor)
         expect(plan.locator("summary")).to_have_text("Plan: 1 of 1 done")
 
 

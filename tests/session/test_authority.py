@@ -57,7 +57,7 @@ def interpreter(chatting: Chatting, tmp_path: Path) -> OpenInterpreter:
 
 def agent_under(interpreter: OpenInterpreter, permissions: Permissions) -> Actor:
     """An agent that the interpreter's agent has started."""
-    return interpreter.session.add_actor("agent", permissions, interpreter.agent)
+    return interpreter.session.add_actor("agent", permissions, interpreter.agent.actor)
 
 
 def run(interpreter: OpenInterpreter, actor: Actor, code: str = "print('ran')") -> tuple[str, str]:
@@ -78,9 +78,9 @@ def test_the_code_of_a_plan_mode_agent_cannot_write_whoever_performs_it(tmp_path
         pytest.skip(str(error))
     owner = OpenInterpreter(workspace=str(tmp_path), auto_run=True)
     guest = OpenInterpreter(computer=owner.computer, workspace=str(tmp_path), mode="plan")
-    ended, _ = run(owner, guest.agent, "open('x', 'w')")
+    ended, _ = run(owner, guest.agent.actor, "open('x', 'w')")
     assert not (tmp_path / "x").exists() and ended == "error"
-    assert run(owner, owner.agent, "open('x', 'w')")[0] == "done" and (tmp_path / "x").exists()
+    assert run(owner, owner.agent.actor, "open('x', 'w')")[0] == "done" and (tmp_path / "x").exists()
     owner.reset()
     guest.reset()
 
@@ -93,7 +93,7 @@ def test_the_code_of_an_ask_mode_agent_is_asked_about_whoever_performs_it(interp
         return Answer("refuse")
 
     with interpreter.session.questions.answerable(["block"], decline):
-        assert run(interpreter, interpreter.agent) == ("refused", "")
+        assert run(interpreter, interpreter.agent.actor) == ("refused", "")
     assert [question.subject.code for question in asked] == ["print('ran')"]
 
 
@@ -126,9 +126,9 @@ def test_agents_and_viewers_cannot_approve(interpreter: OpenInterpreter) -> None
     child = agent_under(interpreter, Permissions("auto"))
     viewer, other = session.add_actor("viewer"), session.add_actor("agent", Permissions("auto"))
     with session.questions.answerable(["block"]):
-        thread, question = open_question(interpreter, interpreter.agent)
+        thread, question = open_question(interpreter, interpreter.agent.actor)
         for actor, reason in [
-            (interpreter.agent, "can't approve itself"),
+            (interpreter.agent.actor, "can't approve itself"),
             (child, "can't approve itself"),
             (other, "it is an agent"),
             (viewer, "can only watch"),
@@ -145,7 +145,7 @@ def test_a_parent_agent_cannot_approve_the_block_of_its_child(interpreter: OpenI
     with interpreter.session.questions.answerable(["block"]):
         thread, question = open_question(interpreter, child)
         with pytest.raises(NotPermittedError, match="it is an agent"):
-            interpreter.session.answer(question.id, APPROVE, by=interpreter.agent)
+            interpreter.session.answer(question.id, APPROVE, by=interpreter.agent.actor)
         interpreter.session.answer(question.id, "refuse", by=interpreter.user)
         thread.join()
 
@@ -164,8 +164,8 @@ def test_code_that_an_action_runs_answers_as_its_actor(interpreter: OpenInterpre
             yield from ()
 
     with session.questions.answerable(["block"]):
-        thread, question = open_question(interpreter, interpreter.agent)
-        session.perform(Answering(), interpreter.agent).result()
+        thread, question = open_question(interpreter, interpreter.agent.actor)
+        session.perform(Answering(), interpreter.agent.actor).result()
         assert refused and "can't approve itself" in refused[0] and question.is_open
         session.answer(question.id, "refuse", by=interpreter.user)
         thread.join()
@@ -184,10 +184,10 @@ def test_what_runs_what_asks_and_what_is_refused(interpreter: OpenInterpreter, k
     session, permissions = interpreter.session, Permissions("auto")
     actor = {
         "user": lambda: interpreter.user,
-        "agent": lambda: interpreter.agent,
+        "agent": lambda: interpreter.agent.actor,
         "child of the agent": lambda: agent_under(interpreter, permissions),
-        "client": lambda: session.add_actor("client", permissions, runtimes=interpreter.user.runtimes),
-        "viewer": lambda: session.add_actor("viewer", permissions, runtimes=interpreter.user.runtimes),
+        "client": lambda: session.add_actor("client", permissions),
+        "viewer": lambda: session.add_actor("viewer", permissions),
         "revoked client": lambda: session.add_actor("client", permissions),
     }[kind]()
     if kind == "revoked client":
@@ -227,10 +227,10 @@ def changes(session: Session) -> list[Event]:
 
 def test_a_change_of_the_mode_is_an_event(interpreter: OpenInterpreter) -> None:
     interpreter.mode = "auto"
-    run(interpreter, interpreter.agent)
+    run(interpreter, interpreter.agent.actor)
     interpreter.mode = "ask"
     with interpreter.session.questions.answerable(["block"], lambda question: Answer("refuse")):
-        run(interpreter, interpreter.agent)
+        run(interpreter, interpreter.agent.actor)
     assert [(event.data["actor"], event.data["mode"]) for event in changes(interpreter.session)] == [("agent", "ask")]
 
 
@@ -256,7 +256,7 @@ def test_a_mode_that_became_stricter_while_a_block_waited_counts(interpreter: Op
         return Answer("refuse")
 
     with session.questions.answerable(["block"], decline):
-        waiting = threading.Thread(target=session.perform(block, interpreter.agent).result)
+        waiting = threading.Thread(target=session.perform(block, interpreter.agent.actor).result)
         waiting.start()
         until(lambda: session.lane.waiting > 0, "the block to wait")
         interpreter.mode = "ask"

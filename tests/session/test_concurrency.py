@@ -182,7 +182,9 @@ def check(events: list[Event], said: dict[str, str]) -> None:
         if event.kind != "action":
             continue
         states[event.ids.action].append(event.data["state"])
-        if "parent" in event.data:
+        if event.data["kind"] == "turn":
+            continue  # it holds no lane: its blocks do
+        if "parent" in event.data and event.data["parent"] != event.ids.turn:
             children.add(event.ids.action)
         if event.ids.action in children:
             continue
@@ -375,7 +377,7 @@ def test_checkpoints_made_by_several_threads_get_distinct_ids(chatting: Chatting
     def begin(guest: OpenInterpreter) -> None:
         for number in range(150):
             guest.messages.append({"role": "user", "type": "message", "content": f"request {number}"})
-            timeline.begin_turn(guest)
+            timeline.begin_turn(guest.agent)
 
     def work() -> None:
         for number in range(60):

@@ -157,8 +157,8 @@ def test_a_guest_is_asked_even_if_its_owner_is_not(owner: OpenInterpreter, guest
     with owner.session.questions.answerable(["block"], refuse):
         chat(guest)
         chat(owner)
-    assert [question.actor for question in asked] == [guest.agent.id] and printed(guest.messages) == ""
-    assert guest.agent.id != owner.agent.id
+    assert [question.actor for question in asked] == [guest.agent.actor.id] and printed(guest.messages) == ""
+    assert guest.agent.actor.id != owner.agent.actor.id
 
 
 # -- tool calls --------------------------------------------------------------------------------------------------------
@@ -241,8 +241,8 @@ def test_checkpoints_of_both_are_in_one_timeline(owner: OpenInterpreter, guest_o
     assert points == [
         ("turn", "owner's request", ""),
         ("block", "echo owner > of_owner", ""),
-        ("turn", "guest's request", guest.agent.id),
-        ("block", "echo guest > of_guest", guest.agent.id),
+        ("turn", "guest's request", guest.agent.actor.id),
+        ("block", "echo guest > of_guest", guest.agent.actor.id),
     ]
 
 
@@ -260,7 +260,7 @@ def test_undoing_anothers_work_is_refused_without_an_answer(
 ) -> None:
     guest = chat_with_both(owner, guest_of)
     before = [list(owner.messages), list(guest.messages)]
-    with pytest.raises(UndoError, match=f"what {guest.agent.id} did"):
+    with pytest.raises(UndoError, match=f"what {guest.agent.actor.id} did"):
         owner.undo()
     with pytest.raises(UndoError):
         guest.undo(2)
@@ -346,7 +346,7 @@ def test_a_resumed_session_does_not_mix_the_conversations(owner: OpenInterpreter
     again = OpenInterpreter(workspace=owner.workspace)
     again.journal.resume(journal)
     last = again.checkpoints[-1]
-    assert last.actor == guest.agent.id
+    assert last.actor == guest.agent.actor.id
     again.restore(last.id, parts=["conversation"])
     assert again.messages == messages
     again.journal.close()

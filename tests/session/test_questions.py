@@ -201,7 +201,7 @@ def test_an_open_question_is_withdrawn(chatting: Chatting, how: str) -> None:
         if how == "cancel":
             interpreter.cancel()
         elif how == "cancel the actor":
-            interpreter.session.cancel(interpreter.agent)
+            interpreter.session.cancel(interpreter.agent.actor)
         else:
             interpreter.session.close()
         join(thread)

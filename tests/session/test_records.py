@@ -43,11 +43,14 @@ def test_events_and_entries_have_turn_action_and_actor_ids(chatting: Chatting) -
     events = interpreter.session.log.read()
     (turn,) = {event.ids.turn for event in events}
     assert turn and {event.ids.actor for event in events} == {"agent"}
-    (action,) = {event.ids.action for event in events if event.kind == "action"}
+    (action,) = {event.ids.action for event in events if event.kind == "action"} - {turn}
+    assert {event.ids.action for event in events if event.kind == "code"} == {turn}  # from its first token
     assert {event.ids.action for event in events if event.kind == "console"} == {action}
     kept = entries(interpreter)
     assert {entry["turn"] for entry in kept if entry["event"] in ("message", "block", "ended", "action")} == {turn}
-    assert [entry["state"] for entry in kept if entry["event"] == "action"] == ["begun", "running", "ended"]
+    states = [(entry["kind"], entry["state"]) for entry in kept if entry["event"] == "action"]
+    block = [("block", "begun"), ("block", "running"), ("block", "ended")]
+    assert states == [("turn", "begun"), ("turn", "running"), *block, ("turn", "ended")]
     numbers = [entry["n"] for entry in kept if "n" in entry]
     assert numbers == sorted(numbers)
 
@@ -77,7 +80,7 @@ def test_user_messages_and_changes_by_scripts_are_events(chatting: Chatting) -> 
     events = interpreter.session.log.read()
     (change,) = [event for event in events if event.kind == "messages"]
     assert change.data["at"] == 0 and change.data["messages"][0]["content"] == "changed"
-    assert events[-1].kind == "turn" and events[-1].data["state"] == "ended"
+    assert (events[-1].data["kind"], events[-1].data["state"]) == ("turn", "ended")
 
 
 def test_events_are_the_same_without_a_journal(chatting: Chatting) -> None:
@@ -125,10 +128,10 @@ def test_an_action_open_during_a_kill_is_marked_lost(tmp_path: Path) -> None:
     assert done.returncode == -signal.SIGKILL, done.stderr
     interpreter = OpenInterpreter(workspace=str(tmp_path))
     session = interpreter.journal.resume(done.stdout.strip())
-    (action,) = session.open_actions.values()
-    assert action["kind"] == "block"
-    (lost,) = [event for event in interpreter.session.log.read() if event.data.get("outcome") == "lost"]
-    assert lost.ids.action == action["action"] and lost.number > session.last_number
+    assert [action["kind"] for action in session.open_actions.values()] == ["turn", "block"]
+    lost = [event for event in interpreter.session.log.read() if event.data.get("outcome") == "lost"]
+    assert [event.ids.action for event in lost] == [action["action"] for action in session.open_actions.values()]
+    assert all(event.number > session.last_number for event in lost)
     interpreter.journal.close()
     again = SavedSession.open(session.path)
     assert again.open_actions == {} and again.blocks[-1].ended == "lost"
@@ -155,7 +158,7 @@ def test_a_plan_is_an_event(chatting: Chatting) -> None:
     interpreter, _ = chatting(text("One."))
     interpreter.chat("first", display=False)
     steps = [PlanStep("Read the file", "done"), PlanStep("Plot it", "running"), PlanStep("Explain it")]
-    event = interpreter.session.plan(steps, interpreter.agent)
+    event = interpreter.session.plan(steps, interpreter.agent.actor)
     assert event.chunk is None  # 0.4.3 has no such chunk
     assert [(step["text"], step["state"]) for step in event.data["steps"]] == [tuple(step) for step in steps]
     assert entries(interpreter)[-1]["event"] == "plan" and entries(interpreter)[-1]["n"] == event.number

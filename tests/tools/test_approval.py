@@ -127,8 +127,9 @@ def test_a_tool_can_run_a_block(chatting: Chatting, tmp_path: Path) -> None:
     assert "milk" in str(server.requests[-1].messages[-1]["content"])
     states = [event.data for event in interpreter.session.log.read() if event.kind == "action"]
     assert [(state["kind"], state["state"]) for state in states] == [
+        ("turn", "begun"), ("turn", "running"),
         ("tool", "begun"), ("tool", "running"), ("block", "begun"), ("block", "running"), ("block", "ended"),
-        ("tool", "ended"),
+        ("tool", "ended"), ("turn", "ended"),
     ]  # fmt: skip
 
 
@@ -157,6 +158,6 @@ def test_a_tool_that_was_added_after_the_call_is_not_called_without_approval() -
     tools = interpreter.tools
     call = ToolCall(tools.get("post"), {}, problem=problem_with(tools, "post", "{}"))
     interpreter.tools.append(Tool("post", "Sends.", {"type": "object"}, called.append, policy="sends"))
-    events = list(interpreter.session.perform(call, interpreter.agent))
+    events = list(interpreter.session.perform(call, interpreter.agent.actor))
     assert not called
     assert any("There is no tool named 'post'" in str(event.data.get("content")) for event in events)

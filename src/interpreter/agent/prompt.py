@@ -16,7 +16,7 @@ from interpreter.llm.file_preview import beginning
 from interpreter.messages import Message
 
 if TYPE_CHECKING:
-    from interpreter.api import OpenInterpreter
+    from interpreter.agent.agent import Agent
 
 SITUATION = "You are on {system} as {user}, in {cwd}. Languages: {languages}."
 SKILLS = "Python has these functions, kept from earlier; computer.skills.read(name) shows one: {}"
@@ -35,30 +35,30 @@ _SANDBOX, _FIRST_SANDBOX = "sandbox", "sandbox at first"  # the description that
 
 
 class SystemPrompt:
-    """The system message of an interpreter.
+    """The system message of an agent.
 
     Each part is rendered once and stays the same, because a change would invalidate the server's prompt
     cache. Later changes are sent as messages.
     """
 
-    def __init__(self, interpreter: OpenInterpreter) -> None:
-        self._interpreter = interpreter
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
         # The parts that were rendered, by their template. The journal keeps them for a resume.
         self.rendered: dict[str, str] = {}
 
     def system_message(self) -> Message:
         """The message that comes before all others."""
-        interpreter = self._interpreter
-        parts = [interpreter.system_message]
-        if sources(interpreter)["system_message"] == "default":
-            parts = [read_prompt(interpreter.llm.profile.prompt), self._situation()]
-        if interpreter.os:
+        agent = self._agent
+        parts = [agent.settings.system_message]
+        if sources(agent.settings)["system_message"] == "default":
+            parts = [read_prompt(agent.llm.profile.prompt), self._situation()]
+        if agent.settings.os:
             parts.append(read_prompt("os"))
-        if any(language.system_message for language in interpreter.computer.languages):
-            parts += [language.system_message or "" for language in interpreter.computer.runtimes.available()]
+        if any(language.system_message for language in agent.computer.languages):
+            parts += [language.system_message or "" for language in agent.computer.runtimes.available()]
         if _FIRST_SANDBOX not in self.rendered:
             self.rendered[_FIRST_SANDBOX] = self.rendered[_SANDBOX] = self._sandbox()
-        parts += [self.rendered[_FIRST_SANDBOX], interpreter.custom_instructions, self._computer(), self._skills()]
+        parts += [self.rendered[_FIRST_SANDBOX], agent.settings.custom_instructions, self._computer(), self._skills()]
         text = "\n\n".join(part.strip() for part in parts if part.strip())
         if "{{" in text:
             if text not in self.rendered:
@@ -83,9 +83,9 @@ class SystemPrompt:
         self.rendered.pop(SITUATION, None)
 
     def _sandbox(self) -> str:
-        sandbox = self._interpreter.sandbox_now()
+        sandbox: Any = self._agent.actor.permissions.sandbox
         # A small model copies the example into every block. What the sandbox denied is in the output anyway.
-        if sandbox is None or self._interpreter.llm.profile.name in ("minimal", "tiny"):
+        if sandbox is None or self._agent.llm.profile.name in ("minimal", "tiny"):
             return ""
         places = [*([sandbox.workspace] if sandbox.writes_workspace else []), *map(str, sandbox.writable), TEMPORARY]
         but = f" but to {', '.join(sandbox.hosts)}" if sandbox.hosts else ""
@@ -94,21 +94,22 @@ class SystemPrompt:
 
     def _computer(self) -> str:
         """About the `computer` object: the user's own text, or ours where the model can use it."""
-        interpreter, computer = self._interpreter, self._interpreter.computer
+        agent, computer = self._agent, self._agent.computer
         if computer.system_message is not None:
             return computer.system_message
-        profile = interpreter.llm.profile.name
+        profile = agent.llm.profile.name
         is_chosen = sources(computer)["computer.import_computer_api"] != "default"
         # A longer prompt costs a small model more than tools that it cannot handle are worth.
-        is_fit = profile == "full" or (profile == "short" and is_chosen) or interpreter.os
-        is_on = computer.import_computer_api or interpreter.os or (interpreter.in_terminal_interface and not is_chosen)
+        is_fit = profile == "full" or (profile == "short" and is_chosen) or agent.settings.os
+        is_in_terminal = agent.settings.in_terminal_interface and not is_chosen
+        is_on = computer.import_computer_api or agent.settings.os or is_in_terminal
         return read_prompt("computer") if is_on and is_fit else ""
 
     def _skills(self) -> str:
-        if not self._interpreter.computer.import_skills:
+        if not self._agent.computer.import_skills:
             return ""
         if SKILLS not in self.rendered:
-            names = self._interpreter.computer.skills.import_skills()
+            names = self._agent.computer.skills.import_skills()
             listed = ", ".join(f"{name}()" for name in names[:MAX_SKILLS]) + (", ..." if names[MAX_SKILLS:] else "")
             self.rendered[SKILLS] = SKILLS.format(listed) if names else ""
         return self.rendered[SKILLS]
@@ -119,10 +120,10 @@ class SystemPrompt:
                 user = getpass.getuser()
             except (KeyError, OSError, ImportError):  # a number without a name, as in containers
                 user = "an unnamed user"
-            languages = self._interpreter.computer.runtimes.describe_languages(
-                only_common=self._interpreter.llm.profile.name != "full"
+            languages = self._agent.computer.runtimes.describe_languages(
+                only_common=self._agent.llm.profile.name != "full"
             )
-            system, machine = f"{platform.system()} {platform.release()}", self._interpreter.computer.machine
+            system, machine = f"{platform.system()} {platform.release()}", self._agent.computer.machine
             if machine is not None and machine.about is not None:
                 system, user = (
                     f"{machine.about.system} ({machine.name}, not the user's own machine)",
@@ -131,14 +132,14 @@ class SystemPrompt:
             self.rendered[SITUATION] = SITUATION.format(
                 system=system,
                 user=user,
-                cwd=self._interpreter.computer.context.cwd,
+                cwd=self._agent.computer.context.cwd,
                 languages=languages,
             )
         return self.rendered[SITUATION]
 
     def _output_of(self, span: re.Match[str]) -> str:
         """What the Python code of a `{{ code }}` span prints."""
-        messages = self._interpreter.computer.run("python", span.group(1).strip())
+        messages = self._agent.computer.run("python", span.group(1).strip())
         texts = [m["content"] for m in messages if m["type"] == "console" and m.get("recipient") != "user"]
         return "".join(texts).strip()
 

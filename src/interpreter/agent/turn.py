@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import queue
-import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,8 +19,9 @@ from interpreter.agent.prompt import (
     requested_files,
     stamp_of,
 )
+from interpreter.agent.streamed_reply import MAX_NOT_RUN, StreamedReply, is_block
 from interpreter.computer_api.runtime_pool import unknown_language
-from interpreter.errors import InterpreterError, LimitReachedError, ModelError, RepeatingReplyError
+from interpreter.errors import InterpreterError, LimitReachedError, ModelError, RepeatingReplyError, UsageError
 from interpreter.host import files
 from interpreter.llm.file_preview import beginning, peek
 from interpreter.llm.reply_parser import repaired
@@ -30,11 +29,12 @@ from interpreter.llm.text_mode import PROSE_LANGUAGES
 from interpreter.messages import DECLINED, Chunk, Fold, Message
 from interpreter.policy.approval import UNATTENDED, BlockReview, decision, format_findings
 from interpreter.runtimes.missing_packages import only_installs
-from interpreter.session import Action, Block, Event, Ids, Publisher, ToolCall, new_id
+from interpreter.session import Action, ActionContext, Block, Event, Publisher, Session, ToolCall, new_id
+from interpreter.sigint import interrupted_here
 from interpreter.tools.toolbox import problem_with, read_arguments
 
 if TYPE_CHECKING:
-    from interpreter.api import OpenInterpreter
+    from interpreter.agent.agent import Agent
     from interpreter.computer_api.os_mode import ScreenControl
 
 Step = Chunk | Event  # what a turn yields inside: chunks to publish, and events that the session has published
@@ -46,7 +46,6 @@ ONLY_INSTALLED = (
     "So far, packages were installed and nothing else was done. Write the next code block, which does this: {request}"
 )
 MAX_REMINDERS = 2
-MAX_NOT_RUN = 1000  # characters of a block that did not run, for the model
 # Why a turn ended, where neither the last answer nor the user's own doing shows it.
 ENDINGS = {
     "limit": "Stopped: the limit of {limit} blocks in one turn (`max_blocks`) is reached.",
@@ -57,83 +56,23 @@ _REVIEW = "{text} Compute or write what is missing, and print it. My request was
 _MAX_ANSWERS = 3  # in a row without an action, where `loop` asks the model to continue
 
 
-# How many characters after a block are read to see whether another one begins, where only the first one runs.
-LOOK_AHEAD = 200
+class Turn(Action):
+    """Everything between a message of the user and the next prompt. Its blocks and calls are actions of their own."""
 
+    kind = "turn"
+    needs_lane = False
 
-def _is_block(chunk: Chunk) -> bool:
-    """Whether it belongs to something that could run."""
-    is_code = chunk["type"] == "code" and chunk["format"].lower() not in PROSE_LANGUAGES
-    return is_code or chunk["type"] == "tool_call"
-
-
-class StreamedReply(Iterator[Chunk]):
-    """Iterates over a model's chunks.
-
-    Approval of a block can take minutes. A server does not wait that long for its client to continue reading.
-    """
-
-    def __init__(self, chunks: Iterator[Chunk], cut: Callable[[], None]) -> None:
-        self._chunks = chunks
-        self._cut = cut  # ends a read that waits
-        self._rest: queue.SimpleQueue[Chunk | BaseException | None] | None = None
-        self._closed = self._ended = False
-
-    def __next__(self) -> Chunk:
-        if self._rest is None:
-            return next(self._chunks)
-        item = self._rest.get()
-        if item is None or isinstance(item, BaseException):
-            self._rest.put(None)
-            raise StopIteration if item is None else item
-        return item
-
-    def read_on_in_background(self, only_ahead: bool = False) -> None:
-        """Keep the connection flowing from now on; with `only_ahead` no further than needed to see what comes next."""
-        if self._rest is None:
-            self._rest = queue.SimpleQueue()
-            threading.Thread(target=self._read, args=[self._rest, only_ahead], name="reply", daemon=True).start()
-
-    def _read(self, rest: queue.SimpleQueue[Chunk | BaseException | None], only_ahead: bool) -> None:
-        left, in_block = LOOK_AHEAD, False
-        last: BaseException | None = None
-        try:
-            for chunk in self._chunks:
-                rest.put(chunk)
-                if _is_block(chunk) and not in_block:
-                    left, in_block = MAX_NOT_RUN, True
-                left -= len(chunk.get("content") or "") if chunk["type"] != "status" else 0
-                if self._closed or (only_ahead and (left < 0 or (in_block and chunk.get("end")))):
-                    break
-        except Exception as error:  # noqa: BLE001 - handed to the turn, which raises it
-            last = error
-        finally:
-            if isinstance(self._chunks, Generator):
-                self._chunks.close()  # before the turn continues: its next request is another one
-            self._ended = True
-            rest.put(last)
-
-    def close(self) -> None:
-        """Stop reading: the rest is not needed."""
-        self._closed = True
-        if self._rest is not None and not self._ended:
-            self._cut()
-        elif self._rest is None and isinstance(self._chunks, Generator):
-            self._chunks.close()
-
-
-class Turn:
-    """Everything between the user's message and the next prompt."""
-
-    def __init__(self, interpreter: OpenInterpreter) -> None:
-        self.interpreter = interpreter
-        interpreter.llm.assess()
-        profile = interpreter.llm.profile
-        self.guard = BlockGuard(interpreter.max_blocks, profile.same_results)
+    def __init__(self, agent: Agent, message: Any) -> None:
+        super().__init__()
+        self.id = self.turn = new_id("t")
+        self.agent, self._message = agent, message
+        agent.llm.assess()
+        profile, settings = agent.llm.profile, agent.settings
+        self.guard = BlockGuard(settings.max_blocks, profile.same_results)
         self.stuck = StuckDetector(
-            profile.same_failures, lambda failure: explain(failure, interpreter.computer.context.cwd, self._tables)
+            profile.same_failures, lambda failure: explain(failure, agent.computer.context.cwd, self._tables)
         )
-        self.over = False
+        self.is_done = False
         self.ending = ""
         self._answers: list[str] = []  # the last ones, since the model last acted
         self._changed: dict[str, Any] | None = None  # by the block that ran last
@@ -144,72 +83,106 @@ class Turn:
         self._just_installed = False  # whether the last block did, and worked
         self._installations_told = 0
         self._written: set[str] = set()  # paths in the workspace
-        self._folder = interpreter.computer.context.cwd
+        self._folder = ""
         self._requested: dict[str, tuple[int, int] | None] = {}  # with their state at the beginning
-        if profile.reviews_answers and not interpreter.computer.context.elsewhere:
-            self._requested = requested_files(self._request(), self._folder)
         self._review: str | None = None  # what the model is asked about its answer; at most once
-        self._fold = Fold(lambda: interpreter.messages, interpreter.max_output)
-        self._journal = interpreter.journal
-        self._publisher = Publisher(
-            interpreter.session.log, Ids(new_id("t"), "", interpreter.agent.id), self._fold, self._journal
-        )
+        self._fold = Fold(lambda: agent.messages, settings.max_output)
         self._control: ScreenControl | None = None
-        if interpreter.os:
+
+    # -- for the pipeline ------------------------------------------------------------------------------------------
+
+    def describe(self) -> str:
+        return f"{self.agent.actor.id} is responding"
+
+    @property
+    def ending_fields(self) -> dict[str, Any]:
+        return {"reason": self.ending or "stopped"}
+
+    def publisher(self, session: Session) -> Publisher:
+        self._publisher = Publisher(session.log, self.ids, self._fold, self.agent.journal)
+        return self._publisher
+
+    def begin(self, context: ActionContext) -> None:
+        """Take the message; BusyError if another thread is reading a turn of this agent."""
+        agent, message = self.agent, self._message
+        if not isinstance(message, str | dict | list):
+            kind = type(message).__name__
+            raise UsageError(f"chat() takes a string, a message or a list of messages, not {kind}.")
+        agent.open_turn(self)
+        if interrupted_here():
+            self.cancel()  # Ctrl-C came before there was a turn to cancel
+        match message:
+            case str():
+                agent.messages.append({"role": "user", "type": "message", "content": message})
+            case dict():
+                agent.messages.append({"role": "user", "type": "message", **message})  # type: ignore[typeddict-item]
+            case _:  # another conversation
+                agent.messages = message
+        agent.last_messages_count = len(agent.messages)
+        agent.timeline.tell_model(agent)
+        agent.journal.open()
+
+    def check(self, call: ToolCall) -> None:
+        if self._control is not None:
+            self._control.check(call)
+
+    def stop(self) -> None:
+        self.agent.llm.cancel()
+
+    def end(self) -> None:
+        super().end()
+        self.agent.close_turn(self)
+
+    def run(self, context: ActionContext) -> Generator[Event]:
+        """Yield every event of the turn, recorded before it is yielded."""
+        agent, publisher, journal = self.agent, self._publisher, self.agent.journal
+        self._folder = agent.computer.context.cwd
+        if agent.llm.profile.reviews_answers and not agent.computer.context.elsewhere:
+            self._requested = requested_files(self._request(), self._folder)
+        if agent.settings.os:
             from interpreter.computer_api.os_mode import ScreenControl
 
-            self._control = ScreenControl(interpreter)
-
-    def run(self) -> Generator[Event]:
-        """Every event of the turn, recorded before it is yielded."""
-        interpreter, publisher = self.interpreter, self._publisher
+            self._control = ScreenControl(agent)
         try:
-            interpreter.timeline.tell_model(interpreter)
-            begun = interpreter.session.log.publish("turn", {"state": "begun"}, publisher.ids)
-            self._journal.begin_turn(self._fold, publisher.ids)
-            interpreter.timeline.begin_turn(interpreter)
-            yield begun
+            journal.begin_turn(self._fold, publisher.ids)
+            agent.timeline.begin_turn(agent)
             with closing(self._converse()) as steps:
                 for step in steps:
                     if isinstance(step, Event):
                         yield step
                     else:
                         yield from publisher.publish(step)
-                    if (notice := self._journal.take_notice()) is not None:
-                        yield from publisher.publish(notice)
+                    if (unsaved := journal.take_notice()) is not None:
+                        yield from publisher.publish(unsaved)
             yield from publisher.close()
             for chunk in self._control.farewell() if self._control is not None else ():
                 yield from publisher.publish(chunk)
-            self.ending = "stopped" if interpreter.cancelled else self.ending or "answered"
-            if words := ENDINGS.get(self.ending):
-                words = words.format(limit=interpreter.max_blocks)
-                yield from publisher.publish(
-                    {"role": "computer", "type": "status", "format": "notice", "content": {"text": words}}
-                )
-            for check, items, text in self._shortcomings() if self.ending not in ("stopped", "declined") else ():
-                if items:
-                    self.ending = "unfinished" if (check, self.ending) == ("result", "answered") else self.ending
-                    content = {"text": text, "check": check, "items": items}
-                    yield from publisher.publish(
-                        {"role": "computer", "type": "status", "format": "notice", "content": content}
-                    )
+            self.ending = "stopped" if self.is_cancelled() else self.ending or "answered"
+            self.outcome = "cancelled" if self.ending == "stopped" else "done"
+            for chunk in self._closing_notices():
+                yield from publisher.publish(chunk)
         except (KeyboardInterrupt, InterpreterError) as error:
             self.ending = {KeyboardInterrupt: "stopped", LimitReachedError: "limit"}.get(type(error), "error")
             yield from publisher.close()
             raise
         finally:
             self._fold.close()
-            self._journal.announce(publisher.ids, self._fold)
-            self._journal.end_turn()
+            journal.announce(publisher.ids, self._fold)
+            journal.end_turn()
             if self._control is not None:
                 self._control.end()
-            ended = interpreter.session.log.publish(
-                "turn", {"state": "ended", "reason": self.ending or "stopped"}, publisher.ids
-            )
-        yield ended
+
+    def _closing_notices(self) -> Iterator[Chunk]:
+        """Say why the turn ended, and what the answer leaves out."""
+        if text := ENDINGS.get(self.ending):
+            yield notice({"text": text.format(limit=self.agent.settings.max_blocks)})
+        for check, items, text in self._shortcomings() if self.ending not in ("stopped", "declined") else ():
+            if items:
+                self.ending = "unfinished" if (check, self.ending) == ("result", "answered") else self.ending
+                yield notice({"text": text, "check": check, "items": items})
 
     def _end(self, ending: str) -> None:
-        self.over, self.ending = True, ending
+        self.is_done, self.ending = True, ending
 
     # -- the walk ------------------------------------------------------------------------------------------------
 
@@ -218,17 +191,17 @@ class Turn:
         prodding, requests = False, 0
         if self._control is not None:
             try:
-                self.interpreter.computer.display.size()
+                self.agent.computer.display.size()
             except InterpreterError:  # a block that uses the screen ends with this error, which says what is missing
                 self._control = None
             else:
                 yield from self._control.begin()
-        last = self.interpreter.messages[-1] if self.interpreter.messages else {}
+        last = self.agent.messages[-1] if self.agent.messages else {}
         if last.get("role") == "assistant" and last.get("type") == "code":
             last["format"], last["content"] = repaired(last.get("format", "python"), last["content"])
             yield from self._block(last["format"], last["content"])
-        while not self.over:
-            most = self.interpreter.max_turns
+        while not self.is_done:
+            most = self.agent.settings.max_turns
             if most is not None and requests >= most:
                 raise LimitReachedError(f"Stopped: the limit of {most} requests per message (`max_turns`) is reached.")
             requests += 1
@@ -240,7 +213,7 @@ class Turn:
                 yield {"role": "assistant", "type": "message", "end": True}
                 continue
             prodding = False
-            if not (self.over or self.guard.blocks > count or (prose_only and self.guard.count_prose_block())):
+            if not (self.is_done or self.guard.blocks > count or (prose_only and self.guard.count_prose_block())):
                 if self._reminds_of_request() or self._asks_again():
                     yield {"role": "assistant", "type": "message", "end": True}
                     continue
@@ -255,15 +228,15 @@ class Turn:
 
     def _ask(self, prodding: bool) -> Generator[Step, None, bool]:
         """One reply of the model, its blocks run as they come; gives whether it had a block of prose."""
-        reply = StreamedReply(self.interpreter.llm.reply(self._messages(prodding)), self.interpreter.llm.cancel)
-        only_first = self.interpreter.llm.profile.one_block
+        reply = StreamedReply(self.agent.llm.reply(self._messages(prodding)), self.agent.llm.cancel)
+        only_first = self.agent.llm.profile.one_block
         prose = False
         code: list[str] = []
         self._answers.append("")
         with closing(reply):
             for chunk in reply:
-                if self.interpreter.cancelled:
-                    self.over = True
+                if self.is_cancelled():
+                    self.is_done = True
                     return prose
                 if chunk["type"] == "message":
                     self._answers[-1] += chunk.get("content") or ""
@@ -280,8 +253,8 @@ class Turn:
                 elif not chunk.get("end"):
                     if not code and chunk["type"] == "code":  # start the runtime while the code is still arriving
                         with contextlib.suppress(InterpreterError):  # which the block would raise again
-                            self.interpreter.runtimes.warm(chunk["format"])
-                            self.interpreter.timeline.files.prepare()
+                            self.agent.runtimes.warm(chunk["format"])
+                            self.agent.timeline.files.prepare()
                     code.append(chunk["content"])
                     yield {**chunk, "role": "assistant"}
                 else:
@@ -289,28 +262,28 @@ class Turn:
                     block = "".join(code)
                     runs_next = only_first and chunk["type"] == "code" and only_installs(chunk["format"], block)
                     reply.read_on_in_background(only_ahead=only_first and not runs_next)
-                    if not self.over and chunk["type"] == "tool_call":
+                    if not self.is_done and chunk["type"] == "tool_call":
                         yield from self._call_tool(chunk["format"], block, chunk.get("call"))
-                    elif not self.over:
+                    elif not self.is_done:
                         yield from self._block(chunk["format"], block)
-                    if only_first and not (runs_next and self._just_installed and not self.over):
+                    if only_first and not (runs_next and self._just_installed and not self.is_done):
                         yield from self._tell_dropped(reply)
                         return prose
                     code = []
         return prose
 
     def _messages(self, prodding: bool) -> list[Message]:
-        interpreter = self.interpreter
-        if note := interpreter.prompt.sandbox_news():
-            interpreter.messages.append({"role": "computer", "type": "message", "content": note})
-        self._journal.announce(self._publisher.ids, self._fold)
-        messages = [interpreter.prompt.system_message(), *interpreter.messages]
+        agent = self.agent
+        if note := agent.prompt.sandbox_news():
+            agent.messages.append({"role": "computer", "type": "message", "content": note})
+        agent.journal.announce(self._publisher.ids, self._fold)
+        messages = [agent.prompt.system_message(), *agent.messages]
         if self.stuck.advice is not None:
-            begun = interpreter.last_messages_count
-            messages[begun + 1 :] = without_failures(interpreter.messages[begun:])
+            begun = agent.last_messages_count
+            messages[begun + 1 :] = without_failures(agent.messages[begun:])
             messages.append({**self.stuck.advice})
         if prodding:
-            messages.append({"role": "user", "type": "message", "content": interpreter.loop_message})
+            messages.append({"role": "user", "type": "message", "content": agent.settings.loop_message})
         if self._review:
             messages.append({"role": "user", "type": "message", "content": self._review})
             self._review = ""
@@ -320,8 +293,8 @@ class Turn:
 
     def _asks_again(self) -> bool:
         """Whether a small model is asked once more, because its answer leaves something out or nothing shows it."""
-        may_ask = self._review is None and not (self.over or self.guard.exhausted)
-        if may_ask and self.interpreter.llm.profile.reviews_answers:
+        may_ask = self._review is None and not (self.is_done or self.guard.exhausted)
+        if may_ask and self.agent.llm.profile.reviews_answers:
             texts = [text for _, items, text in self._shortcomings() if items]
             self._review = _REVIEW.format(text=" ".join(texts), request=self._request()) if texts else None
             return bool(texts)
@@ -332,9 +305,9 @@ class Turn:
         now = {name: stamp_of(name, self._folder) for name in self._requested}
         unmet = [f"There is no {name}." for name, stamp in now.items() if stamp is None]
         unmet += [f"{name} has not changed." for name, stamp in now.items() if stamp and stamp == self._requested[name]]
-        steps = self.interpreter.messages[self.interpreter.last_messages_count :]
+        steps = self.agent.messages[self.agent.last_messages_count :]
         shown = any(message["role"] == "computer" and str(message.get("content", "")).strip() for message in steps)
-        has_acted = self.interpreter.llm.profile.reviews_answers and self.guard.blocks > 0
+        has_acted = self.agent.llm.profile.reviews_answers and self.guard.blocks > 0
         if has_acted and not (shown or self._written or unmet) and asks_for_answer(self._request()):
             unmet.append("The code printed nothing, so the question has no answer.")
         yield "result", unmet, " ".join(unmet)
@@ -344,30 +317,30 @@ class Turn:
 
     def _ungrounded(self) -> list[str]:
         """The numbers, dates and files in the answer that occur in no output, file or message."""
-        interpreter = self.interpreter
-        turn = interpreter.messages[max(0, interpreter.last_messages_count - 1) :]
+        agent = self.agent
+        turn = agent.messages[max(0, agent.last_messages_count - 1) :]
         answer = "\n".join(self._answers)[-20_000:]  # more would take too long
         has_read = any(m["type"] in ("code", "tool_call", "file") for m in turn) or (
-            interpreter.llm.profile.reviews_answers and any(map(self._exists, FILE_NAME.findall(self._request())))
+            agent.llm.profile.reviews_answers and any(map(self._exists, FILE_NAME.findall(self._request())))
         )
         # A picture that the model has seen may say anything.
-        has_seen = interpreter.os or any((m["role"], m["type"]) == ("user", "image") for m in interpreter.messages)
-        if not interpreter.check_answers or has_seen or not has_read:
+        has_seen = agent.settings.os or any((m["role"], m["type"]) == ("user", "image") for m in agent.messages)
+        if not agent.settings.check_answers or has_seen or not has_read:
             return []
         return ungrounded(answer, self._sources(), self._exists)
 
     def _sources(self) -> Iterator[Source]:
         """What an answer may draw on, the newest first; files only if that is not enough."""
         paths = [
-            *(str(Path(self.interpreter.workspace, path)) for path in self._written),
+            *(str(Path(self.agent.settings.workspace, path)) for path in self._written),
             *FILE_NAME.findall(self._request()),
         ]
-        for message in reversed(self.interpreter.messages):
+        for message in reversed(self.agent.messages):
             by_model = message["role"] == "assistant"
             if message["type"] != "image" and not (by_model and message["type"] == "message"):
                 yield Source(f"{message.get('content')}\n{message.get('note', '')}", "code" if by_model else "text")
             paths.append(message.get("truncated", ""))
-        if not self.interpreter.computer.context.elsewhere:
+        if not self.agent.computer.context.elsewhere:
             yield Source(peek(self._request(), self._folder))
             for path in filter(None, dict.fromkeys(paths)):
                 with contextlib.suppress(OSError, ValueError):
@@ -375,8 +348,8 @@ class Turn:
 
     def _exists(self, name: str) -> bool:
         # Files on another machine are not looked up.
-        return bool(self.interpreter.computer.context.elsewhere) or any(
-            stamp_of(name, str(folder)) for folder in (self._folder, self.interpreter.workspace)
+        return bool(self.agent.computer.context.elsewhere) or any(
+            stamp_of(name, str(folder)) for folder in (self._folder, self.agent.settings.workspace)
         )
 
     def _tables(self) -> str:
@@ -385,10 +358,8 @@ class Turn:
 
         tables = []
         with contextlib.suppress(InterpreterError):
-            for variable in self.interpreter.computer.variables().get("Python", ()):
-                types = variable.type == "DataFrame" and self.interpreter.computer.look(
-                    "python", f"{variable.name}.dtypes"
-                )
+            for variable in self.agent.computer.variables().get("Python", ()):
+                types = variable.type == "DataFrame" and self.agent.computer.look("python", f"{variable.name}.dtypes")
                 if isinstance(types, TableWindow):
                     columns = ", ".join(map("{} ({})".format, types.index, types.cells[0]))
                     tables.append(f"{variable.name} has the columns {columns}.")
@@ -398,24 +369,24 @@ class Turn:
 
     def _request(self) -> str:
         """The user's words that this turn answers."""
-        said = (m for m in reversed(self.interpreter.messages) if m["role"] == "user" and m["type"] == "message")
+        said = (m for m in reversed(self.agent.messages) if m["role"] == "user" and m["type"] == "message")
         return next((str(message["content"]) for message in said), "")
 
     def _wants_more(self) -> bool:
         """Whether to ask again after an answer without an action; if that leads nowhere, the turn ends."""
-        interpreter = self.interpreter
-        if not interpreter.loop or self.over or not interpreter.messages:
+        agent = self.agent
+        if not agent.settings.loop or self.is_done or not agent.messages:
             return False
-        last = interpreter.messages[-1]
+        last = agent.messages[-1]
         said = str(last.get("content", ""))
-        if last["role"] != "assistant" or any(phrase in said for phrase in interpreter.loop_breakers):
+        if last["role"] != "assistant" or any(phrase in said for phrase in agent.settings.loop_breakers):
             return False
         words = [" ".join(answer.split()) for answer in self._answers]
         if self.guard.exhausted:
             self._end("limit")
         elif len(words) >= _MAX_ANSWERS or words[-1] in words[:-1]:
             self._end("repetition")
-        return not self.over
+        return not self.is_done
 
     def _tell_dropped(self, reply: StreamedReply) -> Generator[Chunk]:
         """Where only the first block of a reply runs: tell the user and the model if there were more."""
@@ -424,15 +395,15 @@ class Turn:
             for chunk in reply:
                 if chunk["type"] == "status":
                     yield {**chunk, "role": "computer"}
-                elif _is_block(chunk):
+                elif is_block(chunk):
                     language = chunk["format"]
                     parts.append(chunk.get("content") or "")
                     if chunk.get("end"):
                         break
-        if not language or self.over:
+        if not language or self.is_done:
             return
         self._note(NOT_RUN.format(block=f"```{language.lower()}\n{''.join(parts)[:MAX_NOT_RUN].rstrip()}\n```"))
-        yield {"role": "computer", "type": "status", "format": "notice", "content": {"text": ONLY_FIRST}}
+        yield notice({"text": ONLY_FIRST})
 
     def _reminds_of_request(self) -> bool:
         """Ask again after an answer, if all that has run only installed packages: that was not the request."""
@@ -443,7 +414,7 @@ class Turn:
         if "install" in request.lower():
             return False
         content = ONLY_INSTALLED.format(request=request)
-        self.interpreter.messages.append({"role": "computer", "type": "message", "content": content})
+        self.agent.messages.append({"role": "computer", "type": "message", "content": content})
         return True
 
     # -- a tool call ---------------------------------------------------------------------------------------------
@@ -458,17 +429,17 @@ class Turn:
             for chunk in self._say(f"{refusal.words}\n", refusal.failed):
                 yield {**chunk, **fields}
             return
-        before, tools = len(self.interpreter.messages), self.interpreter.tools
+        before, tools = len(self.agent.messages), self.agent.tools
         self._only_installed = False
         tool_call = ToolCall(
             tools.get(name), read_arguments(arguments) or {}, problem=problem_with(tools, name, arguments)
         )
         yield from self._performed(tool_call, fields)
-        results = self.interpreter.messages[before:]
+        results = self.agent.messages[before:]
         self.guard.on_block_ended(
             name, arguments, [result.get("content") for result in results], bool(failure_of(results))
         )
-        self.over = self.over or self.interpreter.cancelled
+        self.is_done = self.is_done or self.is_cancelled()
 
     # -- a block -------------------------------------------------------------------------------------------------
 
@@ -481,20 +452,20 @@ class Turn:
             yield decision("denied", "limit" if self.guard.exhausted else "guard", refusal.words)
             yield from self._say(f"{refusal.words}\n", refusal.failed)
             if refusal.failed and self.stuck.on_block_refused():
-                self.over, self.ending = self.guard.exhausted, "limit" if self.guard.exhausted else ""
+                self.is_done, self.ending = self.guard.exhausted, "limit" if self.guard.exhausted else ""
             return
-        interpreter = self.interpreter
-        if interpreter.computer.get_language(language) is None:
+        agent = self.agent
+        if agent.computer.get_language(language) is None:
             if self.guard.repeats(language, code):
                 self._end("repetition")
             self.guard.on_block_ended(language, code, [])
-            yield from self._say(f"{unknown_language(language, interpreter.runtimes.available())}\n")
+            yield from self._say(f"{unknown_language(language, agent.runtimes.available())}\n")
             return
-        yield from interpreter.tell_apart()
-        last = interpreter.messages[-1] if interpreter.messages else None
+        yield from agent.tell_apart()
+        last = agent.messages[-1] if agent.messages else None
         is_code = last is not None and last["role"] == "assistant" and last["type"] == "code"
         block = Block(language, code, last if is_code else None)
-        before = len(interpreter.messages)
+        before = len(agent.messages)
         self._changed = None
         yield from self._performed(block)
         review = block.review
@@ -503,27 +474,26 @@ class Turn:
             yield from self._say(f"{review.denied}\n", failed=True)
         elif review is not None and review.declined:
             yield from self._decline(review)
-        elif interpreter.cancelled and not block.outcome:
-            self.over = True
+        elif self.is_cancelled() and not block.outcome:
+            self.is_done = True
         else:
-            outputs = interpreter.messages[before:]
+            outputs = agent.messages[before:]
             failure = failure_of(outputs)
             results = [message.get("content") for message in outputs]
             self.guard.on_block_ended(block.language, block.code, results, failure is not None)
             installs = only_installs(block.language, block.code)
             self._only_installed = installs and self._only_installed is not False
             self._just_installed = installs and failure is None
-            self.over = self.over or interpreter.cancelled
+            self.is_done = self.is_done or self.is_cancelled()
             self.stuck.on_block_ended(failure)
-            if failure is None and interpreter.llm.profile.tells_files:
+            if failure is None and agent.llm.profile.tells_files:
                 self._tell_files()
 
     def _performed(self, action: Action, fields: Chunk | None = None) -> Generator[Step]:
         """Perform it, with a picture of the screen at its end in OS mode. Its chunks get these fields."""
-        interpreter, publisher = self.interpreter, self._publisher
-        action.turn_cancelled = lambda: interpreter.cancelled
+        agent, publisher = self.agent, self._publisher
         publisher.fields = fields or {}
-        performance = interpreter.session.perform(action, interpreter.agent, publisher=publisher)
+        performance = agent.session.perform(action, agent.actor, publisher=publisher)
         with closing(performance):
             for event in performance:
                 chunk: Chunk = event.chunk or {}
@@ -545,25 +515,25 @@ class Turn:
 
     def _tell_files(self) -> None:
         """Tell the model which files changed, where it would not check."""
-        interpreter = self.interpreter
-        if interpreter.timeline.files.record() is None:
+        agent = self.agent
+        if agent.timeline.files.record() is None:
             return
         words = self._request()
         # A block that failed may have written files, too.
         last, changes = self._changed or {}, list(self._untold.values())
-        folder, self._untold = str(interpreter.workspace), {}
+        folder, self._untold = str(agent.settings.workspace), {}
         if note := file_change_note(changes, folder):
             missing = "" if self._told_columns else missing_columns(words, changes, folder)
             self._note("\n".join(filter(None, (note, missing))))
             if missing:
-                self._told_columns, interpreter.messages[-1]["ended"] = True, "unfinished"
+                self._told_columns, agent.messages[-1]["ended"] = True, "unfinished"
         elif not (self._changed_any or last.get("off") or last.get("not_covered")) and asks_for_change(words):
             self._changed_any = True  # say it once
             self._note(NOTHING_CHANGED)["ended"] = "unfinished"
 
     def _note(self, text: str) -> Message:
         """Tell the model something together with the last output; what was printed stays as it is."""
-        messages = self.interpreter.messages
+        messages = self.agent.messages
         if not messages or messages[-1]["role"] != "computer" or messages[-1]["type"] != "console":
             messages.append({"role": "computer", "type": "console", "format": "output", "content": ""})
         messages[-1]["note"] = "\n".join(filter(None, (messages[-1].get("note"), text)))
@@ -571,7 +541,7 @@ class Turn:
 
     def _decline(self, review: BlockReview) -> Generator[Chunk]:
         """Tell the model that the block did not run, and why if that is known."""
-        messages = self.interpreter.messages
+        messages = self.agent.messages
         findings = format_findings(review)
         if review.unattended and review.requires_approval:
             self._end("declined")
@@ -591,3 +561,7 @@ class Turn:
         yield {"role": "computer", "type": "console", "format": "output", "content": text, "ours": True}
         last: Chunk = {"role": "computer", "type": "console", "format": "active_line", "content": None}
         yield {**last, "ended": "error"} if failed else last
+
+
+def notice(content: dict[str, Any]) -> Chunk:
+    return {"role": "computer", "type": "status", "format": "notice", "content": content}

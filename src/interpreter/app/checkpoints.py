@@ -42,7 +42,7 @@ def carry_out(
     The subject of these questions is the plan. UndoError if something has happened since it was made. After an
     interrupt, `interrupted_progress` says what was done.
     """
-    action = UndoAction(interpreter.timeline, interpreter, kind, plan, ask=ask)
+    action = UndoAction(interpreter.timeline, interpreter.agent, kind, plan, ask=ask)
     return (yield from perform(interpreter, action))  # type: ignore[no-any-return]
 
 

@@ -266,12 +266,12 @@ class Rerun:
 
     def _run(self, block: RecordedBlock) -> Generator[Event, None, bool]:
         interpreter = self._interpreter
-        shown = Publisher(interpreter.session.log, Ids(actor=interpreter.agent.id))
+        shown = Publisher(interpreter.session.log, Ids(actor=interpreter.agent.actor.id))
         yield from shown.publish({"role": "assistant", "type": "code", "format": block.language, "content": block.code})
         yield from shown.close()
         action = Block(block.language, block.code)
         exit_code = None
-        with closing(interpreter.session.perform(action, interpreter.agent)) as events:
+        with closing(interpreter.session.perform(action, interpreter.agent.actor)) as events:
             for event in events:
                 exit_code = event.data.get("exit_code", exit_code)
                 question = interpreter.session.questions.find(event.data.get("question", ""))

@@ -112,10 +112,7 @@ class Account:
                 raise AccountError(f'{name} has no "{key}"; it takes {", ".join(sorted(known))}.')
             if not isinstance(value, known[key]) or isinstance(value, bool):
                 raise AccountError(f'"{key}" in {name} cannot be {value!r:.60}.')
-        offline = computer.offline
-        if offline is None:
-            offline = computer.interpreter is not None and computer.interpreter.offline
-        return cls(name, values, offline)
+        return cls(name, values, computer.is_offline)
 
     def get(self, key: str) -> str:
         """A value that has to be there."""

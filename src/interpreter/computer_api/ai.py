@@ -92,9 +92,9 @@ class Ai(ComputerTool):
             )
 
     def _model(self, max_tokens: int | None = None) -> SideChat:
-        if self.computer.interpreter is None:
+        if (settings := self.computer.settings) is None:
             raise ComputerError("There is no model to ask, because this computer has no interpreter.")
-        return SideChat(self.computer.interpreter.llm, max_tokens)
+        return SideChat(settings.llm, max_tokens)
 
 
 UNKNOWN_WINDOW = 8_000  # tokens, if the real size is unknown

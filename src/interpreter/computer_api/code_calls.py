@@ -16,7 +16,7 @@ from interpreter.console_text import visible
 from interpreter.runtimes.calls import ComputerCall
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.python.driver.parcels import packed, packed_error, unpacked
-from interpreter.session import ACTION, ToolCall
+from interpreter.session import ACTION, Actor, ToolCall
 from interpreter.session.actions import CallOrigin, cut, shown
 from interpreter.tools import Tool, Toolbox
 from interpreter.tools.tool import Policy
@@ -30,7 +30,7 @@ def handle_call(computer: Computer, call: ComputerCall) -> Frame:
     """Make a call; its reply, with the result or the error."""
     try:
         if call.how == "names":
-            owner = _owner(computer, call.path.split(".") if call.path else [])
+            owner = _owner(computer, call, call.path.split(".") if call.path else [])
             return {"value": owner.names if isinstance(owner, RegisteredTools) else names(owner)}
         value = perform_call(computer, call, unpacked(call.args, Picture), unpacked(call.kwargs, Picture))
         return {"value": {"$part": call.path} if isinstance(value, ComputerTool) else packed(value)}
@@ -43,8 +43,7 @@ def perform_call(computer: Computer, call: ComputerCall, args: list[Any], kwargs
     action = _resolve(computer, call, args, kwargs)
     tool, origin = action.tool, action.origin
     assert tool is not None and origin is not None
-    block = call.action or ACTION.get()
-    actor = block.actor if block is not None and block.actor is not None else computer.user
+    block, actor = call.action or ACTION.get(), _actor(computer, call)
     action.forward_question = origin.forward_question
     began = time.monotonic()
     text = cut(origin.text, len(action.name) + MAX_RECORDED_LENGTH)
@@ -74,9 +73,15 @@ def perform_call(computer: Computer, call: ComputerCall, args: list[Any], kwargs
         call.tell({"event": "called", "call": record})
 
 
-def _owner(computer: Computer, path: list[str]) -> Any:
+def _actor(computer: Computer, call: ComputerCall) -> Actor:
+    """Whose code makes a call."""
+    block = call.action or ACTION.get()
+    return block.actor if block is not None and block.actor is not None else computer.user
+
+
+def _owner(computer: Computer, call: ComputerCall, path: list[str]) -> Any:
     if path[:1] == [REGISTERED]:
-        return RegisteredTools(computer, path[1:])
+        return RegisteredTools(computer, _actor(computer, call), path[1:])
     owner: Any = computer
     for place, name in enumerate(path):
         if name not in names(owner):
@@ -88,10 +93,10 @@ def _owner(computer: Computer, path: list[str]) -> Any:
 class RegisteredTools:
     """`tools` in code: the tools registered with the interpreter, or those whose names begin with a path."""
 
-    def __init__(self, computer: Computer, path: list[str]) -> None:
+    def __init__(self, computer: Computer, actor: Actor | None, path: list[str]) -> None:
         self.before = "".join(f"{name}." for name in path)
-        owner = computer.interpreter
-        self.toolbox = owner.tools if owner is not None else Toolbox()
+        participant = computer.participant(actor)
+        self.toolbox = participant.tools() if participant is not None else Toolbox()
 
     @property
     def names(self) -> dict[str, Kind]:
@@ -120,9 +125,10 @@ class _MethodCall:
 def _resolve(computer: Computer, call: ComputerCall, args: list[Any], kwargs: dict[str, Any]) -> ToolCall:
     *path, name = call.path.split(".")
     if [*path, name][0] == REGISTERED:
-        tool, arguments = _registered(computer, [*path, name], args, kwargs)
+        owner = RegisteredTools(computer, _actor(computer, call), path[1:])
+        tool, arguments = _registered(owner, [*path, name], args, kwargs)
         return ToolCall(tool, arguments, _origin(call, _text(call, f"{REGISTERED}.{tool.code_name}", args, kwargs)))
-    owner = _owner(computer, path)
+    owner = _owner(computer, call, path)
     kind = names(owner).get(name)
     if kind is None:
         raise missing([*path, name], owner)
@@ -166,10 +172,9 @@ def _resolve(computer: Computer, call: ComputerCall, args: list[Any], kwargs: di
 
 
 def _registered(
-    computer: Computer, path: list[str], args: list[Any], kwargs: dict[str, Any]
+    owner: RegisteredTools, path: list[str], args: list[Any], kwargs: dict[str, Any]
 ) -> tuple[Tool, dict[str, Any]]:
     """Find a registered tool, and name the arguments that code gave by place."""
-    owner = RegisteredTools(computer, path[1:-1])
     tool = owner.toolbox.get(".".join(path[1:])) if owner.names.get(path[-1]) == "method" else None
     if tool is None:
         close = get_close_matches(path[-1], owner.names, 3, 0.5) or list(owner.names)
@@ -258,10 +263,12 @@ class RegisteredProxy:
 
     def __init__(self, computer: Computer, call: Callable[[str, str], Any], path: str) -> None:
         self._computer, self._call, self._path = computer, call, path
+        block = ACTION.get()
+        self._actor = block.actor if block is not None else None
 
     def __getattr__(self, name: str) -> Any:
         below = f"{self._path}.{name}"
-        kind = RegisteredTools(self._computer, self._path.split(".")[1:]).names.get(name)
+        kind = RegisteredTools(self._computer, self._actor, self._path.split(".")[1:]).names.get(name)
         if name.startswith("_") or kind is None:
             raise AttributeError(f"There is no {below}.")
         return RegisteredProxy(self._computer, self._call, below) if kind == "part" else partial(self._used, below)
@@ -270,7 +277,7 @@ class RegisteredProxy:
         return perform_call(self._computer, self._call(path, "call"), list(args), kwargs)
 
     def __dir__(self) -> list[str]:
-        return sorted(RegisteredTools(self._computer, self._path.split(".")[1:]).names)
+        return sorted(RegisteredTools(self._computer, self._actor, self._path.split(".")[1:]).names)
 
     def __repr__(self) -> str:
         return self._path

@@ -11,7 +11,7 @@ from contextlib import ExitStack, closing, suppress
 from contextvars import ContextVar
 from difflib import get_close_matches
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from interpreter.computer_api.runtime_pool import Language, Outcomes, RuntimePool
 from interpreter.computer_api.tool import TOOLS, ComputerTool, Picture, help_on, info, kind_of
@@ -24,7 +24,6 @@ from interpreter.session import Actor, Block, Permissions, Session
 from interpreter.sigint import Guarded, call_user_code
 
 if TYPE_CHECKING:
-    from interpreter.api import OpenInterpreter
     from interpreter.computer_api.ai import Ai, Vision
     from interpreter.computer_api.browser import Browser
     from interpreter.computer_api.calendar import Calendar
@@ -36,13 +35,15 @@ if TYPE_CHECKING:
     from interpreter.computer_api.mail import Mail
     from interpreter.computer_api.skills import Skills
     from interpreter.computer_api.sms import SMS
+    from interpreter.config.settings import InterpreterSettings
     from interpreter.questions import OnInput
     from interpreter.runtimes.calls import ComputerCall, Tools
-    from interpreter.runtimes.launch import SessionContext
+    from interpreter.runtimes.launch import Containment, SessionContext
     from interpreter.runtimes.live import Job
     from interpreter.runtimes.protocol import Frame
     from interpreter.runtimes.state import Completions, Mark, Restored, TableQuery, Value, Variable, Window
     from interpreter.session.preview import Preview
+    from interpreter.tools import Toolbox
 
 # The call from a block's code that this thread is answering.
 CALL: ContextVar[ComputerCall | None] = ContextVar("call", default=None)
@@ -51,10 +52,19 @@ FIND_MACHINES, LANGUAGES_FOR = "interpreter.remote.machines:machines_of", "inter
 _MAX_OUTPUT_LENGTH = 10_000_000  # characters that `run` gives; of more, the beginning and the end
 
 
+class Participant(NamedTuple):
+    """What the computer uses of an agent, for its code and for that of its user."""
+
+    settings: InterpreterSettings
+    tools: Callable[[], Toolbox]
+
+
 class Computer(ComputerSettings):
     """The user's computer: it runs code in live runtimes, and has tools that code can call."""
 
-    interpreter: OpenInterpreter | None  # whose computer it is
+    interpreter: (
+        Any  # as in 0.4.3: the OpenInterpreter whose computer it is. Here, only its session and preview are used
+    )
     registry: Registry  # finds its languages by name, for parts that describe code without running it
     runtimes: RuntimePool
     code_calls: Tools  # answers the calls that code makes to the tools of this computer
@@ -76,8 +86,12 @@ class Computer(ComputerSettings):
         ai: Ai
         files: Files
 
-    def __init__(self, interpreter: OpenInterpreter | None = None) -> None:
+    def __init__(self, interpreter: Any = None) -> None:
         self.interpreter = interpreter
+        self.participants: dict[str, Participant] = {}  # by actor
+        # Makes what a sandbox's runtimes start in, for someone's settings; what is there already may stay.
+        self.contain: Callable[[InterpreterSettings, Any, Containment | None], Containment | None] | None = None
+        self._pools: dict[str, RuntimePool] = {}  # beside the usual one, by sub-agent or user
         self._lock = threading.RLock()
         self._languages: list[Language] | None = None
         self._machines: dict[str, Any] = {}
@@ -162,7 +176,9 @@ class Computer(ComputerSettings):
     def session(self) -> Session:
         """The session that this computer belongs to. Everything done on the computer goes through it."""
         if self._session is None:
-            joined = self.interpreter.session if self.interpreter is not None else Session()
+            joined = (
+                self.interpreter.session if self.interpreter is not None else Session(runtimes=lambda _: self.runtimes)
+            )
             with self._lock:
                 self._session = self._session or joined
         return self._session
@@ -178,11 +194,50 @@ class Computer(ComputerSettings):
 
     def _own_user(self) -> Actor:
         """Add the user of a computer that has no interpreter: nothing limits its code."""
-        return self.session.add_actor("user", Permissions("auto"), runtimes=lambda: self.runtimes)
+        return self.session.add_actor("user", Permissions("auto"))
 
     def belong_to(self, session: Session, user: Actor) -> None:
         """Make this the computer of a session."""
         self._session, self._user = session, user
+
+    def participant(self, actor: Actor | None) -> Participant | None:
+        """Who an actor's code runs for; by default the agent whose computer this is."""
+        for each in (*(actor.chain() if actor is not None else ()), self._user):
+            if each is not None and each.id in self.participants:
+                return self.participants[each.id]
+        return None
+
+    def settings_of(self, actor: Actor | None) -> InterpreterSettings | None:
+        """The settings whose limits apply to an actor's code."""
+        participant = self.participant(actor)
+        settings: InterpreterSettings | None = self.interpreter if participant is None else participant.settings
+        return settings
+
+    @property
+    def settings(self) -> InterpreterSettings | None:
+        """The settings of the agent whose computer this is; None if it has none."""
+        return self.settings_of(None)
+
+    @property
+    def is_offline(self) -> bool:
+        """Whether nothing but the model may be reached."""
+        return self.settings is not None and self.settings.offline if self.offline is None else self.offline
+
+    def runtimes_of(self, actor: Actor) -> RuntimePool:
+        """The runtimes of an actor: a user and their agent share them, a sub-agent or another sandbox has its own."""
+        if actor.has_permissions_of(self.user):
+            return self.runtimes
+        line = list(actor.chain())
+        agents = [each for each in line if each.kind == "agent"]
+        own = agents[0] if len(agents) > 1 else line[-1]
+        if len(agents) < 2 and actor.permissions.sandbox == self.user.permissions.sandbox:
+            return self.runtimes
+        with self._lock:
+            pool = self._pools.get(own.id)
+            if pool is None:
+                pool = self._pools[own.id] = RuntimePool(self, own)
+                pool.context.cwd = self.context.cwd
+        return pool
 
     def run(self, language: str, code: str, stream: bool = False, display: bool = False, wait: bool = True) -> Any:
         """Run code; the messages it made, or with `stream` a generator of its chunks.
@@ -198,7 +253,7 @@ class Computer(ComputerSettings):
         else:
             chunks = Guarded(block_chunks(performance.chunks), partial(self.session.cancel, block))
         if stream:
-            everything = self.interpreter is not None and self.interpreter.stream_all
+            everything = self.settings is not None and self.settings.stream_all
             return chunks if everything else _until_end(only_original(chunks))
         framer = Framer()
         with closing(chunks):
@@ -225,7 +280,7 @@ class Computer(ComputerSettings):
         """A dry run of a block in a copy-on-write view of the workspace."""
         if self.interpreter is None:
             raise UsageError("A preview needs an interpreter with a workspace.")
-        return self.interpreter.dry_run(language, code)
+        return self.interpreter.dry_run(language, code)  # type: ignore[no-any-return]
 
     def stop(self) -> None:
         """End the running block; from any thread."""
@@ -238,7 +293,8 @@ class Computer(ComputerSettings):
         with ExitStack() as ending:  # a failure does not keep the rest from ending
             for machine in self._machines.values():
                 ending.callback(machine.close)
-            ending.callback(self.runtimes.terminate)
+            for pool in (self.runtimes, *self._pools.values()):
+                ending.callback(pool.terminate)
             for tool in list(self._tools.values()):
                 ending.callback(tool.terminate)
 

@@ -9,7 +9,7 @@ import traceback
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import closing
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from interpreter.errors import BusyError, InterpreterError, LanguageNotFound, NotPreviewableError, NotRestorableError
 from interpreter.messages import Chunk
@@ -20,6 +20,7 @@ from interpreter.sigint import call_user_code, iterate_user_code, wait_for_aband
 
 if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
+    from interpreter.config.settings import InterpreterSettings
     from interpreter.runtimes import Registry
     from interpreter.runtimes.dry_run import DryRun, Overlay
     from interpreter.runtimes.launch import Containment, SessionContext
@@ -31,20 +32,6 @@ Outcomes = dict[str, "Restored | NotRestorableError"]
 
 
 MAX_LOG_LENGTH = 100_000  # characters of what an installer says
-
-
-class Owner(Protocol):
-    """The interpreter whose limits apply to a pool."""
-
-    workspace: str
-    block_timeout: float | None
-    max_output: int
-    offline: bool
-
-    @property
-    def cancelled(self) -> bool: ...
-    def containment_for(self, sandbox: Any, present: Containment | None) -> Containment | None:
-        """What new runtimes start in, if this is what contains them."""
 
 
 class SuspendedRuntimes(NamedTuple):
@@ -100,8 +87,8 @@ class RuntimePool:
     A computer has one. An actor with another sandbox, and an agent that another agent started, has its own.
     """
 
-    def __init__(self, computer: Computer, owner: Owner | None = None, actor: Actor | None = None) -> None:
-        self._computer, self._owner, self._actor = computer, owner, actor
+    def __init__(self, computer: Computer, actor: Actor | None = None) -> None:
+        self._computer, self._actor = computer, actor
         self._lock = threading.RLock()
         self._running: dict[Language, BaseLanguage] = {}
         self._context: SessionContext | None = None
@@ -113,9 +100,9 @@ class RuntimePool:
         self._introduced = False  # whether the user was told about the environment of Python
 
     @property
-    def owner(self) -> Owner | None:
-        """The interpreter whose permissions and limits apply: the pool's own, otherwise the computer's."""
-        return self._owner if self._owner is not None else self._computer.interpreter
+    def settings(self) -> InterpreterSettings | None:
+        """The settings whose limits apply: those of its actor, otherwise those of the computer's session."""
+        return self._computer.settings_of(self._actor)
 
     @property
     def registry(self) -> Registry:
@@ -128,12 +115,11 @@ class RuntimePool:
         """What the runtimes share, with the settings as they are now."""
         from interpreter.runtimes.launch import SessionContext
 
-        computer, owner = self._computer, self.owner
+        computer, settings = self._computer, self.settings
         if self._context is None:
             self._context = SessionContext()
-            if owner is not None:
-                self._context.cwd = self._context.workspace = owner.workspace
-                self._context.cancelled = lambda: owner.cancelled
+            if settings is not None:
+                self._context.cwd = self._context.workspace = settings.workspace
         shared = self._context
         if computer.machine is not None and not shared.elsewhere:
             shared.cwd, shared.elsewhere = computer.machine.workspace, True
@@ -144,21 +130,18 @@ class RuntimePool:
         shared.preload, shared.max_shared = computer.preload, computer.max_shared
         shared.tools, shared.emit_images = computer.code_calls, computer.emit_images
         shared.skills = computer.skills.import_skills if computer.import_skills else None
-        shared.offline = owner is not None and owner.offline if computer.offline is None else computer.offline
-        if owner is not None:
-            shared.timeout, shared.max_output = owner.block_timeout, owner.max_output
+        shared.offline = computer.is_offline
+        if settings is not None:
+            shared.timeout, shared.max_output = settings.block_timeout, settings.max_output
         return shared
 
     def apply_sandbox(self) -> None:
         """Start new runtimes in the sandbox that the settings ask for, or in none."""
-        shared, owner = self.context, self.owner
-        if owner is None:
+        shared, contain, settings = self.context, self._computer.contain, self.settings
+        if contain is None or settings is None:
             return
-        actor = self._actor or self._computer.user
-        before, shared.containment = (
-            shared.containment,
-            owner.containment_for(actor.permissions.sandbox, shared.containment),
-        )
+        actor, before = self._actor or self._computer.user, shared.containment
+        shared.containment = contain(settings, actor.permissions.sandbox, before)
         if before is not None and before is not shared.containment:
             self._left_sandboxes.append(before)
             shared.exported.clear()  # such as LD_PRELOAD: programs outside would obey it

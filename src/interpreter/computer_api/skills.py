@@ -189,8 +189,8 @@ class Skills(ComputerTool):
             return None
 
     def _workspace(self) -> str:
-        owner = self.computer.interpreter
-        return str(owner.workspace) if owner is not None else self.computer.context.cwd
+        settings = self.computer.settings
+        return str(settings.workspace) if settings is not None else self.computer.context.cwd
 
 
 class NewSkill(ComputerTool):

@@ -151,7 +151,6 @@ class Approver:
     ) -> None:
         self._workspace, self._registry, self._scanner, self._left_out = workspace, registry, scanner, left_out
         self.rules = RuleEditor(workspace, registry)
-        self.call_checks: dict[str, Callable[[ToolCall], None]] = {}  # by actor: raises an error against a call
         self.known_functions: dict[str, tuple[Effect, ...]] = {}  # what functions of blocks that ran would do
 
     # -- for the pipeline ------------------------------------------------------------------------------------------
@@ -210,10 +209,7 @@ class Approver:
         from interpreter.policy.call_approval import permit_call
 
         language = self._registry().canonical(call.origin.language) if call.origin is not None else "tool"
-        permitted = yield from permit_call(call, self.rules, language, context.actor.permissions)
-        if (check := self.call_checks.get(context.actor.id)) is not None:
-            check(call)
-        return permitted
+        return (yield from permit_call(call, self.rules, language, context.actor.permissions))
 
     # -- judging ---------------------------------------------------------------------------------------------------
 

@@ -14,11 +14,11 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 from interpreter.console_text import visible
-from interpreter.errors import BusyError, InterpreterError, NotPermittedError, UsageError
+from interpreter.errors import BusyError, InterpreterError, NotPermittedError
 from interpreter.questions import Answer, CallTool, Question, Step, Subject
 from interpreter.runtimes.calls import Interrupt
 from interpreter.session.actor import Actor
-from interpreter.session.events import Ids, Sink
+from interpreter.session.events import Event, Ids, Publisher, Sink
 from interpreter.tools.tool import Tool, ToolContext
 from interpreter.tools.toolbox import problem_with_arguments, result_chunks
 
@@ -82,15 +82,14 @@ class ActionContext:
     @property
     def runtimes(self) -> Runner:
         """Those of the actor, as its permissions are now."""
-        if self.actor.runtimes is None:
-            raise UsageError(f"{self.actor.id} has no computer to run code on.")
-        return self.actor.runtimes()  # type: ignore[no-any-return]
+        return self.session.runtimes(self.actor)
 
 
 class Action:
     """One thing done to a session. `Session.perform` takes it through the pipeline; a subclass says what it does."""
 
     kind = "action"
+    needs_lane = True  # whether no other action may run meanwhile; a turn leaves that to its blocks and calls
     covered = False  # whether files and variables are noted before and after it, so that it can be undone
     drains = True  # whether its chunks come to an end soon once it is cancelled
     # Whether the journal has it. An action that leaves the conversation ends the journal it would be in.
@@ -104,11 +103,11 @@ class Action:
         self.refused = False  # it did not run: a rule, the user, or a missing answer was against it
         self.outcome = ""  # how it ended: done, error, interrupted, refused, ..
         self.result: Any = None
+        self.is_started = False  # the session drives it, for those who only watch
         self.over = False  # what it ran has ended, even if its consumer has not read the end yet
         self.on_over: Callable[[], None] = lambda: None
-        self._cancelled = threading.Event()
+        self.cancel_requested = threading.Event()
         self._ending = threading.RLock()
-        self.turn_cancelled: Callable[[], bool] = lambda: False
         # Puts its questions to whoever reads its parent, if another thread does; returns whether that is possible.
         self.forward_question: Callable[[Question], bool] | None = None
 
@@ -122,6 +121,18 @@ class Action:
     def fields(self) -> dict[str, Any]:
         return {}
 
+    @property
+    def ending_fields(self) -> dict[str, Any]:
+        """Facts about its end, beside how it ended."""
+        return {}
+
+    def begin(self, context: ActionContext) -> None:
+        """Get what it does into the record, before its first event; an error means that it does not begin."""
+
+    def publisher(self, session: Session) -> Publisher:
+        """What publishes its chunks."""
+        return Publisher(session.log, self.ids)
+
     def judge(self, context: ActionContext) -> Iterator[Step]:
         """Find out whether it may run; `refused` says no."""
         yield from ()
@@ -133,9 +144,12 @@ class Action:
     def prepare(self, context: ActionContext) -> None:
         """The lane is free for it: get ready."""
 
-    def run(self, context: ActionContext) -> Generator[Step]:
-        """Do it; set `outcome` to how it ended, and `result`."""
+    def run(self, context: ActionContext) -> Generator[Step | Event]:
+        """Do it; set `outcome` to how it ended, and `result`. Events that it yields are published already."""
         raise NotImplementedError
+
+    def check(self, call: ToolCall) -> None:
+        """Raise an error if this call of its code is not allowed."""
 
     def stop(self) -> None:
         """End what is running; from any thread."""
@@ -144,17 +158,13 @@ class Action:
 
     def cancel(self) -> None:
         """Ask it to end, from any thread."""
-        self._cancelled.set()
+        self.cancel_requested.set()
         with self._ending:  # so that what comes next in the same runtime is not stopped instead
             if not self.over:
                 self.stop()
 
     def is_cancelled(self) -> bool:
-        return (
-            self._cancelled.is_set()
-            or self.turn_cancelled()
-            or (self.parent is not None and self.parent.is_cancelled())
-        )
+        return self.cancel_requested.is_set() or (self.parent is not None and self.parent.is_cancelled())
 
     def mark_over(self) -> None:
         """What it ran has ended; from any thread."""
@@ -362,6 +372,8 @@ class ToolCall(Action):
                 raise PermissionError(f"{self.name} was not called: nothing in this session can approve it.")
             else:
                 self.by = (yield from ask_before_sending(self)) if self.tool.policy == "sends" else "block"
+            for action in self.ancestors():
+                action.check(self)
         except PermissionError as error:
             self.problem, self.refused = str(error), self.origin is not None
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, get_args
 
-from interpreter.errors import NotPermittedError
+from interpreter.errors import NotPermittedError, UsageError
 from interpreter.session.events import Sink
 
 ActorKind = Literal["user", "agent", "client", "viewer"]
@@ -31,9 +31,8 @@ class Permissions:
     scan: Literal["off", "ask", "auto"] = "off"
     offline: bool = False
     tools: frozenset[str] | None = None  # the names of the tools it may call; None: all
-    given_tools: frozenset[str] = (
-        frozenset()
-    )  # parts of the computer that code in a sandbox may use: the screen, in OS mode
+    # Parts of the computer that code in a sandbox may use: the screen, in OS mode.
+    given_tools: frozenset[str] = frozenset()
     budget: float | None = None  # in dollars, for itself and those it starts; None: no limit
 
     def is_within(self, other: Permissions) -> bool:
@@ -62,8 +61,7 @@ class Permissions:
 class Actor:
     """Who does something: the user, an agent, a client or a viewer. Its authority comes from itself, not from callers.
 
-    `permissions` is a value, or a function where settings that a program may change are the source. `runtimes` returns
-    the runtimes that its blocks run in.
+    `permissions` is a value, or a function where settings that a program may change are the source.
     """
 
     def __init__(
@@ -72,13 +70,13 @@ class Actor:
         kind: ActorKind,
         permissions: Permissions | Callable[[], Permissions],
         parent: Actor | None = None,
+        add: Callable[..., Actor] | None = None,
         sink: Callable[[], Sink | None] = lambda: None,
-        runtimes: Callable[[], Any] | None = None,
         contain: Callable[[], None] | None = None,
     ) -> None:
         self.id, self.kind, self.parent = name, kind, parent
         self.sink = sink  # returns what records its events, if anything does
-        self.runtimes: Callable[[], Any] | None = runtimes or (parent.runtimes if parent is not None else None)
+        self._add = add  # adds an actor to its session
         self.contain = contain  # has its code run in a sandbox from now on; an error if there is none
         self.revoked = False
         self.spent = 0.0  # in dollars, with what those it started have spent
@@ -109,6 +107,16 @@ class Actor:
         while actor is not None:
             yield actor
             actor = actor.parent
+
+    def child(self, kind: ActorKind, permissions: Permissions | None = None) -> Actor:
+        """Add an actor that acts for this one: it may do at most what this one may do."""
+        if self._add is None:
+            raise UsageError(f"{self.id} belongs to no session.")
+        return self._add(kind, permissions or self.permissions, self)
+
+    def has_permissions_of(self, other: Actor) -> bool:
+        """Whether it may do what another actor may do, because both read the same settings, or are the same."""
+        return self is other or (callable(self._permissions) and self._permissions == other._permissions)
 
     @property
     def is_revoked(self) -> bool:

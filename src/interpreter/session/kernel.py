@@ -13,12 +13,13 @@ import threading
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import closing
+from contextvars import Context
 from typing import Any, Protocol
 
-from interpreter.errors import BusyError, NotPermittedError, UsageError
+from interpreter.errors import BusyError, InterpreterError, NotPermittedError, UsageError
 from interpreter.messages import Chunk
 from interpreter.questions import REFUSE, Answer, Question, Questions
-from interpreter.session.actions import ACTION, Action, ActionContext, Approver
+from interpreter.session.actions import ACTION, Action, ActionContext, Approver, Runner
 from interpreter.session.actor import Actor, ActorKind, Permissions
 from interpreter.session.events import Event, EventLog, Ids, PlanStep, Publisher, redacted
 
@@ -111,6 +112,7 @@ class Session:
         checkpoints: Callable[[], Checkpoints | None] = lambda: None,
         question_timeout: Callable[[], float | None] = lambda: None,
         workspace: Callable[[], str] = os.getcwd,
+        runtimes: Callable[[Actor], Runner] | None = None,
     ) -> None:
         self.lane = Lane()
         self.log = EventLog()
@@ -119,7 +121,7 @@ class Session:
         self.workspace = workspace
         self.approver: Approver | None = None  # without one, no agent's code runs
         self.clean: Callable[[str], str] = str  # takes secrets out of what code printed
-        self._checkpoints, self._question_timeout = checkpoints, question_timeout
+        self._checkpoints, self._question_timeout, self._runtimes = checkpoints, question_timeout, runtimes
         self._running: dict[Action, _Hold] = {}  # which keeps what was left in the middle from being finalised
         self._changing = threading.Lock()
 
@@ -135,9 +137,15 @@ class Session:
         """Add an actor with these permissions, which acts for `parent`. For `parts`, see `Actor`."""
         with self._changing:
             count = sum(actor.kind == kind for actor in self.actors.values())
-            actor = Actor(kind if not count else f"{kind}-{count + 1}", kind, permissions, parent, **parts)
-            self.actors[actor.id] = actor
+            name = kind if not count else f"{kind}-{count + 1}"
+            actor = self.actors[name] = Actor(name, kind, permissions, parent, self.add_actor, **parts)
         return actor
+
+    def runtimes(self, actor: Actor) -> Runner:
+        """The runtimes that an actor's blocks run in, in the sandbox that its permissions name now."""
+        if self._runtimes is None:
+            raise UsageError(f"{actor.id} has no computer to run code on.")
+        return self._runtimes(actor)
 
     def set_permissions(self, actor: Actor, permissions: Permissions, by: Actor) -> None:
         """Replace an actor's permissions, between actions; only one that it acts for may do so."""
@@ -179,7 +187,24 @@ class Session:
             action.turn = publisher.ids.turn
         elif action.parent is not None:
             action.turn = action.parent.turn
-        return Performance(self, action, publisher or Publisher(self.log, action.ids), wait)
+        return Performance(self, action, publisher or action.publisher(self), wait)
+
+    def start(self, action: Action, actor: Actor) -> Started:
+        """Do something in the background, for those who only watch: its end and its error are events."""
+        return Started(self.perform(action, actor))
+
+    def end_suspended(self, action: Action) -> None:
+        """End an action that its reader has left in the middle; BusyError if another thread is reading it."""
+        hold = self._running.get(action)
+        if hold is None:
+            return
+        here = threading.get_native_id()
+        if hold.thread != here and any(thread.native_id == hold.thread for thread in threading.enumerate()):
+            raise BusyError(action.describe())
+        if hold.is_driven_here():  # the code that it runs asks for this
+            raise BusyError(action.describe())
+        with hold.busy:
+            hold.steps.close()
 
     def _check_may_act(self, actor: Actor) -> None:
         if self.actors.get(actor.id) is not actor:
@@ -227,10 +252,12 @@ class Session:
         """End an action, or everything that an actor is doing; from any thread."""
         if isinstance(what, Action):
             what.cancel()  # even before its first event
-        for action in reversed(self.running):  # children first
-            if any(what in (each, each.actor) for each in action.ancestors()):
-                action.cancel()
-                self.questions.withdraw(action=action.id)
+        ending = [each for each in self.running if any(what in (a, a.actor) for a in each.ancestors())]
+        for action in ending:  # nothing continues when what it waits for is stopped
+            action.cancel_requested.set()
+        for action in reversed(ending):  # children first
+            action.cancel()
+            self.questions.withdraw(action=action.id)
         self.lane.wake()
 
     # -- looking ---------------------------------------------------------------------------------------------------
@@ -246,7 +273,10 @@ class Session:
         return self.log.publish("plan", data, Ids(turn, "", actor.id), actor.sink())
 
     def close(self) -> None:
-        """End the session: its readers stop, and open questions are withdrawn."""
+        """End the session: what was started ends, its readers stop, and open questions are withdrawn."""
+        for action in self.running:
+            if action.is_started:
+                self.cancel(action)
         self._end_abandoned()
         self.questions.withdraw()
         self.log.close()
@@ -256,8 +286,9 @@ class Session:
     def _steps(self, action: Action, publisher: Publisher, hold: _Hold, wait: bool) -> Generator[Event]:
         """Everything that happens with an action, in its order."""
         self._end_abandoned()
-        self._running[action] = hold
         error: dict[str, str] = {}
+        action.begin(self.context_of(action))
+        self._running[action] = hold
         outer, publisher.ids = publisher.ids, action.ids
         try:
             yield self._tell(action, "begun")
@@ -270,13 +301,16 @@ class Session:
         except BaseException as raised:
             action.outcome = "interrupted" if isinstance(raised, KeyboardInterrupt) else "error"
             error = {"error": type(raised).__name__}
+            if isinstance(raised, InterpreterError):
+                error["text"] = self.clean(str(raised))
             raise
         finally:
             try:
                 action.end()
                 publisher.ids = outer
                 self._running.pop(action, None)
-                ended = self._tell(action, "ended", outcome=action.outcome or "cancelled", **error)
+                outcome = action.outcome or "cancelled"
+                ended = self._tell(action, "ended", outcome=outcome, **action.ending_fields, **error)
             finally:
                 self.lane.release(hold)
         yield ended
@@ -305,6 +339,8 @@ class Session:
             if action.refused:
                 action.outcome = "refused"
                 return False
+            if not action.needs_lane:
+                break
             # A parent that asks, or is in the background, does not hold the lane.
             holder = self.lane.holder
             if action.is_cancelled() or (holder is not None and holder.action in list(action.ancestors())[1:]):
@@ -337,6 +373,9 @@ class Session:
                 yield from publisher.publish(_said(chunk))
             with closing(action.run(context)) as steps:
                 for step in steps:
+                    if isinstance(step, Event):
+                        yield step
+                        continue
                     if isinstance(step, Question):
                         yield from self._ask(step, action, publisher)
                         continue
@@ -512,6 +551,39 @@ class Performance(Iterator[Event]):
         self._hold.abandoned = True  # only a flag: a finaliser can run in the middle of anything
         if not self._hold.is_over:
             self._session.lane.wake()
+
+
+class Started:
+    """An action that the session drives itself."""
+
+    def __init__(self, performance: Performance) -> None:
+        self.action = performance.action
+        self.action.is_started = True
+        self.error: BaseException | None = None
+        self._performance, self._ended = performance, threading.Event()
+        # A context of its own: what another action starts in the background is no part of it.
+        threading.Thread(target=Context().run, args=[self._drive], name=self.action.id, daemon=True).start()
+
+    def _drive(self) -> None:
+        try:
+            for _ in self._performance:
+                pass
+        except BaseException as error:  # noqa: BLE001 - its event has told the readers; who waits gets it
+            self.error = error
+        finally:
+            self._ended.set()
+
+    def wait(self, timeout: float | None = None) -> bool:
+        """Wait until it has ended; False if that takes longer."""
+        return self._ended.wait(timeout)
+
+    def result(self, timeout: float | None = None) -> Any:
+        """Wait for its result; an error that ended it is raised. TimeoutError if it takes longer."""
+        if not self._ended.wait(timeout):
+            raise TimeoutError(f"{self.action.describe()}: not finished after {timeout} seconds.")
+        if self.error is not None:
+            raise self.error
+        return self.action.result
 
 
 def _said(chunk: Chunk) -> Chunk:

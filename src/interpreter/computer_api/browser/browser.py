@@ -473,8 +473,8 @@ class Browser(ComputerTool):
                 _end(window)
 
     def _boundary(self) -> Boundary:
-        owner, shared = self.computer.interpreter, context_of(self.computer)
-        workspace = os.path.realpath(owner.workspace if owner is not None else os.getcwd())
+        settings, shared = self.computer.settings, context_of(self.computer)
+        workspace = os.path.realpath(settings.workspace if settings is not None else os.getcwd())
         proxy_port = shared.containment.door() if shared.containment else 0
         return Boundary(workspace, shared.offline, proxy_port, shared.containment, shared.cwd or workspace)
 

@@ -81,7 +81,7 @@ class LiveSession:
             if user.name not in self._actors:
                 owner = self.interpreter.user
                 self._actors[user.name] = self.interpreter.session.add_actor(
-                    "client", lambda: owner.own_permissions, sink=owner.sink, runtimes=owner.runtimes
+                    "client", lambda: owner.own_permissions, sink=owner.sink
                 )
             return self._actors[user.name]
 
@@ -147,7 +147,7 @@ class LiveSession:
         session, known = self.interpreter.session, isinstance(error, InterpreterError)
         words = session.clean(str(error)) if known else "The server failed in this turn. Its terminal shows the error."
         chunk = {"role": "computer", "type": "error", "format": type(error).__name__, "content": words}
-        session.log.publish("error", chunk, Ids(actor=self.interpreter.agent.id))
+        session.log.publish("error", chunk, Ids(actor=self.interpreter.agent.actor.id))
         if not known:
             self._hub.failed(error)
 

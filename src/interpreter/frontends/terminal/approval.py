@@ -139,9 +139,9 @@ def _answer(terminal: Terminal, interpreter: OpenInterpreter, question: Question
             return _edit(terminal, question)
         case "a" | "always":
             return _always_allow(terminal, question, interpreter.approver.rules)
-        case "b" | "box" if CONTAIN in question.choices and interpreter.agent.contain is not None:
+        case "b" | "box" if CONTAIN in question.choices and interpreter.agent.actor.contain is not None:
             try:
-                interpreter.agent.contain()
+                interpreter.agent.actor.contain()
             except InterpreterError as error:  # there is no sandbox here
                 terminal.display.line(str(error), "error")
                 return None

@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from interpreter.console_text import first_few
 from interpreter.sigint import Hold
 
 if TYPE_CHECKING:
-    from interpreter.computer_api import Computer
+    from interpreter.agent.agent import Agent
     from interpreter.errors import NotRestorableError
     from interpreter.messages import Message
     from interpreter.runtimes import Registry
     from interpreter.runtimes.state import Mark, Restored
-    from interpreter.session import Actor, Session
-    from interpreter.session.journal import Recorder
     from interpreter.workspace import FileRecord, RestorePlan, RestoreReport, Step
 
 Part = Literal["conversation", "files", "variables"]
@@ -26,33 +24,6 @@ Kind = Literal["turn", "block", "own"]
 UndoKind = Literal["undo", "redo", "restore"]
 _LABEL_LENGTH = 60
 _NAMED_FILES = 10
-
-
-class Participant(Protocol):
-    """What checkpoints need of an interpreter that acts in the session."""
-
-    messages: list[Message]
-    last_messages_count: int
-    responding: bool
-    computer: Computer
-    journal: Recorder
-    session: Session
-    user: Actor
-    agent: Actor
-    save_variables: bool
-    save_variables_bytes: int
-    save_variables_seconds: float
-    undo_files: bool
-    undo_max_file_bytes: int
-    undo_max_bytes: int
-    undo_max_files: int
-
-    @property
-    def participants(self) -> Mapping[str, Participant]: ...
-    @property
-    def workspace(self) -> str: ...
-
-    def get_oi_dir(self) -> str: ...
 
 
 @dataclass
@@ -155,17 +126,17 @@ def undone_in_words(files: Sequence[Checkpoint], variables: Sequence[Checkpoint]
 
 
 class Conversation:
-    """The messages of an interpreter, and behind them those that were undone. Anything may change `messages`."""
+    """The messages of an agent, and behind them those that were undone. Anything may change `messages`."""
 
-    def __init__(self, owner: Participant) -> None:
-        self.owner = owner
+    def __init__(self, agent: Agent) -> None:
+        self.agent = agent
         self._tail: list[Message] = []
         self._left = 0  # how many messages there were when it was cut
         self.changed = False  # `messages` has changed since, so the undone part no longer fits
 
     @property
     def messages(self) -> list[Message]:
-        return self.owner.messages
+        return self.agent.messages
 
     @property
     def tail(self) -> list[Message]:
@@ -196,12 +167,12 @@ class Conversation:
 
     def cut(self, at: int) -> None:
         """Set the number of messages, fewer or more than now; the others can be redone."""
-        whole, owner = self.whole(), self.owner
+        whole, agent = self.whole(), self.agent
         with Hold():
-            owner.messages[:] = whole[:at]
+            agent.messages[:] = whole[:at]
             self.tail = whole[at:]
-            owner.last_messages_count = min(owner.last_messages_count, at)
-            owner.journal.sync("undo")
+            agent.last_messages_count = min(agent.last_messages_count, at)
+            agent.journal.sync("undo")
 
 
 def last_request(messages: Sequence[Message]) -> int:

@@ -13,11 +13,12 @@ from contextlib import closing, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from interpreter.config.homes import our_folder
 from interpreter.errors import ConversationInUseError, UndoError
 from interpreter.host.files import CONFINED, left_behind
 
 if TYPE_CHECKING:
-    from interpreter.session.checkpoints.checkpoint import Participant
+    from interpreter.agent.agent import Agent
     from interpreter.workspace import FileRecord
 
 FOLDER = "files"
@@ -34,8 +35,8 @@ _UNSETTLED = 7 * 24 * 3600  # seconds for which a block or an undo that was cut 
 class FileStore:
     """Opens the file record of one session, which follows its journal and its workspace."""
 
-    def __init__(self, owner: Participant) -> None:
-        self._owner = owner
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
         self._record: FileRecord | None = None
         self._opened_for: tuple[object, ...] = ()  # workspace, journal and limits
         self.root: str | None = None  # the workspace whose record is open
@@ -47,8 +48,8 @@ class FileStore:
 
     def record(self) -> FileRecord | None:
         """The record, opened or moved if necessary; None if there is none, and then `off` says why."""
-        owner = self._owner
-        self.off = "" if owner.undo_files else OFF
+        agent = self._agent
+        self.off = "" if agent.settings.undo_files else OFF
         if not CONFINED:
             self.off = OFF_ON_WINDOWS
         if self.off:
@@ -57,16 +58,16 @@ class FileStore:
             if self._finalizer is not None:
                 self._finalizer.detach()
             self._pid, self._record, self.root, self._finalizer, self._preparing = os.getpid(), None, None, None, None
-        limits = (owner.undo_max_file_bytes, owner.undo_max_bytes, owner.undo_max_files)
-        if (machine := owner.computer.machine) is not None:
+        limits = (agent.settings.undo_max_file_bytes, agent.settings.undo_max_bytes, agent.settings.undo_max_files)
+        if (machine := agent.computer.machine) is not None:
             self.root = machine.label
             record = machine.record(limits)
             self.off = "" if record is not None else ELSEWHERE
             return record  # type: ignore[no-any-return]
-        wanted = (str(owner.workspace), owner.journal.path, *limits)
+        wanted = (str(agent.settings.workspace), agent.journal.path, *limits)
         if self._record is None or wanted != self._opened_for:
             try:
-                self._open(os.path.realpath(str(owner.workspace)), limits)
+                self._open(os.path.realpath(str(agent.settings.workspace)), limits)
             except OSError as error:
                 self.off = f"File undo isn't working right now: {error}."
                 return None
@@ -82,7 +83,7 @@ class FileStore:
 
     def prepare(self) -> None:
         """Make the first copy of the workspace in the background; on another machine, once it is connected."""
-        if (machine := self._owner.computer.machine) is not None and not machine.connected:
+        if (machine := self._agent.computer.machine) is not None and not machine.connected:
             return
         record = self.record()
         is_busy = self._preparing is not None and self._preparing.is_alive()
@@ -104,7 +105,7 @@ class FileStore:
         from interpreter.workspace.record import trim
         from interpreter.workspace.store import copy_store
 
-        record, old = self._record, self._owner.journal.path
+        record, old = self._record, self._agent.journal.path
         for folder in (old.resolve() / FOLDER).glob("*") if old is not None else ():
             new = session.resolve() / FOLDER / folder.name
             if record is not None and folder == record.folder:
@@ -122,7 +123,7 @@ class FileStore:
     def _open(self, root: str, sizes: tuple[int, int, int]) -> None:
         from interpreter.workspace import FileRecord, SnapshotLimits
 
-        journal, limits, record = self._owner.journal, SnapshotLimits(*sizes), self._record
+        journal, limits, record = self._agent.journal, SnapshotLimits(*sizes), self._record
         if journal.path is not None:
             folder = journal.path.resolve() / FOLDER / hashlib.sha256(os.fsencode(root)).hexdigest()[:8]
         elif record is not None and _is_temporary(record.folder) and self.root == root:
@@ -140,7 +141,7 @@ class FileStore:
                 shutil.rmtree(old.parent, ignore_errors=True)
         elif record is None or record.folder != folder:
             self.close()
-            record = FileRecord(root, folder, limits, (Path(self._owner.get_oi_dir()), journal.root))
+            record = FileRecord(root, folder, limits, (our_folder(), journal.root))
             self._finalizer = weakref.finalize(self, _trim, record, os.getpid())
         if record.limits != limits:
             record.limit(limits)

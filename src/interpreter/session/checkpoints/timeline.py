@@ -18,7 +18,6 @@ from interpreter.session.checkpoints.checkpoint import (
     Conversation,
     Kind,
     Part,
-    Participant,
     UndoKind,
     UndoPlan,
     UndoResult,
@@ -33,6 +32,7 @@ from interpreter.session.checkpoints.variables import SavedVariables
 from interpreter.sigint import Hold
 
 if TYPE_CHECKING:
+    from interpreter.agent.agent import Agent
     from interpreter.messages import Chunk, Message
     from interpreter.runtimes.state import Mark
     from interpreter.session import Actor
@@ -64,15 +64,16 @@ class Timeline:
     them back, a redo forward. What comes next begins where they are, and what was behind it is forgotten.
     """
 
-    def __init__(self, owner: Participant) -> None:
-        self._owner = owner
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self.agents: dict[str, Agent] = {}  # those that act in the session, by actor
         self._lock = threading.RLock()
         self.checkpoints: list[Checkpoint] = []
         self.places: dict[Part, int] = dict.fromkeys(PARTS, 0)
-        self.files = FileStore(owner)
-        self.variables = SavedVariables(owner)
-        self._conversation = Conversation(owner)
-        self._conversations = {id(owner): self._conversation}  # its own, and of those that share the computer
+        self.files = FileStore(agent)
+        self.variables = SavedVariables(agent)
+        self._conversation = Conversation(agent)
+        self._conversations = {id(agent): self._conversation}  # its own, and of those that share the computer
         self._newest = 0  # the id of the checkpoint that was made last
         self._latest: Mark | None = None  # the state of the runtimes before an undo
         self._running: Checkpoint | None = None  # the block that runs
@@ -83,7 +84,7 @@ class Timeline:
     # -- what happens --------------------------------------------------------------------------------------------
 
     @_locked
-    def tell_model(self, by: Participant) -> None:
+    def tell_model(self, by: Agent) -> None:
         """The user has said something, which is in the messages already: say before it what else was undone."""
         self._collect_news()
         news, self._news = self._news, []
@@ -96,14 +97,14 @@ class Timeline:
             by.last_messages_count += 1
 
     @_locked
-    def begin_turn(self, by: Participant) -> None:
+    def begin_turn(self, by: Agent) -> None:
         at = last_request(by.messages)
         self._add("turn", at, label_of(by.messages[at].get("content")) if at < len(by.messages) else "", by)
         self._note_keepers()
 
     @_locked
-    def conversation_of(self, by: Participant) -> Conversation:
-        """The conversation of an interpreter that acts in this session."""
+    def conversation_of(self, by: Agent) -> Conversation:
+        """The conversation of an agent that acts in this session."""
         return self._conversations.setdefault(id(by), Conversation(by))
 
     @property
@@ -111,37 +112,33 @@ class Timeline:
         """All that this session has, its own first."""
         return list(self._conversations.values())
 
-    def _participant(self, actor: Actor | None) -> Participant:
+    def _agent_of(self, actor: Actor | None) -> Agent:
         """Whose conversation an actor's actions belong to."""
         chain = actor.chain() if actor is not None else ()
-        known = (self._owner.participants[each.id] for each in chain if each.id in self._owner.participants)
-        return next(known, self._owner)
+        return next((self.agents[each.id] for each in chain if each.id in self.agents), self._agent)
 
     def before(self, action: Action) -> list[Chunk]:
         """An action that can be undone is about to run; returns what the user should know first."""
-        by = self._participant(action.actor)
+        by = self._agent_of(action.actor)
         language, code = (action.language, action.code) if isinstance(action, Block) else (action.kind, "")
         return self.before_block(language, code or action.describe(), bool(action.turn), by)
 
     @_locked
-    def before_block(
-        self, language: str, code: str, in_turn: bool = False, by: Participant | None = None
-    ) -> list[Chunk]:
+    def before_block(self, language: str, code: str, in_turn: bool = False, by: Agent | None = None) -> list[Chunk]:
         """A block is about to run; returns what the user should know first."""
-        by = by or self._owner
+        by = by or self._agent
         last = by.messages[-1] if by.messages else None
         is_code = last is not None and last.get("type") == "code" and last.get("content") == code
         checkpoint = self._add("block" if in_turn else "own", len(by.messages) - is_code, label_of(code), by)
-        checkpoint.language, checkpoint.mark = language, self._owner.computer.mark()
+        checkpoint.language, checkpoint.mark = language, self._agent.computer.mark()
         checkpoint.block = by.journal.block if in_turn else None
         record = self.files.record()
         checkpoint.workspace = self.files.root if record is not None else None
-        self._owner.journal.write("point", **checkpoint.fields)
+        self._agent.journal.write("point", **checkpoint.fields)
         self._note_keepers()
         self._running = checkpoint
-        notices = (
-            [self.files.off] if self._owner.undo_files and self.files.off not in ("", OFF_ON_WINDOWS, ELSEWHERE) else []
-        )
+        is_unexpected = self._agent.settings.undo_files and self.files.off not in ("", OFF_ON_WINDOWS, ELSEWHERE)
+        notices = [self.files.off] if is_unexpected else []
         if record is not None:
             coverage = record.before(checkpoint.id)
             notices = coverage.sentences
@@ -150,12 +147,12 @@ class Timeline:
         return [{"type": "status", "format": "notice", "content": {"text": text}} for text in notices]
 
     def _note_keepers(self) -> None:
-        folder = self._owner.journal.path
-        if self._owner.computer.machines and folder is not None:
+        folder = self._agent.journal.path
+        if self._agent.computer.machines and folder is not None:
             from interpreter.remote.machines import note_keepers
 
             with suppress(OSError):  # the journal says that nothing can be saved
-                note_keepers(self._owner.computer, folder)
+                note_keepers(self._agent.computer, folder)
 
     @_locked
     def after(self, action: Action | None = None) -> list[Chunk]:
@@ -168,7 +165,7 @@ class Timeline:
         if record is None or changes is None or not (changes.pairs or changes.not_covered):
             return []
         fields = changes.fields_with_data(record.content, self.read_tables)
-        self._owner.journal.write("files", **fields, journal_block=checkpoint.block)
+        self._agent.journal.write("files", **fields, journal_block=checkpoint.block)
         return [{"type": "status", "format": "files", "content": fields}]
 
     @_locked
@@ -176,7 +173,7 @@ class Timeline:
         """Forget every checkpoint: a new conversation begins."""
         self.files.close()
         self.checkpoints, self._latest, self._running, self._news = [], None, None, []
-        self._conversations = {id(self._owner): self._conversation}
+        self._conversations = {id(self._agent): self._conversation}
         self._conversation.tail = []
         self.places = dict.fromkeys(PARTS, 0)
         self._forgot = False
@@ -187,15 +184,15 @@ class Timeline:
         """Continue with the checkpoints of an earlier run: its conversation and its files can be undone."""
         self.reset()
         self.variables.resume(saved)
-        if self._owner.computer.machines:
+        if self._agent.computer.machines:
             from interpreter.remote.machines import take_over_keepers
 
-            take_over_keepers(self._owner.computer, saved.path)
+            take_over_keepers(self._agent.computer, saved.path)
         self.checkpoints = [Checkpoint.from_fields(entry) for entry in saved.points]
         self._newest = max((each.id for each in self.checkpoints), default=0)
         self.places = dict.fromkeys(PARTS, self.present)
         self._conversation.tail = saved.undone_messages
-        whole, gone = self._conversation.whole(), Conversation(self._owner)
+        whole, gone = self._conversation.whole(), Conversation(self._agent)
         for each in self.checkpoints:
             if each.actor:
                 each.conversation = gone  # of an interpreter that shared the computer: its messages are not here
@@ -264,7 +261,7 @@ class Timeline:
         turns = [at for at in range(len(messages)) if begins_request(messages, at)]
         if all(place is None for place in known):
             for at in turns:
-                self._add("turn", at, label_of(messages[at].get("content")), self._owner, elsewhere=True)
+                self._add("turn", at, label_of(messages[at].get("content")), self._agent, elsewhere=True)
         else:
             unknown = [at for at in turns if known[0] is not None and at < known[0]]
             whole, first = conversation.whole(), self.checkpoints[0].id - len(unknown)
@@ -292,9 +289,9 @@ class Timeline:
         """The tables in the contents of an Excel or Parquet file, read where the session is."""
         from interpreter.computer_api.at_session import read_tables
 
-        if self._owner.computer.machine is not None:
+        if self._agent.computer.machine is not None:
             raise ValueError("the file is on another machine")
-        return read_tables(self._owner.computer, kind, contents, seconds)
+        return read_tables(self._agent.computer, kind, contents, seconds)
 
     def drift_diff(self, plan: UndoPlan, path: str) -> str:
         """The diff from a file as it is now, changed by another program, to what would be restored."""
@@ -375,7 +372,7 @@ class Timeline:
                 "stay as they are."
             )
         if "files" in chosen and back:
-            registry = self._owner.computer.registry
+            registry = self._agent.computer.registry
             notes += dict.fromkeys(words for each in passed for words in each.irreversible(self.files.root, registry))
         target = self.checkpoints[to].id if to < self.present else None
         gone = tuple(messages)
@@ -405,7 +402,7 @@ class Timeline:
         return plan
 
     def _plan_variables(self, mark: Mark, passed: Iterable[Checkpoint]) -> Iterable[VariablesPlan]:
-        computer = self._owner.computer
+        computer = self._agent.computer
         runtimes = computer.runtimes
         for language, state in mark.states.items():
             if runtimes.state(language) != state:
@@ -424,34 +421,34 @@ class Timeline:
         if plan.stamp != self.stamp:
             raise UndoError(OUT_OF_DATE)
         action = ACTION.get()
-        acting = self._participant(action.actor if action is not None else None)
+        acting = self._agent_of(action.actor if action is not None else None)
         conversations = self.conversations if "conversation" in plan.parts else []
         for each in conversations:  # the messages of another agent are not taken from it while it writes them
-            responds = each.owner is not acting and each.owner.responding
+            responds = each.agent is not acting and each.agent.responding
             if responds and self.at(plan.to, each) != len(each.messages):
-                raise BusyError(f"{each.owner.agent.id} is still responding. Wait for it, or cancel it.")
+                raise BusyError(f"{each.agent.actor.id} is still responding. Wait for it, or cancel it.")
         self.stamp += 1
         report, variables = None, {}
         if plan.files is not None:
             report = self.files.required_record().undo(plan.files, overwrite, repositories)
-            self._owner.computer.runtimes.resend_cwd()
+            self._agent.computer.runtimes.resend_cwd()
         self._arrive("files", plan)
         with Hold():  # the runtimes and our record of them must change together
             if plan.mark is not None:
                 if self._latest is None:  # nothing has moved the runtimes since the last block
-                    self._latest = self._owner.computer.mark()
-                variables = self._owner.computer.go_back(plan.mark)
+                    self._latest = self._agent.computer.mark()
+                variables = self._agent.computer.go_back(plan.mark)
             self._arrive("variables", plan)
         for conversation, at in [(each, self.at(plan.to, each)) for each in conversations]:
             conversation.cut(at)
         self._arrive("conversation", plan)
         result = UndoResult(plan, report, variables)
-        self._owner.journal.write("rewound", **result.fields)
+        self._agent.journal.write("rewound", **result.fields)
         return result
 
-    def other_actors(self, plan: UndoPlan, by: Participant) -> set[str]:
+    def other_actors(self, plan: UndoPlan, by: Agent) -> set[str]:
         """Who else did something that a plan undoes or redoes."""
-        own, agent = self.conversation_of(by), self._owner.agent.id
+        own, agent = self.conversation_of(by), self._agent.actor.id
         return {each.actor or agent for each in plan.checkpoints if not self._belongs(each, own)}
 
     def _arrive(self, part: Part, plan: UndoPlan) -> None:
@@ -460,7 +457,7 @@ class Timeline:
 
     # -- new checkpoints -----------------------------------------------------------------------------------------
 
-    def _add(self, kind: Kind, at: int, label: str, by: Participant, elsewhere: bool = False) -> Checkpoint:
+    def _add(self, kind: Kind, at: int, label: str, by: Agent, elsewhere: bool = False) -> Checkpoint:
         if kind != "turn":
             self._collect_news()
         conversation = self.conversation_of(by)
@@ -479,7 +476,7 @@ class Timeline:
         self.stamp += 1
         checkpoint = Checkpoint(self._newest, kind, at, label, elsewhere=elsewhere)
         if conversation is not self._conversation:
-            checkpoint.conversation, checkpoint.actor = conversation, by.agent.id
+            checkpoint.conversation, checkpoint.actor = conversation, by.actor.id
         # The number of a message changes when others come or go before it.
         if at < len(by.messages):
             checkpoint.anchor = by.messages[at]
@@ -489,9 +486,9 @@ class Timeline:
         self.places = dict.fromkeys(PARTS, self.present)
         self._forget_oldest()
         if kind == "turn":
-            self._owner.journal.write("point", **checkpoint.fields, drop=dropped)
+            self._agent.journal.write("point", **checkpoint.fields, drop=dropped)
         elif dropped is not None:
-            self._owner.journal.write("points_dropped", drop=dropped, at=at)
+            self._agent.journal.write("points_dropped", drop=dropped, at=at)
         return checkpoint
 
     def _belongs(self, checkpoint: Checkpoint, conversation: Conversation) -> bool:
@@ -536,7 +533,7 @@ class UndoAction(Action):
     def __init__(
         self,
         timeline: Timeline,
-        by: Participant,
+        by: Agent,
         kind: UndoKind,
         plan: Callable[[], UndoPlan] | UndoPlan,
         overwrite: Collection[str] = (),

@@ -23,10 +23,10 @@ from interpreter.session import Do
 from interpreter.session.journal.file import VARIABLES
 
 if TYPE_CHECKING:
+    from interpreter.agent.agent import Agent
     from interpreter.computer_api.runtime_pool import Outcomes
     from interpreter.runtimes.live import LiveLanguage
     from interpreter.sandbox.sandbox import Sandbox
-    from interpreter.session.checkpoints.checkpoint import Participant
     from interpreter.session.journal import SavedSession
 
 IDLE_TIME = 1.0  # seconds at the prompt, after which variables are saved
@@ -35,8 +35,8 @@ IDLE_TIME = 1.0  # seconds at the prompt, after which variables are saved
 class SavedVariables:
     """Saves the variables of a session, and gives those of an earlier run back."""
 
-    def __init__(self, owner: Participant) -> None:
-        self._owner = owner
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
         self._known: dict[str, int] = {}  # the state of each language that is saved
         self._saving = threading.Lock()
         self.found: dict[str, dict[str, Any]] = {}  # what an earlier run saved, by language, as its journal has it
@@ -49,26 +49,27 @@ class SavedVariables:
 
     def save(self, seconds: float) -> None:
         """Save what has changed, in at most so many seconds. What cannot be saved stays as it was saved before."""
-        owner, end = self._owner, time.monotonic() + seconds
-        if not owner.save_variables or owner.journal.path is None or not self._saving.acquire(timeout=seconds):
+        agent, end = self._agent, time.monotonic() + seconds
+        if not agent.settings.save_variables or agent.journal.path is None or not self._saving.acquire(timeout=seconds):
             return
         try:
-            pool, most = owner.computer.runtimes, owner.save_variables_bytes
+            pool, most = agent.computer.runtimes, agent.settings.save_variables_bytes
             left = max(0.05, end - time.monotonic())
-            session = owner.journal.id
+            session = agent.journal.id
 
             def begun() -> list[tuple[LiveLanguage, int, Saving, Sandbox | None]]:
                 return [(*each, _sandbox_of(each[0].contained_in)) for each in pool.save(most, left, self._known)]
 
             begin = Do("save_variables", begun, recorded=False)
-            for language, state, saving, sandbox in owner.session.perform(begin, owner.user, wait=False).result() or ():
+            savings = agent.session.perform(begin, agent.actor, wait=False).result()
+            for language, state, saving, sandbox in savings or ():
                 saved = saving()
                 is_better = saved is not None and not (saved.is_late and language.name in self._known)
-                if is_better and owner.journal.id == session:
+                if is_better and agent.journal.id == session:
                     fields = {
                         "names": saved.names,
                         "lost": saved.lost,
-                        "cwd": owner.computer.context.cwd,
+                        "cwd": agent.computer.context.cwd,
                         "sandbox": asdict(sandbox) if sandbox is not None else None,
                     }
                     self._write(language.name, saved.data, fields)
@@ -79,13 +80,13 @@ class SavedVariables:
             self._saving.release()
 
     def _write(self, language: str, data: bytes, fields: dict[str, Any]) -> None:
-        folder, digest = self._owner.journal.path, hashlib.sha256(data).hexdigest()
+        folder, digest = self._agent.journal.path, hashlib.sha256(data).hexdigest()
         if folder is None:
             return  # the session was left just now
         (folder / VARIABLES).mkdir(mode=0o700, exist_ok=True)
         name = f"{language}.{digest}"
         write_bytes(folder / VARIABLES / name, data, 0o600)
-        self._owner.journal.write("variables", language=language, sha256=digest, bytes=len(data), **fields)
+        self._agent.journal.write("variables", language=language, sha256=digest, bytes=len(data), **fields)
         for other in os.listdir(folder / VARIABLES):
             if other.startswith(f"{language}.") and other != name:
                 (folder / VARIABLES / other).unlink(missing_ok=True)
@@ -93,7 +94,7 @@ class SavedVariables:
     @contextmanager
     def saved_when_idle(self) -> Iterator[None]:
         """While this is entered, nothing happens: after a moment, the variables are saved in the background."""
-        timer = threading.Timer(IDLE_TIME, lambda: self.save(self._owner.save_variables_seconds))
+        timer = threading.Timer(IDLE_TIME, lambda: self.save(self._agent.settings.save_variables_seconds))
         timer.daemon = True
         timer.start()
         try:
@@ -106,13 +107,14 @@ class SavedVariables:
     def load(self) -> Outcomes:
         """Load what was found; by language, how that went."""
         outcomes: Outcomes = {}
-        pool = self._owner.computer.runtimes
+        pool = self._agent.computer.runtimes
         pool.apply_sandbox()
         for language, entry in self.found.items():
             try:
                 data = self._read(language, entry)
                 folder = os.path.realpath(str(entry.get("cwd")))
-                if Path(folder).is_relative_to(os.path.realpath(self._owner.workspace)) and os.path.isdir(folder):
+                workspace = os.path.realpath(self._agent.settings.workspace)
+                if Path(folder).is_relative_to(workspace) and os.path.isdir(folder):
                     pool.context.cwd = folder
                 restored = pool.load(language, data)
                 outcomes[language] = Restored([*entry["lost"], *restored.lost], restored.running)
@@ -125,7 +127,7 @@ class SavedVariables:
         """The bytes that the journal names, if they may be loaded here."""
         from interpreter.sandbox.sandbox import Sandbox
 
-        folder, present = self._owner.journal.path, _sandbox_of(self._owner.computer.context.containment)
+        folder, present = self._agent.journal.path, _sandbox_of(self._agent.computer.context.containment)
         if entry.get("sandbox") is not None:
             origin = Sandbox.from_data(entry["sandbox"])
             if present is None or not present.is_within(origin):

@@ -134,7 +134,7 @@ class SavedSession:
                 self.open_actions.setdefault(entry["action"], entry)
             case "action":
                 self.open_actions.pop(entry["action"], None)
-                if entry.get("outcome") == "lost" and last is not None and last.ended is None:
+                if entry.get("outcome") == "lost" and entry.get("kind") != "turn" and last and last.ended is None:
                     last.ended = "lost"
             case "message":
                 self.last_number += "n" not in entry  # as `past_events` counts them

@@ -1,21 +1,20 @@
-"""The recorder of one interpreter: begins, resumes, branches and leaves sessions, and never stops the chat."""
+"""The recorder of an agent: begins, resumes, branches and leaves sessions, and never stops the chat."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import sys
-import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from interpreter.errors import ConversationNotFoundError
 from interpreter.llm.usage import Usage
 from interpreter.messages import UNFLAGGED, Chunk, Fold, Message
-from interpreter.session import ACTION, Ids, Session
+from interpreter.session import ACTION, Ids
 from interpreter.session.journal.file import (
     Facts,
     JournalFile,
@@ -42,32 +41,9 @@ from interpreter.session.journal.reader import (
 from interpreter.version import __version__
 
 if TYPE_CHECKING:
-    from interpreter.agent.prompt import SystemPrompt
-    from interpreter.llm import Llm
-    from interpreter.session.checkpoints import Timeline
+    from interpreter.agent.agent import Agent
 
 NO_IDS = Ids()
-
-
-class Recorded(Protocol):
-    """What a recorder needs of its interpreter."""
-
-    messages: list[Message]
-    last_messages_count: int
-    conversation_history: bool
-    conversation_filename: str | None
-    in_terminal_interface: bool
-    redact_journal: bool
-    llm: Llm
-    prompt: SystemPrompt
-    session: Session
-    timeline: Timeline
-
-    @property
-    def conversation_history_path(self) -> str: ...
-
-    @property
-    def workspace(self) -> str: ...
 
 
 class Recorder:
@@ -77,8 +53,8 @@ class Recorder:
     notice, the chat continues, and every turn tries again.
     """
 
-    def __init__(self, owner: Recorded) -> None:
-        self._owner = owner
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
         self._writer: JournalWriter | None = None
         self._broken = False
         self._noticed = False
@@ -90,13 +66,11 @@ class Recorder:
         self._replies: set[str] = set()
         self._published: list[Message] = []  # the conversation that readers of events know
         self._pid = os.getpid()
-        self._own_lock = threading.RLock()
 
     @property
     def _lock(self) -> AbstractContextManager[Any]:
         """One lock for the log and its journals: an event is published and recorded, or recorded and published."""
-        session = vars(self._owner).get("session")
-        return session.log.writing if session is not None else self._own_lock
+        return self._agent.session.log.writing
 
     @contextmanager
     def _recording(self) -> Iterator[JournalWriter | None]:
@@ -111,7 +85,7 @@ class Recorder:
 
     @property
     def root(self) -> Path:
-        return Path(self._owner.conversation_history_path).expanduser()
+        return Path(self._agent.settings.conversation_history_path).expanduser()
 
     @property
     def id(self) -> str | None:
@@ -135,7 +109,7 @@ class Recorder:
     @property
     def usage(self) -> Usage:
         """What the session has used and cost, earlier runs of it included."""
-        more, less = self._owner.llm.usage, self._earlier_usage
+        more, less = self._agent.llm.usage, self._earlier_usage
         counts = {name: count - getattr(less, name) for name, count in asdict(more).items() if name != "estimated"}
         return Usage(**counts, estimated=more.estimated)
 
@@ -143,7 +117,7 @@ class Recorder:
     def is_in_step(self) -> bool:
         """Whether the record has the whole conversation."""
         writer = None if self._broken else self._writer
-        return writer is not None and writer.known == self._owner.messages
+        return writer is not None and writer.known == self._agent.messages
 
     def read(self) -> SavedSession | None:
         """The session as its journal has it now, None if there is none."""
@@ -158,12 +132,11 @@ class Recorder:
 
     # -- a turn --------------------------------------------------------------------------------------------------
 
-    def begin_turn(self, fold: Fold, ids: Ids = NO_IDS) -> None:
-        """The user has said something: publish and record it, and all other changes since the last turn."""
+    def open(self) -> None:
+        """A turn begins: have a journal for it, if conversations are saved."""
         with self._recording():
-            if not self._owner.conversation_history:
+            if not self._agent.settings.conversation_history:
                 self._leave()
-                self.announce(ids, fold)
                 return
             if self._pid != os.getpid():  # this process is a fork: the session stays its parent's
                 self._pid = os.getpid()
@@ -172,17 +145,21 @@ class Recorder:
                 self._writer = None
             if self._note is not None:  # it belongs before what the user has just said
                 message: Message = {"role": "computer", "type": "message", "content": self._note}
-                known = len(self._writer.known) if self._writer else self._owner.last_messages_count - 1
-                self._owner.messages.insert(min(known, len(self._owner.messages)), message)
-                self._owner.last_messages_count += 1
+                known = len(self._writer.known) if self._writer else self._agent.last_messages_count - 1
+                self._agent.messages.insert(min(known, len(self._agent.messages)), message)
+                self._agent.last_messages_count += 1
                 self._note = None
             writer = self._writer or self._begin()
             self._writer, self._broken = writer, False
-            if not writer.facts.title and self._owner.messages:  # it began before the first message
-                writer.write("renamed", title=title_of(self._owner.messages))
-            self.announce(ids, fold)
-            if self._resumed:
-                writer.write("resumed", folder=self._folder, model=self._owner.llm.model)
+            if not writer.facts.title and self._agent.messages:  # it began before the first message
+                writer.write("renamed", title=title_of(self._agent.messages))
+
+    def begin_turn(self, fold: Fold, ids: Ids = NO_IDS) -> None:
+        """The user has said something: publish and record it, and all other changes since the last turn."""
+        self.announce(ids, fold)
+        with self._recording() as writer:
+            if writer is not None and self._resumed:
+                writer.write("resumed", folder=self._folder, model=self._agent.llm.model)
                 self._resumed = False
 
     def add(self, chunk: Chunk, number: int = 0, ids: Ids = NO_IDS) -> None:
@@ -202,17 +179,20 @@ class Recorder:
             if writer is not None:
                 writer.write_open_text()
                 writer.stamp = _stamp(number, ids)
-                if kind == "action" and data["state"] == "running" and ids.turn:
-                    person = "user" if self._owner.in_terminal_interface else "library"
+                if kind == "action" and data["state"] == "running" and ids.turn and data["kind"] != "turn":
+                    person = "user" if self._agent.settings.in_terminal_interface else "library"
                     writer.begin_block(person if writer.asked else "auto_run")
-                writer.write(kind, **data)
+                # The words of an error stay out: a server's may name a key.
+                writer.write(
+                    kind, **{name: value for name, value in data.items() if (kind, name) != ("action", "text")}
+                )
 
     def announce(self, ids: Ids, fold: Fold) -> None:
         """Publish and record what has changed in the messages other than by streaming through this fold.
 
         Such as the user's messages, notes, a script's edits. Anything may change the list, so it is compared.
         """
-        numbers, log, messages, streamed = {}, self._owner.session.log, self._owner.messages, fold.made
+        numbers, log, messages, streamed = {}, self._agent.session.log, self._agent.messages, fold.made
         with self._recording() as writer:
             if found := splice(self._published, messages):
                 if found.at == len(self._published):
@@ -239,24 +219,25 @@ class Recorder:
 
     def end_turn(self) -> None:
         """The turn is over, however it ended."""
-        error, owner = sys.exception(), self._owner
+        error, agent = sys.exception(), self._agent
         how = {"error": type(error).__name__} if error is not None else {}
         with self._recording() as writer:
             if writer is not None:
                 writer.sync()
-                forms = owner.llm.forms_sent()  # in which things were sent to the model
-                forms["rendered"] = owner.prompt.rendered
+                forms = agent.llm.forms_sent()  # in which things were sent to the model
+                forms["rendered"] = agent.prompt.rendered
                 replies = {key: blocks for key, blocks in forms.pop("replies").items() if key not in self._replies}
                 news = {name: form for name, form in forms.items() if form != writer.sent.get(name, {})}
                 if news or replies:
                     writer.write("sent", **news, replies=replies)
                     writer.sent |= {name: dict(form) for name, form in news.items()}
                     self._replies |= replies.keys()
-                if not owner.conversation_filename:
-                    owner.conversation_filename = original_name(owner.messages, self.root)
-                writer.write("turn", model=owner.llm.model, conversation_file=owner.conversation_filename, **how)
+                if not agent.settings.conversation_filename:
+                    agent.settings.conversation_filename = original_name(agent.messages, self.root)
+                name = agent.settings.conversation_filename
+                writer.write("turn", model=agent.llm.model, conversation_file=name, **how)
                 writer.flush()
-                write_original(self.root / owner.conversation_filename, self.stored_messages())
+                write_original(self.root / name, self.stored_messages())
 
     def take_notice(self) -> Chunk | None:
         """What to show to the user now, once."""
@@ -294,7 +275,7 @@ class Recorder:
         self.sync()
         writer = self._copy_of(old, title or f"{old.facts.title} (branch)")
         with writing(self.root):
-            self._owner.timeline.files.branch(writer.folder)
+            self._agent.timeline.files.branch(writer.folder)
         self._leave()
         self._writer = writer
         return writer.folder.name
@@ -319,16 +300,16 @@ class Recorder:
             session = SavedSession(found.path, self._facts, messages, [None] * len(messages))
         else:
             session = self._open(found.path)
-        owner = self._owner
-        owner.messages = session.messages
-        owner.last_messages_count = len(session.messages)
-        owner.conversation_filename = session.facts.conversation_file
-        self._earlier_usage = owner.llm.usage
-        owner.llm.resume(session.sent, session.usage)
-        owner.prompt.rendered = dict(session.sent.get("rendered", {}))
-        owner.timeline.resume(session)
+        agent = self._agent
+        agent.messages = session.messages
+        agent.last_messages_count = len(session.messages)
+        agent.settings.conversation_filename = session.facts.conversation_file
+        self._earlier_usage = agent.llm.usage
+        agent.llm.resume(session.sent, session.usage)
+        agent.prompt.rendered = dict(session.sent.get("rendered", {}))
+        agent.timeline.resume(session)
         self._published = list(map(copy_of, session.messages))
-        log, path = owner.session.log, session.path
+        log, path = agent.session.log, session.path
         log.continue_after(session.last_number)
         log.history = lambda: past_events(path)
         for action in session.open_actions.values():  # what was open when the last run ended is over
@@ -348,7 +329,7 @@ class Recorder:
             self.write("reset")
             self._leave()
         self._facts, self._note = Facts(), None
-        self._earlier_usage = self._owner.llm.usage if "llm" in vars(self._owner) else Usage()
+        self._earlier_usage = self._agent.llm.usage
 
     def close(self) -> None:
         """Record what has changed, and let other processes resume the session."""
@@ -361,9 +342,9 @@ class Recorder:
     def _begin(self) -> JournalWriter:
         folder = new_folder(self.root)
         writer = self._new_writer(JournalFile(folder), folder, Facts())
-        if self._owner.messages and not self._facts.title:
-            self._facts.title = title_of(self._owner.messages)
-        facts = {"id": folder.name, "title": self._facts.title, "folder": self._folder, "model": self._owner.llm.model}
+        if self._agent.messages and not self._facts.title:
+            self._facts.title = title_of(self._agent.messages)
+        facts = {"id": folder.name, "title": self._facts.title, "folder": self._folder, "model": self._agent.llm.model}
         if self._facts.imported_from:
             facts["imported_from"] = self._facts.imported_from
         try:
@@ -378,15 +359,15 @@ class Recorder:
 
     def _new_writer(self, journal: JournalFile, folder: Path, facts: Facts) -> JournalWriter:
         secrets = self._secrets()
-        return JournalWriter(journal, folder, facts, lambda: self._owner.messages, lambda: self.usage, secrets=secrets)
+        return JournalWriter(journal, folder, facts, lambda: self._agent.messages, lambda: self.usage, secrets=secrets)
 
     def stored_messages(self) -> list[Message]:
         """The conversation without the secrets that code printed, or as it is if `redact_journal` is off."""
-        secrets, messages = self._secrets(), self._owner.messages
+        secrets, messages = self._secrets(), self._agent.messages
         return [redact_message(each, secrets)[0] for each in messages] if secrets else [*messages]
 
     def _secrets(self) -> Secrets | None:
-        return self._owner.llm.known_secrets if self._owner.redact_journal else None
+        return self._agent.llm.known_secrets if self._agent.settings.redact_journal else None
 
     def _copy_of(self, old: JournalWriter, title: str) -> JournalWriter:
         with writing(self.root):
@@ -428,7 +409,7 @@ class Recorder:
 
     @property
     def _folder(self) -> str:
-        return os.path.abspath(str(self._owner.workspace))
+        return os.path.abspath(str(self._agent.settings.workspace))
 
 
 def _stamp(number: int, ids: Ids) -> dict[str, Any]:

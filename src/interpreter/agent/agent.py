@@ -1,0 +1,170 @@
+"""An agent: a model with a prompt, a conversation and tools, which acts in a session."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Generator, Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from interpreter.computer_api.computer import Participant
+from interpreter.errors import BusyError
+from interpreter.session import Actor, Block, Session
+from interpreter.session.checkpoints import Timeline
+from interpreter.session.journal import Recorder
+from interpreter.tools import Toolbox, execute_tool
+
+if TYPE_CHECKING:
+    from interpreter.agent.prompt import SystemPrompt
+    from interpreter.agent.turn import Turn
+    from interpreter.computer_api import Computer
+    from interpreter.computer_api.runtime_pool import RuntimePool
+    from interpreter.config.settings import InterpreterSettings
+    from interpreter.llm import Llm
+    from interpreter.llm.computer_use import ModelScreen
+    from interpreter.messages import Chunk, Message
+
+SEPARATE = "This agent's sandbox differs from that of the computer it shares, so its code runs in separate runtimes."
+
+
+RESPONDING = (
+    "This interpreter is still responding in another thread. Call wait() or cancel(), or use another OpenInterpreter()."
+)
+
+
+class Agent:
+    """A model with a prompt, a conversation and tools. What it does is an action of `actor` in `session`.
+
+    A second agent joins a session with the `timeline` of the first one. `settings` are read whenever they are needed,
+    because programs change them at any time; the conversation is `settings.messages`.
+    """
+
+    screen: ModelScreen | None = None  # in OS mode, as the model sees it
+
+    def __init__(
+        self,
+        session: Session,
+        computer: Computer,
+        actor: Actor,
+        settings: InterpreterSettings,
+        llm: Callable[[], Llm] | None = None,
+        timeline: Timeline | None = None,
+    ) -> None:
+        self.session, self.computer, self.actor, self.settings = session, computer, actor, settings
+        self._get_llm = llm
+        self.last_messages_count = 0
+        self.idle = threading.Event()  # set while no turn is open
+        self.idle.set()
+        self._turn: Turn | None = None
+        self._beginning = threading.RLock()
+        self._told_apart = False
+        self.journal = Recorder(self)
+        self.timeline = timeline if timeline is not None else Timeline(self)
+        for each in actor.chain():  # the user's own code runs for it too
+            self.timeline.agents.setdefault(each.id, self)
+            computer.participants.setdefault(each.id, Participant(settings, lambda: self.tools))
+
+    # -- its parts -------------------------------------------------------------------------------------------------
+
+    @property
+    def messages(self) -> list[Message]:
+        """The conversation. Users replace the list."""
+        return self.settings.messages
+
+    @messages.setter
+    def messages(self, messages: list[Message]) -> None:
+        self.settings.messages = messages
+
+    @cached_property
+    def _own_llm(self) -> Llm:
+        from interpreter.llm import Llm
+
+        return Llm(self.settings, self)
+
+    @property
+    def llm(self) -> Llm:
+        """Its model."""
+        return self._get_llm() if self._get_llm is not None else self._own_llm
+
+    @cached_property
+    def prompt(self) -> SystemPrompt:
+        """Its system message."""
+        from interpreter.agent.prompt import SystemPrompt
+
+        return SystemPrompt(self)
+
+    @cached_property
+    def tools(self) -> Toolbox:
+        """What its model can call."""
+
+        def languages() -> list[str]:
+            return [language.name.lower() for language in self.runtimes.available()]
+
+        return Toolbox([execute_tool(languages, self._execute)])
+
+    def _execute(self, language: str, code: str) -> Generator[Chunk]:
+        """Run a block for the model, with the same approval as any other."""
+        from interpreter.computer_api.computer import block_chunks
+
+        return block_chunks(self.session.perform(Block(language, code), self.actor).chunks)
+
+    @property
+    def runtimes(self) -> RuntimePool:
+        """The runtimes that its blocks run in."""
+        return self.computer.runtimes_of(self.actor)
+
+    # -- its turns -------------------------------------------------------------------------------------------------
+
+    def turn(self, message: Any) -> Turn:
+        """The turn that answers a message: an action, for `Session.perform` or `Session.start`."""
+        from interpreter.agent.turn import Turn
+
+        return Turn(self, message)
+
+    @property
+    def responding(self) -> bool:
+        """Whether a turn is open."""
+        return self._turn is not None
+
+    @property
+    def cancelled(self) -> bool:
+        """Whether the open turn was cancelled."""
+        turn = self._turn
+        return turn is not None and turn.is_cancelled()
+
+    def cancel(self) -> None:
+        """End its turn, its blocks and its calls; from any thread."""
+        self.session.cancel(self.actor)
+
+    def end_suspended_turn(self) -> None:
+        """End a turn that its reader has stopped reading; BusyError if another thread is reading it."""
+        from interpreter.sigint import wait_for_abandoned
+
+        wait_for_abandoned()
+        try:
+            if self._turn is not None:
+                self.session.end_suspended(self._turn)
+        except BusyError as busy:
+            raise BusyError(RESPONDING) from busy
+
+    def open_turn(self, turn: Turn) -> None:
+        """Make this its turn; of two threads, one is first."""
+        while self._turn is not turn:
+            self.end_suspended_turn()
+            with self._beginning:
+                if self._turn is None:
+                    self._turn = turn
+                    self.idle.clear()
+
+    def close_turn(self, turn: Turn) -> None:
+        """The turn has ended."""
+        with self._beginning:
+            if self._turn is turn:
+                self._turn = None
+                self.idle.set()
+
+    def tell_apart(self) -> Iterator[Chunk]:
+        """Say, once, that its blocks run in separate runtimes."""
+        if not self._told_apart and self.runtimes is not self.computer.runtimes:
+            self._told_apart = True
+            yield {"role": "computer", "type": "status", "format": "notice", "content": {"text": SEPARATE}}
