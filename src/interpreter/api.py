@@ -380,12 +380,17 @@ class OpenInterpreter(InterpreterSettings):
 
     def _contain(self) -> None:
         """Have blocks run in a sandbox from now on; an error, and nothing is changed, if there is none."""
-        self.sandbox = "workspace"
-        try:
-            self.runtimes.apply_sandbox()
-        except InterpreterError:
-            self.sandbox = "off"
-            raise
+        from interpreter.session import SetPermissions
+
+        def change() -> None:
+            self.sandbox = "workspace"
+            try:
+                self.runtimes.apply_sandbox()
+            except InterpreterError:
+                self.sandbox = "off"
+                raise
+
+        self.session.perform(SetPermissions(self.agent.actor, change=change), self.user).result()
 
     def _make_approver(self) -> Approver:
         from interpreter.policy.approval import Approver

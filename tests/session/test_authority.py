@@ -28,6 +28,7 @@ from interpreter.session import (
     Permissions,
     Question,
     Session,
+    SetPermissions,
 )
 from interpreter.session.actor import MODES
 from waiting import until
@@ -297,8 +298,8 @@ def test_only_those_it_acts_for_change_what_an_actor_may_do(session: Session) ->
     other = session.add_actor("user", Permissions("auto"))
     for by in (agent, other):
         with pytest.raises(NotPermittedError, match="can't change"):
-            session.set_permissions(agent, Permissions("auto"), by)
-    session.set_permissions(agent, Permissions("auto"), user)
+            session.perform(SetPermissions(agent, Permissions("auto")), by).result()
+    session.perform(SetPermissions(agent, Permissions("auto")), user).result()
     assert agent.permissions.mode == "auto"
 
 

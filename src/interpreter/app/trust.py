@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from interpreter.api import OpenInterpreter
 from interpreter.config.homes import make_folder
 from interpreter.config.setting import apply, origins, sources
+from interpreter.session import SetPermissions
 
 if TYPE_CHECKING:
     from interpreter.policy.policy import Mode
@@ -16,6 +18,14 @@ if TYPE_CHECKING:
 IN_SANDBOX: Mode = "auto-in-sandbox"
 _FILE = "mode.txt"
 _BY_MODE = "mode"  # as the origin of the setting `sandbox`: the mode has turned it on
+
+
+def change_permissions(interpreter: OpenInterpreter, change: Callable[[], object]) -> None:
+    """Change settings that say what code may do, as an action of the user: its events say what has changed."""
+    if "session" in vars(interpreter):
+        interpreter.session.perform(SetPermissions(interpreter.agent.actor, change=change), interpreter.user).result()
+    else:
+        change()
 
 
 def switch_mode(interpreter: OpenInterpreter, mode: str, source: str = "code") -> None:
@@ -29,11 +39,15 @@ def switch_mode(interpreter: OpenInterpreter, mode: str, source: str = "code") -
 
         containment.check_available()
         places.places(sandbox.Sandbox.from_settings(interpreter, kind="workspace"), [], ())
-    apply(interpreter, {"mode": mode}, source)
-    if needs_sandbox:
-        apply(interpreter, {"sandbox": "workspace"}, source, _BY_MODE)
-    elif mode != IN_SANDBOX and origins(interpreter)["sandbox"].endswith(f" {_BY_MODE}"):
-        apply(interpreter, {"sandbox": "off"}, source)
+
+    def change() -> None:
+        apply(interpreter, {"mode": mode}, source)
+        if needs_sandbox:
+            apply(interpreter, {"sandbox": "workspace"}, source, _BY_MODE)
+        elif mode != IN_SANDBOX and origins(interpreter)["sandbox"].endswith(f" {_BY_MODE}"):
+            apply(interpreter, {"sandbox": "off"}, source)
+
+    change_permissions(interpreter, change)
 
 
 def is_given(interpreter: OpenInterpreter) -> bool:

@@ -155,8 +155,20 @@ class Approver:
 
     # -- for the pipeline ------------------------------------------------------------------------------------------
 
-    def approve(self, block: Block, context: ActionContext) -> Iterator[Step]:
-        """Find out whether a block may run, and ask where that is needed; the block has the answer then."""
+    def approve(self, action: Block | ToolCall, context: ActionContext) -> Iterator[Step]:
+        """Find out whether it may run, and ask where that is needed; the action has the answer then.
+
+        PermissionError if a call may not be made.
+        """
+        if isinstance(action, ToolCall):
+            from interpreter.policy.call_approval import approve_call
+
+            language = self._registry().canonical(action.origin.language) if action.origin is not None else "tool"
+            action.by = yield from approve_call(action, self.rules, language, context.actor)
+        else:
+            yield from self._approve_block(action, context)
+
+    def _approve_block(self, block: Block, context: ActionContext) -> Iterator[Step]:
         review = block.review
         if review is None:
             review = block.review = BlockReview(block.language, block.code)
@@ -204,13 +216,6 @@ class Approver:
         elif review.allowed_by:
             yield decision("approved", "policy", review.allowed_by)
 
-    def permit_call(self, call: ToolCall, context: ActionContext) -> Generator[Question, None, str]:
-        """Return who allows the call of a tool; PermissionError if it is not allowed."""
-        from interpreter.policy.call_approval import permit_call
-
-        language = self._registry().canonical(call.origin.language) if call.origin is not None else "tool"
-        return (yield from permit_call(call, self.rules, language, context.actor.permissions))
-
     # -- judging ---------------------------------------------------------------------------------------------------
 
     def _judge(self, review: BlockReview, context: ActionContext) -> Outcome:
@@ -222,7 +227,7 @@ class Approver:
         outcomes: list[Outcome] = []
         for actor in context.actor.chain():
             outcome = policies.decide(actor.own_permissions.mode, verdict, sandboxing, alarm=alarm)
-            if actor is not context.actor and outcome.action != "run" and not verdict.by_rule:
+            if not actor.has_permissions_of(context.actor) and outcome.action != "run" and not verdict.by_rule:
                 outcome = outcome._replace(reason=f"{outcome.reason} (permissions of {actor.id})")
             outcomes.append(outcome)
         outcome = max(outcomes, key=lambda each: _STRICTNESS[each.action])

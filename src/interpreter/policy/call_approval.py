@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import interpreter.policy as policies
 from interpreter.questions import Question
-from interpreter.session import ACTION, Block, Permissions, ToolCall
+from interpreter.session import ACTION, Actor, Block, Permissions, ToolCall
 from interpreter.session.actions import MAX_SHOWN_LENGTH, ask_about, ask_before_sending, cut
 from interpreter.tools.toolbox import shown_call
 
@@ -25,18 +25,18 @@ FREE_IN_SANDBOX = frozenset({"vision", "ai", "help", "files", "docs", "skills"})
 ASKED_ANEW = frozenset({"computer.os.launch"})
 
 
-def permit_call(
-    call: ToolCall, rules: RuleEditor, language: str, permissions: Permissions
-) -> Generator[Question, None, str]:
+def approve_call(call: ToolCall, rules: RuleEditor, language: str, actor: Actor) -> Generator[Question, None, str]:
     """Return who allows a call; PermissionError if it is not allowed."""
-    tool, origin, action = call.tool, call.origin, ACTION.get()
+    tool, origin, action, permissions = call.tool, call.origin, ACTION.get(), actor.permissions
     assert tool is not None
     blocks = [each for each in action.ancestors() if isinstance(each, Block)] if action is not None else []
-    why = _only_looks(permissions) or (READ_ONLY if origin is not None and origin.sandbox_is_read_only else "")
+    why = _only_looks(actor) or (READ_ONLY if origin is not None and origin.sandbox_is_read_only else "")
     if why and tool.policy != "reads":
         raise PermissionError(f"{call.name} was not called: {why}.")
     if permissions.tools is not None and call.name not in permissions.tools:
-        raise PermissionError(f"{call.name} was not called: it is not one of the tools that may be used.")
+        raise PermissionError(
+            f"{call.name} was not called: it is not one of the tools that {_decider(actor, call.name).id} may use."
+        )
     how = "looks" if tool.policy == "reads" else tool.policy
     text = origin.text if origin is not None else shown_call(call.name, call.arguments)
     with blocks[0].asking if blocks and origin is not None else nullcontext():  # of several threads, one asks
@@ -84,12 +84,23 @@ def _permit_in_block(
     return "user"
 
 
-def _only_looks(permissions: Permissions) -> str:
-    """Why nothing may be changed; empty if it may."""
-    sandbox: Any = permissions.sandbox
-    if permissions.mode == "plan":
-        return PLANNING
-    return READ_ONLY if sandbox is not None and not (sandbox.writes_workspace or sandbox.writable) else ""
+def _only_looks(actor: Actor) -> str:
+    """Why nothing may be changed, and by whose permissions if not by the caller's own; empty if it may."""
+    for each in actor.chain():
+        permissions = each.own_permissions
+        sandbox: Any = permissions.sandbox
+        why = PLANNING if permissions.mode == "plan" else ""
+        if not why and sandbox is not None and not (sandbox.writes_workspace or sandbox.writable):
+            why = READ_ONLY
+        if why:
+            return why if each.has_permissions_of(actor) else f"{why} (permissions of {each.id})"
+    return ""
+
+
+def _decider(actor: Actor, tool: str) -> Actor:
+    """Whose permissions leave a tool out."""
+    lists = ((each, each.own_permissions.tools) for each in actor.chain())
+    return next((each for each, tools in lists if tools is not None and tool not in tools), actor)
 
 
 def _reason_to_ask(call: ToolCall, verdict: Verdict, blocks: list[Block], permissions: Permissions) -> str:

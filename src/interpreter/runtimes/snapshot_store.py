@@ -19,6 +19,7 @@ PRESSURE = b"some 200000 2000000\0"  # programs waited for memory for 0.2 s with
 FORK_TIMEOUT = 30_000  # milliseconds for a forked process to report
 SPARE = 10  # memory is short when less than one part in ten is left
 ENOUGH = 4  # under pressure: with one part in four left, only a small control group is short of memory
+SAVING = "oi-saving"  # what a process that saves variables calls itself
 GROUPS = "/sys/fs/cgroup"
 OLD_GROUP = ("memory.limit_in_bytes", "memory.usage_in_bytes", b"total_inactive_file")
 NEW_GROUP = ("memory.max", "memory.current", b"inactive_file")
@@ -260,7 +261,8 @@ class SnapshotStore:
                 name = content("/proc/%d/comm" % other).decode("utf-8", "replace").strip()
             except OSError:
                 name = "process"
-            supervisor.say("left %d %s" % (other, name))
+            if name != SAVING:  # ours, and it ends by itself
+                supervisor.say("left %d %s" % (other, name))
         supervisor.say("promoted %s" % state)
 
     def settle(self, keep: bool, place: int) -> None:

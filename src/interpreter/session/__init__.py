@@ -11,10 +11,10 @@ from interpreter.questions import (
     Questions,
     Step,
 )
-from interpreter.session.actions import ACTION, Action, ActionContext, Block, Do, ToolCall, new_id
+from interpreter.session.actions import ACTION, Action, ActionContext, Block, Do, SetPermissions, ToolCall, new_id
 from interpreter.session.actor import Actor, Mode, Permissions
 from interpreter.session.events import Event, EventLog, Ids, LogEntry, PlanStep, Publisher, Sink
-from interpreter.session.kernel import Checkpoints, Performance, Session
+from interpreter.session.kernel import Checkpoints, Performance, Session, Started
 
 __all__ = [
     "ACTION",
@@ -42,7 +42,9 @@ __all__ = [
     "Question",
     "Questions",
     "Session",
+    "SetPermissions",
     "Sink",
+    "Started",
     "Step",
     "ToolCall",
     "new_id",

@@ -17,7 +17,7 @@ from interpreter.console_text import visible
 from interpreter.errors import BusyError, InterpreterError, NotPermittedError
 from interpreter.questions import Answer, CallTool, Question, Step, Subject
 from interpreter.runtimes.calls import Interrupt
-from interpreter.session.actor import Actor
+from interpreter.session.actor import Actor, Permissions
 from interpreter.session.events import Event, Ids, Publisher, Sink
 from interpreter.tools.tool import Tool, ToolContext
 from interpreter.tools.toolbox import problem_with_arguments, result_chunks
@@ -58,16 +58,15 @@ class Runner(Protocol):
 class Approver(Protocol):
     """Decides whether a block may run: a `policy.approval.Approver`."""
 
-    def approve(self, block: Block, context: ActionContext) -> Iterator[Step]: ...
+    def approve(self, action: Block | ToolCall, context: ActionContext) -> Iterator[Step]:
+        """Find out whether it may run, and ask where that is needed; PermissionError if a call may not."""
+
     def still_allowed(self, block: Block, context: ActionContext) -> bool: ...
     def judge_installation(self, command: str, context: ActionContext) -> tuple[Any, str]:
         """What rules and mode say about a shell command that installs packages for a block, and why."""
 
     def only_reads(self, language: str, code: str, missing: str) -> bool:
         """Whether all that code did, as far as it ran without a module, was to read files."""
-
-    def permit_call(self, call: ToolCall, context: ActionContext) -> Generator[Question, None, str]:
-        """Return who allows the call of a tool; PermissionError if it is not allowed."""
 
 
 @dataclass(frozen=True)
@@ -227,6 +226,46 @@ class Do(Action):
         yield from ()
 
 
+class SetPermissions(Action):
+    """Replace what an actor may do. Only an actor that it acts for may do so; a person also changes their own.
+
+    Where settings are the source, `change` sets them. What runs goes on as it was judged; what comes next sees it.
+    """
+
+    kind = "set_permissions"
+    needs_lane = False
+
+    def __init__(
+        self, actor: Actor, permissions: Permissions | None = None, change: Callable[[], object] | None = None
+    ) -> None:
+        super().__init__()
+        self._target, self._permissions, self._change = actor, permissions, change
+
+    def describe(self) -> str:
+        return f"the permissions of {self._target.id} are changing"
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        return {"of": self._target.id}
+
+    def begin(self, context: ActionContext) -> None:
+        by, target = context.actor, self._target
+        own = by.kind in ("user", "client") and by.has_permissions_of(target)
+        if not own and (by is target or by not in target.chain()):
+            raise NotPermittedError(f"{by.id} can't change what {target.id} may do.")
+
+    def run(self, context: ActionContext) -> Generator[Step]:
+        if self._permissions is not None:
+            self._target.replace_permissions(self._permissions)
+        if self._change is not None:
+            self.result = self._change()
+        for actor in list(context.session.actors.values()):
+            if actor.has_permissions_of(self._target):
+                context.session.publish_permissions(actor)
+        self.outcome = "done"
+        yield from ()
+
+
 class Block(Action):
     """Run code in a runtime that keeps its state: in the runtimes of the actor, after an approval if it needs one."""
 
@@ -367,7 +406,7 @@ class ToolCall(Action):
             return
         try:
             if context.approver is not None:
-                self.by = yield from context.approver.permit_call(self, context)
+                yield from context.approver.approve(self, context)
             elif self.origin is None:
                 raise PermissionError(f"{self.name} was not called: nothing in this session can approve it.")
             else:

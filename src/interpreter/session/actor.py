@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol, get_args
 
-from interpreter.errors import NotPermittedError, UsageError
+from interpreter.errors import BudgetExceededError, NotPermittedError, UsageError
 from interpreter.session.events import Sink
 
 ActorKind = Literal["user", "agent", "client", "viewer"]
@@ -81,7 +81,7 @@ class Actor:
         self.revoked = False
         self.spent = 0.0  # in dollars, with what those it started have spent
         self.published: Permissions | None = None  # what the last event about its permissions said
-        self._permissions = permissions
+        self.source = permissions  # of what it was given
 
     def __repr__(self) -> str:
         return f"<Actor {self.id}>"
@@ -89,7 +89,7 @@ class Actor:
     @property
     def own_permissions(self) -> Permissions:
         """What it was given."""
-        given = self._permissions
+        given = self.source
         return given() if callable(given) else given
 
     @property
@@ -116,7 +116,7 @@ class Actor:
 
     def has_permissions_of(self, other: Actor) -> bool:
         """Whether it may do what another actor may do, because both read the same settings, or are the same."""
-        return self is other or (callable(self._permissions) and self._permissions == other._permissions)
+        return self is other or (callable(self.source) and self.source == other.source)
 
     @property
     def is_revoked(self) -> bool:
@@ -125,9 +125,16 @@ class Actor:
 
     def replace_permissions(self, permissions: Permissions) -> None:
         """Give it other permissions; NotPermittedError where settings are their source."""
-        if callable(self._permissions):
+        if callable(self.source):
             raise NotPermittedError(f"The permissions of {self.id} come from settings. Change those instead.")
-        self._permissions = permissions
+        self.source = permissions  # of what it was given
+
+    def check_budget(self) -> None:
+        """Raise BudgetExceededError if it, or one it acts for, has spent what it may."""
+        for each in self.chain():
+            budget = each.own_permissions.budget
+            if budget is not None and each.spent >= budget:
+                raise BudgetExceededError(f"{each.id} has spent its budget of ${budget:,.2f}.")
 
     def charge(self, dollars: float) -> None:
         """Count what a request cost, for everyone it was made for."""

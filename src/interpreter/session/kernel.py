@@ -147,13 +147,6 @@ class Session:
             raise UsageError(f"{actor.id} has no computer to run code on.")
         return self._runtimes(actor)
 
-    def set_permissions(self, actor: Actor, permissions: Permissions, by: Actor) -> None:
-        """Replace an actor's permissions, between actions; only one that it acts for may do so."""
-        if by is actor or by not in actor.chain():
-            raise NotPermittedError(f"{by.id} can't change what {actor.id} may do.")
-        actor.replace_permissions(permissions)
-        self._publish_permissions(actor)
-
     def revoke(self, actor: Actor) -> None:
         """Let an actor, and those that act for it, do nothing any more, and end what they are doing."""
         actor.revoked = True
@@ -161,7 +154,7 @@ class Session:
             self.cancel(each)
         self.log.publish("permissions", {"actor": actor.id, "revoked": True}, Ids(actor=actor.id), actor.sink())
 
-    def _publish_permissions(self, actor: Actor) -> Permissions:
+    def publish_permissions(self, actor: Actor) -> Permissions:
         """Return what the actor may do, and publish that if it has changed."""
         permissions, known = actor.permissions, actor.published
         if permissions != known:
@@ -328,7 +321,7 @@ class Session:
         """
         context = self.context_of(action)
         while not action.is_cancelled():
-            released, permissions = self.lane.released, self._publish_permissions(context.actor)
+            released, permissions = self.lane.released, self.publish_permissions(context.actor)
             for step in action.judge(context):
                 if not isinstance(step, Question):
                     yield from publisher.publish(step)
@@ -356,7 +349,7 @@ class Session:
                 yield from publisher.publish(_said({"type": "status", "format": "waiting", "content": content}))
                 if not self.lane.acquire(hold, cancelled=action.is_cancelled):
                     return False
-            is_unchanged = self.lane.released == released and self._publish_permissions(context.actor) == permissions
+            is_unchanged = self.lane.released == released and self.publish_permissions(context.actor) == permissions
             if is_unchanged or action.still_allowed(context):
                 break
             self.lane.release(hold)

@@ -80,9 +80,7 @@ class LiveSession:
         with self._lock:
             if user.name not in self._actors:
                 owner = self.interpreter.user
-                self._actors[user.name] = self.interpreter.session.add_actor(
-                    "client", lambda: owner.own_permissions, sink=owner.sink
-                )
+                self._actors[user.name] = self.interpreter.session.add_actor("client", owner.source, sink=owner.sink)
             return self._actors[user.name]
 
     def submit(

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import os
 import platform
+from typing import Any
 
 from interpreter.api import OpenInterpreter
 from interpreter.app.conversations import UndoableReset
-from interpreter.app.trust import switch_mode
+from interpreter.app.trust import change_permissions, switch_mode
 from interpreter.console_text import counted
 from interpreter.errors import InterpreterError, MissingKeyError, UsageError, WrongKeyError
 from interpreter.frontends.terminal.approval import MODES
@@ -18,6 +19,7 @@ from interpreter.llm.providers import with_prefix_in_name
 from interpreter.llm.usage import Usage, in_dollars, look_up
 from interpreter.policy.approval import mode_of
 from interpreter.sandbox.sandbox import Sandbox
+from interpreter.session import Actor
 from interpreter.version import __version__
 
 _SANDBOXES = {
@@ -66,7 +68,8 @@ def debug(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> No
 
 
 def auto_run(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
-    interpreter.auto_run = wanted = _switched(argument, interpreter.auto_run)
+    wanted = _switched(argument, interpreter.auto_run)
+    change_permissions(interpreter, lambda: setattr(interpreter, "auto_run", wanted))
     if interpreter.mode is not None:  # which has priority
         mode(terminal, interpreter, "")
         terminal.display.line(f"To change it: %mode {'auto' if wanted else 'ask'}")
@@ -78,12 +81,16 @@ def sandbox(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> 
     before = interpreter.sandbox
     if argument:
         Sandbox(argument)  # or an error that says what there is
-        interpreter.sandbox = argument
-        try:
-            interpreter.computer.runtimes.apply_sandbox()
-        except InterpreterError:
-            interpreter.sandbox = before
-            raise
+
+        def change() -> None:
+            interpreter.sandbox = argument
+            try:
+                interpreter.runtimes.apply_sandbox()
+            except InterpreterError:
+                interpreter.sandbox = before
+                raise
+
+        change_permissions(interpreter, change)
     kind = interpreter.sandbox
     terminal.display.line(_SANDBOXES.get(kind, f"Code runs in a {kind}."))
     if kind != before:
@@ -180,12 +187,27 @@ def info(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> Non
         "Auto run": "on" if interpreter.auto_run else "off",
         "Safe mode": interpreter.safe_mode,
         "Offline": "yes" if interpreter.offline else "no",
+        **{each.id: _described(each) for each in interpreter.session.actors.values()},
         "Folder": interpreter.computer.context.cwd,
         "Messages": len(interpreter.messages),
         "System message": f"{len(interpreter.system_message):,} characters",
     }
     width = max(map(len, facts))
     terminal.display.line("\n".join(f"{name.ljust(width)}  {value}" for name, value in facts.items()))
+
+
+def _described(actor: Actor) -> str:
+    """What an actor may do, and for whom it acts."""
+    permissions = actor.permissions
+    sandbox: Any = permissions.sandbox
+    mode = {"user": "runs its own code unasked", "viewer": "only watches"}.get(actor.kind, f"mode {permissions.mode}")
+    parts = [
+        mode,
+        f"sandbox {sandbox.kind}" if sandbox is not None else "no sandbox",
+        *([f"for {actor.parent.id}"] if actor.parent is not None else []),
+        *(["revoked"] if actor.is_revoked else []),
+    ]
+    return ", ".join(parts)
 
 
 def cost(terminal: Terminal, interpreter: OpenInterpreter, argument: str) -> None:
