@@ -17,10 +17,10 @@ FLOORS: tuple[tuple[str, ...], ...] = (
     ("runtimes", "llm"),
     ("session",),
     ("computer_api",),
-    ("session.journal", "config.profiles", "workspace", "policy", "sandbox"),
+    ("workspace", "policy", "sandbox"),
     (
-        *("api", "agent", "session.checkpoints", "session.preview", "policy.approval", "policy.call_approval"),
-        *("computer_api.os_mode", "frontend", "remote", "__init__"),
+        *("api", "agent", "session.journal", "session.checkpoints", "session.preview", "config.profiles"),
+        *("policy.approval", "policy.call_approval", "computer_api.os_mode", "frontend", "remote", "__init__"),
     ),
     ("export",),
     ("app",),
@@ -37,6 +37,18 @@ FRONT_ENDS = ("frontends", "__main__")
 OPEN_FLOORS = (0, 5)
 # Any part may import this one inside a function: it loads the terminal lazily.
 SEAM = "frontend"
+# Names of things above, as text, which are looked up when someone asks for them: rows of a registry, with the reason.
+REGISTRIES = {
+    "runtimes/**/*.py": "a language names its analysis and its exporter",
+    "computer_api/computer.py": "the settings may name machines, which `remote` knows",
+    "old_paths.py": "the old import paths",
+}
+# Imports upwards for type checkers alone, with the reason.
+TYPES_ONLY = {
+    ("config", "llm"): "the types of an interpreter's arguments",
+    ("config", "computer_api"): "the types of an interpreter's arguments",
+    ("llm", "runtimes"): "the registry of languages, which is handed in",
+}
 # Separate programs, which run in another process than the library.
 PROGRAMS = (
     "runtimes/bridge.py",
@@ -70,10 +82,15 @@ PROCESS_CALL = re.compile(
 )
 
 
+NAME_IN_TEXT = re.compile(r"interpreter(\.\w+)+(:\w+)?")
+
+
 class Import(NamedTuple):
     line: int
     part: str
     lazy: bool
+    typed: bool = False  # for type checkers alone
+    text: bool = False  # a name in a string
 
 
 def problems(package: Path = PACKAGE) -> list[str]:
@@ -98,7 +115,7 @@ def _breaches(part: str, place: Path, tree: ast.Module) -> Iterator[tuple[int, s
         for line, name in _process_uses(tree):
             yield line, f"uses {name}: start programs with host/processes.py"
     for used in _imports(tree, place):
-        if reason := _refusal(part, used):
+        if not _is_registered(place, used) and (reason := _refusal(part, used)):
             yield used.line, f"{part} imports {used.part}: {reason}"
     if part.partition(".")[0] in FRONT_ENDS or any(place.match(pattern) for pattern in PROGRAMS + CAPTURED):
         return
@@ -110,7 +127,7 @@ def _breaches(part: str, place: Path, tree: ast.Module) -> Iterator[tuple[int, s
 
 
 def _process_uses(tree: ast.Module) -> Iterator[tuple[int, str]]:
-    for node, _ in _walk(tree, lazy=False):
+    for node, _ in _walk(tree, lazy=False, typed=False):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
@@ -127,7 +144,7 @@ def _process_uses(tree: ast.Module) -> Iterator[tuple[int, str]]:
 def _refusal(part: str, used: Import) -> str | None:
     if used.part == part:
         return None
-    if used.part == SEAM and used.lazy:
+    if (used.part == SEAM and used.lazy) or (used.typed and (part, used.part) in TYPES_ONLY):
         return None
     mine, theirs = FLOOR[part], FLOOR[used.part]
     if theirs > mine:
@@ -138,27 +155,40 @@ def _refusal(part: str, used: Import) -> str | None:
 
 
 def _imports(tree: ast.Module, place: Path) -> Iterator[Import]:
-    """The file's imports from this package, without imports only for type checkers."""
+    """The file's imports from this package: in functions, for type checkers and by names in strings, too."""
+    typed = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+        for inner in ast.walk(node)
+    }
     for node, lazy in _walk(tree, lazy=False):
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             names = [f"{_base(node, place)}.{alias.name}" for alias in node.names]
+        elif is_text and NAME_IN_TEXT.fullmatch(node.value):
+            names = [node.value.partition(":")[0]]
         else:
             continue
         for name in names:
             package, _, rest = name.partition(".")
             if package == "interpreter":
-                yield Import(node.lineno, _part(rest), lazy)
+                yield Import(node.lineno, _part(rest), lazy, id(node) in typed, is_text)
 
 
-def _walk(node: ast.AST, lazy: bool) -> Iterator[tuple[ast.AST, bool]]:
+def _is_registered(place: Path, used: Import) -> bool:
+    return used.text and any(place.match(pattern) or place.match(pattern.replace("**/", "")) for pattern in REGISTRIES)
+
+
+def _walk(node: ast.AST, lazy: bool, typed: bool = True) -> Iterator[tuple[ast.AST, bool]]:
     for child in ast.iter_child_nodes(node):
-        if isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
+        if not typed and isinstance(child, ast.If) and ast.unparse(child.test).endswith("TYPE_CHECKING"):
             continue
         inside = lazy or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         yield child, inside
-        yield from _walk(child, inside)
+        yield from _walk(child, inside, typed)
 
 
 def _base(node: ast.ImportFrom, place: Path) -> str:

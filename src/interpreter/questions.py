@@ -115,7 +115,8 @@ class CallTool:
 class Confirm:
     """A yes or a no. With `paths`, these files changed in the meantime and would be overwritten.
 
-    `details` is what the text is about, for a front end that shows it in its own way.
+    `details` is what the text is about, for a front end that shows it in its own way. The topic `offer` is something we
+    can do for the user, such as installing a package: it is only asked where a front end can answer.
     """
 
     text: str
@@ -125,24 +126,11 @@ class Confirm:
 
     @property
     def kind(self) -> QuestionKind:
-        return "overwrite" if self.paths else "confirm"
+        return "offer" if self.topic == "offer" else "overwrite" if self.paths else "confirm"
 
     @property
     def chunk(self) -> Chunk:
-        return _confirmation(self.topic, self.topic, self.kind, self.text)
-
-
-@dataclass(frozen=True)
-class Offer:
-    """Something we can do for the user, such as installing a package. It is made only where a front end can answer."""
-
-    text: str
-
-    kind = "offer"
-
-    @property
-    def chunk(self) -> Chunk:
-        return _confirmation("offer", "offer", "text", self.text)
+        return _confirmation(self.topic, self.topic, "text" if self.topic == "offer" else self.kind, self.text)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,8 @@ def test_the_package_has_no_wrong_imports() -> None:
         ("runtimes/session.py", "from ..api import OpenInterpreter", "points upwards"),
         ("llm/http.py", "from interpreter.runtimes import base", "neighbours"),
         ("api.py", "def f():\n    from interpreter.frontends.terminal import cli", "points upwards"),
+        ("session/kernel.py", "if TYPE_CHECKING:\n    from interpreter.api import OpenInterpreter", "points upwards"),
+        ("session/kernel.py", "resolve('interpreter.remote.machines:find')", "points upwards"),
         ("api.py", "import importlib\nimportlib.import_module('interpreter.frontends.terminal')", "only frontend.py"),
         ("llm/http.py", "from interpreter.frontend import terminal", "points upwards"),
         ("llm/http.py", "from interpreter import interpreter", "points upwards"),
@@ -50,9 +52,8 @@ def test_a_wrong_import_or_call_is_found(tmp_path: Path, file: str, code: str, b
     (tmp_path / file).parent.mkdir(parents=True, exist_ok=True)
     (tmp_path / file).write_text(code)
     found = problems(tmp_path)
-    assert len(found) == 1
-    assert breach in found[0]
-    assert found[0].startswith(f"{file}:")
+    assert found and any(breach in each for each in found)
+    assert all(each.startswith(f"{file}:") for each in found)
 
 
 @pytest.mark.parametrize(
@@ -62,8 +63,8 @@ def test_a_wrong_import_or_call_is_found(tmp_path: Path, file: str, code: str, b
         ("computer_api/computer.py", "from interpreter.runtimes.base import BaseLanguage"),
         ("computer_api/computer.py", "def f():\n    from interpreter.frontend import terminal"),
         (
-            "messages.py",
-            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from interpreter.api import X",
+            "config/settings.py",  # which has a reason: see TYPES_ONLY
+            "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from interpreter.llm import Llm",
         ),
         ("frontends/cli.py", "from interpreter.api import OpenInterpreter\nprint('hello')"),
         ("runtimes/supervisor.py", "import os\nos._exit(1)"),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from interpreter.llm import Llm
     from interpreter.llm.computer_use import ModelScreen
     from interpreter.messages import Chunk, Message
-
-SEPARATE = "This agent's sandbox differs from that of the computer it shares, so its code runs in separate runtimes."
 
 
 RESPONDING = (
@@ -57,7 +55,6 @@ class Agent:
         self.idle.set()
         self._turn: Turn | None = None
         self._beginning = threading.RLock()
-        self._told_apart = False
         self.journal = Recorder(self)
         self.timeline = timeline if timeline is not None else Timeline(self)
         for each in actor.chain():  # the user's own code runs for it too
@@ -162,9 +159,3 @@ class Agent:
             if self._turn is turn:
                 self._turn = None
                 self.idle.set()
-
-    def tell_apart(self) -> Iterator[Chunk]:
-        """Say, once, that its blocks run in separate runtimes."""
-        if not self._told_apart and self.runtimes is not self.computer.runtimes:
-            self._told_apart = True
-            yield {"role": "computer", "type": "status", "format": "notice", "content": {"text": SEPARATE}}

@@ -471,7 +471,6 @@ class Turn(Action):
             self.guard.on_block_ended(language, code, [])
             yield from self._say(f"{unknown_language(language, agent.runtimes.available())}\n")
             return
-        yield from agent.tell_apart()
         last = agent.messages[-1] if agent.messages else None
         is_code = last is not None and last["role"] == "assistant" and last["type"] == "code"
         block = Block(language, code, last if is_code else None)

@@ -42,7 +42,6 @@ if TYPE_CHECKING:
     from interpreter.runtimes.live import Job
     from interpreter.runtimes.protocol import Frame
     from interpreter.runtimes.state import Completions, Mark, Restored, TableQuery, Value, Variable, Window
-    from interpreter.session.preview import Preview
     from interpreter.tools import Toolbox
 
 # The call from a block's code that this thread is answering.
@@ -276,11 +275,11 @@ class Computer(ComputerSettings):
         """Run code and yield its chunks; errors are part of the output."""
         return block_chunks(self.session.perform(Block(language, code), self.user).chunks)
 
-    def preview(self, language: str, code: str) -> Preview:
+    def preview(self, language: str, code: str) -> Any:
         """A dry run of a block in a copy-on-write view of the workspace."""
         if self.interpreter is None:
             raise UsageError("A preview needs an interpreter with a workspace.")
-        return self.interpreter.dry_run(language, code)  # type: ignore[no-any-return]
+        return self.interpreter.dry_run(language, code)
 
     def stop(self) -> None:
         """End the running block; from any thread."""

@@ -31,6 +31,7 @@ Language = type[BaseLanguage]
 Outcomes = dict[str, "Restored | NotRestorableError"]
 
 
+SEPARATE = "This code runs in separate runtimes: its sandbox, or its agent, differs from that of the session."
 MAX_LOG_LENGTH = 100_000  # characters of what an installer says
 
 
@@ -97,6 +98,7 @@ class RuntimePool:
         self.active: BaseLanguage | None = None  # it is running a block
         self._known: tuple[object, ...] = ()  # what `_found` depends on
         self._found: list[tuple[Language, str | None]] = []
+        self._is_announced = False  # whether the user was told that these are separate ones
         self._introduced = False  # whether the user was told about the environment of Python
 
     @property
@@ -253,6 +255,9 @@ class RuntimePool:
         try:
             shared.action, shared.ask = block, partial(session.ask, action=block)
             uses_environment = getattr(block.runtime, "uses_environment", False)
+            if self is not self._computer.runtimes and not self._is_announced:
+                self._is_announced = True
+                yield {"type": "status", "format": "notice", "content": {"text": SEPARATE}}
             if block.replay is None and uses_environment and not self._introduced:
                 from interpreter.runtimes.environments import introduce
 

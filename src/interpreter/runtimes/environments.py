@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Literal
 from interpreter.config.homes import make_folder, our_folder
 from interpreter.errors import SessionStartError
 from interpreter.host.files import Folder, read_bytes, remove
-from interpreter.questions import Offer, Question, Step
+from interpreter.questions import Confirm, Question, Step
 from interpreter.runtimes.block import notice
 from interpreter.runtimes.data_stack import stack_folder
 from interpreter.runtimes.launch import has_package
@@ -138,7 +138,7 @@ def introduce(shared: SessionContext, may_ask: bool) -> Generator[Step]:
     folder = offered_project(workspace, shared.python, env) if may_ask else None
     if folder is not None:
         name = os.path.relpath(folder, workspace) if Path(folder).is_relative_to(workspace) else folder
-        question = Question(Offer(PROJECT.format(name=name)))
+        question = Question(Confirm(PROJECT.format(name=name), "offer"))
         yield question
         if not question.unattended:
             Choice(folder, question.approved).save(workspace)

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from interpreter.errors import NotRestorableError
-from interpreter.questions import Offer, Question, Step
+from interpreter.questions import Confirm, Question, Step
 from interpreter.runtimes.block import closing_chunk, console, notice
 
 if TYPE_CHECKING:
@@ -191,7 +191,7 @@ class _Provider:
         elif host.can_ask and verdict != "run":
             unknown = [each for each in modules if each not in known]
             check = f"Check the name, anyone can publish a package: {_listed(unknown)}.\n" if unknown else ""
-            question = Question(Offer(f"{check}Install {_listed(packages)}{then}?"))
+            question = Question(Confirm(f"{check}Install {_listed(packages)}{then}?", "offer"))
             yield question
             if not question.approved:
                 if not question.unattended:

@@ -24,7 +24,6 @@ from interpreter.tools.toolbox import problem_with_arguments, result_chunks
 
 if TYPE_CHECKING:
     from interpreter.messages import Chunk, Message
-    from interpreter.policy.approval import BlockReview
     from interpreter.runtimes.base import BaseLanguage
     from interpreter.session.kernel import Session
 
@@ -276,7 +275,7 @@ class Block(Action):
         super().__init__()
         self.language, self.code = language, code
         self.message = message  # the stored one with the code, which scripts may rewrite until it is approved
-        self.review: BlockReview | None = None  # how it was judged
+        self.review: Any = None  # how its approver judged it
         self.sandbox_request: Any = None  # what its sandbox was granted for it: a `SandboxRequest`
         # It has run already, in a preview: these are its chunks.
         self.replay: Callable[[], Generator[Step]] | None = None

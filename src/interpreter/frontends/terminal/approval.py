@@ -306,7 +306,7 @@ def _preview(terminal: Terminal, interpreter: OpenInterpreter, question: Questio
         display.line(PREVIEW_BEGINS)
         display.running()
         for chunk in busy.interrupts.passing(iter(preview)) if busy is not None else preview:
-            display.show({**chunk, "role": "computer"})
+            display.show({**chunk, "role": "computer"})  # type: ignore[typeddict-item]
         if interpreter.cancelled:  # Ctrl-C is for the whole turn
             preview.discard()
             return Answer(REFUSE)
