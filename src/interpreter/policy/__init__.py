@@ -40,8 +40,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in __all__:
         for module in ("analysis", "policy", "policy_file", "rules"):
-            found = vars(import_module(f"interpreter.policy.{module}"))
-            if name in found:
-                globals()[name] = found[name]
-                return found[name]
+            names = vars(import_module(f"interpreter.policy.{module}"))
+            if name in names:
+                globals()[name] = names[name]
+                return names[name]
     raise AttributeError(f"module 'interpreter.policy' has no attribute {name!r}")

@@ -1,4 +1,4 @@
-"""From a Python call that the table knows to its effects."""
+"""Turns calls of Python functions that the table lists into effects."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Called(NamedTuple):
 
     @property
     def spread(self) -> bool:
-        """Does it have arguments that are only known at run time (`*args`, `**options`)?"""
+        """Whether it has arguments that are only known at run time (`*args`, `**options`)."""
         if self.node is None:
             return True
         stars = any(isinstance(each, ast.Starred) for each in self.node.args)
@@ -65,7 +65,7 @@ def apply(effects: tuple[Does, ...], called: Called) -> None:
 
 
 def _apply_plain(does: Does, called: Called) -> None:
-    """The effects that need little more than the argument's text."""
+    """Record the effects that need little more than the argument's text."""
     doing, values, argument, text = called.doing, called.values, called.argument(does), called.text(does)
     is_given = argument is not None or called.spread
     path = values.path(argument)
@@ -144,7 +144,7 @@ def _apply_plain(does: Does, called: Called) -> None:
 
 
 def _database(does: Does, called: Called) -> None:
-    """What is opened, asked or changed by SQL or by a library for databases."""
+    """Record what SQL or a database library opens, reads or changes."""
     doing, argument, text = called.doing, called.argument(does), called.text(does)
     match does.kind:
         case "engine" if not text.startswith("sqlite"):
@@ -163,18 +163,18 @@ def _database(does: Does, called: Called) -> None:
             pass  # the name of a table
         case "sql":
             # What it is must be written out; the rest may be filled in.
-            told = called.node is not None and text.strip() and HOLE not in text.lstrip()[:6]
+            is_readable = called.node is not None and text.strip() and HOLE not in text.lstrip()[:6]
             path = ":memory:" if called.name.startswith("duckdb.") else _connected(called)
-            if not told and path == ":memory:":
+            if not is_readable and path == ":memory:":
                 doing.unknown("SQL built at run time")
-            elif (not told or note_sql(text, doing)) and path != ":memory:":
+            elif (not is_readable or note_sql(text, doing)) and path != ":memory:":
                 _change_database(called)
 
 
 def run(does: Does, called: Called) -> None:
-    """`subprocess.run` and its like: words, or a text with or without a shell."""
+    """Analyze `subprocess.run` and similar calls, whose command is a list or a text, with or without a shell."""
     argument = called.argument(does)
-    words = called.values.words(argument)
+    command = called.values.words(argument)
     before = called.notes.places.cwd
     if (environment := called.keyword("env")) is not None:
         # The names in `{**os.environ, "A": "1"}` are known.
@@ -185,32 +185,34 @@ def run(does: Does, called: Called) -> None:
     if (folder := called.keyword("cwd")) is not None:
         called.notes.places.move(called.values.text(folder))
     if not _is_false(called.keyword("shell")):
-        analyze_embedded("shell", words[0] if words else called.values.text(argument), called.doing.line, called.notes)
+        analyze_embedded(
+            "shell", command[0] if command else called.values.text(argument), called.doing.line, called.notes
+        )
     elif (program := called.keyword("executable")) is not None:
-        _command([called.values.text(program), *(words or [HOLE, HOLE])[1:]], called)
-    elif words is None:
+        _command([called.values.text(program), *(command or [HOLE, HOLE])[1:]], called)
+    elif command is None:
         # One text without a shell: the program, or the program and its words.
         try:
-            words = shlex.split(called.values.text(argument))
+            command = shlex.split(called.values.text(argument))
         except ValueError:
-            words = []
-        if not words or HOLE in words[0]:
+            command = []
+        if not command or HOLE in command[0]:
             called.doing.unknown("a command built at run time")
         else:
-            _command(words, called)
+            _command(command, called)
     else:
-        _command(words, called)
+        _command(command, called)
     called.notes.places.cwd = before
 
 
 def execute(does: Does, called: Called) -> None:
-    """`os.execvp(file, words)` and its like; with `all`, the words are arguments."""
+    """Analyze `os.execvp(file, words)` and similar calls; with `all`, the arguments themselves are the command."""
     given = called.node.args[does.at :] if called.node else []
     if does.kind == "execall":
-        words = [called.values.text(each) for each in given[1:]]
+        command = [called.values.text(each) for each in given[1:]]
     else:
-        words = called.values.words(given[1] if len(given) > 1 else None) or [HOLE, HOLE]
-    _command([called.values.text(given[0] if given else None), *words[1:]], called)
+        command = called.values.words(given[1] if len(given) > 1 else None) or [HOLE, HOLE]
+    _command([called.values.text(given[0] if given else None), *command[1:]], called)
 
 
 def code(does: Does, called: Called) -> None:
@@ -264,7 +266,7 @@ def _change_database(called: Called) -> None:
 
 
 def _connected(called: Called) -> str | None:
-    """The file of the database that the block has opened."""
+    """Return the database file that the block has opened; None if it has opened none."""
     for variable in called.values.assigned:
         value = called.values.value(variable)
         name = called.values.name(value.func) if isinstance(value, ast.Call) else ""
