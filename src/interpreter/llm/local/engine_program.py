@@ -19,13 +19,13 @@ def main(fd: int) -> None:
         orders = json.loads(lines.readline())
         try:
             server = serve(orders)  # it stops when it is collected
-            told = {"event": "ready", "address": server.listening_address}
+            report = {"event": "ready", "address": server.listening_address}
         except (RuntimeError, ValueError, ImportError) as error:
-            told = {"event": "failed", "detail": str(error)}
-        lines.write(json.dumps(told).encode() + b"\n")
+            report = {"event": "failed", "detail": str(error)}
+        lines.write(json.dumps(report).encode() + b"\n")
         lines.flush()
-        lines.read()  # until the host lets go
-    os._exit(0)  # its threads need no farewell
+        lines.read()  # until the host closes its end
+    os._exit(0)  # without waiting for its threads
 
 
 def serve(orders: dict[str, Any]) -> Any:
