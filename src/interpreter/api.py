@@ -205,9 +205,9 @@ class OpenInterpreter(InterpreterSettings):
         return block_chunks(self.session.perform(Block(language, code), self.agent).chunks)
 
     def _without_secrets(self, text: str) -> str:
-        from interpreter.llm.secrets import redacted
+        from interpreter.llm.secrets import replace_secrets
 
-        return redacted(text, self.llm.known_secrets())[0]
+        return replace_secrets(text, self.llm.known_secrets())[0]
 
     @property
     def runtimes(self) -> RuntimePool:

@@ -82,7 +82,7 @@ class Redactor:
         """Replace each secret in the text by a note; `values` are secrets by their descriptions."""
         known = self._now.get(text) or self._before.get(text)
         if known is None:
-            known, kinds = redacted(text, values)
+            known, kinds = replace_secrets(text, values)
             self._found.update(dict.fromkeys(kinds))
         self._now[text] = known
         return known
@@ -94,7 +94,7 @@ class Redactor:
         return new
 
 
-def redacted(text: str, values: Mapping[str, str]) -> tuple[str, list[str]]:
+def replace_secrets(text: str, values: Mapping[str, str]) -> tuple[str, list[str]]:
     """Replace the secrets in a text by notes; return the text and the kinds of secrets."""
     kinds: list[str] = []
     for what, value in values.items():
@@ -111,7 +111,7 @@ def redacted(text: str, values: Mapping[str, str]) -> tuple[str, list[str]]:
 
 def redact(text: str, environ: Mapping[str, str] | None = None) -> str:
     """Replace each secret in the text by a note, for a record on disk."""
-    return redacted(text, secret_values(os.environ if environ is None else environ))[0]
+    return replace_secrets(text, secret_values(os.environ if environ is None else environ))[0]
 
 
 def note(what: str) -> str:
