@@ -144,17 +144,17 @@ class BrowserWindow:
         self.navigations = 0  # how many addresses were asked for
         self.stayed = False  # a page asked before it was left, and the answer was no
         self.last_ref = 0  # so that a ref is never that of an element of another page
-        self.document = ""  # which one the elements were last looked up in
+        self.document = ""  # the document in which elements were last looked up
         self.shown: tuple[str, list[str]] = ("", [])  # the document and the elements in it that the caller knows
         self.console: deque[str] = deque(maxlen=MAX_LOGGED)
         self.network: deque[str] = deque(maxlen=MAX_LOGGED)
         self._secrets: list[str] = []  # what is or was in secret fields
-        self._frames: list[Frame] = []  # those that have refs, by number
+        self._frames: list[Frame] = []  # frames that have refs, by number
         self._loading: dict[Page, asyncio.Event] = {}
         self._unfinished: set[Page] = set()  # known to be loading without end
         self.asking: set[Request] = set()  # requests of scripts that have no answer yet
         self._answered = asyncio.Event()
-        self._moves = 0  # how often the current page has gone elsewhere since the last address was asked for
+        self._moves = 0  # how often the current page has redirected since the last requested address
         self._cdp_sessions: dict[Page, CDPSession] = {}
         self._worlds: dict[str, int] = {}  # where page.js runs, by frame
 
@@ -221,7 +221,7 @@ class BrowserWindow:
         except self.timeout_error as error:
             raise BrowserTimeoutError(self.without_secrets(f"It took too long: {reason(error)}")) from error
         except self.error as error:
-            await asyncio.sleep(0)  # the event that the browser has closed may be right behind
+            await asyncio.sleep(0)  # the event that the browser has closed may follow at once
             if self.closed:
                 raise BrowserError("The browser was closed in the meantime. The next call starts a new one.") from error
             raise BrowserError(self.without_secrets(reason(error))) from error
@@ -229,12 +229,12 @@ class BrowserWindow:
     # -- what is on a page -----------------------------------------------------------------------------------------
 
     async def ask(self, frame: Frame, command: str, **given: Any) -> Any:
-        """What page.js answers in a frame."""
+        """Return the answer of page.js in a frame."""
         packed = base64.b64encode(json.dumps({"command": command, **given}).encode()).decode()
         return json.loads(await frame.locator(f"{ENGINE}={packed}").text_content() or "null")
 
     def prefix(self, frame: Frame) -> str:
-        """What the refs in a frame begin with."""
+        """Return the beginning of all refs in a frame."""
         if frame.parent_frame is None:
             return ""
         if frame not in self._frames:
@@ -242,7 +242,7 @@ class BrowserWindow:
         return f"f{self._frames.index(frame) + 1}"
 
     def frame_of(self, ref: str) -> tuple[Frame, str]:
-        """The frame that a ref is in, and the ref there; ElementError if the frame has gone."""
+        """Return the frame that a ref is in, and the ref there; ElementError if the frame has gone."""
         number, inner = re.fullmatch(r"(?:f(\d+))?(e\d+)", ref).groups()  # type: ignore[union-attr]
         if number is None and self._page is not None:
             return self._page.main_frame, inner
@@ -298,7 +298,7 @@ class BrowserWindow:
                     self.keep_secret(value)
 
     def without_secrets(self, value: Any) -> Any:
-        """The same with a mask in the place of each secret, also in addresses."""
+        """Replace each secret by a mask, also in addresses."""
         if isinstance(value, str):
             for secret in self._secrets:
                 for form in {secret, quote(secret, safe=""), quote_plus(secret), json.dumps(secret)[1:-1]}:
@@ -312,8 +312,8 @@ class BrowserWindow:
     # -- logs ------------------------------------------------------------------------------------------------------
 
     def _on_console(self, message: ConsoleMessage) -> None:
-        place = message.location
-        where = f" ({shown(place['url'])}:{place['lineNumber'] + 1})" if place.get("url") else ""
+        location = message.location
+        where = f" ({shown(location['url'])}:{location['lineNumber'] + 1})" if location.get("url") else ""
         self.console.append(f"{message.type}: {quoted(message.text, 500)}{where}")
 
     def _log(self, request: Request, outcome: str) -> None:
@@ -331,7 +331,7 @@ class BrowserWindow:
         return self.tabs[number - 1]
 
     async def page(self) -> Page:
-        """The current tab; if it was closed, the last one that is left, or a new one."""
+        """Return the current tab; if it was closed, the last one that is left, or a new one."""
         if self._page is None or self._page.is_closed():
             if self._page is not None:
                 self.notify("The tab was closed. The last remaining one is now the current tab.")
@@ -340,7 +340,7 @@ class BrowserWindow:
         return self._page
 
     async def go_to_last_tab(self) -> None:
-        """The current tab was closed on purpose."""
+        """Make the last tab the current one, after the current one was closed on purpose."""
         self._page = self.tabs[-1] if self.tabs else await self.context.new_page()
 
     async def show(self, page: Page) -> None:
@@ -409,14 +409,14 @@ class BrowserWindow:
             event.set()
 
     def _navigating(self, request: Request) -> Page | None:
-        """The tab whose address the request is for, if it is for one."""
+        """Return the tab whose address the request is for; None for any other request."""
         with contextlib.suppress(self.error):  # before the tab is known
             if request.is_navigation_request() and request.frame.parent_frame is None:
                 return request.frame.page
         return None
 
     def begin_navigation(self) -> None:
-        """A new address is asked for."""
+        """Reset what is known about the last address, because a new one is requested."""
         self.failed_url, self.download_offered, self.stayed, self._moves = "", False, False, 0
         self.load_failed.clear()
         self.navigations += 1
@@ -463,12 +463,12 @@ class BrowserWindow:
             pass  # its tab was closed, which the next call reports
 
     async def check_file_requests(self) -> None:
-        """From the first file on: links lead from files to other files, anywhere."""
+        """Check every further request for a file, because links lead from files to other files, anywhere."""
         await self.context.unroute(FILE_URL)
         await self.context.route(FILE_URL, self._on_file_request)
 
     async def _on_file_request(self, route: Route) -> None:
-        """Give the browser the file that was checked; a link that is swapped in leads nowhere."""
+        """Serve the file that was checked, so that a link that replaces it leads nowhere."""
         url = route.request.url
         try:
             content = self.launch.boundary.content(url)
@@ -482,25 +482,25 @@ class BrowserWindow:
     # -- what a page does on its own -------------------------------------------------------------------------------
 
     async def _on_dialog(self, dialog: Dialog) -> None:
-        """A dialog blocks everything until it is answered. An alert needs no answer, and a text waits for a prompt."""
+        """Answer a dialog, which blocks everything until then. Alerts are accepted; a text waits for a prompt."""
         accept, text = self.dialog_answer
         if dialog.type == "prompt":
             accept, self.dialog_answer = accept or bool(text), CANCEL
         elif dialog.type != "alert":
             self.dialog_answer = (False, text) if accept else CANCEL
         kind = DIALOGS.get(dialog.type, f"a {dialog.type} dialog")
-        said = f"The page showed {kind} that says {quoted(dialog.message)}"
+        description = f"The page showed {kind} that says {quoted(dialog.message)}"
         with contextlib.suppress(self.error):
             if dialog.type == "alert":
-                self.notify(f"{said}; it was accepted.")
+                self.notify(f"{description}; it was accepted.")
                 await dialog.accept()
             elif accept:
-                self.notify(f"{said}; it was accepted, as asked.")
+                self.notify(f"{description}; it was accepted, as asked.")
                 await dialog.accept(text if dialog.type == "prompt" else "")
             else:
                 self.notify(
-                    f"{said}; it was answered with Cancel. To accept it, call computer.browser.accept_dialog() first "
-                    "and then do the same again."
+                    f"{description}; it was answered with Cancel. To accept it, call computer.browser.accept_dialog() "
+                    "first and then do the same again."
                 )
                 if dialog.type == "beforeunload":
                     self.stayed = True
@@ -526,9 +526,9 @@ class BrowserWindow:
         taken, self.notices = self.notices, []
         return taken
 
-    def report(self, words: str) -> str:
-        """Our words, and what happened since the last call."""
-        return " ".join([words, *self.take_notices()])
+    def report(self, text: str) -> str:
+        """Return our text, and what happened since the last call."""
+        return " ".join([text, *self.take_notices()])
 
     def with_notices(self, values: dict[str, Any]) -> dict[str, Any]:
         notices = self.take_notices()
@@ -537,7 +537,7 @@ class BrowserWindow:
     # -- a page that hangs -----------------------------------------------------------------------------------------
 
     async def revive(self) -> None:
-        """After a call that took too long: end what keeps the page busy, or the page."""
+        """End what keeps the page busy, or the page, after a call that took too long."""
         page = self._page
         if page is None or page.is_closed():
             return
