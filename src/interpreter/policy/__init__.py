@@ -1,4 +1,4 @@
-"""What may run without asking, what is asked, and what never runs. The names are loaded when they are first used."""
+"""Decides which code runs without asking, which needs approval and which never runs. Names are loaded on first use."""
 
 from __future__ import annotations
 

@@ -227,7 +227,7 @@ def _insert(old: str, item: str, key: str) -> str:
     if items is None:
         return f"{old.rstrip()}\n\n{key}:\n{item}"
     if not items.value or (isinstance(items, ScalarNode) and items.value == "null"):
-        # Instead of `[]` or nothing; a comment behind it stays where it is.
+        # Replace `[]` or nothing; keep a comment after it.
         comment, newline, rest = old[items.end_mark.index :].partition("\n")
         return f"{old[: items.start_mark.index].rstrip()}{comment}\n{item}{rest}" if newline else ""
     if not isinstance(items, SequenceNode) or items.flow_style:

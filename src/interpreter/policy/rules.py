@@ -28,7 +28,7 @@ NETWORK_KINDS = ("get", "send")
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule of a policy file; what is empty does not restrict it."""
+    """One rule of a policy file; empty fields don't restrict it."""
 
     decision: Decision
     language: tuple[str, ...] = ()
@@ -53,7 +53,7 @@ class Rule:
     def sentence(self) -> str:
         """What a rule that allows something allows, as a person would say it."""
         changes = [word for kind, word in _ON_FILES.items() if kind in self.does]
-        doing = [f"{_listed(changes)} {_listed([*map(_place, self.path)]) or 'files'}"] if changes else []
+        doing = [f"{_listed(changes)} {_listed([*map(_describe_files, self.path)]) or 'files'}"] if changes else []
         hosts = {kind: f" {_listed(self.host)}".rstrip() for kind in (*NETWORK_KINDS, "network")}
         doing += [phrase + hosts.get(kind, "") for kind, phrase in _DOING.items() if kind in self.does]
         doing += [f"calling {_listed(self.call)}"] if self.call else []
@@ -179,7 +179,7 @@ _DOING = {
 }
 
 
-def _place(pattern: str) -> str:
+def _describe_files(pattern: str) -> str:
     """Describe a path pattern in plain English."""
     if pattern in ("{workspace}", "{workspace}/*", "{workspace}/**"):
         return "files in this folder"
@@ -248,7 +248,7 @@ def judge_steps(rules: Sequence[Rule], steps: Sequence[EffectStep], folders: Fol
 
 
 class Folders(NamedTuple):
-    """What stands for `{workspace}`, `{config}` and `~` in a pattern; links are resolved."""
+    """The values of `{workspace}`, `{config}` and `~` in a pattern; links are resolved."""
 
     workspace: str
     config: str
@@ -321,7 +321,7 @@ _PIECES = {
 }
 
 
-# Their second word says what they do.
+# Programs whose second word decides what they do.
 _WITH_VERBS = frozenset(
     "git npm pnpm yarn docker podman kubectl cargo go gh brew apt apt-get uv poetry conda systemctl "
     "terraform helm make just dotnet bundle gem composer aws gcloud az".split()

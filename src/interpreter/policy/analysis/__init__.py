@@ -34,10 +34,10 @@ def analyze(
     merged `defines` of their analyses. `registry` has the languages of the session: each names its own analysis.
     `database` is the address that SQL blocks use.
     """
-    places = CodeLocation(os.fspath(workspace), os.fspath(cwd) if cwd else None)
-    described, started_in = registry.describe(language), places.cwd
+    location = CodeLocation(os.fspath(workspace), os.fspath(cwd) if cwd else None)
+    described, started_in = registry.describe(language), location.cwd
     name = described.name.lower()
-    notes = Notes(places, name, database)
+    notes = Notes(location, name, database)
     defines: dict[str, tuple[Effect, ...]] = {}
     try:
         if described.analysis is None:
@@ -51,7 +51,7 @@ def analyze(
     steps = tuple(doing.done() for doing in notes.steps if not doing.dropped)
     keeps = described.run is not BaseLanguage.run and described.restore is BaseLanguage.restore
     lasting = described.name if keeps else ""
-    return Effects(name, places.workspace, steps, defines, lasting, described.runs_on, started_in or "")
+    return Effects(name, location.workspace, steps, defines, lasting, described.runs_on, started_in or "")
 
 
 look = analyze  # its name in earlier versions

@@ -32,7 +32,7 @@ class Effect:
     """One effect that the code would have."""
 
     kind: Kind
-    what: str  # a path as it is written, a program, a host, a package; `*` stands for what is only known when it runs
+    what: str  # a path as it is written, a program, a host, a package; `*` where it is only known at run time
     line: int
     place: Place = ""  # of a path: in the workspace or not
     full: str = ""  # of a path: absolute, with links resolved where possible

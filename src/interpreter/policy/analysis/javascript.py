@@ -152,7 +152,7 @@ class _Walk:
         self.declared, self.functions = _declared(everything)
         self.modules = _modules(everything)
         self.has_computed = has_computed or _has_computed(everything, self.declared)
-        # Names of members that the code gives a value.
+        # Names of members that the code assigns.
         self.stored = frozenset(
             name.text
             for before, name, after in zip(everything, everything[1:], everything[2:], strict=False)

@@ -1,4 +1,4 @@
-"""Where an analysis records what it finds: steps, their effects, and where paths lead."""
+"""Records an analysis: steps, their effects, and where paths lead."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from interpreter.host.processes import is_inside
 from interpreter.policy.analysis.effects import Effect, EffectStep, Kind, Operation, Place
 from interpreter.policy.analysis.tables import listed, python_calls
 
-# Stands in a text for what is only known when the code runs; no path and no argument can have it.
+# Replaces the parts of a text that are only known at run time; no path and no argument can contain it.
 HOLE = "\0"
 
 _MAX_LENGTH = 4096
@@ -45,7 +45,7 @@ class CodeLocation:
         # Links that the code makes, and where they lead (None: unknown); folders that it unpacks archives into.
         self._links: dict[str, str | None] = {}
         self._unpacked: list[str] = []
-        self._moved: str | bool | None = False  # where a link leads that is being renamed
+        self._moved: str | bool | None = False  # the target of a link that is being renamed
 
     def effect(self, kind: Kind, text: str, line: int, how: str = "", operation: Operation = "") -> Effect | None:
         """Return the effect on a path and where it leads; None for what isn't a file, such as /dev/null."""
@@ -176,7 +176,7 @@ def _real(path: str) -> str:
 
 _MAX_DEPTH = 5
 _MAX_TEXT_LENGTH = 500
-# What the tables can say about a path: the kind of effect, its `how` and its operation.
+# The words in tables about a path: the kind of effect, its `how` and its operation.
 ON_PATHS: dict[str, tuple[Kind, str, Operation]] = {
     "read": ("read", "", ""),
     "names": ("read", "names", ""),
@@ -191,12 +191,12 @@ ON_PATHS: dict[str, tuple[Kind, str, Operation]] = {
 
 
 class Notes:
-    """The steps found so far, and the folder that the code is in."""
+    """The steps recorded so far, and the folder that the code is in."""
 
-    def __init__(self, places: CodeLocation, language: str = "", database: str = "") -> None:
-        self.places = places
+    def __init__(self, location: CodeLocation, language: str = "", database: str = "") -> None:
+        self.location = location
         self.language = language  # the block's own
-        self.database = database  # the address of the one that SQL blocks use; empty: in memory
+        self.database = database  # the address of SQL blocks' database; empty: in memory
         self.steps: list[StepEffects] = []
         self.depth = 0  # how deeply code is nested in code: `bash -c "python -c ..."`
 
@@ -205,7 +205,7 @@ class Notes:
         return self.depth >= _MAX_DEPTH
 
     def step(self, language: str, text: str, line: int, words: Sequence[str] = ()) -> StepEffects:
-        doing = StepEffects(self.places, language, text, line, words)
+        doing = StepEffects(self.location, language, text, line, words)
         self.steps.append(doing)
         return doing
 
@@ -228,8 +228,8 @@ def analyze_embedded(language: str, code: str, line: int, notes: Notes) -> None:
 class StepEffects:
     """A step that is being analyzed."""
 
-    def __init__(self, places: CodeLocation, language: str, text: str, line: int, words: Sequence[str]) -> None:
-        self.places, self.language, self.line = places, language, line
+    def __init__(self, location: CodeLocation, language: str, text: str, line: int, words: Sequence[str]) -> None:
+        self.location, self.language, self.line = location, language, line
         self.text = text[:_MAX_TEXT_LENGTH].replace(HOLE, "*")
         self.words = words
         self.effects: list[Effect] = []
@@ -245,7 +245,7 @@ class StepEffects:
             if _ADDRESS.match(path) and not path.startswith("file:"):
                 self.network(path, "get" if kind == "read" else "send")
                 continue
-            effect = self.places.effect(kind, path, self.line, how, operation)
+            effect = self.location.effect(kind, path, self.line, how, operation)
             if effect is None:
                 continue
             self.effects.append(effect)
@@ -259,7 +259,7 @@ class StepEffects:
 
     def look_into(self, folder: str) -> None:
         """Record the folder that a command works in, unless it is in the workspace."""
-        effect = self.places.effect("read", folder, self.line, "names")
+        effect = self.location.effect("read", folder, self.line, "names")
         if effect is not None and effect.place != "workspace":
             self.effects.append(effect)
 
@@ -269,12 +269,12 @@ class StepEffects:
     def link(self, path: str, target: str, hard: bool = False) -> None:
         """Record that a link is made; `target` is the path that it is given."""
         self.write(path, operation="link")
-        self.places.link(path, target, hard)
+        self.location.link(path, target, hard)
 
     def unpack(self, folder: str) -> None:
         """Record that an archive is unpacked into this folder."""
         self.write(f"{folder}/*")
-        self.places.unpack(folder)
+        self.location.unpack(folder)
 
     def write(self, *paths: str, how: str = "", operation: Operation = "") -> None:
         self.path("write", *paths, how=how, operation=operation)
@@ -341,4 +341,4 @@ def note_computer_call(doing: StepEffects, name: str) -> None:
 
 def is_computer_shadowed(notes: Notes) -> bool:
     """Return whether a file of the project has the name `computer`, so that Python imports it first."""
-    return any(os.path.exists(os.path.join(notes.places.workspace, name)) for name in ("computer.py", "computer"))
+    return any(os.path.exists(os.path.join(notes.location.workspace, name)) for name in ("computer.py", "computer"))

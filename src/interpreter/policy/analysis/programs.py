@@ -30,8 +30,8 @@ INFLUENTIAL = re.compile(
 )
 # With these, `cp` copies links as links.
 _KEEPING_LINKS = ("-a", "-d", "-P", "-R", "-r", "--archive", "--no-dereference", "--recursive")
-# A place in a row for operands or for what options are given.
-_PLACE = re.compile(r"<(?:(?P<first>\d)(?P<more>\+?)|(?P<options>-[^>]*?))(?:\|(?P<default>[^->][^>]*))?>")
+# A placeholder in a row for operands or for options' values.
+_PLACEHOLDER = re.compile(r"<(?:(?P<first>\d)(?P<more>\+?)|(?P<options>-[^>]*?))(?:\|(?P<default>[^->][^>]*))?>")
 
 
 class CommandCall(NamedTuple):
@@ -40,9 +40,9 @@ class CommandCall(NamedTuple):
     words: list[str]
     line: int
     text: str
-    stdin: str | None = None  # what it reads, where the text tells
-    functions: Iterable[str] = ()  # names that the code itself has defined; what they do was looked at there
-    piped: str = ""  # what another command seems to print for it to read
+    stdin: str | None = None  # its input, if the text contains it
+    functions: Iterable[str] = ()  # functions that the code itself defines, which were analyzed at their definition
+    piped: str = ""  # the probable output of another command, which it reads
 
     @property
     def arguments(self) -> list[str]:
@@ -223,7 +223,7 @@ class _ByTable:
 
     def _filled(self, word: str) -> list[str]:
         """Fill in a placeholder. `<1>`: first operand; `<2+>`: second and later; `<-d|.>`: value of -d, or a dot."""
-        placeholder = _PLACE.search(word)
+        placeholder = _PLACEHOLDER.search(word)
         if placeholder is None:
             return [word]
         if placeholder["first"]:
@@ -257,8 +257,8 @@ class _ByTable:
                     for target, source in ((target, source) for target in targets for source in sources):
                         leads = source if links else HOLE
                         for path in (target, f"{target}/{source.rstrip('/').rsplit('/', 1)[-1]}"):
-                            if links or doing.places.is_link(source):
-                                doing.places.link(path, leads, is_hard)
+                            if links or doing.location.is_link(source):
+                                doing.location.link(path, leads, is_hard)
             case "unpack":
                 for path in paths:
                     doing.unpack(path)
@@ -415,10 +415,10 @@ def _script(path: str, doing: StepEffects) -> None:
 
 
 def nested(code: str, call: CommandCall, notes: Notes, language: str = "shell") -> None:
-    before = notes.places.cwd
+    before = notes.location.cwd
     analyze_embedded(language, code, call.line, notes)
     if call.words[0] not in ("eval", "trap"):
-        notes.places.cwd = before
+        notes.location.cwd = before
 
 
 def _inner(words: list[str], call: CommandCall, notes: Notes) -> None:
@@ -474,7 +474,7 @@ def sets_variables(call: CommandCall, arguments: Arguments, doing: StepEffects, 
 def change_folder(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     operands = [word for word in call.arguments if word == "-" or not word.startswith("-")]
     is_back = operands == ["-"] or call.program == "popd" or (call.program == "pushd" and not operands)
-    notes.places.move(None if is_back else operands[0] if operands else "~")
+    notes.location.move(None if is_back else operands[0] if operands else "~")
 
 
 # -- files --------------------------------------------------------------------------------------------------------
@@ -509,7 +509,7 @@ _AWK_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"|#[^\n]*')
 _AWK_ACTS = re.compile(r"\b(system|getline|close|fflush|ENVIRON|PROCINFO)\b|@|(?<!\|)\|(?!\|)|\bprintf?\b[^;}\n]*>")
 
 
-# In a regular expression these characters are no string, comment or end of a statement.
+# In a regular expression these characters begin no string or comment and end no statement.
 _AWK_UNCLEAR = re.compile(r"/[^/\n]*[\"#;}][^/\n]*/")
 _AWK_MAY_ACT = re.compile(rf"{_AWK_ACTS.pattern}|\bprintf?\b[^\0]*>")
 
@@ -689,8 +689,8 @@ def httpie(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: N
 @handler
 def connection(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     if call.program != "openssl" or call.arguments[:1] == ["s_client"]:
-        places = arguments.operands[call.program == "openssl" :] + arguments.value("-connect")
-        doing.network(next(iter(places), ""), "send")
+        addresses = arguments.operands[call.program == "openssl" :] + arguments.value("-connect")
+        doing.network(next(iter(addresses), ""), "send")
     elif call.arguments != ["version"]:
         doing.unknown("openssl, which may read and write files")
 

@@ -117,7 +117,7 @@ def analyze(code: str, notes: Notes, known: Known, line: int = 1) -> dict[str, t
     for magic in magics:
         _magic(magic, line - 1, notes)
     if [magic.line for magic in magics if magic.name == "cd"] not in ([], [1]):
-        notes.places.move(None)  # the Python code in between may run here or there
+        notes.location.move(None)  # the Python code in between may run here or there
     look = _Look(tree, line - 1, notes, known)
     look.walk()
     notes.depth -= 1
@@ -141,7 +141,7 @@ class _Look:
         nodes = list(ast.walk(tree))
         renamed = {name: effects[0].what for name, effects in known.items() if effects and effects[0].how == "import"}
         self.known = {name: effects for name, effects in known.items() if name not in renamed}
-        self.values = PythonValues(nodes, notes.places, renamed)
+        self.values = PythonValues(nodes, notes.location, renamed)
         # inside loops whose end is unknown
         self.loops = {id(node) for loop in nodes if isinstance(loop, ast.While) for node in ast.walk(loop)}
         # statements that run for sure, and in the order of the text: not in functions, loops and branches
@@ -228,7 +228,7 @@ class _Look:
                 doing.dropped = True
         elif name in _MOVING:
             sure = name == "os.chdir" and node.args and id(node) in self.once
-            self.notes.places.move(self.values.text(node.args[0]) if sure else None)
+            self.notes.location.move(self.values.text(node.args[0]) if sure else None)
         elif effects is None:
             self._unlisted(node, name)
         for keyword in node.keywords:
@@ -315,7 +315,7 @@ class _Look:
         if name == "os.environ" and id(node) not in self.asked:
             self._step(node, name).note("secret", "the environment")
         if name in _MOVING:
-            self.notes.places.move(None)
+            self.notes.location.move(None)
         is_named = isinstance(node, ast.Attribute) or node.id in self.values.imports
         effects = python_calls().get(name)
         if id(node) in self.bases:
@@ -339,7 +339,7 @@ class _Look:
         if root == "computer" and not is_computer_shadowed(self.notes):
             return
         # A file of that name comes before the module that is meant.
-        file = os.path.join(self.notes.places.cwd or self.notes.places.workspace, root)
+        file = os.path.join(self.notes.location.cwd or self.notes.location.workspace, root)
         is_local = os.path.isfile(f"{file}.py") or os.path.isfile(f"{file}/__init__.py")
         if not is_known_module(module) or module.startswith(".") or is_local:
             doing = self.notes.step("python", f"import {module}", line + self.offset, ["import", module])

@@ -90,13 +90,13 @@ def _apply_plain(does: Does, called: Called) -> None:
             target = called.argument(Does("", 0, "target" if does.name == "self" else "src"))
             doing.link(path, values.text(target), does.kind == "hardlink")
         case "copied" if called.keyword("follow_symlinks", "symlinks") is not None or called.spread:
-            doing.places.link(path, HOLE)
+            doing.location.link(path, HOLE)
         case "given" if is_given:
             called.unknown()
         case "env":
             doing.read(".env" if argument is None else text)
         case "readtext" if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-            doing.read(text)  # `config.read("a.ini")`; of a file, what is given is a number
+            doing.read(text)  # `config.read("a.ini")`; the argument of a file's `read` is a number
         case "fetch" | "unpickled":
             if "://" in text:
                 doing.network(text, "get")
@@ -156,13 +156,13 @@ def _database(does: Does, called: Called) -> None:
         case "server":
             doing.note("database", doing.words[0], how="server")
         case "commit" if _connected(called) is not None:
-            pass  # what it changes was noted
+            pass  # its changes are already recorded
         case "table" | "commit":
             _change_database(called)
         case "sql" if called.name.startswith("pandas.") and re.fullmatch(r"\w+", text):
             pass  # the name of a table
         case "sql":
-            # What it is must be written out; the rest may be filled in.
+            # The kind of statement must be written out; the rest may be filled in.
             is_readable = called.node is not None and text.strip() and HOLE not in text.lstrip()[:6]
             path = ":memory:" if called.name.startswith("duckdb.") else _connected(called)
             if not is_readable and path == ":memory:":
@@ -175,7 +175,7 @@ def run(does: Does, called: Called) -> None:
     """Analyze `subprocess.run` and similar calls, whose command is a list or a text, with or without a shell."""
     argument = called.argument(does)
     command = called.values.words(argument)
-    before = called.notes.places.cwd
+    before = called.notes.location.cwd
     if (environment := called.keyword("env")) is not None:
         # The names in `{**os.environ, "A": "1"}` are known.
         given = environment if isinstance(environment, ast.Dict) else ast.Dict([None], [environment])
@@ -183,7 +183,7 @@ def run(does: Does, called: Called) -> None:
             if key is not None or called.values.name(value) not in ("os.environ", "os.environ.copy()"):
                 note_environment(called.values.text(key), called.doing)
     if (folder := called.keyword("cwd")) is not None:
-        called.notes.places.move(called.values.text(folder))
+        called.notes.location.move(called.values.text(folder))
     if not _is_false(called.keyword("shell")):
         analyze_embedded(
             "shell", command[0] if command else called.values.text(argument), called.doing.line, called.notes
@@ -202,7 +202,7 @@ def run(does: Does, called: Called) -> None:
             _command(command, called)
     else:
         _command(command, called)
-    called.notes.places.cwd = before
+    called.notes.location.cwd = before
 
 
 def execute(does: Does, called: Called) -> None:
@@ -248,7 +248,7 @@ def _opened(does: Does, called: Called) -> None:
 
 
 def _written(does: Does, called: Called) -> None:
-    """`df.to_csv(path)`; without a path it gives back a text."""
+    """Record `df.to_csv(path)`; without a path it returns a text."""
     target = called.argument(does) or called.keyword(*listed("python.txt", "@target"))
     method = called.doing.words[0].rpartition(".")[2]
     if target is None and (called.spread or method in ("save", "save_model", "save_weights")):
@@ -301,7 +301,7 @@ def _attribute(does: Does, called: Called) -> None:
 
 
 def _inplace(does: Does, called: Called) -> None:
-    """`fileinput.input(files, inplace=True)` writes what it reads."""
+    """Record `fileinput.input(files, inplace=True)`, which writes the files that it reads."""
     argument = called.argument(does)
     paths = called.values.words(argument) or [called.values.text(argument)]
     called.doing.read(*paths)
@@ -326,7 +326,7 @@ def _methods(does: Does, called: Called) -> None:
     """`df.agg("mean")` calls the method of that name."""
     given: list[ast.AST] = [*called.node.args, *called.node.keywords] if called.node else []
     names = [part.id for each in given for part in ast.walk(each) if isinstance(part, ast.Name)]
-    for name in names:  # what they stand for, or are taken from
+    for name in names:  # their values, or the objects that they are looked up on
         given += [value for value in called.values.assigned.get(name, ()) if value is not None]
         given += [called.values.iterated[name]] if name in called.values.iterated else []
     parts = [part for each in given for part in ast.walk(each)]

@@ -25,7 +25,7 @@ _TEXTS = tuple(f"@text_{kind}" for kind in "home temporary here joined below bes
 _BUILTIN = ("builtins", "__builtins__")
 _ONLY_READ = frozenset({"len", "print", "sorted", "list", "reversed", "enumerate", "zip"})
 _MAX_ROUNDS = 50
-# Methods of a text without a slash that give such texts, if what they are given has none either.
+# Methods that return a text without a slash if neither the text nor the arguments have one.
 _NAME_METHODS = frozenset(
     "lower upper title capitalize casefold swapcase strip lstrip rstrip replace zfill removeprefix removesuffix "
     "split rsplit partition rpartition format".split()
@@ -42,19 +42,19 @@ _NAMING = (
 class PythonValues:
     """The names in a block: imports, and variables that are set once."""
 
-    def __init__(self, nodes: Iterable[ast.AST], places: CodeLocation, imported: Mapping[str, str]) -> None:
+    def __init__(self, nodes: Iterable[ast.AST], location: CodeLocation, imported: Mapping[str, str]) -> None:
         """Take the aliases under which earlier blocks imported something as `imported`."""
-        self.places = places
+        self.location = location
         self.imports: dict[str, str] = {}
         self.stars: set[str] = set()  # modules of which everything was imported
-        # Each value that a name is given; None: by something that is not followed.
+        # Each value that is assigned to a name; None: an assignment that isn't followed.
         self.assigned: dict[str, list[ast.expr | None]] = {}
         self._followed: set[str] = set()
         self.iterated: dict[str, ast.expr] = {}
         self.defined: set[str] = set()
         self.captured: set[str] = set()  # names that a pattern of `match` sets: `case object(unlink=f)`
-        self.round: Mapping[str, ast.expr] = {}  # what loop variables stand for at the moment
-        # Of a loop variable: all variables of the loop, and what it goes over.
+        self.round: Mapping[str, ast.expr] = {}  # the loop variables' values in the present round
+        # For each loop variable: all variables of the loop, and the expression that it goes over.
         self._loops: dict[str, list[tuple[ast.expr, ast.expr]]] = {}
         loaded: list[ast.Name] = []
         only_read: set[int] = set()
@@ -350,7 +350,7 @@ class PythonValues:
             case "@text_temporary":
                 return f"/tmp/{HOLE}"
             case "@text_here":
-                return self.places.cwd or HOLE
+                return self.location.cwd or HOLE
             case "@text_joined":
                 return joined(*parts) if parts else "."
             case "@text_below":
@@ -401,7 +401,7 @@ class PythonValues:
                 | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
                 | ast.withitem(context_expr=value, optional_vars=ast.Name(id=name))
             ):
-                self._assign(name, value)  # only what is simple is followed
+                self._assign(name, value)  # only simple assignments are followed
             case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Call() as value):
                 self._assign_all(node)
                 if self.name(value.func) == "os.path.splitext":

@@ -21,7 +21,11 @@ from interpreter.policy.analysis.tables import Does, calls, listed
 _CALLS = Path(__file__).with_name("r_calls.R")
 _MAX_LENGTH = 50_000
 _PARSER_SECONDS = 5.0
-_ON_EACH = {"fetch": "read", "fetchtext": "read", "deleteall": "delete"}  # what `lapply(files, read.csv)` does to each
+_ON_EACH = {
+    "fetch": "read",
+    "fetchtext": "read",
+    "deleteall": "delete",
+}  # the effect of `lapply(files, read.csv)` on each
 
 
 _HARMLESS = ("@function", "@calling", "@syntax")
@@ -83,7 +87,7 @@ class _Look:
 
     def __init__(self, notes: Notes, known: Mapping[str, tuple[Effect, ...]], offset: int) -> None:
         self.notes, self.known, self.offset = notes, known, offset
-        self.own: dict[str, tuple[int, int]] = {}  # names that the code gives a meaning; of functions, with their lines
+        self.own: dict[str, tuple[int, int]] = {}  # names that the code defines; for functions, with their lines
         self.database: str | None = None  # the file that it connects to; None: unknown
 
     def see(self, kind: str, fields: list[str]) -> None:
@@ -169,7 +173,7 @@ class _Look:
                     elif text not in ("stdin", "clipboard", ""):
                         doing.write(text, operation="edit" if mode is None or "a" in mode.texts[0] else "")
             case "move":
-                self.notes.places.move(texts[0] if len(texts) == 1 else None)
+                self.notes.location.move(texts[0] if len(texts) == 1 else None)
             case "env" if not arguments:
                 doing.note("secret", "the environment")
             case "setenv":

@@ -42,7 +42,7 @@ class Words:
         """Return the words that a node expands to: `{a,b}` is two."""
         word = self.word(node)
         if node.type in ("simple_expansion", "expansion"):
-            return word.split() or [word]  # what is not quoted is split
+            return word.split() or [word]  # unquoted text is split
         if node.type not in ("word", "concatenation"):
             return [word]
         expansions: list[str] = []
@@ -76,7 +76,7 @@ class Words:
             case "brace_expression" | "string_content" | "$":
                 return self.text(node)
             case "process_substitution":
-                return "/dev/fd/63"  # what the shell puts there is a pipe, no file
+                return "/dev/fd/63"  # the shell substitutes a pipe, not a file
         return HOLE
 
     def text(self, node: Node) -> str:
@@ -155,7 +155,7 @@ def analyze(
     notes.depth += 1
     code = code.replace("\r\n", "\n")
     # A new parser each time: threads must not share it.
-    # One byte for each character: the grammar's scanner crashes on some that are not ASCII, and places stay the same.
+    # One byte per character: the grammar's scanner crashes on some that aren't ASCII, and offsets stay the same.
     root = Parser(bash).parse(re.sub(r"[^\x00-\x7f]", "x", code).encode("ascii")).root_node
     shell = ShellAnalysis(code, line, notes, known)
     shell.walk(root)
@@ -187,14 +187,14 @@ class ShellAnalysis:
 
     def __init__(self, code: str, line: int, notes: Notes, known: Mapping[str, tuple[Effect, ...]]) -> None:
         self.notes, self.line, self.known = notes, line, known
-        self.variables = {"HOME": home(), "PWD": notes.places.cwd or HOLE}
+        self.variables = {"HOME": home(), "PWD": notes.location.cwd or HOLE}
         self.words = Words(code, self.variables)
         self.functions: set[str] = set()
         self.settled: dict[str, bool] = {}  # the variables that the code sets, and whether it does so once and for sure
         self.prefixes: set[int] = set()
-        self.more: dict[int, list[Node]] = {}  # arguments that stand after a redirection, by the id of their command
+        self.more: dict[int, list[Node]] = {}  # arguments after a redirection, by the id of their command
         self.stdin: dict[int, str] = {}
-        self.piped: dict[int, str] = {}  # what seems to come through a pipe, by the id of the command that it goes to
+        self.piped: dict[int, str] = {}  # the probable input through a pipe, by the id of the command that reads it
 
     def walk(self, root: Node) -> None:
         if root.has_error:
@@ -244,17 +244,17 @@ class ShellAnalysis:
 
     def _after(self, node: Node) -> Callable[[], None] | None:
         """After a part: its folder and variables end with it, or are unknown."""
-        # What such a part does to the working directory ends with it.
+        # A change of the working directory ends with such a part.
         if node.type not in _PERHAPS and node.type not in {"subshell", "command_substitution", "process_substitution"}:
             return None
-        before, variables = self.notes.places.cwd, dict(self.variables)
+        before, variables = self.notes.location.cwd, dict(self.variables)
 
         def leave() -> None:
-            moved = self.notes.places.cwd != before and node.type in _PERHAPS
-            self.notes.places.cwd = None if moved else before
+            moved = self.notes.location.cwd != before and node.type in _PERHAPS
+            self.notes.location.cwd = None if moved else before
             changed = [name for name, value in self.variables.items() if variables.get(name) != value]
             self.variables.update(dict.fromkeys(changed, HOLE))
-            self.variables["PWD"] = self.notes.places.cwd or HOLE
+            self.variables["PWD"] = self.notes.location.cwd or HOLE
 
         return leave
 
@@ -273,7 +273,7 @@ class ShellAnalysis:
         if command and command[0] in self.known and command[0] not in self.functions:
             self.notes.not_known("shell", f"what {command[0]} does, which another block defined", line)
         analyze_command(call, self.notes)
-        self.variables["PWD"] = self.notes.places.cwd or HOLE
+        self.variables["PWD"] = self.notes.location.cwd or HOLE
 
     def _redirect(self, node: Node) -> None:
         target = node.child_by_field_name("destination")
@@ -369,7 +369,9 @@ class ShellAnalysis:
                     self.more.setdefault(owner.id, []).extend(redirect.children_by_field_name("argument"))
                     body = next((part for part in redirect.children if part.type == "heredoc_body"), None)
                     self.stdin[owner.id] = self.words.text(body) if body else ""
-                    for part in redirect.children:  # `cat <<END | bash`: the rest of the pipe stands in the redirection
+                    for (
+                        part
+                    ) in redirect.children:  # `cat <<END | bash`: the tree has the rest of the pipe in the redirection
                         reader = next((each for each in part.children if each.type == "command"), None)
                         if part.type == "pipeline" and reader is not None:
                             self.piped[reader.id] = self._printed(owner)

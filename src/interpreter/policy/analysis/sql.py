@@ -291,7 +291,7 @@ class _Statements:
                 self.unknown(f"what {word} does")
 
     def shell_command(self, word: str, rest: str) -> str:
-        r"""Record a command of a database shell (`.tables`, `\\dt`); return the SQL that it stands for."""
+        r"""Record a command of a database shell (`.tables`, `\dt`); return the SQL that it stands for."""
         arguments = [each.strip("'\"") for each in rest.split()]
         files = [each for each in arguments if not each.startswith("-")]
         match word:

@@ -29,7 +29,7 @@ def _rows(name: str) -> Iterator[tuple[str, str]]:
 
 
 class EffectRule(NamedTuple):
-    """One effect: `write`, or with what it happens to, `write node_modules`."""
+    """One effect: `write`, or with its target, `write node_modules`."""
 
     kind: str
     what: str = ""
@@ -37,15 +37,15 @@ class EffectRule(NamedTuple):
 
 @dataclass
 class ProgramRow:
-    """A row of the table: what happens to the operands of a program, and what its options do."""
+    """A row of the table: a program's effects on its operands, and the effects of its options."""
 
     effects: tuple[EffectRule, ...]
-    # Each with what it takes: nothing, `=` (a word), `=?` (the rest of the same word), `=*` (a word; operands follow).
+    # Each option's value: nothing, `=` (a word), `=?` (the rest of the same word), `=*` (a word; operands follow).
     options: dict[str, str] = field(default_factory=dict)
     adds: dict[str, tuple[EffectRule, ...]] = field(default_factory=dict)  # what some options do
     verbs: dict[str, tuple[EffectRule, ...]] = field(default_factory=dict)
     prefixes: frozenset[str] = frozenset()
-    like: re.Pattern[str] | None = None  # words that it may take for commands or files
+    like: re.Pattern[str] | None = None  # words that it may interpret as commands or files
 
 
 @cache

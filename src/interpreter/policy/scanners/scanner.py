@@ -132,7 +132,7 @@ def _kind(language: str, registry: Registry) -> str:
 def python_parts(code: str, registry: Registry) -> list[CodePart]:
     """Separate Python from the shell commands in it, each with empty lines in place of the other."""
     cell = _CELL.match(code)
-    # Cell magics whose body is Python all the same.
+    # Cell magics whose body is Python.
     if cell is not None and cell[1] not in {"time", "timeit", "capture", "prun"}:
         first, _, body = code[cell.start(1) :].partition("\n")
         above = code.count("\n", 0, cell.start(1)) + 1
@@ -283,7 +283,7 @@ class Scanner:
 # -- the scanners -----------------------------------------------------------------------------------------------------
 
 _BANDIT_SEVERITIES: dict[str, Severity] = {"LOW": "low", "MEDIUM": "medium", "HIGH": "high"}
-# Weak cryptography is a fault of a program that is kept, no danger of running it: a checksum is no reason to ask.
+# Weak cryptography is a fault in a program that is kept, but not dangerous to run: a checksum is no reason to ask.
 _BANDIT_MILDER: dict[str, Severity] = {
     **dict.fromkeys(("B108", "B303", "B304", "B305", "B324", "B413", "B505"), "low"),
     **dict.fromkeys(("B501", "B502", "B503", "B504"), "medium"),
@@ -356,7 +356,7 @@ SEMGREP = ScannerTool("semgrep", _semgrep_commands, _read_semgrep, _environment)
 
 
 _LEVELS: dict[str, Severity] = {"error": "medium", "warning": "low"}
-# Most of what it knows is about correctness; these are about what is lost.
+# Most of its checks are about correctness; these are about lost data.
 _GRAVE: dict[int, Severity] = {
     2114: "high",  # deletes a system folder
     2115: "high",  # deletes "/*" if a variable is empty
