@@ -44,7 +44,7 @@ from interpreter.errors import ComputerError
 
 MAX_MAILS = 50
 PORTS = {("imap", True): 143, ("imap", False): 993, ("smtp", True): 587, ("smtp", False): 465}
-MAX_MAIL_BYTES = 1024 * 1024  # of one mail that are fetched; what is longer is mostly attachments
+MAX_MAIL_BYTES = 1024 * 1024  # fetched of one mail; the rest is mostly attachments
 MAX_ATTACHED_BYTES = 50 * 1024 * 1024
 SEARCH_WINDOW = 20_000  # mails per search: its answer is one line, and the length of lines is limited
 MAX_NAME_BYTES = 200  # of an attachment's file, so that a number still fits
@@ -130,9 +130,8 @@ class Mail(ComputerTool):
         files = read_attachments(self.computer, attachments)
         addresses = [address for _, address in people]
         if account is None:
-            compose(
-                addresses[0], people, subject, body, ()
-            )  # any mistake in the mail is reported here, before it is sent
+            # Reports any mistake in the mail before it is sent.
+            compose(addresses[0], people, subject, body, ())
             apple.send_mail(addresses, subject, body, files, self.calculate_upload_delay(attachments))
             return f"The Mail app is sending it to {', '.join(addresses)}."
         sender = account.values.get("from") or account.get("user")
@@ -226,9 +225,8 @@ def log_in(imap: imaplib.IMAP4, server: MailServer, account: Account, user: str,
     try:
         if account.secret == "token":
             given = oauth(user, password)
-            imap.authenticate(
-                "XOAUTH2", lambda challenge: b"" if challenge else given
-            )  # a challenge then contains the reason for the refusal
+            # After the token, a challenge contains the reason for a refusal.
+            imap.authenticate("XOAUTH2", lambda challenge: b"" if challenge else given)
         elif "AUTH=PLAIN" in imap.capabilities:  # it accepts any character; LOGIN only ASCII
             imap.authenticate("PLAIN", lambda _: f"\0{user}\0{password}".encode())
         else:

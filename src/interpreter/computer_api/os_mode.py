@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 WARN_AFTER, END_AFTER = 5, 10
 WHOLE_LIST_EVERY = 4  # looks; in between, the model gets only the changes of the list
 NO_EFFECT = f"Your last {WARN_AFTER} actions changed nothing on the screen. Try something else, or say what is wrong."
-_CARET = 4  # pixels: what is no wider, such as a cursor that blinks, is no change
+_CARET = 4  # pixels: narrower differences, such as a blinking cursor, are not changes
 MAX_SUMMARY_LENGTH = 2500  # characters
 BY_KEY, BY_CORNER = "the stop key", "the mouse in a corner"
 STOPPED = "The user has stopped you ({}). Nothing more was done on the screen. Ask what they want before you continue."
@@ -86,7 +86,7 @@ class ScreenControl:
         self._frame.hide()
         if self._stop_watching is not None:
             self._stop_watching()
-        release(self._interpreter.computer)  # what was held when the turn was cut off
+        release(self._interpreter.computer)  # keys and buttons that were held when the turn was interrupted
 
     def after_block(self) -> Generator[Chunk]:
         """Show what a block did to the screen."""
@@ -284,7 +284,7 @@ class ScreenControl:
         x, y = find_target(computer, computer.display.size(), args, **where) or computer.mouse.position()
         there = screen_of(computer.display).windows()
         hit = next((window for window in there if window.box.has(x, y)), None)
-        if hit is not None and hit.popup:  # a menu: its process shows whose it is
+        if hit is not None and hit.popup:  # a menu: its process identifies its application
             hit = next((window for window in there if not window.popup and window.pid == hit.pid), hit)
         return ((hit.application or hit.title) if hit is not None else _DESKTOP,)
 

@@ -285,7 +285,7 @@ class Cut:
 
 
 def compact(messages: Sequence[Message], room: int, runtimes: Runtimes, *, vision: bool) -> Cut | None:
-    """Return a cut that leaves about `room` tokens behind the system message, or as few as possible.
+    """Return a cut that leaves about `room` tokens after the system message, or as few as possible.
 
     The first and the last request and the newest rounds stay. Old images go first. None if nothing can be left out.
     """

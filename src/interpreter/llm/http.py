@@ -57,7 +57,7 @@ _HEADERS = {
     "Accept-Encoding": "identity",  # a compressed stream comes late and in lumps
     "User-Agent": f"open-interpreter/{__version__}",
 }
-_ENOUGH = 7  # bytes of the body, to see what it is ...
+_ENOUGH = 7  # bytes of the body that show its kind ...
 _MAX_SPACE = 65536  # ... behind no more space than this
 MAX_EVENT_BYTES = 4 * 1024 * 1024  # of one event or line
 MAX_ANSWER_BYTES = 8 * 1024 * 1024  # of an answer that is not streamed; as lists, it takes 30 times that in memory

@@ -343,7 +343,7 @@ class Llm(LlmSettings):
     def _asked(self, messages: Sequence[Message]) -> Generator[Chunk]:
         cancelled = threading.Event()
         self._running[cancelled] = None
-        if self._agent.cancelled:  # `cancel` came before this request was registered
+        if self._agent.cancelled:  # `cancel` was called before this request was registered
             cancelled.set()
         last = messages[-1]
         if last.get("role") == "user" and last.get("content") != self._settings.loop_message:
@@ -502,7 +502,7 @@ class Llm(LlmSettings):
         finally:
             if isinstance(pieces, Generator):
                 pieces.close()
-            if came and not ended:  # broken off, and paid for all the same
+            if came and not ended:  # the reply broke off, but still costs money
                 self._usage.record(_counted(parser, params), params)
         if cancelled.is_set():
             yield from parser.finish(close=False)
@@ -597,7 +597,7 @@ class CustomLlm(Llm):
         self._completions = custom.run  # there is no server to know anything about
         self._custom = custom
 
-    if not TYPE_CHECKING:  # its attributes are those of the object
+    if not TYPE_CHECKING:  # it has the attributes of the object
 
         def __getattr__(self, name: str) -> Any:
             custom = vars(self).get("_custom")

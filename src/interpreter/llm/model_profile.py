@@ -60,9 +60,9 @@ class Forms(NamedTuple):
     shrink_images: bool = True
     vision: bool = False
     detail: str = "low"
-    pictures: int | None = None  # the most of those that the computer has shown; None is all
-    lists: int | None = None  # the most of those of what is on the screen
-    secrets: Mapping[str, str] | None = None  # to redact, by what they are; None redacts nothing
+    pictures: int | None = None  # the most pictures from the computer; None is all
+    lists: int | None = None  # the most lists of what is on the screen
+    secrets: Mapping[str, str] | None = None  # to redact, by their descriptions; None redacts nothing
     describe: Callable[..., str] | None = None
     max_output: int | None = None
     digests_errors: bool = False
@@ -198,7 +198,7 @@ def _is_near(model: str, api_base: str | None) -> bool:
 
 
 def _of_size(size: float) -> ModelProfile:
-    # A model of so many billion parameters or fewer.
+    # Models of at most this many billion parameters.
     return next((profile for most, profile in ((0.9, TINY), (4.5, MINIMAL), (15.0, SHORT)) if size <= most), FULL)
 
 

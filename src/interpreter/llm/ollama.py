@@ -30,7 +30,7 @@ _OPTIONS = {
     "frequency_penalty": "frequency_penalty",
     "presence_penalty": "presence_penalty",
 }
-# After so many equal tokens Ollama gives up; until late in 2026 it did so without a last line.
+# After this many equal tokens Ollama gives up; until late in 2026 it sent no last line then.
 _EQUAL_TOKENS = 30
 
 

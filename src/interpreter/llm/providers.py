@@ -439,7 +439,7 @@ def saved_key_for(row: Provider) -> str | None:
     return next((keys[name] for name in row.key_variables if name in keys), None)
 
 
-# Patterns over the lower-cased name behind the last slash.
+# Patterns for the lower-cased name after the last slash.
 _CALLS_TOOLS = (
     "gpt-3.5-turbo*", "gpt-4*", "gpt-5*", "gpt-6*", "gpt-oss*", "chatgpt-4o*", "o1", "o1-2*", "o3*", "o4*",
     "computer-use-*", "claude-*", "*anthropic.claude-*", "gemini-*", "grok-*", "deepseek-chat*", "deepseek-reasoner*",

@@ -208,7 +208,7 @@ class ReplyParser:
         self._repair = CallRepair()
         self._words = _Pairing()
         self._text = TextParser(fences=fences, tools=tools, thinks_first=thinks_first)
-        self._waiting: deque[_ReplyCall] = deque()  # an incomplete call, and the calls behind it
+        self._waiting: deque[_ReplyCall] = deque()  # an incomplete call, and the calls after it
 
     def feed(self, chunk: Mapping[str, Any]) -> list[Chunk]:
         usage = chunk.get("usage")

@@ -38,7 +38,7 @@ class Responses(Exchange):
         super().__init__(endpoint, params, replies)
         self._items: list[Item] = []
         self._calls: dict[Any, int] = {}  # the number of each call
-        self._begun: set[Any] = set()  # items of which a piece has come
+        self._begun: set[Any] = set()  # items of which a part has arrived
 
     def make_body(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Build the request's body. The server stores nothing, so reasoning is sent along, encrypted."""
@@ -67,7 +67,7 @@ class Responses(Exchange):
             body.setdefault("truncation", "auto")  # required
         if params.get("max_tokens") is not None:
             body["max_output_tokens"] = params["max_tokens"]
-        # Models that do not reason. All others are asked for their reasoning, and take no temperature at OpenAI.
+        # These models don't reason. All others are asked for their reasoning, and accept no temperature at OpenAI.
         if not matches(endpoint.model.lower(), ("gpt-3.5*", "gpt-4*", "chatgpt-*", "gpt-*-chat*")):
             body.setdefault("reasoning", {"summary": "auto"})
             body["include"] = ["reasoning.encrypted_content"]
@@ -151,7 +151,7 @@ class Responses(Exchange):
                 out.append(delta_chunk(reasoning_content="\n\n".join(parts)))
             elif kind == "function_call":
                 out += self._arguments(item_key, item.get("arguments") or "{}")
-        # Reasoning without either field stands for something that only the server could look up.
+        # Reasoning without either field refers to content that only the server could look up.
         is_reasoning = kind == "reasoning" and (item.get("encrypted_content") or item.get("content"))
         if not is_reasoning and kind not in ("message", *_CALLS):
             return out

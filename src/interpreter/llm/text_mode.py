@@ -162,7 +162,7 @@ class TextParser:
         self._text = rest
 
     def _read_span(self, closing: str) -> Iterator[None]:
-        """Read from behind the opening mark to what follows the closing one; space on both sides is dropped."""
+        """Read a span between its opening and its closing mark; space on both sides is dropped."""
         yield from self._skip_space()
         blank = ""  # space that belongs to the span only if more of it comes
         while (end := self._text.find(closing)) < 0 and not self._ended:

@@ -1,4 +1,4 @@
-"""`computer.browser`, as code calls it, and what it does with a page: going there, clicking, filling, downloading."""
+"""`computer.browser`, as code calls it, and its work on a page: going there, clicking, filling, downloading."""
 
 from __future__ import annotations
 
@@ -501,7 +501,7 @@ def _search_address(pattern: str, query: str) -> str:
 
 
 ERROR_PAGE_TIMEOUT = 5.0  # seconds for an error page to appear
-STOP_LOADING = "Page.stopLoading"  # a tab that waits for an answer takes no other call
+STOP_LOADING = "Page.stopLoading"  # a tab that waits for an answer accepts no other call
 FILES = frozenset(["button", "textbox"])
 MAX_NAME_LENGTH = 120
 MAX_RESULTS = 10
@@ -803,7 +803,7 @@ async def obtained(window: BrowserWindow, ref: str) -> tuple[str, bytes]:
             name = ref.rsplit("/", 1)[-1].split("?")[0]
             if not is_pdf(response):
                 return name, await response.body()
-            page = await window.page()  # what it answers for a PDF is its viewer
+            page = await window.page()  # for a PDF, it answers with its viewer
             return name, base64.b64decode(await page.evaluate(FETCH))
         got = await wanted
     finally:

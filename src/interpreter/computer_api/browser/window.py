@@ -49,10 +49,10 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 # Seconds
 CALL_TIMEOUT = 30.0
-STEP_SHARE = 0.8  # of the limit for one step, so that the step that took too long is the one that reports it
+STEP_SHARE = 0.8  # of the limit for one step, so that the slow step itself reports the error
 CANCEL_TIMEOUT = 5.0  # beyond the limit, for a cancelled call to end
 DRAW_TIMEOUT = 1.0  # for a page to draw what an action changed
-ALIVE_TIMEOUT = 3.0  # for it to answer at all
+ALIVE_TIMEOUT = 3.0  # for the page to answer anything
 LOAD_TIMEOUT = 10.0  # for a page to load before we continue without the rest of it
 REST_LOAD_TIMEOUT = 5.0  # for pictures and the like
 REQUESTS_TIMEOUT = 2.0  # for what a page asks its server after an action
@@ -81,7 +81,7 @@ class BrowserWorker:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        # Errors of a call are raised to its caller; only those of abandoned calls come here, and nothing prints.
+        # Errors of a call are raised to its caller; those of abandoned calls come here and are dropped.
         self._loop.set_exception_handler(lambda loop, context: None)
         self._thread = threading.Thread(target=self._serve, name="browser", daemon=True)
         self._thread.start()
@@ -113,7 +113,9 @@ class BrowserWorker:
             self._thread.join(CANCEL_TIMEOUT)
 
     def _serve(self) -> None:
-        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:  # it cancels what is left, and closes the loop
+        with asyncio.Runner(
+            loop_factory=lambda: self._loop
+        ) as runner:  # it cancels the remaining tasks, and closes the loop
             runner.get_loop().run_forever()
 
 
@@ -143,12 +145,12 @@ class BrowserWindow:
         self.changes = 0  # characters that a report has of what an action changed
         self.navigations = 0  # how many addresses were asked for
         self.stayed = False  # a page asked before it was left, and the answer was no
-        self.last_ref = 0  # so that a ref is never that of an element of another page
+        self.last_ref = 0  # so that no two elements ever have the same ref, even on different pages
         self.document = ""  # the document in which elements were last looked up
         self.shown: tuple[str, list[str]] = ("", [])  # the document and the elements in it that the caller knows
         self.console: deque[str] = deque(maxlen=MAX_LOGGED)
         self.network: deque[str] = deque(maxlen=MAX_LOGGED)
-        self._secrets: list[str] = []  # what is or was in secret fields
+        self._secrets: list[str] = []  # the present and past content of secret fields
         self._frames: list[Frame] = []  # frames that have refs, by number
         self._loading: dict[Page, asyncio.Event] = {}
         self._unfinished: set[Page] = set()  # known to be loading without end
@@ -354,7 +356,7 @@ class BrowserWindow:
         page.on("close", self._on_tab_close)
         page.on("framenavigated", self._on_navigated)
         if not self.launch.is_firefox:
-            # Opened ahead: a page that is busy forever takes no new one, and this is how it is stopped.
+            # Opened ahead: a page that hangs accepts no new connection, and this one can stop it.
             with contextlib.suppress(self.error):
                 session = self._cdp_sessions[page] = await self.context.new_cdp_session(page)
                 session.on("Runtime.executionContextCreated", self._on_world)
@@ -555,7 +557,7 @@ class BrowserWindow:
             await asyncio.wait_for(page.close(), ALIVE_TIMEOUT)
 
     async def command(self, page: Page, name: str) -> None:
-        """Send a command to a tab's process, which takes it also while the page is busy."""
+        """Send a command to a tab's process, which accepts it even while the page is busy."""
         if page in self._cdp_sessions:
             with contextlib.suppress(self.error, TimeoutError):
                 await asyncio.wait_for(self._cdp_sessions[page].send(name), DRAW_TIMEOUT)

@@ -137,7 +137,7 @@ class ScreenElement:
         """Describe it for a model: what it takes to choose it, and to name it in a call."""
         box = self.box or Box(0, 0, 0, 0)
         x, y = box.center
-        name, description = self.name.strip(), self.description.strip()  # GTK puts room for a shortcut behind them
+        name, description = self.name.strip(), self.description.strip()  # GTK puts space for a shortcut after them
         fields: dict[str, Any] = {"ref": ref, "role": self.role, "name": name, "x": x, "y": y, "box": list(box)}
         if self.value is not None:
             fields["value"] = self.value

@@ -686,7 +686,7 @@ def _spots(pixels: Pixels, icon: Pixels, least: float = _SAME_ICON) -> list[tupl
     if high > pixels.shape[0] or wide > pixels.shape[1]:
         return []
     scores = cv2.matchTemplate(pixels, icon, cv2.TM_CCOEFF_NORMED)
-    # Over one colour there is nothing to compare, and the sum is no number.
+    # An area of one color has nothing to compare, so its score is not a number.
     scores = numpy.nan_to_num(scores, nan=0.0, posinf=0.0, neginf=0.0)
     spots: list[tuple[Box, float]] = []
     while len(spots) < _MAX_ICONS:

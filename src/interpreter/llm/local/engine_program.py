@@ -36,7 +36,7 @@ def serve(orders: dict[str, Any]) -> Any:
     params.model.path = orders["weights"]
     params.model_alias = {orders["name"]}
     params.n_ctx = orders["context"]
-    params.n_batch = 256  # tokens between two reports of progress; a larger one is no faster on a processor
+    params.n_batch = 256  # tokens between two reports of progress; more is not faster on a CPU
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.api_keys = [orders["key"]]

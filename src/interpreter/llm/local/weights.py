@@ -83,7 +83,7 @@ def _packages(name: str, version: str, count: int, size: int, part_size: int) ->
 _MB = 1024 * 1024
 _GB = 1024 * _MB
 
-# The first is the one that is offered first.
+# In the order in which they are offered.
 # fmt: off
 WEIGHTS: tuple[Weights, ...] = (
     Weights(

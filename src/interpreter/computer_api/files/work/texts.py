@@ -104,7 +104,7 @@ def _write(path: str, data: bytes, name: str) -> None:
         if not os.access(target, os.W_OK):
             raise PermissionError(13, "it is write-protected here")
         if before.st_nlink > 1:
-            with open(target, "r+b") as file:  # its other names are to see the change
+            with open(target, "r+b") as file:  # hard links keep sharing the content
                 file.write(data)
                 file.truncate()
             return
@@ -221,7 +221,7 @@ def content_of(folder: str, path: str) -> bytes:
 
 def decoded(data: bytes, name: str) -> Tuple[str, bytes, str]:
     """Return the text, its byte order mark and its encoding; ValueError if it is not text."""
-    # The longer marks first: that of UTF-32 begins as that of UTF-16 does.
+    # The longer marks first: UTF-32's begins like UTF-16's.
     for mark, encoding in (
         (codecs.BOM_UTF32_LE, "utf-32-le"),
         (codecs.BOM_UTF32_BE, "utf-32-be"),
