@@ -70,7 +70,7 @@ def do(computer: Computer, module: str, function: str, /, apart: bool = False, *
 def do_in_python(
     computer: Computer, module: str, function: str, /, seconds: float = CALL_TIMEOUT, **arguments: Any
 ) -> Any:
-    """Do the same in a process of the session's Python, which knows what that can import."""
+    """Call a function like `do`, in a process of the session's Python, which knows what that can import."""
     shared = context_of(computer)
     return _ask(
         shared, [shared.python_environment().python], module, function, {"folder": shared.cwd, **arguments}, seconds

@@ -300,7 +300,7 @@ class Computer(ComputerSettings):
     # -- what is shown ---------------------------------------------------------------------------------------------
 
     def show(self, what: Picture | str) -> None:
-        """For tools: put a picture or a text into the output of the block that called, or of the notebook we run in."""
+        """Put a picture or a text, for a tool, into the output of the calling block or of the notebook we run in."""
         if isinstance(what, str):
             data = {"text/plain": what}
         else:

@@ -109,7 +109,7 @@ class ScreenControl:
         yield {"role": "computer", "type": "status", "format": "stopped", "content": {"by": self._stopped_by}}
 
     def called(self, call: Mapping[str, Any]) -> None:
-        """Note what a block's code did with the screen."""
+        """Note what a block's code did to the screen."""
         if call.get("acts"):
             self._acted = True
             self._left_at = device_of(self._interpreter.computer).position() if self._stop_watching else None

@@ -51,7 +51,7 @@ def estimate_request(params: Mapping[str, Any]) -> int:
 
 
 def _texts(message: Mapping[str, Any]) -> Iterator[str | None]:
-    """All texts and arguments of a chat message; None for an image."""
+    """Yield all texts and arguments of a chat message; None for an image."""
     content = message.get("content") or ""
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
     yield from (part["text"] if part["type"] == "text" else None for part in parts)

@@ -335,7 +335,7 @@ class Llm(LlmSettings):
         return chunks if self._settings.stream_all else only_original(chunks)
 
     def reply(self, messages: Sequence[Message]) -> Iterator[Chunk]:
-        """Yield the same with every type of chunk; from `run`, if a subclass has its own."""
+        """Yield the reply like `run`, with every type of chunk; from `run` itself, if a subclass overrides it."""
         if type(self).run is not Llm.run:
             return _with_ends(iterate_user_code(call_user_code(self.run, messages)))
         return self._asked(messages)

@@ -392,7 +392,7 @@ def _joined(words: Sequence[str]) -> str:
 
 
 def _pattern(effect: Effect, workspace: str, wider: bool) -> str:
-    """Just this path; if wider, in the workspace the files of its folder."""
+    """Return a pattern for just this path; if wider, in the workspace, for the files of its folder."""
     if effect.place != "workspace":
         return effect.full
     inside = os.path.relpath(effect.full, workspace)

@@ -193,7 +193,7 @@ class Browser(ComputerTool):
         return self._do(lambda window: search(window, url), url=url)
 
     def fast_search(self, query: str) -> dict[str, Any]:
-        """The same as search()."""
+        """Search the web, the same as search()."""
         return self.search(query)
 
     @acts

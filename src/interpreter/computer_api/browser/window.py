@@ -143,7 +143,7 @@ class BrowserWindow:
         self._page: Page | None = None
         self.wait = ELEMENT_TIMEOUT  # seconds for an element to appear
         self.changes = 0  # characters that a report has of what an action changed
-        self.navigations = 0  # how many addresses were asked for
+        self.navigations = 0  # how many addresses were requested
         self.stayed = False  # a page asked before it was left, and the answer was no
         self.last_ref = 0  # so that no two elements ever have the same ref, even on different pages
         self.document = ""  # the document in which elements were last looked up
@@ -207,7 +207,7 @@ class BrowserWindow:
         self.closed = True
 
     async def run(self, act: Callable[[BrowserWindow], Awaitable[Result]], limit: float) -> Result:
-        """Do something with the browser; Playwright's errors become ours."""
+        """Do something with the browser; raise Playwright's errors as ours."""
         self.step_limit = limit * STEP_SHARE
         self.context.set_default_timeout(self.step_limit * 1000)
         try:

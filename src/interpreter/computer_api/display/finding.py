@@ -189,7 +189,7 @@ class ScreenView:
         )
 
     def is_blank_field(self, box: Box) -> bool:
-        """Do the same for the inside of a field, which may have an edge and a cursor."""
+        """Return whether the inside of a field is blank, apart from an edge and a cursor."""
         part = self._part(Box(box.left + _EDGE, box.top + _EDGE, box.width - 2 * _EDGE, box.height - 2 * _EDGE))
         if min(part.shape[:2]) < _MIN_CLICKABLE:
             return False

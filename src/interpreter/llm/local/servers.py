@@ -232,7 +232,7 @@ def context_of(server: LocalServer, model: Model, wanted: int | None = None) -> 
 
 
 def contexts_of(server: LocalServer, models: Sequence[Model]) -> list[int | None]:
-    """Do the same for many models, asked at once."""
+    """Return `context_of` many models, asked at once."""
     return _at_once(partial(context_of, server), models, _ALL_ANSWERS_TIMEOUT)
 
 
@@ -308,7 +308,7 @@ class LocalServers:
         return self._windows[key]
 
     def known_window(self, endpoint: Endpoint) -> int | None:
-        """Return the same, without asking a server."""
+        """Return the same as `window`, without asking a server."""
         if endpoint.provider == BUILTIN:
             return self.window(endpoint)
         shown = self._ollama_models.get((_root(endpoint), endpoint.model))

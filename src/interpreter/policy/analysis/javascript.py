@@ -139,7 +139,7 @@ def _unescaped(text: str) -> str:
 
 
 class _Walk:
-    """A walk over the streams of tokens, one after the other."""
+    """Walks over the streams of tokens, one after the other."""
 
     def __init__(self, everything: list[Token], notes: Notes, lines: list[int], has_computed: bool) -> None:
         self.notes, self.lines = notes, lines
@@ -330,7 +330,7 @@ class _Walk:
             doing.unknown("a program with another shell or environment")
 
     def _module(self, at: int, name: str, called: bool) -> None:
-        """`require("x")`, `import("x")` or `import ... from "x"`."""
+        """Record `require("x")`, `import("x")` or `import ... from "x"`."""
         token, rest = self.tokens[at], self.tokens[at + 1 :]
         if called and self.tokens[at + 1].text == "(":
             arguments = self._arguments(at)

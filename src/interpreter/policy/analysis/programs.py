@@ -62,7 +62,7 @@ class Arguments:
     """`-rf --out=x a b` as options `{-r, -f, --out}`, values `{--out: [x]}` and operands `[a, b]`."""
 
     def __init__(self, words: Sequence[str], row: ProgramRow | str = "", stop_early: bool = False) -> None:
-        """`row` lists the options, or names those that take a word; `stop_early`: the first operand ends them."""
+        """Parse `words`. `row`: its options, or names of those that take a word; `stop_early`: end at an operand."""
         self.options: set[str] = set()
         self.values: dict[str, list[str]] = {}
         self.operands: list[str] = []

@@ -134,7 +134,7 @@ def _tree(code: str) -> ast.Module | None:
 
 
 class _Look:
-    """A walk over one tree, in the order of the text."""
+    """Walks over one tree, in the order of the text."""
 
     def __init__(self, tree: ast.Module, offset: int, notes: Notes, known: Known) -> None:
         self.tree, self.offset, self.notes = tree, offset, notes

@@ -216,7 +216,7 @@ def execute(does: Does, called: Called) -> None:
 
 
 def code(does: Does, called: Called) -> None:
-    """`exec` and `eval`: of a text that is written out, it can be looked at."""
+    """Analyze the text given to `exec` or `eval`, if it is written out."""
     text, argument = called.text(does), called.argument(does)
     if isinstance(argument, ast.Constant) and HOLE not in text:
         analyze_embedded("python", text, called.doing.line, called.notes)
@@ -229,7 +229,7 @@ def _command(words: list[str], called: Called) -> None:
 
 
 def _opened(does: Does, called: Called) -> None:
-    """`open(path, mode)`, or `path.open(mode)`."""
+    """Record `open(path, mode)` or `path.open(mode)`."""
     of_path = does.kind == "openedpath"
     arguments = called.node.args if called.node else []
     if not of_path and arguments and isinstance(arguments[0], ast.Constant) and isinstance(arguments[0].value, int):
@@ -281,12 +281,12 @@ def _connected(called: Called) -> str | None:
 
 
 def _database_path(text: str) -> str:
-    """`file:/a/b?mode=ro` is `/a/b`."""
+    """Return the path in a database address: `file:/a/b?mode=ro` is `/a/b`."""
     return re.sub(r"^file:(//[^/]*)?", "", text).partition("?")[0] if text.startswith("file:") else text
 
 
 def _attribute(does: Does, called: Called) -> None:
-    """`getattr(os, "remove")` is `os.remove`; a name that is made at run time may be any."""
+    """Record what `getattr(os, "remove")` leads to; a name that is made at run time may be any."""
     if called.node is None or len(called.node.args) < 2:
         called.doing.unknown(f"{called.name} is passed on")
         return
@@ -316,14 +316,14 @@ def _is_false(node: ast.expr | None) -> bool:
 
 
 def _towards(does: Does, called: Called) -> None:
-    """`f.write(text)`: where that goes was noted when it was opened, if it is seen that it is a file."""
+    """Check that `f` in `f.write(text)` is a file, whose path was recorded when it was opened."""
     name = called.values.name(called.argument(_SELF) or ast.Constant(None))
     if not re.search(r"(open|StringIO|BytesIO|File|fdopen)\(\)$", name) and not name.startswith("sys.std"):
         called.unknown()
 
 
 def _methods(does: Does, called: Called) -> None:
-    """`df.agg("mean")` calls the method of that name."""
+    """Check the method names in calls such as `df.agg("mean")`, which calls the method of that name."""
     given: list[ast.AST] = [*called.node.args, *called.node.keywords] if called.node else []
     names = [part.id for each in given for part in ast.walk(each) if isinstance(part, ast.Name)]
     for name in names:  # their values, or the objects that they are looked up on
@@ -337,7 +337,7 @@ def _methods(does: Does, called: Called) -> None:
 
 
 def _options(does: Does, called: Called) -> None:
-    """`pd.set_option("display.max_rows", 9)`; the option `plotting.backend` imports a module."""
+    """Check `pd.set_option("display.max_rows", 9)`: the option `plotting.backend` imports a module."""
     names = map(called.values.text, called.node.args[::2] if called.node else ())
     known = all(map(_OPTION.fullmatch, names))
     if called.spread or not known or (called.node and called.node.keywords):
@@ -348,7 +348,7 @@ _OPTION = re.compile(r"(display|mode|compute|styler|future)\.[\w.]+|(max|min|cho
 
 
 def _settings(does: Does, called: Called) -> None:
-    """`rcParams.update({...})`; the setting `backend` imports a module."""
+    """Check `rcParams.update({...})`: the setting `backend` imports a module."""
     argument = called.argument(does)
     if isinstance(argument, ast.Name):
         argument = called.values.value(argument.id)

@@ -183,7 +183,7 @@ def _bash() -> Language | None:
 
 
 class ShellAnalysis:
-    """A walk over the tree of one piece of shell code."""
+    """Walks over the tree of one piece of shell code."""
 
     def __init__(self, code: str, line: int, notes: Notes, known: Mapping[str, tuple[Effect, ...]]) -> None:
         self.notes, self.line, self.known = notes, line, known

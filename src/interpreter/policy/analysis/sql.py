@@ -122,7 +122,7 @@ def _path(text: str) -> str:
 
 
 class _Statements:
-    """A walk over the statements of one piece of SQL."""
+    """Walks over the statements of one piece of SQL."""
 
     def __init__(self, doing: StepEffects, dialects: Sequence[str]) -> None:
         self.doing, self.dialects = doing, dialects
