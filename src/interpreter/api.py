@@ -181,9 +181,9 @@ class OpenInterpreter(InterpreterSettings):
         return Agent(session, self.computer, actor, self, lambda: self.llm, timeline)
 
     def _without_secrets(self, text: str) -> str:
-        from interpreter.llm.secrets import redacted
+        from interpreter.llm.secrets import replace_secrets
 
-        return redacted(text, self.llm.known_secrets())[0]
+        return replace_secrets(text, self.llm.known_secrets())[0]
 
     @property
     def runtimes(self) -> RuntimePool:

@@ -61,7 +61,7 @@ def export(
     existing file is only replaced with `force`. Secrets are left out unless `keep_secrets` is set. A script has the
     blocks that the result needs, or with `whole` all.
     """
-    from interpreter.llm.secrets import redacted
+    from interpreter.llm.secrets import replace_secrets
 
     def installed() -> Installed:
         from interpreter.export.script.program import installed_for
@@ -82,7 +82,7 @@ def export(
             return None
         if not keep_secrets:
             known = interpreter.llm.known_secrets()
-            entries, title = without_secrets(entries, known), redacted(title, known)[0]
+            entries, title = without_secrets(entries, known), replace_secrets(title, known)[0]
         folder, registry, exporter = interpreter.workspace, interpreter.computer.registry, EXPORTERS[form]
         # Not to the directory that code moved to: where that is, only code says.
         file = choose_path(path, folder, title, exporter.suffix, force)

@@ -1,4 +1,4 @@
-"""What code runs on: the computer, its languages, and later what code can call."""
+"""The computer that code runs on: its live runtimes, and the tools that code can call."""
 
 from interpreter.computer_api.computer import Computer
 

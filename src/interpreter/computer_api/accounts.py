@@ -26,7 +26,7 @@ COMMON = {
     "timeout": (int, float),
 }
 DAV_EXAMPLE = '{"url": "https://dav.example.org", "user": "me", "password_variable": "DAV_PASSWORD"}'
-# By setting: its keys beside the common ones, and for the error where it is not set, what it says and an example.
+# By setting: its keys beside the common ones; for the error if it isn't set, a description and an example.
 SETTINGS: dict[str, tuple[dict[str, Any], str, str]] = {
     "mail_account": (
         {"imap": str, "smtp": str, "from": str, "token_variable": str, "token_command": (str, list)},
@@ -95,7 +95,7 @@ class Account:
 
     @classmethod
     def of(cls, computer: Computer, setting: str) -> Account | None:
-        """The account in this setting; None for macOS's own program."""
+        """Read the account in this setting; None for macOS's own program."""
         values, (keys, what, example) = getattr(computer, setting), SETTINGS[setting]
         if not values and processes.which("osascript"):
             return None
@@ -115,7 +115,7 @@ class Account:
         return cls(name, values, computer.is_offline)
 
     def get(self, key: str) -> str:
-        """A value that has to be there."""
+        """Return a required value; AccountError if it is missing."""
         value = self.values.get(key)
         if not value:
             raise AccountError(f'{self.setting} needs "{key}".')
@@ -134,13 +134,13 @@ class Account:
         return "token" if self.values.get("token_variable") or self.values.get("token_command") else "password"
 
     def check_login(self) -> None:
-        """Whether there is a name and a password or token; a command for it is not run yet."""
+        """Check that there is a name and a password or token, without running a command for it yet."""
         self.get("user")
         if self.values.get(f"{self.secret}_variable") or not self.values.get(f"{self.secret}_command"):
             self.password()
 
     def password(self) -> str:
-        """The password or token, from the variable or the command that the settings name."""
+        """Read the password or token from the variable or the command that the settings name."""
         what = self.secret
         if name := self.values.get(f"{what}_variable"):
             if not os.environ.get(name):
@@ -159,12 +159,12 @@ class Account:
             raise AccountError(f"{about} can't be run: {error}") from None
         password = done.text.split("\n", 1)[0].rstrip("\r")
         if done.returncode or not password:
-            said = done.stderr.decode("utf-8", "replace").strip()[-300:] or "it printed nothing"
-            raise AccountError(f"{about} exited with code {done.returncode}: {said}")
+            complaint = done.stderr.decode("utf-8", "replace").strip()[-300:] or "it printed nothing"
+            raise AccountError(f"{about} exited with code {done.returncode}: {complaint}")
         return password
 
     def tls(self) -> ssl.SSLContext:
-        """Certificates are always checked; `certificate` names one to trust instead of the system's."""
+        """Return a context that always checks certificates; `certificate` names one to trust, not the system's."""
         if not self.values.get("certificate"):
             return ssl.create_default_context()
         file = self.path("certificate")

@@ -63,11 +63,11 @@ class Ai(ComputerTool):
             answers = self._answers(SYSTEM, asked, plan)
 
     def summarize(self, text: str) -> str:
-        """A summary of a text of any length."""
+        """Summarize a text of any length."""
         return self.query(text, SUMMARY, "Make one summary of these summaries of the parts of a text, in their order.")
 
     def _answers(self, system: str, asked: list[str], plan: SplitPlan) -> list[str]:
-        """The model's answers, in order; the first error ends it."""
+        """Return the model's answers, in order; the first error ends it."""
         model = self._model()
         # One at a time where a budget has to be kept, or a server on this machine does the work.
         has_budget = model.max_budget is not None or model.max_budget_tokens is not None
@@ -106,7 +106,7 @@ REPLY_TOKENS = 1_000  # of an answer about one piece
 
 @dataclass(frozen=True)
 class SplitPlan:
-    """How a text is cut, and what asking about it takes."""
+    """How a text is divided, and how many requests and tokens it takes to ask about it."""
 
     size: int  # bytes of a piece
     calls: int
@@ -115,7 +115,7 @@ class SplitPlan:
 
 
 def plan_split(text: str, query: str, window: int | None) -> SplitPlan:
-    """How a text is cut for a model with this window; half of it is left to the question, the answer and mistakes."""
+    """Plan the pieces of a text for a model with this window; half of it is left for the question and answer."""
     asked = estimate_text(query) + 100
     piece = min(MAX_PIECE_TOKENS, max(MIN_PIECE_TOKENS, (window or UNKNOWN_WINDOW) // 2 - asked))
     reply = min(REPLY_TOKENS, max(50, piece // 4))
@@ -147,7 +147,7 @@ def pieces(text: str, size: int) -> Iterator[str]:
 
 
 def _end(text: str, start: int, size: int) -> int:
-    """Where a piece ends that begins there."""
+    """Return where the piece that begins at `start` ends."""
     end = min(len(text), start + size)
     while size_of(text[start:end]) > size:
         end = start + max(1, (end - start) * size // size_of(text[start:end]))
@@ -155,25 +155,25 @@ def _end(text: str, start: int, size: int) -> int:
         return end
     least = start + (end - start) * 3 // 4
     for sign in ("\n\n", "\n", " "):
-        found = text.rfind(sign, least, end)
-        if found > 0:
-            return found + len(sign)
+        position = text.rfind(sign, least, end)
+        if position > 0:
+            return position + len(sign)
     return end
 
 
 def together(answers: list[str], size: int) -> list[str]:
-    """The answers, in their order, in groups that fit; at least two in each, shortened if they must be."""
+    """Group the answers, in their order, so that each group fits: at least two, shortened if necessary."""
     groups: list[list[str]] = []
     room = 0
     for number, answer in enumerate(answers, 1):
         if size_of(answer) > size // 2 - 20:
             answer = answer[: _end(answer, 0, size // 2 - 24)] + "..."
-        told = f"Part {number}:\n{answer}"
-        if not groups or (size_of(told) > room and len(groups[-1]) > 1):
+        part = f"Part {number}:\n{answer}"
+        if not groups or (size_of(part) > room and len(groups[-1]) > 1):
             groups.append([])
             room = size
-        groups[-1].append(told)
-        room -= size_of(told)
+        groups[-1].append(part)
+        room -= size_of(part)
     return ["\n\n".join(group) for group in groups]
 
 
@@ -181,7 +181,7 @@ class Vision(ComputerTool):
     """Looks at one picture: as base64, a path, a message, or an image of Pillow."""
 
     def load(self, load_moondream: bool = True, load_easyocr: bool = True) -> bool:
-        """Always True: there is nothing to load."""
+        """Return True: there is nothing to load."""
         return True
 
     def query(
@@ -203,12 +203,12 @@ class Vision(ComputerTool):
         lmc: dict[str, Any] | None = None,
         pil_image: Any = None,
     ) -> str:
-        """The text in a picture, line by line, read on this machine."""
+        """Read the text in a picture, line by line, on this machine."""
         lines = self.computer.display.get_text_as_list_of_lists(self._image(base_64, path, lmc, pil_image))
         return "\n".join(" ".join(line) for line in lines)
 
     def _image(self, base_64: str | None, path: str | None, lmc: dict[str, Any] | None, pil_image: Any) -> bytes:
-        """The image file, from any of the accepted forms."""
+        """Return the image file, from any of the accepted forms."""
         if lmc is not None:
             is_path = lmc.get("format") == "path"
             path, base_64 = (str(lmc["content"]), None) if is_path else (None, str(lmc["content"]))

@@ -25,7 +25,7 @@ NOT_PERMITTED = ("-1743", "-10004")
 NO_ANSWER = "-1712"
 
 # Handlers for every script: a record of texts without our separators, and dates as numbers, which mean the same in
-# every language of the system. The prefixes keep our names apart from the words of AppleScript and of applications.
+# every system language. The prefixes distinguish our names from the vocabularies of AppleScript and applications.
 HANDLERS = """\
 on ourText(theValue)
     if theValue is missing value then return ""
@@ -66,11 +66,11 @@ end ourMoment
 
 
 def quoted(value: str) -> str:
-    """A text as an AppleScript string that it cannot leave."""
+    """Write a text as an AppleScript string that nothing in it can end."""
     # Control characters, and lone surrogates.
-    if (found := re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]", value)) is not None:
-        kind = "a control character" if found[0].isascii() else "half a character (a lone surrogate)"
-        raise ValueError(f"The text contains {kind}, {found[0]!r}, which can't be passed on.")
+    if (match := re.search(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]", value)) is not None:
+        kind = "a control character" if match[0].isascii() else "half a character (a lone surrogate)"
+        raise ValueError(f"The text contains {kind}, {match[0]!r}, which can't be passed on.")
     return f'"{value.translate(_ESCAPES)}"'
 
 
@@ -79,14 +79,14 @@ def listed(values: list[str]) -> str:
 
 
 def moment(when: datetime) -> str:
-    """A date as an expression, in the local time of this machine."""
+    """Write a date as an expression, in the local time of this machine."""
     local = when.astimezone()
     seconds = local.hour * 3600 + local.minute * 60 + local.second
     return f"my ourMoment({local.year}, {local.month}, {local.day}, {seconds})"
 
 
 def parse_timestamp(text: str) -> datetime | None:
-    """What the handler `ourStamp` wrote."""
+    """Parse the output of the handler `ourStamp`."""
     if not text:
         return None
     year, month, day, seconds = (int(float(number)) for number in text.split())
@@ -94,11 +94,11 @@ def parse_timestamp(text: str) -> datetime | None:
 
 
 def program(application: str) -> str:
-    """The program that runs scripts; an error on another system."""
-    found = processes.which("osascript")
-    if found is None:
+    """Return the program that runs scripts; ComputerError on another system."""
+    path = processes.which("osascript")
+    if path is None:
         raise ComputerError(f"{application} is only available on macOS.")
-    return found
+    return path
 
 
 def run(script: str, application: str) -> str:
@@ -110,8 +110,8 @@ def run(script: str, application: str) -> str:
         raise ServerTimeoutError(f"{application} did not answer within {TIMEOUT} seconds.") from None
     if not done.returncode:
         return done.stdout.decode().removesuffix("\n")
-    said = done.stderr.decode("utf-8", "replace").strip()
-    found = re.search(r"\((-\d+)\)\s*$", said)
+    complaint = done.stderr.decode("utf-8", "replace").strip()
+    found = re.search(r"\((-\d+)\)\s*$", complaint)
     code = found[1] if found else ""
     if code in NOT_PERMITTED:
         raise NotPermittedError(
@@ -120,7 +120,7 @@ def run(script: str, application: str) -> str:
         )
     if code == NO_ANSWER:
         raise ServerTimeoutError(f"{application} did not answer. It may be showing a window that waits for input.")
-    raise ComputerError(f"{application} failed: {said[-400:] or 'it gave no reason'}")
+    raise ComputerError(f"{application} failed: {complaint[-400:] or 'it gave no reason'}")
 
 
 def records(script: str, application: str) -> list[list[str]]:
@@ -187,17 +187,17 @@ return ""
 
 
 def newest_mails(number: int, unread: bool, search: str | None) -> list[dict[str, Any]]:
-    """The newest mails of the inbox, newest first; none is marked as read."""
+    """Read the newest mails of the inbox, newest first, without marking any as read."""
     conditions = ["read status is false"] if unread else []
     if search:
         conditions.append(f"(subject contains {quoted(search)} or sender contains {quoted(search)})")
     matching = f"set theFound to (messages of inbox whose {' and '.join(conditions)})"
     find = matching if conditions else FIRST_MAILS.format(number=number)
-    found = []
+    mails = []
     for fields in records(NEWEST_MAILS.format(find=find, number=number), "Mail"):
         uid, sender, recipients, subject, received, body, names, read = fields
         when = parse_timestamp(received)
-        found.append(
+        mails.append(
             {
                 "id": int(uid),
                 "from": sender,
@@ -210,7 +210,7 @@ def newest_mails(number: int, unread: bool, search: str | None) -> list[dict[str
                 "truncated": False,
             }
         )
-    return found
+    return mails
 
 
 def send_mail(to: list[str], subject: str, body: str, files: Sequence[tuple[str, bytes]], delay: float) -> None:
@@ -308,10 +308,10 @@ FIRST_CALENDAR = f'tell application "Calendar" to return name of {WRITABLE}\n'
 
 
 def events(start: datetime, end: datetime, calendar: str | None) -> list[list[str]]:
-    """The events between two times, and every series that began before, as Calendar tells them.
+    """Return the events between two times, and every series that began before, as Calendar reports them.
 
-    Each is its begin and end as stamps, "true" if it is for whole days, its title, location, notes, calendar and uid,
-    the rule of a series, and the stamps of the dates that are left out of it.
+    Each row has begin and end as stamps, "true" for whole days, title, location, notes, calendar and uid, the rule of
+    a series, and the stamps of the dates that the series leaves out.
     """
     return records(EVENTS.format(start=moment(start), end=moment(end), calendars=_calendars(calendar)), "Calendar")
 
@@ -319,7 +319,7 @@ def events(start: datetime, end: datetime, calendar: str | None) -> list[list[st
 def create_event(
     title: str, start: datetime, end: datetime, all_day: bool, location: str, notes: str, calendar: str | None
 ) -> str:
-    """Make an event; the name of the calendar that it is in."""
+    """Make an event and return the name of the calendar that it is in."""
     script = CREATE_EVENT.format(
         title=quoted(title),
         location=quoted(location),
@@ -334,17 +334,17 @@ def create_event(
 
 def delete_event(title: str, start: datetime, end: datetime, calendar: str | None) -> None:
     """Delete the one event with this title that starts between two times."""
-    said = run(
+    outcome = run(
         DELETE_EVENT.format(start=moment(start), end=moment(end), title=quoted(title), calendars=_calendars(calendar)),
         "Calendar",
     )
-    if said == "series":
+    if outcome == "series":
         raise NotFoundError(
             "That event repeats. Delete this one date in the Calendar app, because a script would delete all of them."
         )
-    if said != "deleted":
+    if outcome != "deleted":
         raise NotFoundError(
-            f"There are {said} events with that name at that time. Give the exact title, time and calendar."
+            f"There are {outcome} events with that name at that time. Give the exact title, time and calendar."
         )
 
 
@@ -381,7 +381,7 @@ return ""
 
 
 def contacts(name: str) -> list[tuple[str, list[str], list[str]]]:
-    """Name, phone numbers and mail addresses of people whose name shares a word; without a name, of all."""
+    """Return name, numbers and mail addresses of people whose name shares a word; of everyone without a name."""
     conditions = " or ".join(f"name contains {quoted(word)}" for word in name.split())
     people = f"(every person whose {conditions})" if conditions else "people"
     return [

@@ -1,7 +1,7 @@
 """Work on files where the session's code would do it: as the host itself, or inside the sandbox.
 
-The host can see more than code in a sandbox can, and paths there may be links that change at any time. So what a tool
-does to a file for that code is done by a process inside the same sandbox.
+The host can see more than code in a sandbox can, and paths there may be links that change at any time. So a tool that
+works on a file for such code does it in a process inside the same sandbox.
 """
 
 from __future__ import annotations
@@ -39,10 +39,10 @@ class Sources(importlib.abc.MetaPathFinder, importlib.abc.InspectLoader):
 sys.meta_path.insert(0, Sources())
 work = getattr(importlib.import_module("_work." + asked["module"]), asked["function"])
 try:
-    told = {"value": work(**asked["arguments"])}
+    result = {"value": work(**asked["arguments"])}
 except (OSError, ValueError, LookupError, ImportError) as error:
-    told = {"error": type(error).__name__, "words": str(error)}
-sys.stdout.buffer.write(json.dumps(told).encode())
+    result = {"error": type(error).__name__, "words": str(error)}
+sys.stdout.buffer.write(json.dumps(result).encode())
 """
 ERRORS: dict[str, type[Exception]] = {
     kind.__name__: kind for kind in (ValueError, FileNotFoundError, IsADirectoryError, PermissionError, OSError)
@@ -50,7 +50,7 @@ ERRORS: dict[str, type[Exception]] = {
 
 
 def called_from_sandbox() -> bool:
-    """Whether code in a sandbox made the call that is being answered."""
+    """Return whether code in a sandbox made the call that is being answered."""
     call = CALL.get()
     return call is not None and call.containment is not None
 
@@ -70,7 +70,7 @@ def do(computer: Computer, module: str, function: str, /, apart: bool = False, *
 def do_in_python(
     computer: Computer, module: str, function: str, /, seconds: float = CALL_TIMEOUT, **arguments: Any
 ) -> Any:
-    """The same in a process of the session's Python, which knows what that can import."""
+    """Call a function like `do`, in a process of the session's Python, which knows what that can import."""
     shared = context_of(computer)
     return _ask(
         shared, [shared.python_environment().python], module, function, {"folder": shared.cwd, **arguments}, seconds
@@ -78,18 +78,18 @@ def do_in_python(
 
 
 def read_tables(computer: Computer, kind: str, contents: Sequence[bytes | None], seconds: float) -> Any:
-    """The tables in these contents of an Excel or Parquet file; ComputerError, OSError or ValueError says why not."""
+    """Read the tables of Excel or Parquet files; ComputerError, OSError or ValueError says why it fails."""
     encoded = [None if content is None else base64.b64encode(content).decode() for content in contents]
     return do_in_python(computer, "tables", "read", seconds, kind=kind, contents=encoded)
 
 
 def read_bytes(computer: Computer, path: str) -> bytes:
-    """The content of a file, for the other tools, which must not read more than the session can."""
+    """Read a file for the other tools, which must not read more than the session can."""
     return base64.b64decode(do(computer, "texts", "content", path=path))
 
 
 def context_of(computer: Computer) -> SessionContext:
-    """The context of the runtimes. For code that calls, with the sandbox it is in, even if there is another by now."""
+    """Return the context of the runtimes; for code that calls, with the sandbox that the code is in."""
     call = CALL.get()
     if call is None:
         computer.runtimes.apply_sandbox()
@@ -116,17 +116,17 @@ def _ask(
     except (OSError, SandboxUnavailableError) as error:
         raise ComputerError(f"Can't start the operation in the session: {error}") from error
     try:
-        told = json.loads(answer.stdout)
-        if "error" not in told:
-            return told["value"]
-        failure = ERRORS.get(told["error"], ComputerError)(told["words"])
+        answer_fields = json.loads(answer.stdout)
+        if "error" not in answer_fields:
+            return answer_fields["value"]
+        failure = ERRORS.get(answer_fields["error"], ComputerError)(answer_fields["words"])
     except (ValueError, TypeError, LookupError, RecursionError) as error:  # code can send anything
-        said = answer.stderr.decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]
-        raise ComputerError(f"The operation failed in the session: {said[-1]}") from error
+        complaint = answer.stderr.decode("utf-8", "replace").strip().splitlines() or ["it said nothing"]
+        raise ComputerError(f"The operation failed in the session: {complaint[-1]}") from error
     raise failure
 
 
 @cache
 def _sources() -> dict[str, str]:
-    found = {f"_work.{file.stem}": file.read_text("utf-8") for file in FOLDER.glob("*.py") if file.stem != "__init__"}
-    return {"_work": "", **found}
+    sources = {f"_work.{file.stem}": file.read_text("utf-8") for file in FOLDER.glob("*.py") if file.stem != "__init__"}
+    return {"_work": "", **sources}

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 Given = str | date | datetime
 
 EMPTY = "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//Open Interpreter//EN\r\nEND:VCALENDAR\r\n"
-MAX_MINUTES_PER_HOUR = 12  # in one hour; a rule with more is no appointment, and its dates would never end
+MAX_MINUTES_PER_HOUR = 12  # in one hour; a rule with more is not an appointment, and its dates would never end
 
 
 class Calendar(ComputerTool):
@@ -42,18 +42,18 @@ class Calendar(ComputerTool):
     def get_events(
         self, start_date: Given | None = None, end_date: Given | None = None, calendar: str | None = None
     ) -> list[dict[str, Any]]:
-        """Events from a day or time ('2026-11-16', '2026-11-16 14:30'; today) to another (that day), as dicts."""
+        """List events from a day or time ('2026-11-16', '2026-11-16 14:30'; today) to another (that day), as dicts."""
         start, end = span(start_date, end_date)
         account = Account.of(self.computer, "calendar_account")
         if account is None:
-            found = list(apple_events(start, end, calendar))
+            found_events = list(apple_events(start, end, calendar))
         else:
             with collections(account, CALENDARS) as calendars:
-                found = [
+                found_events = [
                     (event, owner.name) for owner, _, event in events_between(named(calendars, calendar), start, end)
                 ]
-        found.sort(key=lambda each: (beginning(each[0].start), each[0].title))
-        return [event.as_dict(name) for event, name in found]
+        found_events.sort(key=lambda each: (beginning(each[0].start), each[0].title))
+        return [event.as_dict(name) for event, name in found_events]
 
     @sends
     def create_event(
@@ -106,7 +106,7 @@ class Calendar(ComputerTool):
         return f"Deleted {event_title!r} on {when}."
 
     def get_first_calendar(self) -> str:
-        """The name of the calendar that new events go to."""
+        """Return the name of the calendar that new events go to."""
         account = Account.of(self.computer, "calendar_account")
         if account is None:
             return apple.run(apple.FIRST_CALENDAR, "Calendar")
@@ -127,7 +127,7 @@ class Calendar(ComputerTool):
 
 
 def moment(given: Given) -> date | datetime:
-    """A day, or a time with its zone; a time without one is local."""
+    """Parse a day, or a time with its zone; a time without one is local."""
     if isinstance(given, str):
         text = given.strip()
         try:
@@ -138,7 +138,7 @@ def moment(given: Given) -> date | datetime:
 
 
 def beginning(when: date | datetime) -> datetime:
-    """When it begins: a day at midnight."""
+    """Return when it begins: a day at midnight."""
     if not isinstance(when, datetime):
         when = datetime.combine(when, time())
     return when.astimezone()
@@ -149,7 +149,7 @@ def day_of(when: date | datetime) -> date:
 
 
 def span(start: Given | None, end: Given | None) -> tuple[datetime, datetime]:
-    """From when to when: today without a start, that day alone without an end; a day as the end is included."""
+    """Return the range of time: today without a start, that day alone without an end; an end day is included."""
     first = moment(start) if start is not None else date.today()
     last = moment(end) if end is not None else day_of(first)
     until = last if isinstance(last, datetime) else beginning(last + timedelta(days=1))
@@ -188,7 +188,7 @@ class CalendarEvent:
 
 
 def named(calendars: Sequence[Collection], name: str | None) -> Sequence[Collection]:
-    """The calendars with this name; without a name, all of them."""
+    """Return the calendars with this name; without a name, all of them."""
     if name is None:
         return calendars
     if same := [each for each in calendars if each.name.casefold() == name.casefold()]:
@@ -203,7 +203,7 @@ def events_between(
 ) -> Iterator[tuple[Collection, CollectionItem, CalendarEvent]]:
     for collection in calendars:
         for item in collection.items(start, end):
-            for event in events(parsed(item.text, item.place), start, end, item.place) if item.text else ():
+            for event in events(parsed(item.text, item.location), start, end, item.location) if item.text else ():
                 yield collection, item, event
 
 
@@ -216,14 +216,16 @@ def delete(calendars: Sequence[Collection], title: str, when: date | datetime) -
         same = [each for each in same if beginning(each[2].start) == when]
     if len(same) != 1:
         there = ", ".join(f"{event.title!r} at {event.start} in {collection.name!r}" for collection, _, event in day)
-        told = "There is no such event" if not same else "Several events have that name. Give the time or the calendar"
-        raise NotFoundError(f"{told}. On that day: {there or 'nothing'}.")
+        problem = (
+            "There is no such event" if not same else "Several events have that name. Give the time or the calendar"
+        )
+        raise NotFoundError(f"{problem}. On that day: {there or 'nothing'}.")
     ((collection, item, event),) = same
-    collection.replace(item, without_event(item.text, event, item.place))
+    collection.replace(item, without_event(item.text, event, item.location))
 
 
 def apple_events(start: datetime, end: datetime, calendar: str | None) -> Iterator[tuple[CalendarEvent, str]]:
-    """The events in Calendar on macOS, each with the name of its calendar; of a series, all dates."""
+    """Yield the events in Calendar on macOS with the names of their calendars; of a series, all dates."""
     for begins, ends, all_day, title, location, notes, name, uid, rule, gaps in apple.events(start, end, calendar):
         first, last = apple.parse_timestamp(begins), apple.parse_timestamp(ends)
         if first is None or last is None:
@@ -240,8 +242,8 @@ def apple_events(start: datetime, end: datetime, calendar: str | None) -> Iterat
 # -- iCalendar text ----------------------------------------------------------------------------------------------------
 
 
-def events(calendar: icalendar.Calendar, start: datetime, end: datetime, place: str) -> list[CalendarEvent]:
-    """What happens between two times; `place` names the calendar in errors."""
+def events(calendar: icalendar.Calendar, start: datetime, end: datetime, calendar_name: str) -> list[CalendarEvent]:
+    """Return the events between two times; errors contain `calendar_name`."""
     repeating = {str(each.get("UID", "")) for each in calendar.walk("VEVENT") if "RRULE" in each or "RDATE" in each}
     for each in calendar.walk("VEVENT"):
         if is_too_frequent(each.get("RRULE")):
@@ -253,19 +255,19 @@ def events(calendar: icalendar.Calendar, start: datetime, end: datetime, place: 
         if "X-WR-TIMEZONE" in calendar:  # recurring_ical_events does not know Windows' names
             zone = getattr(tzp.timezone(str(calendar.pop("X-WR-TIMEZONE"))), "key", None)
             calendar.update({"X-WR-TIMEZONE": zone} if zone else {})
-        found = recurring_ical_events.of(calendar).between(start, end)
+        components = recurring_ical_events.of(calendar).between(start, end)
     except ImportError:
         raise ComputerError(f"Calendars need two packages: {install_hint('calendar')}") from None
     except (ValueError, TypeError, KeyError, ArithmeticError) as error:
-        raise ComputerError(f"An event in {place} has invalid dates: {error}") from None
-    return [read_event(each, repeating) for each in found]
+        raise ComputerError(f"An event in {calendar_name} has invalid dates: {error}") from None
+    return [read_event(each, repeating) for each in components]
 
 
 def read_event(component: icalendar.Component, repeating: set[str]) -> CalendarEvent:
     first = component["DTSTART"].dt
     start, end = moment(first), moment(component["DTEND"].dt if "DTEND" in component else first)
     if not isinstance(end, datetime) and end > start:
-        end -= timedelta(days=1)  # in the file it is the day after
+        end -= timedelta(days=1)  # in the file, the end is the day after
     uid = str(component.get("UID", ""))
     key = component["RECURRENCE-ID"].dt if "RECURRENCE-ID" in component else first
     title, location, notes = (str(component.get(name, "")) for name in ("SUMMARY", "LOCATION", "DESCRIPTION"))
@@ -282,22 +284,22 @@ def is_too_frequent(rule: Any) -> bool:
     )
 
 
-def parsed(text: str, place: str) -> icalendar.Calendar:
+def parsed(text: str, calendar_name: str) -> icalendar.Calendar:
     try:
         import icalendar
 
-        with warnings.catch_warnings(action="ignore"):  # of zones that it has to guess
+        with warnings.catch_warnings(action="ignore"):  # it warns about zones that it has to guess
             return icalendar.Calendar.from_ical(text)
     except ImportError:
         raise ComputerError(f"Calendars need two packages: {install_hint('calendar')}") from None
     except (ValueError, KeyError, IndexError) as error:
-        raise ComputerError(f"{place} is not a valid calendar: {error}") from None
+        raise ComputerError(f"{calendar_name} is not a valid calendar: {error}") from None
 
 
 def events_of_rule(
     event: CalendarEvent, rule: str, left_out: list[datetime], start: datetime, end: datetime
 ) -> list[CalendarEvent]:
-    """The dates of an event that repeats by this rule, except those that are left out."""
+    """Return the dates of an event that repeats by this rule, except those that are left out."""
     calendar = parsed(EMPTY, event.title)
     series = component_of(event, floating=True)
     try:
@@ -333,15 +335,15 @@ def component_of(event: CalendarEvent, floating: bool = False) -> icalendar.Comp
 
 
 def to_ical_time(when: date | datetime, floating: bool = False) -> date | datetime:
-    """In UTC, right everywhere without the rules of a zone; floating, so that nine o'clock stays nine o'clock."""
+    """Convert to UTC, right everywhere without the rules of a zone; or to floating time, which keeps nine o'clock."""
     if not isinstance(when, datetime):
         return when
     return when.astimezone().replace(tzinfo=None) if floating else when.astimezone(UTC)
 
 
-def without_event(text: str, event: CalendarEvent, place: str) -> str | None:
-    """The calendar without this date; None if no event is left in it."""
-    calendar = parsed(text, place)
+def without_event(text: str, event: CalendarEvent, calendar_name: str) -> str | None:
+    """Remove this date from a calendar's text; None if no event is left in it."""
+    calendar = parsed(text, calendar_name)
     same = [each for each in calendar.walk("VEVENT") if str(each.get("UID", "")) == event.uid]
     series = [each for each in same if ("RRULE" in each or "RDATE" in each) and not is_too_frequent(each.get("RRULE"))]
     assert event.key is not None

@@ -27,14 +27,14 @@ MAX_RECORDED_LENGTH = 200  # characters of arguments in the record
 
 
 def handle_call(computer: Computer, call: ComputerCall) -> Frame:
-    """Make a call; its reply, with the result or the error."""
+    """Make a call and return its reply, with the result or the error."""
     try:
         if call.how == "names":
             owner = _owner(computer, call, call.path.split(".") if call.path else [])
             return {"value": owner.names if isinstance(owner, RegisteredTools) else names(owner)}
         value = perform_call(computer, call, unpacked(call.args, Picture), unpacked(call.kwargs, Picture))
         return {"value": {"$part": call.path} if isinstance(value, ComputerTool) else packed(value)}
-    except Exception as error:  # noqa: BLE001 - whatever a tool raises is raised where it was called
+    except Exception as error:  # noqa: BLE001 - any exception of a tool is raised where it was called
         return {"error": packed_error(error)}
 
 
@@ -83,9 +83,9 @@ def _owner(computer: Computer, call: ComputerCall, path: list[str]) -> Any:
     if path[:1] == [REGISTERED]:
         return RegisteredTools(computer, _actor(computer, call), path[1:])
     owner: Any = computer
-    for place, name in enumerate(path):
+    for index, name in enumerate(path):
         if name not in names(owner):
-            raise missing(path[: place + 1], owner)
+            raise missing(path[: index + 1], owner)
         owner = getattr(owner, name)
     return owner
 
@@ -174,7 +174,7 @@ def _resolve(computer: Computer, call: ComputerCall, args: list[Any], kwargs: di
 def _registered(
     owner: RegisteredTools, path: list[str], args: list[Any], kwargs: dict[str, Any]
 ) -> tuple[Tool, dict[str, Any]]:
-    """Find a registered tool, and name the arguments that code gave by place."""
+    """Find a registered tool, and name the arguments that code gave by position."""
     tool = owner.toolbox.get(".".join(path[1:])) if owner.names.get(path[-1]) == "method" else None
     if tool is None:
         close = get_close_matches(path[-1], owner.names, 3, 0.5) or list(owner.names)
@@ -202,7 +202,7 @@ def _origin(call: ComputerCall, text: str, **more: Any) -> CallOrigin:
 
 
 def _text(call: ComputerCall, name: str, args: Sequence[Any], kwargs: dict[str, Any]) -> str:
-    """The call as code would write it."""
+    """Write the call as code would."""
     named = [f"{visible(each if each.isidentifier() else repr(each))}={shown(value)}" for each, value in kwargs.items()]
     values = [*map(shown, args), *named]
     if call.how == "call":
@@ -211,7 +211,7 @@ def _text(call: ComputerCall, name: str, args: Sequence[Any], kwargs: dict[str, 
 
 
 def missing(path: list[str], owner: Any) -> AttributeError:
-    """The error for a name that does not exist, with the closest names, or all of them."""
+    """Build the error for a name that does not exist, with the closest names, or all of them."""
     before, there = ".".join(["computer", *path[:-1]]), list(names(owner))
     close = get_close_matches(path[-1], there, 3, 0.8) or get_close_matches(path[-1], there, 3, 0.5)
     meant = " or ".join(f"{before}.{name}" for name in close)

@@ -161,7 +161,7 @@ class Computer(ComputerSettings):
         return self
 
     def get_language(self, name: str) -> Language | None:
-        """The language with that name or alias, in any case."""
+        """Return the language with that name or alias, in any case."""
         return self.registry.find(name)
 
     @property
@@ -239,7 +239,7 @@ class Computer(ComputerSettings):
         return pool
 
     def run(self, language: str, code: str, stream: bool = False, display: bool = False, wait: bool = True) -> Any:
-        """Run code; the messages it made, or with `stream` a generator of its chunks.
+        """Run code; return the messages it made, or with `stream` a generator of its chunks.
 
         While another block of the session runs, this one waits, or raises BusyError if `wait` is false.
         """
@@ -264,7 +264,7 @@ class Computer(ComputerSettings):
         return [message for message in messages if message["content"] != "" or "ended" in message]
 
     def split(self, other: Computer) -> Outcomes:
-        """Give another computer, whose sessions have not started, the same variables; by language, how that went."""
+        """Give another computer, without live runtimes yet, the same variables; return the outcome by language."""
         return self.runtimes.split(other.runtimes)
 
     def exec(self, code: str) -> Any:
@@ -319,7 +319,7 @@ class Computer(ComputerSettings):
     # -- live variables ----------------------------------------------------------------------------------------------
 
     def variables(self, language: str | None = None) -> dict[str, list[Variable]]:
-        """The live variables by language: of one, or of all that have any; BusyError while a block runs."""
+        """Return the live variables by language: of one, or of all that have any; BusyError while a block runs."""
         return self.runtimes.variables(language)
 
     def look(
@@ -331,7 +331,7 @@ class Computer(ComputerSettings):
         view: TableQuery | None = None,
         again: bool = False,
     ) -> Value:
-        """A live value: a window of a table, a picture, or text.
+        """Show a live value: a window of a table, a picture, or text.
 
         A view sorts, filters or exports a table; `again` says that nothing has changed since the last look at it.
         """
@@ -341,21 +341,21 @@ class Computer(ComputerSettings):
         return runtime.look(name, rows, columns, view, again)
 
     def complete(self, language: str, code: str, cursor: int | None = None) -> Completions:
-        """What could be typed at the cursor; nothing if the language is busy or has no runtime yet."""
+        """Return what could be typed at the cursor; nothing if the language is busy or has no runtime yet."""
         return self.runtimes.complete(language, code, cursor)
 
     def mark(self) -> Mark:
-        """This moment, to return to: the state of each language that can return, the directory, the exports."""
+        """Mark this moment, to return to: the state of each language that can return, the directory, the exports."""
         return self.runtimes.mark()
 
     def go_back(self, mark: Mark) -> dict[str, Restored | NotRestorableError]:
-        """Return to a moment, earlier or later; for each language that was in another state, how that went."""
+        """Return to a moment, earlier or later; report the outcome for each language that was in another state."""
         return self.runtimes.go_back(mark)
 
     # -- what is shown ---------------------------------------------------------------------------------------------
 
     def show(self, what: Picture | str) -> None:
-        """For tools: put a picture or a text into the output of the block that called, or of the notebook we run in."""
+        """Put a picture or a text, for a tool, into the output of the calling block or of the notebook we run in."""
         if isinstance(what, str):
             data = {"text/plain": what}
         else:
@@ -374,19 +374,19 @@ class Computer(ComputerSettings):
         return help_on(name)
 
     def view(self, *args: Any, **kwargs: Any) -> Any:
-        """The same as `display.view`."""
+        """Do the same as `display.view`."""
         return self.display.view(*args, **kwargs)
 
     def screenshot(self, *args: Any, **kwargs: Any) -> Any:
-        """The same as `display.screenshot`."""
+        """Do the same as `display.screenshot`."""
         return self.display.screenshot(*args, **kwargs)
 
     def _get_all_computer_tools_list(self) -> list[ComputerTool]:
-        """All tools, in the order of 0.4.3."""
+        """List all tools, in the order of 0.4.3."""
         return [getattr(self, name) for name in TOOLS]
 
     def _get_all_computer_tools_signature_and_description(self) -> list[str]:
-        """Every method of every tool, each as `computer.mouse.scroll(clicks) # what it does`."""
+        """List every method of every tool, each as `computer.mouse.scroll(clicks) # what it does`."""
         return [
             f"{each['signature']} # {each['description']}"
             for tool in self._get_all_computer_tools_list()
@@ -394,19 +394,19 @@ class Computer(ComputerSettings):
         ]
 
     def _extract_tool_info(self, tool: ComputerTool) -> dict[str, Any]:
-        """A tool by its name, its signature lines and what it is."""
+        """Describe a tool by its name, its signature lines and its purpose."""
         return info(tool)
 
     # -- as data ---------------------------------------------------------------------------------------------------
 
     def to_dict(self) -> dict[str, Any]:
-        """The settings of this computer that JSON can represent, without secrets."""
-        found: dict[str, Any] = {}
+        """Return the settings of this computer that JSON can represent, without secrets."""
+        settings: dict[str, Any] = {}
         for name in [name for name, row in self.setting_rows.items() if not row.secret]:
             with suppress(TypeError, ValueError):
                 json.dumps(getattr(self, name))
-                found[name] = getattr(self, name)
-        return found
+                settings[name] = getattr(self, name)
+        return settings
 
     def load_dict(self, given: dict[str, Any]) -> None:
         """Apply settings from `to_dict`. Entries that are not settings are ignored."""
@@ -446,7 +446,7 @@ class _CodeCalls:
 
 
 def block_chunks(framed: Generator[Chunk]) -> Generator[Chunk]:
-    """The chunks of a block as `computer.run` streams them: without flags and role."""
+    """Yield the chunks of a block as `computer.run` streams them: without flags and role."""
     with closing(framed):
         for chunk in framed:
             if not (chunk.get("start") or chunk.get("end")):
@@ -454,7 +454,7 @@ def block_chunks(framed: Generator[Chunk]) -> Generator[Chunk]:
 
 
 def _until_end(chunks: Generator[Chunk]) -> Generator[Chunk]:
-    """The chunks of a block without the last active line, None, which 0.4.3 has only in a chat."""
+    """Yield the chunks of a block without the last active line, None, which 0.4.3 has only in a chat."""
     with closing(chunks):
         for chunk in chunks:
             if chunk.get("format") != "active_line" or chunk["content"] is not None:
@@ -462,7 +462,7 @@ def _until_end(chunks: Generator[Chunk]) -> Generator[Chunk]:
 
 
 def _with_defaults(language: type) -> Language:
-    """The class; one that does not extend BaseLanguage, as in 0.4.3, gets its defaults."""
+    """Return the class; one that does not extend BaseLanguage, as in 0.4.3, gets its defaults."""
     if issubclass(language, BaseLanguage):
         return language
     named = {} if hasattr(language, "name") else {"name": language.__name__}

@@ -32,20 +32,20 @@ class Contacts(ComputerTool):
     """Looks up the people whom the user knows."""
 
     def get_phone_number(self, name: str) -> str:
-        """The phone number of a person; if there is no match, the error suggests similar names."""
+        """Return the phone number of a person; if there is no match, the error suggests similar names."""
         return self._only(name, "phone number", "phones")
 
     def get_email_address(self, name: str) -> str:
-        """The mail address of a person; if there is no match, the error suggests similar names."""
+        """Return the mail address of a person; if there is no match, the error suggests similar names."""
         return self._only(name, "mail address", "emails")
 
     def get_full_names_from_first_name(self, first_name: str) -> list[str]:
-        """The full names of all contacts with this first name."""
+        """Return the full names of all contacts with this first name."""
         wanted = first_name.strip().casefold()
         return [card.name for card in self._cards(first_name) if card.name.casefold().split()[:1] == [wanted]]
 
     def search(self, text: str) -> list[dict[str, Any]]:
-        """Contacts whose name, number or address contains this: dicts of name, phones and emails."""
+        """Return contacts whose name, number or address contains this: dicts of name, phones and emails."""
         wanted = text.casefold()
         return [
             vars(card)
@@ -54,11 +54,11 @@ class Contacts(ComputerTool):
         ]
 
     def _only(self, name: str, what: str, attribute: str) -> str:
-        """The first value of the one person that this name matches."""
-        everybody, words = self._cards(name), name.casefold().split()
-        people = [card for card in everybody if card.name.casefold().split() == words]
-        if not people and words:
-            people = [card for card in everybody if set(words) <= set(card.name.casefold().split())]
+        """Return the first value of the one person that this name matches."""
+        everybody, name_parts = self._cards(name), name.casefold().split()
+        people = [card for card in everybody if card.name.casefold().split() == name_parts]
+        if not people and name_parts:
+            people = [card for card in everybody if set(name_parts) <= set(card.name.casefold().split())]
         having = [card for card in people if getattr(card, attribute)]
         if len({card.name for card in having}) == 1:
             return str(getattr(having[0], attribute)[0])
@@ -69,19 +69,19 @@ class Contacts(ComputerTool):
         known = {card.name.casefold(): card.name for card in everybody or self._cards()}
         parts = {word: full for lower, full in known.items() for word in lower.split()}
         close = [known[each] for each in get_close_matches(name.casefold(), known, n=3, cutoff=0.5)]
-        for word in words:
+        for word in name_parts:
             close += [parts[each] for each in get_close_matches(word, parts, n=3, cutoff=0.7)]
         hint = f" Close: {', '.join(dict.fromkeys(close))}." if close else ""
         raise NotFoundError(f"No contact is called {name!r}.{hint}")
 
     def _cards(self, name: str = "") -> list[Card]:
-        """The cards; on macOS, only those of people whose name shares a word with this one."""
+        """Return the cards; on macOS, only those of people whose name shares a word with this one."""
         account = Account.of(self.computer, "contacts_account")
         if account is None:
             return [Card(*each) for each in apple.contacts(name)]
         with collections(account, ADDRESS_BOOKS) as books:
-            found = [card for book in books for item in book.items() for card in cards(item.text)]
-        return sorted((card for card in found if card.name), key=lambda card: card.name.casefold())
+            all_cards = [card for book in books for item in book.items() for card in cards(item.text)]
+        return sorted((card for card in all_cards if card.name), key=lambda card: card.name.casefold())
 
 
 def names(people: list[Card]) -> str:
@@ -93,12 +93,12 @@ def names(people: list[Card]) -> str:
 
 
 def cards(text: str) -> list[Card]:
-    """The cards of a text; lines that make no sense are skipped."""
+    """Parse the cards of a text; lines that make no sense are skipped."""
     unfolded = re.sub(r"\r?\n[ \t]", "", text.replace("\r\n", "\n"))  # a long line continues in the next
     # In the oldest version, a = at the end continues a line.
     joined = re.sub(
         r"^([^:\n]*QUOTED-PRINTABLE[^:\n]*:)((?:[^\n]*=\n)+)",
-        lambda found: found[1] + found[2].replace("=\n", ""),
+        lambda match: match[1] + match[2].replace("=\n", ""),
         unfolded,
         flags=re.MULTILINE | re.IGNORECASE,
     )
@@ -117,13 +117,13 @@ def read_card(card: str) -> Card:
         if name == "N":
             last, first, *_ = [*re.split(r"(?<!\\);", value), "", ""]
             value = f"{first} {last}"
-        text = _ESCAPED.sub(lambda found: "\n" if found[1] in "nN" else found[1], value)
+        text = _ESCAPED.sub(lambda escape: "\n" if escape[1] in "nN" else escape[1], value)
         if name in names:
             names[name] = " ".join(text.replace(";", " ").split() if name == "ORG" else text.split())
         elif name in values and (text := text.strip().removeprefix("tel:").removeprefix("mailto:")):
-            words = set(re.split(r"[;=,\"]+", parameters.upper()))
-            rank = 3 if words & {"FAX", "PAGER"} else 1 if words & {"CELL", "IPHONE", "MOBILE"} else 2
+            types = set(re.split(r"[;=,\"]+", parameters.upper()))
+            rank = 3 if types & {"FAX", "PAGER"} else 1 if types & {"CELL", "IPHONE", "MOBILE"} else 2
             # Preferred ones come first, then mobiles; faxes come last.
-            values[name].append((0 if "PREF" in words else rank, text))
+            values[name].append((0 if "PREF" in types else rank, text))
     phones, emails = ([text for _, text in sorted(values[kind], key=lambda pair: pair[0])] for kind in values)
     return Card(names["FN"] or names["N"] or names["ORG"], phones, emails)

@@ -35,7 +35,7 @@ CHANGED = "{} has been changed in the meantime, so nothing was done. Read it aga
 
 
 class DavService(NamedTuple):
-    """What CalDAV and CardDAV call the same things."""
+    """The names that CalDAV or CardDAV uses for the same things."""
 
     namespace: str
     home: str
@@ -63,14 +63,14 @@ ADDRESS_BOOKS = DavService(
 class CollectionItem:
     """One text in a collection; `tag` is the server's name for this version of it."""
 
-    place: str
+    location: str  # a path or a URL
     text: str
     tag: str = ""
 
 
 @contextmanager
 def collections(account: Account, kind: DavService) -> Iterator[Sequence[Collection]]:
-    """The calendars or address books of an account, on its server or in its files."""
+    """Open the calendars or address books of an account, on its server or in its files."""
     if account.values.get("path"):
         yield local_collections(account, kind)
         return
@@ -108,19 +108,19 @@ class LocalCollection:
 
     def replace(self, item: CollectionItem, text: str | None) -> None:
         """Replace the text of an item, or with None remove the item; an error if it has changed in the meantime."""
-        place = Path(item.place)
-        if _read(place) != item.text:
-            raise ComputerError(CHANGED.format(item.place))
+        file = Path(item.location)
+        if _read(file) != item.text:
+            raise ComputerError(CHANGED.format(item.location))
         if text is not None or self.path.is_file():
-            _write(place, text or "")
+            _write(file, text or "")
         else:
-            folder, above = confined(place.parent)
+            folder, above = confined(file.parent)
             with folder:
-                folder.unlink(f"{above}/{place.name}")
+                folder.unlink(f"{above}/{file.name}")
 
 
 def local_collections(account: Account, kind: DavService) -> list[LocalCollection]:
-    """The file or folder that the account names; of a folder of folders, each."""
+    """Return the file or folder that the account names; of a folder of folders, each."""
     path, suffix = account.path("path"), kind.suffix
     if path.is_file():
         return [LocalCollection(path, suffix)]
@@ -156,23 +156,23 @@ class Resource(NamedTuple):
     properties: dict[str, ElementTree.Element]
 
     def links(self, tag: str) -> list[str]:
-        found = self.properties.get(tag)
-        hrefs = found.findall(f"{DAV}href") if found is not None else []
+        element = self.properties.get(tag)
+        hrefs = element.findall(f"{DAV}href") if element is not None else []
         return [urljoin(self.url, href.text.strip()) for href in hrefs if href.text]
 
     def text(self, tag: str) -> str:
-        found = self.properties.get(tag)
-        return (found.text or "").strip() if found is not None else ""
+        element = self.properties.get(tag)
+        return (element.text or "").strip() if element is not None else ""
 
 
 class DavServer:
-    """The connection to one account's server. Redirects are followed by us: each may ask for the password."""
+    """The connection to one account's server. We follow redirects ourselves, because each may ask for the password."""
 
     def __init__(self, account: Account, kind: DavService, client: httpx.Client) -> None:
         self.account, self.kind, self._client = account, kind, client
 
     def collections(self) -> list[RemoteCollection]:
-        """The user's calendars or address books: at the address itself, or found from there."""
+        """Return the user's calendars or address books: at the address itself, or found from there."""
         url = self.account.get("url")
         here = self._properties(url, depth=0)
         if here and self._is_collection(here[0]):
@@ -180,17 +180,17 @@ class DavServer:
         homes = self._homes(here)
         if not homes and urlsplit(url).path in ("", "/"):
             homes = self._homes(self._properties(urljoin(url, self.kind.well_known), depth=0))
-        found = [each for home in homes or [url] for each in self._properties(home, depth=1)]
-        if ones := [RemoteCollection(self, each) for each in found if self._is_collection(each)]:
+        resources = [each for home in homes or [url] for each in self._properties(home, depth=1)]
+        if ones := [RemoteCollection(self, each) for each in resources if self._is_collection(each)]:
             return ones
         raise NotFoundError(f'There is no {self.kind.collection} at {url}. Check "url" in {self.account.setting}.')
 
-    def _homes(self, found: list[Resource]) -> list[str]:
-        """Where the user's collections are: said of this resource, or of the user that it names."""
+    def _homes(self, resources: list[Resource]) -> list[str]:
+        """Return where the user's collections are: from these resources, or from the user that they name."""
         tag = self.kind.tag(self.kind.home)
-        if homes := [home for each in found for home in each.links(tag)]:
+        if homes := [home for each in resources for home in each.links(tag)]:
             return homes
-        users = [url for each in found for url in each.links(f"{DAV}current-user-principal") if url != each.url]
+        users = [url for each in resources for url in each.links(f"{DAV}current-user-principal") if url != each.url]
         return [home for url in users for each in self._properties(url, depth=0) for home in each.links(tag)]
 
     def _is_collection(self, resource: Resource) -> bool:
@@ -203,13 +203,13 @@ class DavServer:
     def _properties(self, url: str, depth: int) -> list[Resource]:
         own = f"<K:{self.kind.home}/><K:supported-calendar-component-set/>"
         body = f"<D:prop><D:resourcetype/><D:displayname/><D:current-user-principal/>{own}</D:prop>"
-        found = self.ask("PROPFIND", url, "D:propfind", body, depth, missing=() if depth else (404, 405))
-        return found if depth else found[:1]
+        resources = self.ask("PROPFIND", url, "D:propfind", body, depth, missing=() if depth else (404, 405))
+        return resources if depth else resources[:1]
 
     def ask(
         self, method: str, url: str, element: str, body: str, depth: int, missing: tuple[int, ...] = ()
     ) -> list[Resource]:
-        """The resources of a server's answer; none if its status is one of `missing`."""
+        """Return the resources of a server's answer; none if its status is one of `missing`."""
         spaces = f'xmlns:D="DAV:" xmlns:K="{self.kind.namespace}"'
         xml = f'<?xml version="1.0" encoding="utf-8"?><{element} {spaces}>{body}</{element}>'
         headers = {"Depth": str(depth), "Content-Type": "application/xml; charset=utf-8"}
@@ -220,18 +220,18 @@ class DavServer:
             root = ElementTree.fromstring(answer.content)
         except ElementTree.ParseError as error:
             raise ServerRefusedError(f"Can't read the server's answer: {error}. Check the URL.") from None
-        found = []
+        resources = []
         for response in root.iter(f"{DAV}response"):
             properties: dict[str, ElementTree.Element] = {}
             for state in response.iter(f"{DAV}propstat"):
                 if " 200" in (state.findtext(f"{DAV}status") or " 200"):
                     properties |= {each.tag: each for prop in state.iter(f"{DAV}prop") for each in prop}
             href = (response.findtext(f"{DAV}href") or "").strip()
-            found.append(Resource(urljoin(str(answer.url), href), properties))
-        return found
+            resources.append(Resource(urljoin(str(answer.url), href), properties))
+        return resources
 
     def send(self, method: str, url: str, text: str, headers: dict[str, str], good: tuple[int, ...]) -> httpx.Response:
-        """The answer to a request; an error unless its status is one of `good`."""
+        """Return the answer to a request; raise an error unless its status is one of `good`."""
         import httpx
 
         for _ in range(MAX_REDIRECTS):
@@ -274,7 +274,7 @@ class RemoteCollection:
         self.name = resource.text(f"{DAV}displayname") or self.url.rstrip("/").rpartition("/")[2]
 
     def items(self, start: datetime | None = None, end: datetime | None = None) -> list[CollectionItem]:
-        """Its content; for a calendar, the events between two times."""
+        """Return its content; for a calendar, the events between two times."""
         kind = self._server.kind
         query, filters = "addressbook-query", ""
         if kind is CALENDARS:
@@ -284,10 +284,10 @@ class RemoteCollection:
             filters = f'<K:filter><K:comp-filter name="VCALENDAR">{inner}</K:comp-filter></K:filter>'
             query = "calendar-query"
         wanted = f"<D:prop><D:getetag/><K:{kind.data}/></D:prop>{filters}"
-        found = self._server.ask("REPORT", self.url, f"K:{query}", wanted, 1)
+        resources = self._server.ask("REPORT", self.url, f"K:{query}", wanted, 1)
         tag = kind.tag(kind.data)
         return [
-            CollectionItem(each.url, each.text(tag), each.text(f"{DAV}getetag")) for each in found if each.text(tag)
+            CollectionItem(each.url, each.text(tag), each.text(f"{DAV}getetag")) for each in resources if each.text(tag)
         ]
 
     def add(self, uid: str, extend: Callable[[str | None], str]) -> None:
@@ -297,9 +297,9 @@ class RemoteCollection:
     def replace(self, item: CollectionItem, text: str | None) -> None:
         unchanged = {"If-Match": item.tag} if item.tag else {}
         if text is None:
-            self._server.send("DELETE", item.place, "", unchanged, (200, 202, 204))
+            self._server.send("DELETE", item.location, "", unchanged, (200, 202, 204))
         else:
-            self._put(item.place, text, unchanged)
+            self._put(item.location, text, unchanged)
 
     def _put(self, url: str, text: str, headers: dict[str, str]) -> None:
         media = {"Content-Type": f"{self._server.kind.media}; charset=utf-8"}
@@ -329,9 +329,9 @@ def check_url(account: Account, url: str) -> None:
 
 
 def is_related(host: str, own: str) -> bool:
-    """Whether it is the same server, one below its name, or another of the same provider.
+    """Return whether it is the same server, one below its name, or another of the same provider.
 
-    A name beside it may belong to anybody, as below co.uk or github.io.
+    A sibling name may belong to someone else, as below co.uk or github.io.
     """
     if host == own or host == own.removeprefix("www."):
         return True

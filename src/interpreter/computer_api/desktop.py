@@ -31,7 +31,7 @@ _TIMEOUT = 5
 
 
 class WindowError(ComputerError, ValueError):
-    """A window that does not exist, is ambiguous, or does not do what it should."""
+    """Raised for a window that doesn't exist, is ambiguous, or doesn't do what it should."""
 
 
 class NoApplication(ComputerError, ValueError):
@@ -42,7 +42,7 @@ class Os(ComputerTool):
     """The desktop. Windows are given by id, part of the title, or an entry from `windows`."""
 
     def get_selected_text(self) -> str:
-        """The selected text on the screen; empty if there is none."""
+        """Return the selected text on the screen; empty if there is none."""
         selected = open_clipboard().selected_text()
         if selected is None and self.computer.clipboard.modifier_key == "command":
             # macOS has no selection to read, so it is copied.
@@ -51,34 +51,34 @@ class Os(ComputerTool):
         return selected or ""
 
     def notify(self, text: str) -> bool:
-        """Show the user a short notice on the desktop; whether it could be shown."""
+        """Show the user a short notice on the desktop; returns whether it could be shown."""
         text = str(text)
         if len(text) > _MAX_NOTIFICATION_LENGTH:
             text = text[: _MAX_NOTIFICATION_LENGTH - 1] + "…"
         if sys.platform == "darwin":
-            words, title = (json.dumps(part, ensure_ascii=False) for part in (text, _TITLE))
-            return _runs(["osascript", "-e", f"display notification {words} with title {title}"])
+            message, title = (json.dumps(part, ensure_ascii=False) for part in (text, _TITLE))
+            return _runs(["osascript", "-e", f"display notification {message} with title {title}"])
         with suppress(Exception):  # a notification never fails loudly
             if run_async(lambda: _notify(text), _TIMEOUT):
                 return True
         return _runs(["notify-send", "--app-name", _TITLE, _TITLE, text])
 
     def windows(self) -> list[dict[str, Any]]:
-        """All windows: id, title, application, place (None if hidden) and size, which is active, which is hidden."""
+        """List all windows: id, title, application, position (None if hidden), size, and which is active or hidden."""
         return [_as_dict(window) for window in open_windows().all()]
 
     def active_window(self) -> dict[str, Any] | None:
-        """The window that has the keyboard."""
+        """Return the window that has the keyboard."""
         return next((_as_dict(window) for window in open_windows().all() if window.active), None)
 
     @acts
     def focus(self, window: Any) -> dict[str, Any]:
         """Bring a window to the front and give it the keyboard."""
         windows = open_windows()
-        found = find_window(windows, window)
-        if not windows.focus(found.id):
-            raise WindowError(f"The window {found.title!r} did not come to the front.")
-        return _now(windows, found)
+        match = find_window(windows, window)
+        if not windows.focus(match.id):
+            raise WindowError(f"The window {match.title!r} did not come to the front.")
+        return _now(windows, match)
 
     @acts
     def move_window(
@@ -89,15 +89,15 @@ class Os(ComputerTool):
         width: int | None = None,
         height: int | None = None,
     ) -> dict[str, Any]:
-        """Move a window, or change its size; what is not given stays as it is. Returns where it is now."""
+        """Move a window, or change its size; omitted values stay the same. Returns its new position and size."""
         windows = open_windows()
-        found = find_window(windows, window)
-        windows.place(found.id, x, y, width, height)
-        return _now(windows, found)
+        match = find_window(windows, window)
+        windows.set_geometry(match.id, x, y, width, height)
+        return _now(windows, match)
 
     @acts
     def close_window(self, window: Any) -> bool:
-        """Ask a window to close; false if it is still there, most likely with a question."""
+        """Ask a window to close; returns False if it is still there, most likely with a question."""
         windows = open_windows()
         return windows.close(find_window(windows, window).id)
 
@@ -109,14 +109,14 @@ class Os(ComputerTool):
 
 def _as_dict(window: Window) -> dict[str, Any]:
     x, y, width, height = window.inner
-    place: dict[str, int | None] = {"x": x, "y": y, "width": width, "height": height}
+    geometry: dict[str, int | None] = {"x": x, "y": y, "width": width, "height": height}
     if window.hidden:
-        place |= {"x": None, "y": None}  # a click there would hit another window
+        geometry |= {"x": None, "y": None}  # a click there would hit another window
     return {
         "id": window.id,
         "title": window.title,
         "application": window.application,
-        **place,
+        **geometry,
         "active": window.active,
         "hidden": window.hidden,
         "pid": window.pid,
@@ -128,20 +128,20 @@ def _now(windows: WindowManager, before: Window) -> dict[str, Any]:
 
 
 def find_window(windows: WindowManager, target: Any) -> Window:
-    """The window that matches; WindowError lists the windows if there is not exactly one."""
+    """Return the window that matches; WindowError lists the windows if there is not exactly one."""
     there = windows.all()
     if isinstance(target, dict):
         target = target.get("id")
     if isinstance(target, str):
         wanted = target.casefold()
         by_title = [window for window in there if wanted == window.title.casefold()]
-        found = by_title or [w for w in there if wanted in w.title.casefold() or wanted == w.application.casefold()]
+        matching = by_title or [w for w in there if wanted in w.title.casefold() or wanted == w.application.casefold()]
     else:
-        found = [window for window in there if window.id == target]
-    if len(found) == 1:
-        return found[0]
-    listed = "\n".join(f"id {window.id}: {window.title!r} of {window.application}" for window in found or there)
-    what = f"{len(found)} windows are" if found else "No window is"
+        matching = [window for window in there if window.id == target]
+    if len(matching) == 1:
+        return matching[0]
+    listed = "\n".join(f"id {window.id}: {window.title!r} of {window.application}" for window in matching or there)
+    what = f"{len(matching)} windows are" if matching else "No window is"
     raise WindowError(f"{what} {target!r}. Open windows:\n{listed or '(none)'}")
 
 
@@ -149,7 +149,7 @@ def find_window(windows: WindowManager, target: Any) -> Window:
 
 
 def find_application(name: str) -> DesktopApplication:
-    """The application with that name: of its desktop entry, of the entry's file, or of its program."""
+    """Find an application by the name of its desktop entry, of the entry's file, or of its program."""
     wanted = name.strip().casefold()
     if sys.platform == "darwin":
         return DesktopApplication(name, ("open", "-a", name))
@@ -167,7 +167,7 @@ def find_application(name: str) -> DesktopApplication:
 
 
 def names_of(application: DesktopApplication, called: str, workspace: str) -> tuple[str, ...]:
-    """The names by which `os_apps` may allow an application: its names, and the path of its program.
+    """Return the names by which `os_apps` may allow an application: its names, and the path of its program.
 
     A path does not count as a name, unless the program's name also leads there. Programs in the workspace have no name,
     because code can put anything there.
@@ -183,7 +183,7 @@ def names_of(application: DesktopApplication, called: str, workspace: str) -> tu
 
 
 def _entries() -> Iterator[tuple[DesktopApplication, list[str]]]:
-    """The desktop entries, and the names under which each is known; the user's own first."""
+    """Yield the desktop entries with the names by which each is known; the user's own first."""
     home = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
     shared = os.environ.get("XDG_DATA_DIRS") or "/usr/local/share:/usr/share"
     files: dict[str, Path] = {}

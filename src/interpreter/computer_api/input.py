@@ -32,7 +32,7 @@ _devices: weakref.WeakKeyDictionary[Computer, InputDevice] = weakref.WeakKeyDict
 
 
 def device_of(computer: Computer) -> InputDevice:
-    """The input device of a computer, opened on first use."""
+    """Return the input device of a computer, opened on first use."""
     if computer not in _devices:
         device = _devices[computer] = open_input()
         # Also at exit: a modifier that stays down would spoil the user's keyboard.
@@ -52,13 +52,13 @@ class InputTool(ComputerTool):
 
     def terminate(self) -> None:
         if self.computer in _devices:
-            release(self.computer)  # over a new connection if an interrupt has cut the first one off, unlike `close`
+            release(self.computer)  # unlike `close`, over a new connection if an interrupt has cut off the first one
             _devices.pop(self.computer).close()
 
 
 @contextmanager
 def acting(computer: Computer) -> Iterator[InputDevice]:
-    """One action with the input device; StoppedByUser if the user has moved the pointer to a corner since the last."""
+    """Do one action with the input device; StoppedByUser if the user moved the pointer to a corner since the last."""
     device = device_of(computer)
     where = device.position()
     if device.left_at not in (None, where) and in_corner(*where, *device.size()):
@@ -139,11 +139,11 @@ _NAMES = {
 
 
 def key_name(name: str) -> str:
-    """The key that a name means: the device's name for it, or a character."""
+    """Return the device's name for a key, or a character."""
     if not isinstance(name, str) or not name:
         raise UnknownKey(f"Give a key by its name, such as 'enter' or 'a', not {name!r}.")
-    if found := _NAMES.get(name) or _NAMES.get(name.strip().lower().replace(" ", "").replace("-", "")):
-        return found
+    if known_name := _NAMES.get(name) or _NAMES.get(name.strip().lower().replace(" ", "").replace("-", "")):
+        return known_name
     if len(name) == 1:
         return "space" if name == " " else name
     near = difflib.get_close_matches(name.lower(), _NAMES, 3, 0.5)
@@ -152,20 +152,20 @@ def key_name(name: str) -> str:
 
 
 def chords(names: Iterable[str | Iterable[str]]) -> list[list[str]]:
-    """The keys to press one after the other: names and combinations such as 'ctrl+s', alone or in lists."""
-    found: list[list[str]] = []
+    """Return the keys to press one after the other: names and combinations such as 'ctrl+s', alone or in lists."""
+    combinations: list[list[str]] = []
     for name in names:
         if not isinstance(name, str):
-            found += chords(name)
+            combinations += chords(name)
         elif len(name) > 1 and name.endswith("+"):  # the plus itself, as in 'ctrl++'
-            found.append([key_name(part) for part in (*name[:-1].rstrip("+").split("+"), "+")])
+            combinations.append([key_name(part) for part in (*name[:-1].rstrip("+").split("+"), "+")])
         elif len(name) > 1 and "+" in name:
-            found.append([key_name(part.strip()) for part in name.split("+")])
+            combinations.append([key_name(part.strip()) for part in name.split("+")])
         else:
-            found.append([key_name(name)])
-    if not found:
+            combinations.append([key_name(name)])
+    if not combinations:
         raise UnknownKey("Name the keys: press('enter'), hotkey('ctrl', 's').")
-    return found
+    return combinations
 
 
 class Keyboard(InputTool):
@@ -194,7 +194,7 @@ class Keyboard(InputTool):
 
     @acts
     def press_and_release(self, *args: str | Iterable[str], presses: int = 1, interval: float = 0.1) -> None:
-        """The same as `press`."""
+        """Do the same as `press`."""
         self.press(*args, presses=presses, interval=interval)
 
     @acts
@@ -235,7 +235,7 @@ class Mouse(InputTool):
             device.settle()
 
     def position(self) -> tuple[int, int]:
-        """Where the pointer is, in pixels of the screen."""
+        """Return the position of the pointer, in pixels of the screen."""
         return device_of(self.computer).position()
 
     @acts
@@ -351,7 +351,7 @@ def find_target(
     screenshot: Any = None,
     **others: Any,
 ) -> tuple[int, int] | None:
-    """The pixel of a target, None where none is named. `size` is the screen's."""
+    """Return the pixel of a target; None where none is named. `size` is the screen's."""
     if others:
         raise TypeError(f"A target doesn't take {', '.join(map(repr, others))}. {_HOW}")
     if len(args) == 2 and all(isinstance(value, int | float) for value in args):
@@ -359,7 +359,7 @@ def find_target(
     elif len(args) > 1:
         raise ValueError(f"One target at a time, not {len(args)}. {_HOW}")
     if args == (None,):
-        raise ValueError(f"The target is None. {_HOW}")  # the result of a search that found nothing: no click anywhere
+        raise ValueError(f"The target is None. {_HOW}")  # a search that found nothing must not lead to a click
     target = next((value for value in (*args, text, icon) if value is not None), None)
     if x is not None or y is not None:
         target = (x, y)
@@ -390,7 +390,7 @@ def _locate(computer: Computer, target: Any, screenshot: Any) -> tuple[int, int]
     if not matches:
         near: list[str] = []
         if isinstance(target, str):
-            lines = [" ".join(words) for words in computer.display.get_text_as_list_of_lists()]
+            lines = [" ".join(line_words) for line_words in computer.display.get_text_as_list_of_lists()]
             texts = [element["name"] for element in computer.display.elements() if element["name"]] + lines
             by_fold = {text.casefold(): text for text in texts}
             near = [repr(by_fold[text]) for text in difflib.get_close_matches(target.casefold(), by_fold, 5, 0.4)]
@@ -420,7 +420,7 @@ class Clipboard(InputTool):
         self.modifier_key = "command" if sys.platform == "darwin" else "ctrl"
 
     def view(self) -> str | Picture:
-        """What is on the clipboard: a text, or a picture; an empty text if nothing is."""
+        """Return the content of the clipboard: a text, or a picture; an empty text if nothing is there."""
         clipboard = open_clipboard()
         text = clipboard.text()
         if not text and (png := clipboard.image()):
@@ -429,7 +429,7 @@ class Clipboard(InputTool):
 
     @acts
     def copy(self, text: Any = None) -> str | Picture:
-        """Put a text or a picture on the clipboard; without one, copy what is marked on the screen. Returns it."""
+        """Put a text or a picture on the clipboard; without one, copy the selection on the screen. Returns it."""
         clipboard = open_clipboard()
         if isinstance(text, str):
             clipboard.put_text(text)
@@ -465,7 +465,7 @@ def paste_text(clipboard: Clipboard, device: InputDevice, text: str, delay: floa
 
 
 def _paste_in_terminal(device: InputDevice, text: str) -> bool:
-    """Terminals paste the selection on Shift+Insert; line breaks at the end are keys, so that they count."""
+    """Paste with Shift+Insert, as terminals do; line breaks at the end are pressed as keys, so that they count."""
     line = text.rstrip("\n")
     if line and not open_clipboard().paste_selection(line, lambda: _press(device, "shift", "insert")):
         return False
@@ -481,7 +481,7 @@ def _press(device: InputDevice, *keys: str) -> None:
 
 
 def _picture(image: Any) -> Picture:
-    """A picture in one of its forms: a Picture, PNG bytes, or a PIL image."""
+    """Convert a Picture, PNG bytes or a PIL image to a Picture."""
     if isinstance(image, Picture):
         return image
     if hasattr(image, "save") and hasattr(image, "mode"):

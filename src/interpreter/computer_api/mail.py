@@ -44,7 +44,7 @@ from interpreter.errors import ComputerError
 
 MAX_MAILS = 50
 PORTS = {("imap", True): 143, ("imap", False): 993, ("smtp", True): 587, ("smtp", False): 465}
-MAX_MAIL_BYTES = 1024 * 1024  # of one mail that are fetched; what is longer is mostly attachments
+MAX_MAIL_BYTES = 1024 * 1024  # fetched of one mail; the rest is mostly attachments
 MAX_ATTACHED_BYTES = 50 * 1024 * 1024
 SEARCH_WINDOW = 20_000  # mails per search: its answer is one line, and the length of lines is limited
 MAX_NAME_BYTES = 200  # of an attachment's file, so that a number still fits
@@ -60,7 +60,7 @@ class Mail(ComputerTool):
     def get(
         self, number: int = 5, unread: bool = False, search: str | None = None, folder: str = "INBOX"
     ) -> list[dict[str, Any]]:
-        """The newest mails, newest first, at most 50: dicts of id, from, to, subject, date, body, attachments..."""
+        """Return the newest mails first, at most 50: dicts of id, from, to, subject, date, body, attachments..."""
         if number < 1:
             raise ValueError(f"number must be at least 1, not {number}.")
         if search is not None and (not search or "\0" in search):
@@ -75,17 +75,17 @@ class Mail(ComputerTool):
             return [mail for each in wanted if (mail := fetch_mail(imap, each)) is not None]
 
     def unread_count(self, folder: str = "INBOX") -> int:
-        """How many mails in the inbox, or in another folder, are unread."""
+        """Return how many mails in the inbox, or in another folder, are unread."""
         account = self._account(folder)
         if account is None:
             return int(apple.run(apple.UNREAD_MAILS, "Mail"))
         with imap_connection(account) as imap:
             answer = checked(imap.status(quoted(folder), "(UNSEEN)"), f"count the unread mails in {folder!r}")
-            found = re.search(rb"UNSEEN (\d+)\)\s*$", answer)
-            return int(found[1]) if found else 0
+            match = re.search(rb"UNSEEN (\d+)\)\s*$", answer)
+            return int(match[1]) if match else 0
 
     def folders(self) -> list[str]:
-        """The names of all folders that mails can be in; the inbox is INBOX."""
+        """Return the names of all folders that mails can be in; the inbox is INBOX."""
         account = self._account("INBOX")
         if account is None:
             return ["INBOX"]
@@ -101,18 +101,20 @@ class Mail(ComputerTool):
             raise ComputerError(NEEDS_IMAP)
         with imap_connection(account) as imap:
             open_folder(imap, folder)
-            found = fetch_attachments(imap, int(mail_id), folder)
-        wanted = [names] if isinstance(names, str) else names if names is not None else [name for name, *_ in found]
-        if missing := sorted(set(wanted) - {name for name, *_ in found}):
-            there = ", ".join(repr(name) for name, *_ in found) or "none"
+            attachments = fetch_attachments(imap, int(mail_id), folder)
+        wanted = (
+            [names] if isinstance(names, str) else names if names is not None else [name for name, *_ in attachments]
+        )
+        if missing := sorted(set(wanted) - {name for name, *_ in attachments}):
+            there = ", ".join(repr(name) for name, *_ in attachments) or "none"
             raise NotFoundError(f"The mail has no attachment {missing[0]!r}; there is {there}.")
-        chosen = [each for each in found if each[0] in wanted]
+        chosen = [each for each in attachments if each[0] in wanted]
         files = [(file_name(name, kind), base64.b64encode(data).decode("ascii")) for name, kind, data in chosen]
         saved = do(self.computer, "texts", "save", path=directory, files=files)
         return [{"name": name, **row} for (name, *_), row in zip(chosen, saved, strict=True)]
 
     def _account(self, folder: str) -> Account | None:
-        """The account; None for Mail on macOS, of which only the inbox can be read."""
+        """Return the account; None for Mail on macOS, of which only the inbox can be read."""
         account = Account.of(self.computer, "mail_account")
         if account is None and folder.upper() != "INBOX":
             raise ComputerError(NEEDS_IMAP)
@@ -128,7 +130,8 @@ class Mail(ComputerTool):
         files = read_attachments(self.computer, attachments)
         addresses = [address for _, address in people]
         if account is None:
-            compose(addresses[0], people, subject, body, ())  # what is wrong with it is wrong here too
+            # Reports any mistake in the mail before it is sent.
+            compose(addresses[0], people, subject, body, ())
             apple.send_mail(addresses, subject, body, files, self.calculate_upload_delay(attachments))
             return f"The Mail app is sending it to {', '.join(addresses)}."
         sender = account.values.get("from") or account.get("user")
@@ -138,12 +141,12 @@ class Mail(ComputerTool):
         return f"Sent to {', '.join(accepted)}.{refusals}"
 
     def calculate_upload_delay(self, attachments: str | Sequence[str] | None) -> float:
-        """How many seconds Mail on macOS is given to take these files in before it sends."""
+        """Return how many seconds Mail on macOS gets to read these files before it sends."""
         files = read_attachments(self.computer, attachments)
         return round(1 + sum(len(content) for _, content in files) / 5e6, 1) if files else 0.0
 
     def format_path_for_applescript(self, file_path: str) -> str:
-        """A path as a file in AppleScript, quoted so that nothing in it is code."""
+        """Write a path as a file in AppleScript, quoted so that nothing in it is code."""
         return f"POSIX file {apple.quoted(file_path)}"
 
     def check_sending(self) -> None:
@@ -153,7 +156,7 @@ class Mail(ComputerTool):
 
 
 class MailServer(NamedTuple):
-    """Where a server is, and whether TLS begins with the first byte or with STARTTLS."""
+    """A server's address, and whether TLS begins with the first byte or with STARTTLS."""
 
     host: str
     port: int
@@ -162,27 +165,27 @@ class MailServer(NamedTuple):
     def __str__(self) -> str:
         return f"The mail server {self.host}:{self.port}"
 
-    def login_refused(self, account: Account, said: str) -> LoginRefusedError:
+    def login_refused(self, account: Account, complaint: str) -> LoginRefusedError:
         advice = "Check the name and the password. Many providers require an app password instead of your usual one."
         if account.secret == "token":
             advice = "Check the name and the token. It may have expired, or may not be valid for mail."
-        return LoginRefusedError(f"{self} rejected the login of {account.get('user')}: {said} {advice}")
+        return LoginRefusedError(f"{self} rejected the login of {account.get('user')}: {complaint} {advice}")
 
 
 def oauth(user: str, token: str) -> bytes:
-    """What XOAUTH2 sends to log in."""
+    """Return the message with which XOAUTH2 logs in."""
     return f"user={user}\1auth=Bearer {token}\1\1".encode()
 
 
 def server_of(account: Account, key: str) -> MailServer:
-    """What `host` or `host:port` stands for: IMAP over TLS on 993, SMTP with STARTTLS on 587.
+    """Parse `host` or `host:port`, by default IMAP over TLS on 993 and SMTP with STARTTLS on 587.
 
     `imaps://` and `smtps://` in front mean TLS from the first byte on any port, `imap://` and `smtp://` STARTTLS.
     """
-    said = re.fullmatch(rf"(?:({key}s?)://)?(\[[^\]]+\]|[^:/\[\]@]+)(?::(\d+))?", account.get(key))
-    if said is None:
+    match = re.fullmatch(rf"(?:({key}s?)://)?(\[[^\]]+\]|[^:/\[\]@]+)(?::(\d+))?", account.get(key))
+    if match is None:
         raise AccountError(f'"{key}" in {account.setting} takes a host or host:port, not {account.get(key)!r:.80}.')
-    scheme, host, port = said.groups()
+    scheme, host, port = match.groups()
     starts_plain = scheme == key if scheme else (port == "143" if key == "imap" else port != "465")
     account.allow(host)
     return MailServer(host.strip("[]"), int(port or PORTS[key, starts_plain]), starts_plain)
@@ -222,8 +225,9 @@ def log_in(imap: imaplib.IMAP4, server: MailServer, account: Account, user: str,
     try:
         if account.secret == "token":
             given = oauth(user, password)
-            imap.authenticate("XOAUTH2", lambda said: b"" if said else given)  # what it says then is why it refuses
-        elif "AUTH=PLAIN" in imap.capabilities:  # it takes any character; LOGIN knows only ASCII
+            # After the token, a challenge contains the reason for a refusal.
+            imap.authenticate("XOAUTH2", lambda challenge: b"" if challenge else given)
+        elif "AUTH=PLAIN" in imap.capabilities:  # it accepts any character; LOGIN only ASCII
             imap.authenticate("PLAIN", lambda _: f"\0{user}\0{password}".encode())
         else:
             imap.login(user, password)
@@ -236,16 +240,16 @@ def log_in(imap: imaplib.IMAP4, server: MailServer, account: Account, user: str,
 
 
 def checked(answer: tuple[str, list[Any]], what: str) -> bytes:
-    """The data of an answer; an error if the command failed."""
+    """Return the data of an answer; raise an error if the command failed."""
     status, data = answer
-    said = b" ".join(part for part in data if isinstance(part, bytes))
+    text = b" ".join(part for part in data if isinstance(part, bytes))
     if status != "OK":
-        raise ServerRefusedError(f"The mail server does not {what}: {said.decode('utf-8', 'replace')}")
-    return said
+        raise ServerRefusedError(f"The mail server does not {what}: {text.decode('utf-8', 'replace')}")
+    return text
 
 
 def quoted(folder: str) -> str:
-    """The name of a folder as IMAP wants it: in its own form of UTF-7, in quotes."""
+    """Write a folder's name as IMAP requires: in its own form of UTF-7, in quotes."""
 
     def encoded(part: re.Match[str]) -> str:
         return f"&{base64.b64encode(part[0].encode('utf-16-be')).decode().rstrip('=').replace('/', ',')}-"
@@ -257,7 +261,7 @@ def quoted(folder: str) -> str:
 
 
 def open_folder(imap: imaplib.IMAP4, folder: str) -> int:
-    """Open a folder for reading; how many mails are in it."""
+    """Open a folder for reading and return how many mails are in it."""
     status, data = imap.select(quoted(folder), readonly=True)
     if status != "OK":
         there = ", ".join(map(repr, folder_names(imap)))
@@ -276,15 +280,15 @@ def folder_names(imap: imaplib.IMAP4) -> list[str]:
     names = []
     for each in answer[1]:
         line = each[0] + b'"' + each[1] + b'"' if isinstance(each, tuple) else each or b""  # a name given by its length
-        said = re.match(rb'\(([^)]*)\) (?:"\\?."|NIL) (?:\{\d+\})?"?(.*?)"?$', line, re.DOTALL)
-        if said is not None and not re.search(rb"(?i)\\(noselect|nonexistent)\b", said[1]):
-            name = re.sub(rb"\\(.)", rb"\1", said[2]) if isinstance(each, bytes) else said[2]
+        match = re.match(rb'\(([^)]*)\) (?:"\\?."|NIL) (?:\{\d+\})?"?(.*?)"?$', line, re.DOTALL)
+        if match is not None and not re.search(rb"(?i)\\(noselect|nonexistent)\b", match[1]):
+            name = re.sub(rb"\\(.)", rb"\1", match[2]) if isinstance(each, bytes) else match[2]
             names.append(re.sub("&([^-]*)-", decoded, name.decode("utf-8", "replace")))
     return names
 
 
 def find_mails(imap: imaplib.IMAP4, count: int, number: int, unread: bool, search: str | None) -> Iterator[int]:
-    """The numbers of the newest mails that match; the highest is the newest."""
+    """Yield the numbers of the newest mails that match; the highest is the newest."""
     if not unread and not search:
         yield from range(count, max(0, count - number), -1)
         return
@@ -293,20 +297,20 @@ def find_mails(imap: imaplib.IMAP4, count: int, number: int, unread: bool, searc
         if search:
             imap.literal = search.encode("utf-8")  # type: ignore[assignment]  # the last term, sent by its length
             terms.append("TEXT")
-        found = [int(each) for each in checked(imap.search("UTF-8" if search else None, *terms), "search").split()]
-        yield from sorted(found, reverse=True)[:number]
-        number -= len(found)
+        numbers = [int(each) for each in checked(imap.search("UTF-8" if search else None, *terms), "search").split()]
+        yield from sorted(numbers, reverse=True)[:number]
+        number -= len(numbers)
         if number <= 0:
             return
 
 
 def fetch_mail(imap: imaplib.IMAP4, number: int) -> dict[str, Any] | None:
-    """One mail, or None if it no longer exists; it stays unread."""
+    """Return one mail, which stays unread; None if it no longer exists."""
     status, parts = imap.fetch(str(number), f"(UID FLAGS RFC822.SIZE BODY.PEEK[]<0.{MAX_MAIL_BYTES}>)")
     texts = [part[1] for part in parts if isinstance(part, tuple)]
     if status != "OK" or not texts:
         return None
-    # Flags may stand before the text or behind it.
+    # Flags may come before or after the text.
     about = b" ".join(part[0] if isinstance(part, tuple) else part or b"" for part in parts)
     uid, size = (re.search(word + rb" (\d+)", about) for word in (rb"UID", rb"RFC822.SIZE"))
     flags = re.search(rb"FLAGS \(([^)]*)\)", about)
@@ -330,7 +334,7 @@ def fetch_mail(imap: imaplib.IMAP4, number: int) -> dict[str, Any] | None:
 
 
 def fetch_attachments(imap: imaplib.IMAP4, uid: int, folder: str) -> list[tuple[str, str, bytes]]:
-    """The name, the type and the content of each attachment of a mail, which stays unread."""
+    """Return the name, the type and the content of each attachment of a mail, which stays unread."""
     most = MAX_ATTACHED_BYTES * 3 // 2  # encoded, they take a third more
     _, parts = imap.uid("FETCH", str(uid), f"(BODY.PEEK[]<0.{most}>)")
     texts = [part[1] for part in parts if isinstance(part, tuple)]
@@ -340,20 +344,20 @@ def fetch_attachments(imap: imaplib.IMAP4, uid: int, folder: str) -> list[tuple[
         raise ComputerError(
             f"The attachments have more than {MAX_ATTACHED_BYTES >> 20} MB. Save them in a mail program."
         )
-    found = []
+    attachments = []
     for part in leaf_parts(parsed(texts[0])):
         if (name := attachment_name(part)) is not None:
             is_mail = part.get_content_type() == "message/rfc822" and part.is_multipart()
             content = part.get_payload(0).as_bytes() if is_mail else part.get_payload(decode=True)
-            found.append((name, part.get_content_type(), content or b""))
-    return found
+            attachments.append((name, part.get_content_type(), content or b""))
+    return attachments
 
 
 # -- sending, by SMTP --------------------------------------------------------------------------------------------------
 
 
 def send_by_smtp(account: Account, message: EmailMessage, to: list[str]) -> dict[str, str]:
-    """Send a mail; the recipients that the server refused, and why."""
+    """Send a mail; return the recipients that the server refused, and why."""
     server = server_of(account, "smtp")
     user, password, tls = account.get("user"), account.password(), account.tls()
     with reaching(str(server), account.timeout):
@@ -374,8 +378,8 @@ def send_by_smtp(account: Account, message: EmailMessage, to: list[str]) -> dict
             each = "; ".join(f"{address}: {reply(*why)}" for address, why in error.recipients.items())
             raise ServerRefusedError(f"{server} accepted none of the recipients, so nothing was sent. {each}") from None
         except smtplib.SMTPResponseException as error:
-            words = reply(error.smtp_code, error.smtp_error)
-            raise ServerRefusedError(f"{server} rejected the mail, so nothing was sent: {words}") from None
+            reply_text = reply(error.smtp_code, error.smtp_error)
+            raise ServerRefusedError(f"{server} rejected the mail, so nothing was sent: {reply_text}") from None
         except smtplib.SMTPNotSupportedError as error:
             raise ServerRefusedError(f"{server} lacks a required feature, so nothing was sent: {error}") from None
         except smtplib.SMTPServerDisconnected as error:
@@ -384,7 +388,7 @@ def send_by_smtp(account: Account, message: EmailMessage, to: list[str]) -> dict
             raise ServerUnreachableError(
                 f"{server} closed the connection: {error}. The mail may or may not have been sent."
             ) from None
-    return {address: reply(code, words) for address, (code, words) in refused.items()}
+    return {address: reply(code, reply_text) for address, (code, reply_text) in refused.items()}
 
 
 def authenticate(smtp: smtplib.SMTP, account: Account, user: str, password: str) -> None:
@@ -399,25 +403,25 @@ def authenticate(smtp: smtplib.SMTP, account: Account, user: str, password: str)
         except UnicodeEncodeError:
             raise smtplib.SMTPAuthenticationError(535, b"use only ASCII letters, digits and symbols.") from None
         return
-    code, words = smtp.docmd("AUTH", f"{kind} {base64.b64encode(given).decode('ascii')}")
-    if code == 334:  # why it refuses, in a form for programs
-        code, words = smtp.docmd("")
+    code, text = smtp.docmd("AUTH", f"{kind} {base64.b64encode(given).decode('ascii')}")
+    if code == 334:  # the reason for the refusal, in a form for programs
+        code, text = smtp.docmd("")
     if code not in (235, 503):
-        raise smtplib.SMTPAuthenticationError(code, words)
+        raise smtplib.SMTPAuthenticationError(code, text)
 
 
-def reply(code: int, words: bytes | str) -> str:
-    return f"{code} {words.decode('utf-8', 'replace') if isinstance(words, bytes) else words}"
+def reply(code: int, text: bytes | str) -> str:
+    return f"{code} {text.decode('utf-8', 'replace') if isinstance(text, bytes) else text}"
 
 
 # -- a mail to send ----------------------------------------------------------------------------------------------------
 
 
 def recipients(to: str | Sequence[str]) -> list[tuple[str, str]]:
-    """Names and addresses in a form that every server accepts; ValueError for an invalid address."""
-    found = []
+    """Return names and addresses in a form that every server accepts; ValueError for an invalid address."""
+    people = []
     for each in [to] if isinstance(to, str) else to:
-        # A semicolon between addresses is what many people type.
+        # Many people type a semicolon between addresses.
         parsed = getaddresses([each.replace(";", ",")]) if "\n" not in each and "\r" not in each else []
         for name, address in parsed or [("", "")]:
             if not _ADDRESS.fullmatch(address):
@@ -428,14 +432,14 @@ def recipients(to: str | Sequence[str]) -> list[tuple[str, str]]:
             local, _, domain = address.rpartition("@")
             try:
                 local.encode("ascii")
-                found.append((name, f"{local}@{domain.encode('idna').decode('ascii')}"))
+                people.append((name, f"{local}@{domain.encode('idna').decode('ascii')}"))
             except UnicodeError:
                 raise ValueError(
                     f"Can't send to {address!r}: only ASCII characters are allowed before the @."
                 ) from None
-    if not found:
+    if not people:
         raise ValueError("There is no recipient. `to` takes an address or a list of addresses.")
-    return found
+    return people
 
 
 def compose(
@@ -454,20 +458,20 @@ def compose(
     for name, content in attachments:
         kind, encoding = mimetypes.guess_type(name)
         main, _, sub = (kind if kind and not encoding else "application/octet-stream").partition("/")
-        if main in ("text", "message", "multipart"):  # its bytes go as they are, whatever their character set
+        if main in ("text", "message", "multipart"):  # its bytes are sent unchanged, with any character set
             main, sub = "application", "octet-stream"
         message.add_attachment(content, maintype=main, subtype=sub, filename=name)
     return message
 
 
 def read_attachments(computer: Computer, paths: str | Sequence[str] | None) -> list[tuple[str, bytes]]:
-    """Names and contents of the files at these paths, relative to the folder of the session.
+    """Return names and contents of the files at these paths, relative to the folder of the session.
 
     With a sandbox, they are read inside it, and only files that it shows can be attached.
     """
     shared = context_of(computer)
     given = [] if paths is None else [paths] if isinstance(paths, str | os.PathLike) else list(paths)
-    found: list[tuple[str, bytes]] = []
+    attachments: list[tuple[str, bytes]] = []
     for path in given:
         full = Path(os.path.realpath(os.path.join(shared.cwd, os.path.expanduser(path))))
         if shared.containment is not None and not shared.containment.may_read(full):
@@ -475,14 +479,14 @@ def read_attachments(computer: Computer, paths: str | Sequence[str] | None) -> l
                 f"Can't attach {path}: the sandbox has no access to it. Copy it into the workspace first."
             )
         try:
-            found.append((os.path.basename(path), read_bytes(computer, os.fspath(path))))
+            attachments.append((os.path.basename(path), read_bytes(computer, os.fspath(path))))
         except (OSError, ValueError) as error:
             raise ComputerError(f"Can't attach {path}: {error}") from None
-        if sum(len(content) for _, content in found) > MAX_ATTACHED_BYTES:
+        if sum(len(content) for _, content in attachments) > MAX_ATTACHED_BYTES:
             raise ComputerError(
                 f"The attachments are larger than {MAX_ATTACHED_BYTES >> 20} MB. Send a link, or fewer files."
             )
-    return found
+    return attachments
 
 
 # -- a mail that was received ------------------------------------------------------------------------------------------
@@ -501,14 +505,14 @@ def parsed(raw: bytes) -> Any:
 
 
 def guessed(data: bytes) -> str:
-    """A text in an undeclared character set: UTF-8, even if damaged, or Windows-1252, which contains Latin-1."""
+    """Decode a text in an undeclared character set: UTF-8, even if damaged, or Windows-1252, which contains Latin-1."""
     text = data.decode("utf-8", "replace")
     is_utf8 = 2 * text.count("\ufffd") <= len(re.findall(r"[^\0-\x7f]", text))
     return text if is_utf8 else data.decode("cp1252", "replace")
 
 
 def header(message: EmailMessage, name: str) -> str:
-    """A header in readable form, or as it was sent if the parser gives up on it."""
+    """Return a header in readable form, or as it was sent if the parser gives up on it."""
     try:
         return str(message[name] or "").strip()
     except (ValueError, LookupError, AttributeError, TypeError):
@@ -517,18 +521,18 @@ def header(message: EmailMessage, name: str) -> str:
 
 
 def body_of(parts: list[Any]) -> str:
-    """The text of a mail; of one that has only HTML, the text of that."""
+    """Return the text of a mail; if it has only HTML, the text of that."""
     texts = [part for part in parts if part.get_content_maintype() == "text" and attachment_name(part) is None]
     for kind in ("text/plain", "text/html"):
-        found = [decoded(part).strip() for part in texts if part.get_content_type() == kind]
-        if any(found):
-            text = "\n".join(found)
+        texts_of_kind = [decoded(part).strip() for part in texts if part.get_content_type() == kind]
+        if any(texts_of_kind):
+            text = "\n".join(texts_of_kind)
             return text_of_html(text) if kind == "text/html" else text.replace("\r\n", "\n")
     return ""
 
 
 def leaf_parts(message: Any) -> Iterator[Any]:
-    """The parts of a mail; a mail that is attached to it is one part."""
+    """Yield the parts of a mail; a mail that is attached to it is one part."""
     if message.get_content_maintype() == "multipart" and message.is_multipart():
         for part in message.get_payload():
             yield from leaf_parts(part)
@@ -541,13 +545,13 @@ def decoded(part: Any) -> str:
     charset = part.get_content_charset()
     with suppress(LookupError):  # an unknown character set
         if charset not in (None, "us-ascii", "utf-8"):
-            # As browsers do: what is declared as Latin-1 is mostly Windows-1252.
+            # As in browsers: text declared as Latin-1 is mostly Windows-1252.
             return str(payload.decode("cp1252" if charset == "iso-8859-1" else charset, "replace"))
     return guessed(payload)
 
 
 def attachment_name(part: Any) -> str | None:
-    """The name of an attachment; None if the part is none."""
+    """Return the name of an attachment; None if the part is not one."""
     name = part.get_filename()
     is_attached = part.get_content_disposition() == "attachment" or part.get_content_type() == "message/rfc822"
     if name is None and not is_attached:
@@ -556,7 +560,7 @@ def attachment_name(part: Any) -> str | None:
 
 
 def file_name(name: str, kind: str) -> str:
-    """A name from a mail as the name of a file: in no other folder, not hidden, and nothing in it that misleads."""
+    """Make a safe file name of a mail's: in no other folder, not hidden, and nothing in it that misleads."""
     last = re.split(r"[/\\]", name)[-1]
     shown = "".join(sign for sign in last if unicodedata.category(sign)[0] != "C")  # such as those that turn it round
     plain = re.sub(r'[<>:"|?*]', "_", shown).lstrip(" .-~").rstrip(" .") or "unnamed"
@@ -588,8 +592,8 @@ class _HTMLText(HTMLParser):
             self.pieces.append("\n")
         elif tag == "a":
             self._links.append(dict(attrs).get("href") or "")
-        elif tag == "img" and not self._skipped and (words := dict(attrs).get("alt")):
-            self.pieces.append(words)
+        elif tag == "img" and not self._skipped and (alternative := dict(attrs).get("alt")):
+            self.pieces.append(alternative)
 
     def handle_endtag(self, tag: str) -> None:
         if tag in self.SKIPPED:
@@ -607,7 +611,7 @@ class _HTMLText(HTMLParser):
 
 
 def text_of_html(html: str) -> str:
-    """The text of a page, a line per block; addresses of links in brackets behind them."""
+    """Return the text of a page, a line per block; addresses of links in brackets after them."""
     reader = _HTMLText()
     reader.feed(html)
     reader.close()

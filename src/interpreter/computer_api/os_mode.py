@@ -30,11 +30,11 @@ if TYPE_CHECKING:
     from interpreter.computer_api.tool import Picture
     from interpreter.session import ToolCall
 
-# Looks without an effect of what was done, after which the model is warned, and the turn ends.
+# After so many looks at a screen that actions didn't change, the model is warned, and the turn ends.
 WARN_AFTER, END_AFTER = 5, 10
-WHOLE_LIST_EVERY = 4  # looks; in between the model gets what has changed in the list
+WHOLE_LIST_EVERY = 4  # looks; in between, the model gets only the changes of the list
 NO_EFFECT = f"Your last {WARN_AFTER} actions changed nothing on the screen. Try something else, or say what is wrong."
-_CARET = 4  # pixels: what is no wider, such as a cursor that blinks, is no change
+_CARET = 4  # pixels: narrower differences, such as a blinking cursor, are not changes
 MAX_SUMMARY_LENGTH = 2500  # characters
 BY_KEY, BY_CORNER = "the stop key", "the mouse in a corner"
 STOPPED = "The user has stopped you ({}). Nothing more was done on the screen. Ask what they want before you continue."
@@ -84,30 +84,30 @@ class ScreenControl:
         self._frame.hide()
         if self._stop_watching is not None:
             self._stop_watching()
-        release(self._agent.computer)  # what was held when the turn was cut off
+        release(self._agent.computer)  # keys and buttons that were held when the turn was interrupted
 
     def after_block(self) -> Generator[Chunk]:
         """Show what a block did to the screen."""
         acted, waited, self._acted, self._waited = self._acted, self._waited, False, False
-        self._under_way = 0  # however those that began have ended
+        self._under_way = 0  # actions that began are over, even if their end wasn't reported
         if (acted or waited) and not self._agent.cancelled:
             yield from self._show("The screen after that", acted)
 
     @property
     def is_stuck(self) -> bool:
-        """Whether one action after the other has had no effect that could be seen."""
+        """Whether several actions in a row had no visible effect."""
         return self._without_effect >= END_AFTER
 
     def farewell(self) -> Generator[Chunk]:
-        """If the user has stopped the turn: tell them, and the model in its next request."""
+        """Tell the user, and the model in its next request, if the user has stopped the turn."""
         if self._stopped_by is None:
             return
-        words = STOPPED.format(self._stopped_by)
-        self._agent.messages.append({"role": "computer", "type": "message", "content": words})
+        text = STOPPED.format(self._stopped_by)
+        self._agent.messages.append({"role": "computer", "type": "message", "content": text})
         yield {"role": "computer", "type": "status", "format": "stopped", "content": {"by": self._stopped_by}}
 
     def called(self, call: Mapping[str, Any]) -> None:
-        """Note what a block's code did with the screen."""
+        """Note what a block's code did to the screen."""
         if call.get("acts"):
             self._acted = True
             self._left_at = device_of(self._agent.computer).position() if self._stop_watching else None
@@ -117,13 +117,13 @@ class ScreenControl:
         if call.get("kind") == StoppedByUser.__name__:
             self._stop(BY_CORNER)
 
-    def _stop(self, how: str) -> None:
+    def _stop(self, way: str) -> None:
         if self._stopped_by is None:
-            self._stopped_by = how
+            self._stopped_by = way
             self._agent.cancel()
 
     def _in_corner(self, x: int, y: int) -> None:
-        """If the model put the mouse there, it means nothing; during an action, the action checks itself.
+        """Stop the turn, unless the model put the mouse there; during an action, the action itself checks.
 
         It runs in the thread that watches for the stop key, so it asks nothing that could make that thread wait.
         """
@@ -135,11 +135,11 @@ class ScreenControl:
     def _show(self, about: str, acted: bool = False) -> Generator[Chunk]:
         """Show the screen once it is still: its elements as text, and a picture for models with vision.
 
-        What the model has already is not sent again: a screen that has not changed, and the rest of a list of which
-        some lines have. For a model without vision, text that programs do not tell is read by OCR.
+        Nothing is sent twice: neither an unchanged screen, nor the unchanged lines of a list. For a model without
+        vision, text that programs don't report is read by OCR.
         """
         display, vision = self._display, self._agent.llm.vision
-        self._frame.show()  # above windows that have opened meanwhile
+        self._frame.show()  # above windows that have opened since
         display.wait_until_still(timeout=3.0)  # seconds that a screen gets to settle; then it is shown as it is
         picture = display.view(show=False, screen=-1, active_app_only=False)
         assert not isinstance(picture, list), "all displays are one picture"
@@ -149,28 +149,28 @@ class ScreenControl:
         lines = summary.splitlines()
         if lines == self._last_list and _is_same(picture, self._last_seen):
             self._without_effect += acted
-            words = [f"{about} is unchanged."] + ([NO_EFFECT] if self._without_effect == WARN_AFTER else [])
+            notes = [f"{about} is unchanged."] + ([NO_EFFECT] if self._without_effect == WARN_AFTER else [])
             send = self._agent.llm.needs_pictures
         else:
             self._without_effect, send = 0, True
-            words = [about + "."]
+            notes = [about + "."]
             if picture.scale != 1:
-                words.append(f"The picture is smaller: multiply its coordinates by {picture.scale:g} for the screen's.")
-            words += self._list(lines)
+                notes.append(f"The picture is smaller: multiply its coordinates by {picture.scale:g} for the screen's.")
+            notes += self._list(lines)
         self._last_list, self._last_seen = lines, picture
-        # The window in front is now the one that the model means.
+        # From now on, the model means the window that is now in front.
         self._is_fresh, self._window = True, self._active()
         self._agent.screen = ModelScreen(
             picture.width, picture.height, picture.scale, picture.left, picture.top, platform.system().lower()
         )
-        text = "\n".join(words) + "\n"
+        text = "\n".join(notes) + "\n"
         yield {"role": "computer", "type": "console", "format": "output", "content": text, "recipient": "assistant"}
         image: Chunk = {"role": "computer", "type": "image", "format": "base64.png", "content": picture.base64}
         if send:
             yield image if vision else {**image, "recipient": "user"}
 
     def _list(self, lines: list[str]) -> list[str]:
-        """The list of what is on the screen, or what has changed in it if that is much less."""
+        """Return the list of what is on the screen, or its changes if they are much shorter."""
         before = self._last_list
         if not lines:
             return []
@@ -231,7 +231,7 @@ class ScreenControl:
             except (OSError, ValueError, IndexError):
                 break
             above.add(pid)
-        # Those that we may run in: those of the processes that this one descends from, which may have several.
+        # We may run in any window of the processes that this one descends from; one may have several.
         ours = [window for window in windows if window.pid in above or str(window.id) == os.environ.get("WINDOWID")]
         if self._is_fresh and active != self._window and active in [window.id for window in ours]:
             if any(window.id == self._window for window in windows):
@@ -239,7 +239,7 @@ class ScreenControl:
             active = self._active()
         named = [window for window in ours if str(window.id) == os.environ.get("WINDOWID")]
         shown = [window for window in ours if not window.popup]
-        # The one that we run in: the environment names it, or there is only one, and it is a terminal.
+        # Our own window: the environment names it, or there is only one, and it is a terminal.
         own = named or (shown if len(shown) == 1 and is_terminal(shown[0].application) else [])
         if own and active == own[0].id:
             self._is_fresh = False
@@ -250,7 +250,7 @@ class ScreenControl:
             )
 
     def _touched(self, call: ToolCall) -> Iterator[tuple[str, ...]]:
-        """The applications that an action is for, each by its names."""
+        """Yield the applications that an action is for, each by its names."""
         match call.name.split(".")[1]:
             case "mouse" if call.name.endswith(".drag"):
                 yield self._application_at(call, (call.arguments["start"],))
@@ -282,13 +282,13 @@ class ScreenControl:
         x, y = find_target(computer, computer.display.size(), args, **where) or computer.mouse.position()
         there = screen_of(computer.display).windows()
         hit = next((window for window in there if window.box.has(x, y)), None)
-        if hit is not None and hit.popup:  # a menu: its process shows whose it is
+        if hit is not None and hit.popup:  # a menu: its process identifies its application
             hit = next((window for window in there if not window.popup and window.pid == hit.pid), hit)
         return ((hit.application or hit.title) if hit is not None else _DESKTOP,)
 
 
 def _is_same(picture: Picture, before: Picture | None) -> bool:
-    """Whether two pictures differ in no more than a cursor that blinks."""
+    """Return whether two pictures differ in no more than a blinking cursor."""
     if before is None or (picture.width, picture.height) != (before.width, before.height):
         return False
     from PIL import ImageChops
@@ -298,11 +298,11 @@ def _is_same(picture: Picture, before: Picture | None) -> bool:
 
 
 def _types(call: ToolCall) -> bool:
-    """Whether it is for the window in front; text that is only put on the clipboard goes nowhere yet."""
+    """Return whether it is for the window in front; text that is only put on the clipboard goes nowhere yet."""
     part = call.name.split(".")[1]
     return part == "keyboard" or (part == "clipboard" and call.arguments.get("text") is None)
 
 
 def _fits(name: str, pattern: str) -> bool:
-    """Whether a name matches an entry of the list; a path only matches a pattern for paths."""
+    """Return whether a name matches an entry of the list; a path only matches a pattern for paths."""
     return ("/" in pattern or not name.startswith("/")) and fnmatchcase(name, pattern)

@@ -52,7 +52,7 @@ class SuspendedRuntimes(NamedTuple):
 
 
 class Installation(Action):
-    """Install packages for a block, in the runtime that it runs in: a child action of it, inside its hold."""
+    """Install packages for a block in its runtime: a child action of the block, while it holds the lane."""
 
     kind = "install"
 
@@ -114,7 +114,7 @@ class RuntimePool:
 
     @property
     def context(self) -> SessionContext:
-        """What the runtimes share, with the settings as they are now."""
+        """The context that the runtimes share, with the present settings."""
         from interpreter.runtimes.launch import SessionContext
 
         computer, settings = self._computer, self.settings
@@ -152,7 +152,7 @@ class RuntimePool:
     # -- runtimes by language --------------------------------------------------------------------------------------
 
     def runtime(self, name: str) -> BaseLanguage:
-        """The runtime of a language, made on first use; LanguageNotFound for an unknown one."""
+        """Return the runtime of a language, made on first use; LanguageNotFound for an unknown one."""
         wait_for_abandoned()
         language = self._computer.get_language(name)
         if language is None:
@@ -188,11 +188,11 @@ class RuntimePool:
             self._running.pop(dropped).terminate()
 
     def available(self) -> list[Language]:
-        """The languages that run here: those whose program is installed, or that need none."""
+        """Return the languages that run here: their program is installed, or they need none."""
         return [language for language, version in self._versions() if version is not None]
 
     def describe_languages(self, only_common: bool = False) -> str:
-        """The languages that run here with their versions, for the model."""
+        """List the languages that run here with their versions, for the model."""
         return ", ".join(
             f"{language.name.lower()} ({version})" if version else language.name.lower()
             for language, version in self._versions()
@@ -200,9 +200,9 @@ class RuntimePool:
         )
 
     def _versions(self) -> list[tuple[Language, str | None]]:
-        """Every language with its version, None if its program is missing.
+        """Return every language with its version, None if its program is missing.
 
-        Each request needs this, so it is found out again only when a setting or a folder with programs has changed.
+        Each request needs this, so it is cached until a setting or a folder with programs changes.
         """
         self.apply_sandbox()
         context, languages = self.context, tuple(self._computer.languages)
@@ -219,14 +219,14 @@ class RuntimePool:
         return self._found
 
     def has_python_package(self, name: str) -> bool:
-        """Whether Python blocks can import a package, found out without starting a runtime."""
+        """Return whether Python blocks can import a package, without starting a runtime."""
         try:
             return not self.context.elsewhere and self.context.has_python_package(name)
         except InterpreterError:
             return False
 
     def is_alive(self, name: str) -> bool:
-        """Whether a language has a runtime that keeps what its blocks have defined."""
+        """Return whether a language has a runtime that keeps what its blocks have defined."""
         from interpreter.runtimes.live import LiveLanguage
 
         language = self._computer.get_language(name)
@@ -238,7 +238,7 @@ class RuntimePool:
     # -- running a block: the kernel calls these ---------------------------------------------------------------------
 
     def get_ready(self, block: Block) -> BaseLanguage:
-        """The runtime for a block; it starts while the session notes where the files are."""
+        """Return the runtime for a block; it starts while the session notes where the files are."""
         runtime = self.runtime(block.language)
         if any(isinstance(other, Block) and other.runtime is runtime for other in block.ancestors()):
             raise BusyError(f"The {runtime.name} runtime is busy with the code that made this call.")
@@ -336,7 +336,7 @@ class RuntimePool:
         return self._computer.session.questions.can_be_answered("offer")
 
     def _awaits_choice(self, instance: LiveLanguage) -> bool:
-        """Whether the user will be asked which Python to use."""
+        """Return whether the user will be asked which Python to use."""
         if self._introduced or not instance.uses_environment or not self._can_ask():
             return False
         from interpreter.runtimes.environments import offered_project
@@ -388,7 +388,7 @@ class RuntimePool:
         return suspended
 
     def restore(self, suspended: SuspendedRuntimes) -> None:
-        """End the runtimes of now, and continue with those that were set aside."""
+        """End the present runtimes, and continue with those that were set aside."""
         self.terminate()
         self._running, self._left_sandboxes, self.context.containment = suspended
 
@@ -403,12 +403,12 @@ class RuntimePool:
     # -- dry runs ----------------------------------------------------------------------------------------------------
 
     def can_dry_run(self, language: str) -> bool:
-        """Whether the class of that language can copy a runtime for a dry run."""
+        """Return whether the class of that language can copy a runtime for a dry run."""
         known = self._computer.get_language(language) is not None
         return known and type(self.runtime(language)).dry_run is not BaseLanguage.dry_run
 
     def start_dry_run(self, language: str, overlay: Overlay) -> DryRun:
-        """A copy of a runtime, in an overlay of the file system."""
+        """Copy a runtime into an overlay of the file system."""
         self.apply_sandbox()
         self.end_dry_run()
         if self.context.containment is not None:
@@ -427,7 +427,7 @@ class RuntimePool:
             self.active = None
 
     def end_dry_run(self) -> None:
-        """Discard a dry run that was not applied, because something else runs next."""
+        """Discard a dry run that was not applied, because another block runs next."""
         dry_run, self._dry_run = self._dry_run, None
         if dry_run is not None:
             dry_run.drop()
@@ -445,8 +445,8 @@ class RuntimePool:
     def complete(self, language: str, code: str, cursor: int | None = None) -> Completions:
         from interpreter.runtimes.state import Completions
 
-        found = self._computer.get_language(language)
-        instance = self._running.get(found) if found else None
+        known_language = self._computer.get_language(language)
+        instance = self._running.get(known_language) if known_language else None
         at = len(code) if cursor is None else cursor
         return instance.complete(code, at) if instance is not None else Completions(at)
 
@@ -475,7 +475,7 @@ class RuntimePool:
         return outcomes
 
     def resend_cwd(self) -> None:
-        """Files were restored: tell each runtime its folder again, which may be another one of that name now."""
+        """Tell each runtime its folder again: restored files may have replaced it by another one of that name."""
         from interpreter.runtimes.live import LiveLanguage
 
         self.context.leave_lost_folder()
@@ -484,12 +484,12 @@ class RuntimePool:
                 instance.known_cwd = None
 
     def state(self, language: str) -> int | None:
-        """The present state of one language; None if it cannot return to states."""
+        """Return the present state of one language; None if it cannot return to states."""
         _ = self.context
         return self.runtime(language).state
 
     def save(self, most: int, seconds: float, known: Mapping[str, int]) -> list[tuple[LiveLanguage, int, Saving]]:
-        """Begin to save the variables of each language whose state is not the known one; the numbers of the states."""
+        """Begin to save the variables of languages whose state isn't the known one; return the states' numbers."""
         from interpreter.runtimes.live import LiveLanguage
 
         begun = []
@@ -501,7 +501,7 @@ class RuntimePool:
         return begun
 
     def forget_snapshots(self, but: int) -> None:
-        """End all snapshots of each language but so many of the newest, while no block runs."""
+        """End all but the newest `but` snapshots of each language, while no block runs."""
         for instance in list(self._running.values()):
             runtime = getattr(instance, "runtime", None)
             if runtime is not None:
@@ -519,7 +519,7 @@ class RuntimePool:
         return instance.load(data)
 
     def split(self, other: RuntimePool) -> Outcomes:
-        """Give another pool, whose runtimes have not started, the same variables; by language, how that went.
+        """Give another pool, without live runtimes yet, the same variables; return the outcome by language.
 
         The directory and the exported variables are the same there too; the caller may change them before a block runs.
         """
@@ -536,7 +536,7 @@ class RuntimePool:
 
 
 def _modified_at(folder: str) -> int:
-    """When something was last added to a folder or removed from it; 0 if there is no such folder."""
+    """Return when an entry was last added to or removed from a folder; 0 if there is no such folder."""
     try:
         return os.stat(folder).st_mtime_ns
     except OSError:

@@ -1,4 +1,4 @@
-"""`computer.skills`: what has worked before, kept as functions that run in the session and instructions to read."""
+"""`computer.skills`: solutions that worked before, kept as functions to run in the session or instructions to read."""
 
 from __future__ import annotations
 
@@ -86,42 +86,42 @@ class Skills(ComputerTool):
     # -- finding and running ---------------------------------------------------------------------------------------
 
     def list(self) -> Names:
-        """The names of all skills: functions as `name()`, instructions as `name`."""
+        """Return the names of all skills: functions as `name()`, instructions as `name`."""
         return [skill.label for skill in self._all().values()]
 
     def search(self, query: str = "", max_results: int = 10) -> Rows:
-        """The skills that are most about the query: name, kind, description, signature, path."""
+        """Return the skills that fit the query best: name, kind, description, signature, path."""
         skills = self._all()
-        found = list(skills.values())
+        matching = list(skills.values())
         if words_of(query):
-            texts = [Definition(skill.name, "", skill.description, str(skill.path), 1) for skill in found]
-            found = [skills[best.name] for best in ranked(texts, query)]
-        return [{**vars(skill), "name": skill.label, "path": str(skill.path)} for skill in found[:max_results]]
+            texts = [Definition(skill.name, "", skill.description, str(skill.path), 1) for skill in matching]
+            matching = [skills[best.name] for best in ranked(texts, query)]
+        return [{**vars(skill), "name": skill.label, "path": str(skill.path)} for skill in matching[:max_results]]
 
     def read(self, name: str) -> str:
-        """The instructions of a skill, or the source of its function."""
+        """Return the instructions of a skill, or the source of its function."""
         return self._text(self._named(name).path)
 
     def run(self, skill: str, *args: Any, **kwargs: Any) -> Any:
-        """Run a skill in the Python session, with arguments; instructions are given back to be followed."""
-        found = self._named(skill)
-        if found.kind == "instructions":
-            return self._text(found.path)
+        """Run a skill in the Python session, with arguments; instructions are returned to be followed."""
+        chosen = self._named(skill)
+        if chosen.kind == "instructions":
+            return self._text(chosen.path)
         if self.computer.python == "in-process" and not called_from_sandbox():
             from interpreter.runtimes.python.driver.computer import skill_function
 
-            return skill_function(found.name, self._text(found.path))(*args, **kwargs)
+            return skill_function(chosen.name, self._text(chosen.path))(*args, **kwargs)
         if self.computer.runtimes.active is not None:
             raise ComputerError("A block is running. A skill needs a separate block.")
-        return self.computer.run("python", f"computer.skills.run({found.name!r}, *{args!r}, **{kwargs!r})")
+        return self.computer.run("python", f"computer.skills.run({chosen.name!r}, *{args!r}, **{kwargs!r})")
 
     def code(self, skill: str) -> dict[str, str]:
-        """What a session needs to run a skill itself: its name, its kind and its text."""
-        found = self._named(skill)
-        return {"name": found.name, "kind": found.kind, "text": self._text(found.path)}
+        """Return what a session needs to run a skill itself: its name, its kind and its text."""
+        chosen = self._named(skill)
+        return {"name": chosen.name, "kind": chosen.kind, "text": self._text(chosen.path)}
 
     def import_skills(self) -> Names:
-        """Have all functions by their names in the session; the names."""
+        """Define all functions by their names in the session; returns the names."""
         self.computer.import_skills = True
         return names_in(Path(self.path))
 
@@ -147,25 +147,27 @@ class Skills(ComputerTool):
     # -- where they are --------------------------------------------------------------------------------------------
 
     def _all(self) -> dict[str, Skill]:
-        """By name: functions come before instructions, and a project's before those in the home folder."""
-        found: dict[str, Skill] = {}
+        """Return all skills by name: functions override instructions, and a project's those in the home folder."""
+        skills: dict[str, Skill] = {}
         folder = Path(self.path)
         for name in names_in(folder):
             file = folder / f"{name}.py"
             if (text := self._text_or_none(file)) is not None:
                 module, own = name, f"{name}.{name}"
                 defined = {each.name: each for each in defined_in(text, str(file), module)}
-                words = dict.fromkeys(first_paragraph(defined[each].doc) for each in (module, own) if each in defined)
+                summaries = dict.fromkeys(
+                    first_paragraph(defined[each].doc) for each in (module, own) if each in defined
+                )
                 signature = defined[own].signature if own in defined else ""
-                found[name] = Skill(name, "function", " ".join(filter(None, words)), file, signature)
-        for place in (Path(self._workspace()), Path.home()):
-            for file in sorted((place / SHARED).glob("*/SKILL.md")):
+                skills[name] = Skill(name, "function", " ".join(filter(None, summaries)), file, signature)
+        for root in (Path(self._workspace()), Path.home()):
+            for file in sorted((root / SHARED).glob("*/SKILL.md")):
                 if (text := self._text_or_none(file)) is not None:
                     head = front_matter(text)
                     name, description = head.get("name") or file.parent.name, head.get("description") or ""
                     skill = Skill(str(name), "instructions", first_paragraph(str(description)), file)
-                    found.setdefault(skill.name, skill)
-        return found
+                    skills.setdefault(skill.name, skill)
+        return skills
 
     def _named(self, name: str) -> Skill:
         skills, wanted = self._all(), name.strip().removesuffix("()")
@@ -176,13 +178,13 @@ class Skills(ComputerTool):
         raise ComputerError(f"There is no skill {wanted!r}. {there} To search: computer.skills.search(words)")
 
     def _text(self, path: Path) -> str:
-        """A file's text; one that code in a sandbox may have written is read from inside the sandbox."""
+        """Return a file's text; one that code in a sandbox may have written is read from inside the sandbox."""
         if is_exposed(str(path)):
             return str(do(self.computer, "texts", "whole", path=str(path)))
         return path.read_text("utf-8", "replace")
 
     def _text_or_none(self, file: Path) -> str | None:
-        """A file's text; None if it is too large or cannot be read, so that one bad file does not hide the others."""
+        """Return a file's text; None if it's too large or unreadable, so that it doesn't hide the other skills."""
         try:
             return self._text(file) if os.path.getsize(file) <= MAX_BYTES else None
         except (OSError, ValueError):
@@ -243,11 +245,11 @@ def write_skill(skills: Skills, name: str, source: str) -> dict[str, Any]:
     """Write the file of a skill; an existing one is replaced."""
     check_saving(skills, name, replace=True)
     file = Path(skills.path, f"{name}.py")
-    folder, place = confined(file)
+    folder, relative = confined(file)
     with folder:
-        if "/" in place:
-            folder.mkdir(place.rpartition("/")[0], parents=True, exist_ok=True)
-        folder.write_bytes(place, source.encode("utf-8"))
+        if "/" in relative:
+            folder.mkdir(relative.rpartition("/")[0], parents=True, exist_ok=True)
+        folder.write_bytes(relative, source.encode("utf-8"))
     return {"name": name, "path": str(file)}
 
 
@@ -266,20 +268,20 @@ def check_saving(skills: Skills, name: str, replace: bool) -> None:
 
 
 def names_in(folder: Path) -> list[str]:
-    """The names of the skills that are Python files; none is read for it."""
+    """Return the names of the skills that are Python files, without reading them."""
     return sorted(file.stem for file in folder.glob("[!_]*.py") if file.stem.isidentifier())
 
 
 def front_matter(text: str) -> dict[str, Any]:
-    """The front matter between the two lines of dashes; empty if it can't be read."""
+    """Parse the front matter between the two lines of dashes; empty if it can't be read."""
     import yaml
 
     head = re.match(r"\ufeff?[ \t]*---[ \t\r]*$(.*?)^[ \t]*---[ \t\r]*$", text, re.DOTALL | re.MULTILINE)
     try:
-        found = yaml.safe_load(head[1]) if head else None
+        fields = yaml.safe_load(head[1]) if head else None
     except yaml.YAMLError:
         return {}
-    return found if isinstance(found, dict) else {}
+    return fields if isinstance(fields, dict) else {}
 
 
 def first_paragraph(text: str) -> str:
@@ -290,11 +292,11 @@ def first_paragraph(text: str) -> str:
 
 
 def normalised(name: str) -> str:
-    """The name of a function for words: `Tidy my downloads` is `tidy_my_downloads`."""
-    found = re.sub(r"\W+", "_", name.strip().lower()).strip("_")
-    if not found:
+    """Make the name of a function from words: `Tidy my downloads` becomes `tidy_my_downloads`."""
+    identifier = re.sub(r"\W+", "_", name.strip().lower()).strip("_")
+    if not identifier:
         raise ValueError("A skill needs a name of letters or digits.")
-    return found if found.isidentifier() and not keyword.iskeyword(found) else f"skill_{found}"
+    return identifier if identifier.isidentifier() and not keyword.iskeyword(identifier) else f"skill_{identifier}"
 
 
 def parsed(code: str) -> ast.Module:
@@ -308,7 +310,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
 def function_in(code: str, name: str) -> Function | None:
-    """The function or class that is the skill: the one of that name, else the only one of code that runs nothing."""
+    """Find the function or class that is the skill: the one of that name, else the only one of inert code."""
     body = [node for node in parsed(code).body if not (isinstance(node, ast.If) and "__name__" in ast.dump(node.test))]
     defined = [node for node in body if isinstance(node, Function)]
     same = [node for node in defined if node.name == name]
@@ -324,7 +326,7 @@ def function_in(code: str, name: str) -> Function | None:
 
 
 def needs_arguments(code: str, name: str) -> bool:
-    """Whether the code defines no such function, or one that cannot be called without arguments."""
+    """Return whether the code defines no such function, or one that cannot be called without arguments."""
     node = function_in(code, name)
     if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
         return True
@@ -333,7 +335,7 @@ def needs_arguments(code: str, name: str) -> bool:
 
 
 def of_code(name: str, code: str, description: str) -> str:
-    """A file that defines the function: the code's own, under this name, else one whose body is the code."""
+    """Write a file that defines the function: the code's own under this name, or one whose body is the code."""
     code = textwrap.dedent(code).strip("\n") + "\n"
     tree = parsed(code)
     if not tree.body:
@@ -354,7 +356,7 @@ def of_code(name: str, code: str, description: str) -> str:
 
 
 def _wrapped(name: str, code: str, tree: ast.Module, docstring: str) -> str:
-    """The code as the body of a function that returns its last value."""
+    """Write the code as the body of a function that returns its last value."""
     lines = code.splitlines()
     last = tree.body[-1]
     if isinstance(last, ast.Expr):
@@ -373,7 +375,7 @@ def _wrapped(name: str, code: str, tree: ast.Module, docstring: str) -> str:
 
 
 def failure(shared: SessionContext, *blocks: str) -> str | None:
-    """What went wrong when the blocks ran in a fresh session, one after the other; None if nothing did."""
+    """Run the blocks in a fresh session, one after the other; return what went wrong, or None."""
     from interpreter.runtimes.python import Python
 
     python = None if shared.python == "in-process" else shared.python

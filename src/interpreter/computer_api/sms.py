@@ -25,7 +25,7 @@ ORDER BY message.date DESC LIMIT 200000
 """
 EPOCH = datetime(2001, 1, 1, tzinfo=UTC)
 NANOSECONDS = 10**12  # a date above this is not in seconds
-DIGITS = 9  # of a number that have to be the same: the rest is how one dials it
+DIGITS = 9  # at the end of a number that have to match: the rest depends on where it is dialed
 
 
 class SMS(ComputerTool):
@@ -43,7 +43,7 @@ class SMS(ComputerTool):
         apple.program("Messages")
 
     def get(self, contact: str | None = None, limit: int = 10, substring: str | None = None) -> list[dict[str, Any]]:
-        """The newest messages (date, from, text), with a person (number, address or name) or with words in them."""
+        """Return the newest messages (date, from, text), with a person (number, address or name) or with a text."""
         if limit < 1:
             raise ValueError(f"limit must be at least 1, not {limit}.")
         path = self.resolve_database_path()
@@ -58,22 +58,22 @@ class SMS(ComputerTool):
             if not handles:
                 raise ComputerError(f"No contact is called {contact!r}. Give a number or an address.")
         wanted = {normal(handle) for handle in handles}
-        found: list[dict[str, Any]] = []
+        rows: list[dict[str, Any]] = []
         with opened(path) as database:
             for when, mine, handle, text, body in database.execute(QUERY):
-                if len(found) >= min(limit, MAX_MESSAGES):
+                if len(rows) >= min(limit, MAX_MESSAGES):
                     break
-                words = text or archived_text(body)
+                message_text = text or archived_text(body)
                 is_other = wanted and normal(handle or "") not in wanted
-                if not words or is_other or (substring and substring.casefold() not in words.casefold()):
+                if not message_text or is_other or (substring and substring.casefold() not in message_text.casefold()):
                     continue
                 seconds = when / 1e9 if when > NANOSECONDS else when
                 date = (EPOCH + timedelta(seconds=int(seconds))).astimezone().isoformat()
-                found.append({"date": date, "from": "me" if mine else handle or "unknown", "text": words})
-        return found
+                rows.append({"date": date, "from": "me" if mine else handle or "unknown", "text": message_text})
+        return rows
 
     def can_access_database(self) -> bool:
-        """Whether the messages can be read: macOS asks for Full Disk Access."""
+        """Return whether the messages can be read: macOS requires Full Disk Access."""
         try:
             with opened(self.resolve_database_path()) as database:
                 database.execute("SELECT 1 FROM message LIMIT 1").fetchall()
@@ -96,19 +96,19 @@ class SMS(ComputerTool):
         return f"{SETTINGS} is open. The user has to turn on the terminal that runs this, and restart it."
 
     def resolve_database_path(self) -> str:
-        """Where Messages keeps what was said; with sudo, that of the user who called it."""
+        """Return the path of Messages' database; with sudo, that of the user who called it."""
         caller = os.environ.get("SUDO_USER")
         home = os.path.expanduser(f"~{caller}" if caller else "~")
         return str(Path(home, "Library", "Messages", "chat.db"))
 
 
 def is_handle(text: str) -> bool:
-    """Whether it is a number or an address, and no name."""
+    """Return whether it is a number or an address, and not a name."""
     return "@" in text or (any(sign.isdigit() for sign in text) and not any(sign.isalpha() for sign in text))
 
 
 def normal(handle: str) -> str:
-    """A number or an address in a form that can be compared."""
+    """Return a number or an address in a form that can be compared."""
     if "@" in handle:
         return handle.strip().casefold()
     return "".join(sign for sign in handle if sign.isdigit())[-DIGITS:]
@@ -124,10 +124,10 @@ def opened(path: str) -> Iterator[sqlite3.Connection]:
 
 
 def archived_text(body: bytes | None) -> str:
-    """The text in an archived attributed string, in which newer versions of macOS keep it."""
-    _, found, rest = (body or b"").partition(b"NSString")
+    """Extract the text from an archived attributed string, in which newer versions of macOS keep it."""
+    _, marker, rest = (body or b"").partition(b"NSString")
     start = rest.find(b"+")  # marks a string of bytes; its length is next, in one byte, two or four
-    if not found or start < 0 or start + 1 >= len(rest):
+    if not marker or start < 0 or start + 1 >= len(rest):
         return ""
     size = rest[start + 1]
     width = {0x81: 2, 0x82: 4}.get(size, 0)

@@ -1,4 +1,4 @@
-"""The tools of the computer API: what a tool is, which there are, what each offers to code, and the help on them."""
+"""The tools of the computer API: their base class, their list, the names that each offers to code, and their help."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ class ComputerTool:
         self.computer = computer
 
     def check_sending(self) -> None:
-        """Called before the user is asked about sending something: raises an error if nothing can be sent."""
+        """Raise an error if nothing can be sent; called before the user is asked about sending."""
 
     def without_secrets(self, text: str) -> str:
-        """What the record may say of a call."""
+        """Return the text of a call as the record may have it."""
         return text
 
     def terminate(self) -> None:
-        """The computer ends: end what the tool has started."""
+        """End what the tool has started, because the computer ends."""
 
 
 Tool = ComputerTool  # its earlier name, which users' tools may import
@@ -48,7 +48,7 @@ Tool = ComputerTool  # its earlier name, which users' tools may import
 
 @dataclass(frozen=True)
 class Picture:
-    """A picture as it travels: PNG, and what it is of, so that places in it can be mapped back to the screen."""
+    """A PNG picture and the part of the screen that it shows, so that positions in it can be mapped to the screen."""
 
     png: bytes = field(repr=False)
     width: int
@@ -63,8 +63,8 @@ class Picture:
     def of(cls, image: Image, left: float = 0, top: float = 0, scale: float = 1) -> Picture:
         buffer = BytesIO()
         image.save(buffer, "PNG", compress_level=1)
-        place = {"left": left, "top": top, "scale": scale, **getattr(image, "place", {})}
-        return cls(buffer.getvalue(), image.width, image.height, **place)
+        region = {"left": left, "top": top, "scale": scale, **getattr(image, "screen_region", {})}
+        return cls(buffer.getvalue(), image.width, image.height, **region)
 
     @property
     def base64(self) -> str:
@@ -75,11 +75,11 @@ class Picture:
 
         image = Image.open(BytesIO(self.png))
         image.load()
-        image.place = {"left": self.left, "top": self.top, "scale": self.scale, "about": self.about}  # type: ignore[attr-defined]
+        image.screen_region = {"left": self.left, "top": self.top, "scale": self.scale, "about": self.about}  # type: ignore[attr-defined]
         return image
 
     def on_screen(self, x: float, y: float) -> tuple[float, float]:
-        """Where a place in the picture is on the screen."""
+        """Convert a position in the picture to one on the screen."""
         return self.left + x * self.scale, self.top + y * self.scale
 
     def _repr_png_(self) -> bytes | None:
@@ -120,17 +120,17 @@ TOOLS = {
 
 def kind_of(name: str) -> type[ComputerTool]:
     module, _, kind = TOOLS[name].partition(":")
-    found: type[ComputerTool] = getattr(import_module(f"interpreter.computer_api.{module}"), kind)
-    return found
+    kind_class: type[ComputerTool] = getattr(import_module(f"interpreter.computer_api.{module}"), kind)
+    return kind_class
 
 
 Kind = Literal["part", "method", "value"]
-PLAIN = (bool, int, float, str, list, dict, tuple, type(None))  # attributes of other types are a tool's own affair
-TOP = ("help", "view", "screenshot")  # what the computer itself offers to code, besides its tools
+PLAIN = (bool, int, float, str, list, dict, tuple, type(None))  # attributes of other types stay private to a tool
+TOP = ("help", "view", "screenshot")  # names that the computer itself offers to code, besides its tools
 
 
 def names(owner: Any) -> dict[str, Kind]:
-    """The public names of the computer or of a tool, and what each is; nothing is called to find out."""
+    """Return the public names of the computer or of a tool, and what each is, without calling anything."""
     if not isinstance(owner, ComputerTool):
         return (
             {**dict.fromkeys(TOOLS, "part"), **dict.fromkeys(TOP, "method")}
@@ -145,38 +145,38 @@ def names(owner: Any) -> dict[str, Kind]:
 
 
 def of_class(kind: type) -> dict[str, Kind]:
-    """What the class of a tool offers to code, in the order of its definition. What every tool has is for the host."""
-    found: dict[str, Kind] = {}
+    """Return the names that a tool's class offers to code, in order; those that every tool has are for the host."""
+    names_by_kind: dict[str, Kind] = {}
     for base in reversed(kind.__mro__):
         for name, value in vars(base).items():
             if not (name.startswith("_") or isinstance(value, type) or hasattr(ComputerTool, name)):
                 is_method = callable(value) or isinstance(value, staticmethod | classmethod)
-                found[name] = "method" if is_method else "value"
-    return found
+                names_by_kind[name] = "method" if is_method else "value"
+    return names_by_kind
 
 
 # -- signatures --------------------------------------------------------------------------------------------------------
 
 
 def signature(method: Callable[..., Any], whole: bool = False) -> str:
-    """The parameters with their defaults; `*args` and `**kwargs` only if `whole` is set."""
-    told = []
+    """Write the parameters with their defaults; `*args` and `**kwargs` only if `whole` is set."""
+    parameters = []
     for parameter in inspect.signature(method).parameters.values():
         stars = {"VAR_POSITIONAL": "*", "VAR_KEYWORD": "**"}.get(parameter.kind.name, "")
         if parameter.name != "self" and (whole or not stars):
             default = "" if parameter.default is parameter.empty else f"={parameter.default!r}"
-            told.append(stars + parameter.name + default)
-    return ", ".join(told)
+            parameters.append(stars + parameter.name + default)
+    return ", ".join(parameters)
 
 
 def description(method: Any) -> str:
-    """The first paragraph of its docstring, on one line."""
+    """Return the first paragraph of its docstring, on one line."""
     first, *_ = (inspect.getdoc(method) or "").split("\n\n")
     return " ".join(first.split())
 
 
 def info(tool: Any) -> dict[str, Any]:
-    """A tool's name, and of each method how it is called and what it does."""
+    """Describe a tool: its name, and for each method its signature and description."""
     kind = tool if isinstance(tool, type) else type(tool)
     methods = []
     for name, what in of_class(kind).items():
@@ -205,8 +205,8 @@ def help_on(name: str) -> str:
     for each in [method] if method else of_class(kind):
         value = getattr(kind, each)
         called = f"({signature(value, whole=True)})" if callable(value) else ""
-        words = description(value) if not method and (callable(value) or isinstance(value, property)) else ""
+        summary = description(value) if not method and (callable(value) or isinstance(value, property)) else ""
         marks = " (asks the user first)" if getattr(value, "__sends__", False) else ""
-        lines.append(f"computer.{kind.__name__.lower()}.{each}{called}{f' # {words}' if words else ''}{marks}")
+        lines.append(f"computer.{kind.__name__.lower()}.{each}{called}{f' # {summary}' if summary else ''}{marks}")
     described = [*lines, inspect.getdoc(value) or ""] if method else [description(kind), *lines]
     return "\n".join(filter(None, described))

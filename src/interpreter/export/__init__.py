@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from interpreter.errors import ExportError
 from interpreter.host.files import confined
-from interpreter.llm.secrets import redacted
+from interpreter.llm.secrets import replace_secrets
 from interpreter.messages import Message
 from interpreter.runtimes import BUILT_IN, Registry, resolve
 from interpreter.session.journal.reader import Entry, RecordedBlock, RecordedToolCall, Said, Shown
@@ -166,13 +166,13 @@ def without_secrets(entries: Iterable[Entry], values: Mapping[str, str]) -> list
         if message.get("type") == "image" or not isinstance(text, str):
             return message
         copied = message.copy()
-        copied["content"] = redacted(text, values)[0]
+        copied["content"] = replace_secrets(text, values)[0]
         return copied
 
     found: list[Entry] = []
     for entry in entries:
         changed: dict[str, Any] = {
-            name: redacted(getattr(entry, name), values)[0] for name in _TEXTS if hasattr(entry, name)
+            name: replace_secrets(getattr(entry, name), values)[0] for name in _TEXTS if hasattr(entry, name)
         }
         if isinstance(entry, RecordedBlock | RecordedToolCall):
             changed["outputs"] = tuple(map(clean, entry.outputs))

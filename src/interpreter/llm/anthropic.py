@@ -20,7 +20,7 @@ _HANDLED = frozenset(
     {"api_base", "api_key", "api_version", "messages", "tools", "max_tokens", "temperature", "stop"}
     | {"stream", "stream_options"}
 )
-# A limit is required. Thinking counts towards it. None is higher than the model allows.
+# A limit is required. Thinking counts towards it. No limit here is higher than its model allows.
 _MAX_TOKENS = (
     ("claude-2*", 4096), ("claude-instant*", 4096), ("claude-3-5-*", 8192), ("claude-3-7-*", 32_000),
     ("claude-3-*", 4096), ("claude-*-4*", 32_000), ("claude-*", 64_000), ("*", 8192),
@@ -28,7 +28,7 @@ _MAX_TOKENS = (
 _EARLIER = ("claude-2*", "claude-instant*", "claude-3*", "claude-*-4*")  # they think only if asked to
 _THINKING = ("thinking", "redacted_thinking")
 _GO_ON = "Go on."
-_CACHE_MARKS = 2  # in the messages; one more is behind the tools and the system part, four are allowed
+_CACHE_MARKS = 2  # in the messages; one more follows the tools and the system part; four are allowed
 _FINISH_REASONS = {"max_tokens": "length", "model_context_window_exceeded": "length", "tool_use": "tool_calls"}
 # The field of each delta, and the kind of block that it belongs to, for servers that don't announce blocks.
 _DELTAS = {
@@ -168,13 +168,13 @@ class AnthropicMessages(Exchange):
             out.append(arguments_chunk(block.number, arguments))
         if complete is not None:
             self._complete.append(complete)
-            # Words, and one call behind them, go back the same without being stored.
+            # Text followed by one call is sent back the same without being stored.
             is_special = any(b["type"] in _THINKING or _is_computer_call(b) for b in self._complete)
             if is_special or any(map(_is_call, self._complete[:-1])):
                 system, tools, messages = self._unmarked
                 self.replies[Prefix(self.endpoint, system, tools).at(messages)] = list(self._complete)
                 if self.screen is not None:
-                    # Thinking is refused behind anything but what it was made behind.
+                    # Thinking is refused after anything but the messages that it originally followed.
                     actions = [block for block in self._complete if block["type"] not in _THINKING]
                     self.replies[Prefix.without_pictures(self.endpoint).at(self.chat)] = actions
         return out
@@ -205,7 +205,7 @@ class AnthropicMessages(Exchange):
 
 
 def _tools(endpoint: Endpoint, tools: Sequence[Mapping[str, Any]] | None) -> list[Block]:
-    """Functions, and the computer tool that the model is made for."""
+    """Return the functions, and the computer tool that the model is trained on."""
     name = endpoint.model.lower()
     # Without eager streaming, code is held back until it is complete.
     eager = {"eager_input_streaming": True} if name.startswith("claude-") else {}
@@ -229,7 +229,7 @@ def _tools(endpoint: Endpoint, tools: Sequence[Mapping[str, Any]] | None) -> lis
 
 
 def _add(out: list[Block], role: str, blocks: list[Block]) -> None:
-    """Neighbours of one role are one message, in which the results of calls come first."""
+    """Add blocks to the last message if it has the same role; results of calls come first in a message."""
     if not blocks:
         return
     if not out or out[-1]["role"] != role:
@@ -265,7 +265,7 @@ def _blocks(message: Mapping[str, Any]) -> list[Block]:
 
 
 def _id(call_id: str) -> str:
-    """The id of a call; another model's may have characters that are refused."""
+    """Return a call's id in characters that Anthropic accepts; another model's may have others."""
     return re.sub(r"[^A-Za-z0-9_-]", "_", call_id)
 
 
@@ -282,7 +282,7 @@ def _is_computer_call(block: Mapping[str, Any]) -> bool:
 
 
 def _parts(blocks: Sequence[Block], screen: ModelScreen | None) -> Parts:
-    """What a stored reply says; an action on the screen is compared by its code."""
+    """Return a stored reply in comparable form; an action on the screen is compared by its code."""
     pieces: list[str | tuple[str, str]] = []
     for block in blocks:
         if block["type"] == "text":
@@ -317,7 +317,7 @@ class _OpenBlock:
         self.pieces: dict[str, list[str]] = {}  # by field
 
     def complete(self) -> Block | None:
-        """The block as it is sent back; None if that is not possible."""
+        """Return the block as it is sent back; None if that is not possible."""
         block = dict(self.content)
         arrived = {field: "".join(pieces) for field, pieces in self.pieces.items()}
         arguments = arrived.pop("partial_json", None)

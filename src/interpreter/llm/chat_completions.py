@@ -52,7 +52,7 @@ class ChatCompletions(Exchange):
         return body
 
     def _with_kept_replies(self, body: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """The messages of a request, its calls with what belongs to them."""
+        """Return a request's messages; calls get the reasoning or signature that their provider wants back."""
         endpoint = self.endpoint
         out: list[dict[str, Any]] = []
         prefix = Prefix(endpoint, body.get("tools"))

@@ -18,7 +18,7 @@ _WAIT = 2  # seconds, where the model does not say how long
 
 @dataclass(frozen=True)
 class ModelScreen:
-    """The screen as the model sees it: the size of its pictures, and what they are pictures of."""
+    """The screen as the model sees it: the size of its pictures, and the part of the screen that they show."""
 
     width: int
     height: int
@@ -27,8 +27,8 @@ class ModelScreen:
     top: float = 0
     system: str = "linux"
 
-    def place(self, x: float, y: float) -> tuple[int, int]:
-        """Where a place in the picture is on the screen."""
+    def on_screen(self, x: float, y: float) -> tuple[int, int]:
+        """Convert a position in the picture to a position on the screen."""
         return round(self.left + x * self.scale), round(self.top + y * self.scale)
 
 
@@ -63,24 +63,24 @@ KINDS = (
 
 
 def kind_of(wire: str, model: str) -> ComputerToolSpec | None:
-    """The computer tool that a model is trained on; None if it acts through code alone."""
+    """Return the computer tool that a model is trained on; None if it acts through code alone."""
     name = model.lower()
     fitting = (kind for kind in KINDS if kind.wire == wire and any(fnmatchcase(name, each) for each in kind.models))
     return next(fitting, None)
 
 
 def screen_in(tools: Sequence[Mapping[str, Any]] | None) -> ModelScreen | None:
-    """The screen of the computer tool among the tools of a request; None if there is none."""
+    """Return the screen of a request's computer tool; None without such a tool."""
     return next((ModelScreen(**tool[TOOL]) for tool in tools or () if tool["type"] == TOOL), None)
 
 
 def as_call(code: str) -> str:
-    """The arguments of a call that runs this code."""
+    """Return the arguments of a call that runs this code."""
     return json.dumps({"language": "python", "code": code}, ensure_ascii=False)
 
 
 def actions_to_python(actions: Sequence[Mapping[str, Any]], screen: ModelScreen, warnings: Sequence[str] = ()) -> str:
-    """The actions, of either provider, as Python. It first asks the user about the provider's warnings."""
+    """Convert actions of either provider to Python, which first asks the user about the provider's warnings."""
     lines: list[str] = []
     for action in actions:
         try:
@@ -91,7 +91,7 @@ def actions_to_python(actions: Sequence[Mapping[str, Any]], screen: ModelScreen,
         except (AttributeError, LookupError, OverflowError, TypeError, ValueError):
             # The model sees its mistake where the action would run, so it can correct it.
             lines.append(f"raise ValueError({f'This is not an action of the computer tool: {action!r:.300}'!r})")
-    questions = [f"The model's provider warns: {' '.join(words.split())} Continue? [y/N] " for words in warnings]
+    questions = [f"The model's provider warns: {' '.join(warning.split())} Continue? [y/N] " for warning in warnings]
     asked = [f"if input({question!r}).strip().lower() != 'y': raise SystemExit(1)" for question in questions]
     imports = ["import time"] if any(line.startswith("time.") for line in lines) else []
     return "\n".join(imports + asked + lines)
@@ -104,8 +104,8 @@ def _while_held(keys: Sequence[str], lines: list[str]) -> list[str]:
 
 
 def _act(kind: str, action: Mapping[str, Any], screen: ModelScreen) -> Iterator[str]:
-    place = action.get("coordinate") or ([action["x"], action["y"]] if "x" in action and "y" in action else None)
-    at = "x={}, y={}".format(*screen.place(*place)) if place else ""
+    coordinate = action.get("coordinate") or ([action["x"], action["y"]] if "x" in action and "y" in action else None)
+    at = "x={}, y={}".format(*screen.on_screen(*coordinate)) if coordinate else ""
     match kind:
         case "left_click" | "click" | "right_click" | "middle_click" | "double_click" | "triple_click":
             yield _click(kind, action, at)
@@ -136,7 +136,7 @@ def _act(kind: str, action: Mapping[str, Any], screen: ModelScreen) -> Iterator[
             yield "computer.mouse.position()"
         case "zoom":
             x0, y0, x1, y1 = (action.get("region") or [0, 0, screen.width, screen.height])[:4]
-            (left, top), (right, bottom) = screen.place(x0, y0), screen.place(x1, y1)
+            (left, top), (right, bottom) = screen.on_screen(x0, y0), screen.on_screen(x1, y1)
             yield f"computer.display.view(region={(left, top, right - left, bottom - top)})"
         case "screenshot":
             yield "computer.display.view(screen=-1, active_app_only=False)"
@@ -156,11 +156,11 @@ def _click(kind: str, action: Mapping[str, Any], at: str) -> str:
 def _drag(action: Mapping[str, Any], screen: ModelScreen) -> Iterator[str]:
     path = [(at["x"], at["y"]) if isinstance(at, Mapping) else at[:2] for at in action.get("path") or ()]
     path = path or [action[name][:2] for name in ("start_coordinate", "coordinate") if action.get(name)]
-    places = [screen.place(*place) for place in path]
-    if len(places) >= 2:
-        yield "computer.mouse.move(x={}, y={})".format(*places.pop(0))
+    positions = [screen.on_screen(*position) for position in path]
+    if len(positions) >= 2:
+        yield "computer.mouse.move(x={}, y={})".format(*positions.pop(0))
     yield "computer.mouse.down()"
-    yield from ("computer.mouse.move(x={}, y={})".format(*place) for place in places)
+    yield from ("computer.mouse.move(x={}, y={})".format(*position) for position in positions)
     yield "computer.mouse.up()"
 
 
@@ -194,9 +194,9 @@ _NAMES = {
 }  # fmt: skip
 
 
-def keys_of(said: str | Sequence[str] | None) -> list[str]:
-    """The keys of a combination: `ctrl+s` in one word, or `["CTRL", "S"]`."""
-    names = said or ()
+def keys_of(combination: str | Sequence[str] | None) -> list[str]:
+    """Return the keys of a combination, given as `ctrl+s` or as `["CTRL", "S"]`."""
+    names = combination or ()
     if isinstance(names, str):
         last = ["+"] if names == "+" or names.endswith("++") else []  # the last key may be a plus itself
         names = [name.strip() for name in names.split("+") if name.strip()] + last

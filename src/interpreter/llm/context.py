@@ -31,7 +31,7 @@ MESSAGE_TOKENS = 4  # what a chat template puts around each message
 
 
 def estimate_text(text: str) -> int:
-    """Tokens of a text: English and code have about four bytes in each, other scripts fewer characters."""
+    """Estimate a text's tokens: English and code have about four bytes in each, other scripts fewer characters."""
     return estimate_size(len(text) if text.isascii() else len(text.encode("utf-8", "replace")))
 
 
@@ -51,7 +51,7 @@ def estimate_request(params: Mapping[str, Any]) -> int:
 
 
 def _texts(message: Mapping[str, Any]) -> Iterator[str | None]:
-    """All texts and arguments of a chat message; None for an image."""
+    """Yield all texts and arguments of a chat message; None for an image."""
     content = message.get("content") or ""
     parts = [{"type": "text", "text": content}] if isinstance(content, str) else content
     yield from (part["text"] if part["type"] == "text" else None for part in parts)
@@ -66,12 +66,12 @@ _PICTURES = frozenset({"image", "image_url", "input_image", "computer_screenshot
 
 
 def is_image(message: Message) -> bool:
-    """Whether a message is an image, and not the words in place of one."""
+    """Return whether a message is an image, and not a description in place of one."""
     return message.get("type") == "image" and message.get("format") != "description"
 
 
 def old_pictures(messages: Sequence[Message], most: int | None) -> frozenset[int]:
-    """The positions of the oldest pictures that the computer has shown the model, if there are more than `most`.
+    """Return the positions of the oldest pictures that the computer has shown, if there are more than `most`.
 
     Half of them go at once, so that requests only grow at their end in between.
     """
@@ -94,13 +94,13 @@ LIST_LEFT_OUT = "[The list that was here was left out to save room.]"
 
 
 def without_list(text: str) -> str:
-    """What a look at the screen said, without its list."""
-    head, found, _ = text.partition(LIST)
-    return head + LIST_LEFT_OUT if found else text
+    """Remove the list of what is on the screen from the text of a look at it."""
+    head, separator, _ = text.partition(LIST)
+    return head + LIST_LEFT_OUT if separator else text
 
 
 def old_lists(messages: Sequence[Message], most: int | None, pictures: frozenset[int]) -> frozenset[int]:
-    """The positions of the oldest lists of what is on the screen, which go when the pictures beside them go.
+    """Return the positions of the oldest lists of what is on the screen, which go with the pictures beside them.
 
     A list that tells only what has changed stays together with the whole list before it.
     """
@@ -116,19 +116,19 @@ def old_lists(messages: Sequence[Message], most: int | None, pictures: frozenset
 
 
 def is_left_out(part: Mapping[str, Any]) -> bool:
-    """Whether a part of a chat message takes the place of a picture."""
+    """Return whether a part of a chat message takes the place of a picture."""
     return part.get("text") == LEFT_OUT
 
 
 @cache
 def left_out_url() -> str:
-    """LEFT_OUT as a picture, for a format that takes only pictures."""
+    """Draw LEFT_OUT as a picture, for a format that accepts only pictures."""
     content = (Path(__file__).parent / "left_out.png").read_bytes()
     return f"data:image/png;base64,{base64.b64encode(content).decode('ascii')}"
 
 
 def without_pictures(part: Any) -> Any:
-    """A part of a request with every picture replaced by words, and without what follows a list of the screen."""
+    """Replace every picture in a request by a text, and cut off what follows a list of the screen."""
     if isinstance(part, str):
         return without_list(part).partition(LIST_LEFT_OUT)[0]
     if isinstance(part, Mapping):
@@ -142,7 +142,7 @@ def without_pictures(part: Any) -> Any:
 
 
 class Runtimes(Protocol):
-    """What a request depends on in the runtimes that run the code."""
+    """The parts of the runtimes that a request depends on."""
 
     @property
     def context(self) -> Any: ...
@@ -170,7 +170,7 @@ _FILE = re.compile(r"(?:[\w~./\\ ()@+-]*[\w)]\.[A-Za-z]\w{1,4}|(?:~|\.{1,2})?/[\
 
 @dataclass
 class _Facts:
-    """What is worth knowing about messages that are left out."""
+    """Facts that the note keeps about messages that are left out."""
 
     runtimes: Runtimes
     exchanges: list[tuple[str, str]] = field(default_factory=lambda: [("", "")])  # request, last answer
@@ -200,9 +200,9 @@ class _Facts:
                 self.declined.append(f"{language} {one_line(content, 100)!r}")
             else:
                 described = self.runtimes.registry.describe(language)
-                found = _QUOTED.findall(content) + ([] if described.quotes_paths else _WORD.findall(content))
+                candidates = _QUOTED.findall(content) + ([] if described.quotes_paths else _WORD.findall(content))
                 defined = re.finditer(described.definitions, content, re.M) if described.definitions else ()
-                self.files += filter(_FILE.fullmatch, found)
+                self.files += filter(_FILE.fullmatch, candidates)
                 self.names.setdefault(language, []).extend(match.group(match.lastindex or 0) for match in defined)
         elif kind == "tool_call":
             self.counts["call"] += 1
@@ -212,7 +212,7 @@ class _Facts:
 
 
 def note_about(messages: Sequence[Message], left_out: Collection[int], runtimes: Runtimes, most: int) -> str:
-    """The note in place of these messages, in about `most` characters; always the same for the same messages."""
+    """Write the note in place of these messages, in about `most` characters; same messages, same note."""
     facts = _Facts(runtimes)
     for at in sorted(left_out):
         facts.add(messages, at)
@@ -233,7 +233,7 @@ def note_about(messages: Sequence[Message], left_out: Collection[int], runtimes:
         if request or answer:
             exchanges.append("- " + " / ".join(filter(None, (asked, answered))))
     exchanges = _fitting(exchanges, most - sum(map(len, lines)))
-    counts = [f"{facts.counts[what]} {words[facts.counts[what] > 1]}" for what, words in _COUNTED if facts.counts[what]]
+    counts = [f"{facts.counts[what]} {nouns[facts.counts[what] > 1]}" for what, nouns in _COUNTED if facts.counts[what]]
     head = f"[{len(left_out)} messages between the first request and this note were left out to save room"
     return "\n".join([f"{head}: {', '.join(counts) or 'what was said'}. Known of them:", *exchanges, *lines]) + "]"
 
@@ -244,7 +244,7 @@ def _is_unrun(messages: Sequence[Message], at: int) -> bool:
 
 
 def _fitting(lines: list[str], most: int) -> list[str]:
-    """The newest lines that fit, at least one."""
+    """Return the newest lines that fit, at least one."""
     kept: list[str] = []
     for line in reversed(lines):
         if kept and len(line) > most:
@@ -255,7 +255,7 @@ def _fitting(lines: list[str], most: int) -> list[str]:
 
 
 def _newest(names: list[str], most: int) -> str:
-    """The newest of the names, each once, as many as fit."""
+    """Return the newest of the names, each once, as many as fit."""
     unique = list(dict.fromkeys(reversed(names)))[::-1]
     kept = _fitting([f"{name}, " for name in unique[-_MAX_NAMES:]], most)
     more = len(unique) - len(kept)
@@ -271,7 +271,7 @@ _MIN_NOTE_TOKENS = 150
 
 @dataclass(frozen=True)
 class Cut:
-    """What is left out of a conversation, by position."""
+    """The parts of a conversation that are left out, by position."""
 
     dropped: frozenset[int]
     blind: frozenset[int]  # images that are replaced by words
@@ -280,14 +280,14 @@ class Cut:
     seen: tuple[Message, ...]  # the messages that it is about, as they were
 
     def holds(self, messages: Sequence[Message]) -> bool:
-        """Whether the beginning of the conversation is unchanged."""
+        """Return whether the beginning of the conversation is unchanged."""
         return len(messages) > len(self.seen) and list(self.seen) == list(messages[1 : len(self.seen) + 1])
 
 
 def compact(messages: Sequence[Message], room: int, runtimes: Runtimes, *, vision: bool) -> Cut | None:
-    """A cut that leaves about `room` tokens of messages behind the system message, or as few as possible.
+    """Return a cut that leaves about `room` tokens after the system message, or as few as possible.
 
-    The first request, the last one and the newest rounds stay. Old images go first. None if nothing can be left out.
+    The first and the last request and the newest rounds stay. Old images go first. None if nothing can be left out.
     """
     blind = _old_images(messages) if vision else frozenset[int]()
     costs = [cost(message, at in blind) for at, message in enumerate(messages)]
@@ -306,13 +306,13 @@ def compact(messages: Sequence[Message], room: int, runtimes: Runtimes, *, visio
     dropped = frozenset(range(1, start)) - kept
     if not dropped:
         return without_old_images(messages, None) if blind else None
-    words = note_about(messages, dropped, runtimes, note * BYTES_PER_TOKEN)
+    note_text = note_about(messages, dropped, runtimes, note * BYTES_PER_TOKEN)
     end = max([start, *(at + 1 for at in blind)])
-    return Cut(dropped, blind - dropped, start, words, _copies(messages, end))
+    return Cut(dropped, blind - dropped, start, note_text, _copies(messages, end))
 
 
 def without_old_images(messages: Sequence[Message], cut: Cut | None) -> Cut | None:
-    """The cut with all images left out except the first and the newest; None if there are no others."""
+    """Leave out all images except the first and the newest; None if there are no others."""
     cut = cut or Cut(frozenset(), frozenset(), 0, "", ())
     blind = _old_images(messages) - cut.dropped
     if blind <= cut.blind:
@@ -330,7 +330,7 @@ def _copies(messages: Sequence[Message], end: int) -> tuple[Message, ...]:
 
 
 def cost(message: Message, is_blind: bool = False) -> int:
-    """About how many tokens a message has."""
+    """Estimate a message's tokens."""
     if message.get("recipient", "assistant") != "assistant" or message.get("type") in EPHEMERAL:
         return 0
     if is_image(message):
@@ -339,7 +339,7 @@ def cost(message: Message, is_blind: bool = False) -> int:
 
 
 def _newest_rounds(messages: Sequence[Message], costs: Sequence[int], kept: frozenset[int], room: int) -> int:
-    """Where the newest rounds begin that fit into the room; the last round always stays.
+    """Find the position from which the rounds fit into the room; the last round always stays.
 
     A round begins where the model is asked, or asked again, so no call is cut from its result.
     """
@@ -359,7 +359,7 @@ def _newest_rounds(messages: Sequence[Message], costs: Sequence[int], kept: froz
 # -- fitting a request into the window ---------------------------------------------------------------------------
 
 Params = dict[str, Any]
-Place = tuple[str, str | None]  # a model and its address
+ServedModel = tuple[str, str | None]  # a model and its address
 
 _REPLY_TOKENS = 4096  # for the reply if no limit is set, or a quarter of a small window
 _NEAR = 0.6  # of the window: a refusal without a reason beyond it is taken for "too long"
@@ -368,7 +368,7 @@ _TIGHTENINGS = 2
 
 @dataclass(frozen=True)
 class _Counted:
-    place: Place
+    served_model: ServedModel
     messages: list[dict[str, Any]]
     tokens: int
     ratio: float  # of its count to our estimate
@@ -381,12 +381,12 @@ class Context:
         self.cut: Cut | None = None
         self.read = (0, 0)  # of the last request: how many messages it had, and how many tokens
         self._counted: _Counted | None = None
-        self._ceilings: dict[Place, int] = {}  # below what a server has refused
+        self._ceilings: dict[ServedModel, int] = {}  # below what a server has refused
 
     def size(self, params: Params) -> int:
-        """How many tokens a request has: what a server counted of it, and an estimate of what is new in it."""
+        """Return a request's tokens: a server's count of it, plus an estimate of what was added since."""
         counted, messages = self._counted, params["messages"]
-        if counted is None or counted.place != _place(params):
+        if counted is None or counted.served_model != _served_model(params):
             return estimate_request(params)
         known = len(counted.messages)
         if messages[:known] != counted.messages:
@@ -394,7 +394,7 @@ class Context:
         return counted.tokens + round(estimate_messages(messages[known:]) * counted.ratio)
 
     def used(self, messages: Sequence[Message], system: str) -> int:
-        """About how many tokens a request with these messages has, based on the last request."""
+        """Estimate the tokens of a request with these messages, based on the last request."""
         count, tokens = self.read
         if count == 0 or count > len(messages):
             count, tokens = 0, estimate_text(system)
@@ -407,11 +407,11 @@ class Context:
             return
         least, most = (0.3, 4.0)  # a server's count divided by ours; outside this range, it counts differently
         if least <= tokens / estimate <= most:
-            self._counted = _Counted(_place(params), list(params["messages"]), tokens, tokens / estimate)
+            self._counted = _Counted(_served_model(params), list(params["messages"]), tokens, tokens / estimate)
 
     def limit(self, params: Params, window: int | None) -> int | None:
-        """How many tokens the request may have; None if unknown."""
-        ceiling = self._ceilings.get(_place(params))
+        """Return how many tokens the request may have; None if unknown."""
+        ceiling = self._ceilings.get(_served_model(params))
         if window is None:
             return ceiling
         asked, reply = params.get("max_tokens"), min(_REPLY_TOKENS, window // 4)
@@ -423,8 +423,8 @@ class Context:
         if error.status == 413:
             return  # of bytes, not of tokens
         window = error.window if isinstance(error, ContextTooLongError) else None
-        known = self._ceilings.get(_place(params), size)
-        self._ceilings[_place(params)] = min(known, size * 9 // 10, *([window * 3 // 4] if window else []))
+        known = self._ceilings.get(_served_model(params), size)
+        self._ceilings[_served_model(params)] = min(known, size * 9 // 10, *([window * 3 // 4] if window else []))
 
 
 class Fitting:
@@ -453,7 +453,7 @@ class Fitting:
             self._compact(limit // 2)
 
     def tighten(self, error: ModelError) -> bool:
-        """Make the request smaller after the server refused it. Returns whether there is a smaller one to send."""
+        """Make the request smaller after the server refused it; return whether there is a smaller one to send."""
         # Anthropic, vLLM and others give no code for "too long".
         unexplained = isinstance(error, RequestRefusedError) and error.status == 400 and not error.params
         is_near = self._window is not None and self._size >= self._window * _NEAR
@@ -498,5 +498,5 @@ class Fitting:
         return True
 
 
-def _place(params: Params) -> Place:
+def _served_model(params: Params) -> ServedModel:
     return params["model"], params.get("api_base")

@@ -76,7 +76,7 @@ def read_failure(status: int, headers: Mapping[str, str], body: bytes) -> ModelF
 
 
 def failure_of(data: Any, status: int | None = None, headers: Mapping[str, str] | None = None) -> ModelFailure:
-    """The failure in an error object, which servers wrap differently."""
+    """Parse an error object, which servers wrap differently."""
     if isinstance(data, list) and data:
         data = data[0]
     if not isinstance(data, dict):
@@ -94,9 +94,9 @@ def failure_of(data: Any, status: int | None = None, headers: Mapping[str, str] 
     message = fields.get("message") or detail or ""
     if status is None and isinstance(fields.get("code"), int):
         status = fields["code"]
-    words = message if isinstance(message, str) else json.dumps(message)
+    text = message if isinstance(message, str) else json.dumps(message)
     window = fields["n_ctx"] if isinstance(fields.get("n_ctx"), int) else None
-    return ModelFailure(status, frozenset(codes), frozenset(params), one_line(words), True, headers or {}, window)
+    return ModelFailure(status, frozenset(codes), frozenset(params), one_line(text), True, headers or {}, window)
 
 
 # What a reader raises when a reply is not of the shape that it should have.
@@ -195,8 +195,8 @@ def error_for(failure: ModelFailure, endpoint: Endpoint) -> ModelError:
         ),
     )
     refused = f"{server} rejected the request{http}. Check the model settings."
-    kind, words = next(((kind, words) for applies, kind, words in rows if applies), (RequestRefusedError, refused))
-    error = kind(words, detail=failure.detail, status=status, retry_after=retry_after(failure.headers))
+    kind, text = next(((kind, text) for applies, kind, text in rows if applies), (RequestRefusedError, refused))
+    error = kind(text, detail=failure.detail, status=status, retry_after=retry_after(failure.headers))
     if failure.headers.get("x-should-retry") == "false":
         error.retryable = False
     if isinstance(error, ContextTooLongError):
@@ -226,7 +226,7 @@ def not_a_stream(endpoint: Endpoint, content_type: str) -> NotAStreamError:
 
 
 def one_line(text: str, limit: int = 500) -> str:
-    """The text without line breaks, cut to this many characters."""
+    """Join the lines of a text and cut it to this many characters."""
     text = " ".join(text.split())
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
@@ -235,24 +235,24 @@ _PROXY_VARIABLES = "HTTPS_PROXY, HTTP_PROXY and ALL_PROXY in the environment"
 
 
 def unreachable(endpoint: Endpoint, failure: Exception) -> ModelUnreachableError:
-    """The error for a connection that httpx could not make."""
+    """Explain a connection that httpx could not make."""
     import httpx
 
     cause: BaseException | None = failure
     while cause is not None and not isinstance(cause, ssl.SSLError):
         cause = cause.__cause__ or cause.__context__
     if cause is not None:
-        words = (
+        text = (
             f"Can't make a secure connection to {endpoint.base_url} ({cause.reason or cause}). If the server uses "
             "plain HTTP, write http:// in --api_base. Otherwise, a proxy or firewall may be interfering."
         )
         if isinstance(cause, ssl.SSLCertVerificationError):
-            words = (
+            text = (
                 f"The certificate of {endpoint.base_url} is not trusted ({cause.verify_message}). Behind a company "
                 "firewall, set SSL_CERT_FILE to the firewall's certificate file. Otherwise, check the URL and this "
                 "machine's clock."
             )
-        error = ModelUnreachableError(words)
+        error = ModelUnreachableError(text)
         error.retryable, error.reason = False, "no secure connection"
         return error
     if isinstance(failure, httpx.ProxyError):
@@ -274,7 +274,7 @@ def unreachable(endpoint: Endpoint, failure: Exception) -> ModelUnreachableError
 
 
 def _proxy(endpoint: Endpoint) -> str:
-    """The proxy that requests to the endpoint go through, without a password in its address."""
+    """Return the proxy that requests to the endpoint go through, without the password in its address."""
     from urllib.parse import urlsplit
     from urllib.request import getproxies, proxy_bypass
 
@@ -283,15 +283,15 @@ def _proxy(endpoint: Endpoint) -> str:
         return ""
     proxies = getproxies()
     proxy = proxies.get(address.scheme) or proxies.get("all") or ""
-    scheme, found, rest = proxy.rpartition("://")
-    return scheme + found + rest.rpartition("@")[2]
+    scheme, separator, rest = proxy.rpartition("://")
+    return scheme + separator + rest.rpartition("@")[2]
 
 
 _FIRST_WAIT = 0.5
 
 
 def retry_after(headers: Mapping[str, str]) -> float | None:
-    """The wait in seconds that a server asks for: in milliseconds, in seconds, or as a date."""
+    """Return the wait in seconds that a server asks for: in milliseconds, in seconds, or as a date."""
     for name, unit in (("retry-after-ms", 0.001), ("retry-after", 1.0)):
         with contextlib.suppress(ValueError):
             seconds = float(headers.get(name) or "") * unit
@@ -308,7 +308,7 @@ def retry_after(headers: Mapping[str, str]) -> float | None:
 
 
 def wait_before_retry(error: ModelError, attempt: int, most: float) -> float | None:
-    """How long to wait before attempt number `attempt`; None if that would be too long."""
+    """Return how long to wait before attempt number `attempt`; None if that would be too long."""
     if error.retry_after is not None:
         return error.retry_after if error.retry_after <= most else None
     backed_off: float = _FIRST_WAIT * 2 ** (attempt - 1) * random.uniform(0.75, 1.25)

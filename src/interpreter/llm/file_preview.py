@@ -1,4 +1,4 @@
-"""A preview of files for small models, which otherwise guess: what a folder has, and how named files begin."""
+"""Previews files for small models, which otherwise guess: lists a folder, and shows how named files begin."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ _LISTED = 15
 _MAX_JSON_BYTES = 1_000_000
 
 
-def peek(words: str, folder: str) -> str:
-    """A few lines on the files in a folder, and on those that a request names; empty if there are none."""
-    named = _named(words, Path(folder))
+def peek(request: str, folder: str) -> str:
+    """Describe the files in a folder and those that a request names in a few lines; empty if there are none."""
+    named = _named(request, Path(folder))
     parts = [
         _listing(Path(folder), "This folder"),
         *(_listing(path, f"The folder {name}") for name, path in named if path.is_dir()),
@@ -38,20 +38,20 @@ def peek(words: str, folder: str) -> str:
     return "\n".join(filter(None, parts))
 
 
-def languages_for(words: str, folder: str, has_package: Callable[[str], bool]) -> str:
-    """The languages to suggest. With a choice, small models use the shell for sums or read tables by hand."""
-    named = [path for _, path in _named(words, Path(folder))]
+def languages_for(request: str, folder: str, has_package: Callable[[str], bool]) -> str:
+    """Return the languages to suggest. Given a choice, small models use the shell for sums or read tables by hand."""
+    named = [path for _, path in _named(request, Path(folder))]
     names_table = any(path.suffix.lower() in (".csv", ".tsv", ".xlsx", ".xls", ".parquet") for path in named)
-    # About the shell, or about files as such, and not about the content of one. A column may be called "command".
-    asks_for_shell = (_SHELL if names_table else _MAYBE_SHELL).search(words)
-    if asks_for_shell or (_FOLDERS.search(words) and not any(path.is_file() for path in named)):
+    # It is about the shell or about files themselves, not about the content of one: a column may be called "command".
+    asks_for_shell = (_SHELL if names_table else _MAYBE_SHELL).search(request)
+    if asks_for_shell or (_FOLDERS.search(request) and not any(path.is_file() for path in named)):
         return "Python or bash"
     return "Python (pandas)" if names_table and has_package("pandas") else "Python"
 
 
-def _named(words: str, folder: Path) -> list[tuple[str, Path]]:
-    """The files and folders that a request names, with their names; the first few."""
-    names = [name for name in dict.fromkeys(_NAME.findall(words)) if name not in (".", "..")]
+def _named(request: str, folder: Path) -> list[tuple[str, Path]]:
+    """Find the first few files and folders that a request names."""
+    names = [name for name in dict.fromkeys(_NAME.findall(request)) if name not in (".", "..")]
     paths = ((name, folder / os.path.expanduser(name)) for name in names)
     return list(islice(((name, path) for name, path in paths if os.path.exists(path)), _FILES))
 
@@ -67,7 +67,7 @@ def _listing(folder: Path, called: str) -> str:
 
 
 def beginning(name: str, path: Path) -> str:
-    """How a file begins, or what is in it; empty if a few lines can't show it."""
+    """Show how a file begins, or what is in it; empty if a few lines can't show it."""
     try:
         data = files.read_bytes(path, _READ)
     except OSError:
@@ -92,7 +92,7 @@ def beginning(name: str, path: Path) -> str:
 
 
 def _json_shape(path: Path) -> str:
-    """A JSON document on one line, with the first item of each list; empty if it is too large or not JSON."""
+    """Write a JSON document on one line, with only the first item of each list; empty if too large or not JSON."""
     try:
         data = files.read_bytes(path, _MAX_JSON_BYTES + 1)
         if len(data) > _MAX_JSON_BYTES:
@@ -113,7 +113,7 @@ def _first_items(value: Any, depth: int = 4) -> Any:
 
 
 def _tables(name: str, path: Path) -> str:
-    """The tables of a database, which is opened for reading only."""
+    """Describe the tables of a database, which is opened for reading only."""
     try:
         with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=0.1)) as base:
             tables = [row[0] for row in base.execute("select name from sqlite_master where type = 'table' limit 8")]
@@ -123,5 +123,5 @@ def _tables(name: str, path: Path) -> str:
             }
     except sqlite3.Error:
         return ""
-    told = ", ".join(f"{table}({', '.join(names)})" for table, names in columns.items())
-    return f"{name} is an SQLite database with the tables {told}." if told else ""
+    table_list = ", ".join(f"{table}({', '.join(names)})" for table, names in columns.items())
+    return f"{name} is an SQLite database with the tables {table_list}." if table_list else ""

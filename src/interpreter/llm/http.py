@@ -57,7 +57,7 @@ _HEADERS = {
     "Accept-Encoding": "identity",  # a compressed stream comes late and in lumps
     "User-Agent": f"open-interpreter/{__version__}",
 }
-_ENOUGH = 7  # bytes of the body, to see what it is ...
+_ENOUGH = 7  # bytes of the body that show its kind ...
 _MAX_SPACE = 65536  # ... behind no more space than this
 MAX_EVENT_BYTES = 4 * 1024 * 1024  # of one event or line
 MAX_ANSWER_BYTES = 8 * 1024 * 1024  # of an answer that is not streamed; as lists, it takes 30 times that in memory
@@ -68,7 +68,7 @@ _BOM = b"\xef\xbb\xbf"
 DONE = b"[DONE]"  # the end mark of Chat Completions
 
 
-Replies = MutableMapping[str, list[dict[str, Any]]]  # that go back as they were, by the digest of the request
+Replies = MutableMapping[str, list[dict[str, Any]]]  # sent back unchanged, by the digest of the request
 
 
 class Exchange(ABC):
@@ -93,15 +93,15 @@ class Exchange(ABC):
 
     @abstractmethod
     def make_body(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The request's body, also with fields that the endpoint refuses. Parameters that are not set are not in it."""
+        """Build the request's body, also with fields that the endpoint refuses. Unset parameters are left out."""
 
     @abstractmethod
     def read(self, event: dict[str, Any]) -> Sequence[dict[str, Any]]:
-        """The chunks of one event of a streamed reply, in OpenAI's shape; unknown events have none."""
+        """Convert one event of a streamed reply to chunks in OpenAI's shape; unknown events have none."""
 
     @abstractmethod
     def read_whole(self, answer: dict[str, Any]) -> Sequence[dict[str, Any]]:
-        """The chunks of a reply that was not streamed."""
+        """Convert a reply that was not streamed to chunks."""
 
     def finish(self) -> None:
         """Raise an error if the reply is incomplete."""
@@ -110,7 +110,7 @@ class Exchange(ABC):
 
 
 class Connections:
-    """Keeps connections open between requests, and can shut them all at once.
+    """Keeps connections open between requests, and can close them all at once.
 
     Remembers what each server objects to, so that it isn't sent again.
     """
@@ -134,7 +134,7 @@ class Connections:
         cancelled: threading.Event,
         timeouts: tuple[float, float, float],
     ) -> Iterator[dict[str, Any]]:
-        """The chunks of the reply as they arrive, or a typed error. Ends silently when cancelled.
+        """Yield the chunks of the reply as they arrive, or raise a typed error; end silently when cancelled.
 
         `timeouts`: for a silence, for connecting, and for the whole reply.
         """
@@ -229,10 +229,10 @@ class Connections:
         due: Callable[[], float] = lambda: math.inf,
         step: float | None = None,
     ) -> T:
-        """What `send` returns, such as the beginning of a reply, or an error as soon as the request is cut off.
+        """Run `send` and return its result; raise an error as soon as the request is cut off.
 
-        It runs in a separate thread, because looking up a name or connecting can't be interrupted. It may move the time
-        when it is due, to a moment at least `step` seconds later.
+        It runs in a separate thread, because looking up a name or connecting can't be interrupted. It may postpone the
+        deadline `due`, by at least `step` seconds.
         """
         from concurrent.futures import CancelledError, Future, InvalidStateError
 
@@ -272,7 +272,7 @@ class Connections:
             self._sendings.discard(answered)
 
     def client(self, endpoint: Endpoint) -> httpx.Client:
-        """The client for an endpoint. The first call loads httpx, which takes a moment."""
+        """Return the client for an endpoint. The first call loads httpx, which takes a moment."""
         import httpx
 
         # Plain HTTP skips reading certificates, which takes longer than a request. A proxy can't reach this machine.
@@ -299,14 +299,14 @@ def _shut(connection: socket.socket) -> None:
 
 
 def _adapt(known: set[str], error: RequestRefusedError, exchange: Exchange) -> bool:
-    """Remember what the server objects to. Returns whether the request is worth sending again without it."""
+    """Remember what the server objects to; return whether the request is worth sending again without it."""
     # A field may be named with a part of it: reasoning.summary, include[0].
     objections = {param.partition(".")[0].partition("[")[0] for param in error.params}
     if not error.params and error.status in (400, 422):
-        # A server that does not say what it objects to most likely does not know the newest fields.
+        # A server that doesn't say what it objects to most likely doesn't know the newest fields.
         objections = {"stream_options", "return_progress"}
         if objections & known:
-            known -= objections  # refused without it too, so it had another reason
+            known -= objections  # refused without them too, so the reason was another
             return False
     new = objections & exchange.can_do_without.keys() & exchange.body.keys()
     known |= new
@@ -323,7 +323,7 @@ class _Arriving:
         self.is_due = False  # the next chunk is worth looking at
 
     def note_progress(self, chunk: dict[str, Any]) -> None:
-        """A chunk with something in it ends a silence."""
+        """Reset the silence timer if the chunk has content."""
         if "prompt_progress" in chunk or any(
             any((choice.get("delta") or {}).values()) for choice in chunk.get("choices") or ()
         ):
@@ -366,7 +366,7 @@ def _inflated(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def _joined(pieces: Iterable[bytes], most: int) -> bytes:
-    """The pieces as one, up to the one that is too many."""
+    """Join the pieces, up to the one that exceeds `most` bytes."""
     held = bytearray()
     for piece in pieces:
         held += piece
@@ -416,7 +416,7 @@ def _answer(arriving: _Arriving, exchange: Exchange) -> Iterator[dict[str, Any]]
 
 
 def read_events(events: Iterable[bytes], exchange: Exchange) -> Iterator[dict[str, Any]]:
-    """The chunks of a streamed reply, and an error if it is incomplete."""
+    """Yield the chunks of a streamed reply; raise an error if it is incomplete."""
     from jiter import from_json
 
     done = False
@@ -424,23 +424,23 @@ def read_events(events: Iterable[bytes], exchange: Exchange) -> Iterator[dict[st
         if done:
             continue  # read to the end, so that the connection can be used again
         try:
-            found = [from_json(data, cache_mode="keys")]
+            events_in_data = [from_json(data, cache_mode="keys")]
         except ValueError:  # the end mark, half characters, or objects without an empty line between them
             if data == DONE:
                 done = exchange.has_ended = True
                 continue
             try:
-                found = [loads(line) for line in data.splitlines() if line != DONE and line.strip()]
+                events_in_data = [loads(line) for line in data.splitlines() if line != DONE and line.strip()]
             except ValueError as error:
                 raise BrokenStreamError("The server sent invalid JSON in the middle of its reply.") from error
-        for event in found:
+        for event in events_in_data:
             if isinstance(event, dict):
                 yield from exchange.read(event)
     exchange.finish()
 
 
 def json_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """Lines that are not blank, however the bytes are split."""
+    """Yield lines that are not blank, however the bytes are split."""
     held = bytearray()  # an unfinished line
     for piece in chain(pieces, [b"\n"]):
         *lines, rest = piece.split(b"\n")
@@ -454,7 +454,7 @@ def json_lines(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def event_data(pieces: Iterable[bytes]) -> Iterator[bytes]:
-    """The data of each server-sent event, however the bytes are split. Comments and other fields are skipped.
+    """Yield the data of each server-sent event, however the bytes are split; skip comments and other fields.
 
     Written by hand: httpx-sse works on decoded lines and costs as much per event as reading it from the network.
     """
@@ -492,7 +492,7 @@ def event_data(pieces: Iterable[bytes]) -> Iterator[bytes]:
 
 
 def loads(text: str | bytes | bytearray) -> Any:
-    """The value of a JSON text; a ValueError if it is nested too deeply."""
+    """Parse JSON; a ValueError if it is nested too deeply."""
     try:
         value = json.loads(text)
     except RecursionError as error:
@@ -523,7 +523,7 @@ def arguments_chunk(index: int, piece: str) -> dict[str, Any]:
 
 
 def plain_client(timeout: httpx.Timeout, headers: Mapping[str, str] | None = None) -> httpx.Client:
-    """A client for this machine: no proxy, and no certificates read for plain HTTP."""
+    """Create a client for this machine: no proxy, and no certificates read for plain HTTP."""
     import httpx
 
     return httpx.Client(
@@ -543,7 +543,7 @@ def fetch_json(
     headers: Mapping[str, str] | None = None,
     connect: float,
 ) -> tuple[int, dict[str, Any]]:
-    """The status and the object of a small answer from this machine; an empty object if it is none.
+    """Return the status and the JSON object of a small answer from this machine; an empty object if it has none.
 
     Raises an HTTPError if it takes longer than `seconds`, or connecting longer than `connect`.
     """

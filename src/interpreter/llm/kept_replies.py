@@ -43,7 +43,7 @@ class Prefix:
         return cls(endpoint, "without pictures", pictures=False)
 
     def at(self, messages: Sequence[Any]) -> str:
-        """The digest with these messages; only those added since the last call are read."""
+        """Return the digest with these messages; only those added since the last call are read."""
         for message in messages[self._count :]:
             self._add(message)
         self._count = len(messages)
@@ -71,7 +71,7 @@ def turns(
     parts_of_kept: Callable[[list[dict[str, Any]]], Parts],
     without_pictures: Prefix | None = None,
 ) -> Iterator[KeptTurn]:
-    """The conversation turn by turn, with the replies that were stored. The caller adds each turn to `sent`."""
+    """Yield the conversation turn by turn, with the replies that were stored. The caller adds each turn to `sent`."""
     at = 0
     while at < len(chat):
         kept: list[dict[str, Any]] = []
@@ -87,29 +87,29 @@ def turns(
 
 
 def _stored_turn(chat: Messages, start: int, kept: list[dict[str, Any]], parts: Parts) -> KeptTurn | None:
-    """The stored reply in the conversation, or None if it has changed.
+    """Find the stored reply in the conversation; None if it has changed.
 
     A reply with two blocks is two turns in the conversation, since the first block ran before the second was known.
     """
     if not parts:
         return None
-    found: Parts = []
+    matched: Parts = []
     ids: list[str] = []
     results: list[Mapping[str, Any]] = []
     for at in range(start, len(chat)):
         message = chat[at]
         if message["role"] != "assistant":
-            if found != parts and message["role"] == "user" and isinstance(message["content"], str):
+            if matched != parts and message["role"] == "user" and isinstance(message["content"], str):
                 return None  # the user spoke before the reply was complete
             results.append(message)
             continue
-        if found == parts:
+        if matched == parts:
             return KeptTurn(chat[start:at], kept, ids, results)
-        found += parts_of(message)
+        matched += parts_of(message)
         ids += [each["id"] for each in message.get("tool_calls") or ()]
-        if found != parts[: len(found)]:
+        if matched != parts[: len(matched)]:
             return None
-    return KeptTurn(chat[start:], kept, ids, results) if found == parts else None
+    return KeptTurn(chat[start:], kept, ids, results) if matched == parts else None
 
 
 def parts_of(message: Mapping[str, Any]) -> Parts:
@@ -122,15 +122,15 @@ def parts_of(message: Mapping[str, Any]) -> Parts:
 
 
 def joined_parts(pieces: Iterable[str | tuple[str, str]], separator: str = "") -> Parts:
-    """Texts and calls as parts; texts without a call between them are one part."""
+    """Convert texts and calls to parts; texts without a call between them are one part."""
     parts: Parts = []
     texts: list[str] = []
     for piece in [*pieces, None]:
         if isinstance(piece, str):
             texts.append(piece)
             continue
-        if words := separator.join(texts).split():
-            parts.append(("words", " ".join(words)))
+        if text_words := separator.join(texts).split():
+            parts.append(("words", " ".join(text_words)))
         texts = []
         if piece is not None:
             parts.append(piece)
@@ -138,7 +138,7 @@ def joined_parts(pieces: Iterable[str | tuple[str, str]], separator: str = "") -
 
 
 def call_part(arguments: str | Mapping[str, Any], name: str = EXECUTE) -> tuple[str, str]:
-    """A call by its code, or by its name and arguments; arguments that can't be read are compared as text."""
+    """Represent a call by its code, or by its name and arguments; unreadable arguments are compared as text."""
     if isinstance(arguments, str):
         try:
             arguments = json.loads(arguments)

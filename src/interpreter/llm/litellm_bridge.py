@@ -1,4 +1,4 @@
-"""LiteLLM, for models of providers without a row in providers.py. It is loaded when the first of them is asked.
+"""LiteLLM, for models of providers without a row in providers.py. It is loaded at the first request to one.
 
 It reads in a separate thread, since its reads can't be interrupted.
 """
@@ -32,7 +32,7 @@ from interpreter.llm.providers import Endpoint
 # Its list of prices is fetched from the net when it is imported, unless this is set before.
 _QUIET = {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_TELEMETRY": "False", "LITELLM_LOG": "ERROR"}
 
-# By the names of LiteLLM's exception classes, the most special first, since some are kinds of others.
+# By the names of LiteLLM's exception classes, subclasses before their base classes.
 _KINDS: tuple[tuple[str, type[ModelError], str], ...] = (
     ("ContextWindowExceededError", ContextTooLongError, "The conversation is too long for {model}."),
     ("ContentPolicyViolationError", ReplyDeclinedError, "{model} declined to answer this."),
@@ -60,7 +60,7 @@ def ask(
     timeout: float,
     watch: Callable[[socket.socket, threading.Event], None],
 ) -> Iterator[dict[str, Any]]:
-    """The chunks of the reply in OpenAI's shape, or a typed error. Ends silently when cancelled."""
+    """Yield the chunks of the reply in OpenAI's shape, or raise a typed error; end silently when cancelled."""
     request = {
         **{name: value for name, value in params.items() if value is not None},
         "model": endpoint.model,
@@ -70,7 +70,7 @@ def ask(
         "num_retries": 0,
         "max_retries": 0,
         "drop_params": True,
-        "_skip_mcp_handler": True,  # it would want a package that it does not install
+        "_skip_mcp_handler": True,  # it would require a package that LiteLLM doesn't install
     }
     # Each chunk rings the bell; shutting the bell ends the wait.
     bell, rope = socket.socketpair()
@@ -112,10 +112,10 @@ def _error(failure: Exception, model: str) -> ModelError:
     status = getattr(failure, "status_code", None)
     headers = getattr(getattr(failure, "response", None), "headers", None) or {}
     detail = str(getattr(failure, "message", "") or failure)
-    for name, kind, words in _KINDS:
+    for name, kind, template in _KINDS:
         if name in names:
-            said = f"{words.format(model=model)} {_ADVICE.get(kind, 'Try again later, or use another model.')}"
-            return kind(said, detail=detail, status=status, retry_after=retry_after(headers))
+            text = f"{template.format(model=model)} {_ADVICE.get(kind, 'Try again later, or use another model.')}"
+            return kind(text, detail=detail, status=status, retry_after=retry_after(headers))
     return ModelError(f"LiteLLM failed to call {model}: {type(failure).__name__}.", detail=detail)
 
 

@@ -120,7 +120,7 @@ class Llm(LlmSettings):
         """The OpenInterpreter that this model works for."""
         return self._agent
 
-    # -- what is known about the model ---------------------------------------------------------------------------
+    # -- facts about the model -----------------------------------------------------------------------------------
 
     @property
     def profile(self) -> ModelProfile:
@@ -142,10 +142,10 @@ class Llm(LlmSettings):
     def assess(self) -> None:
         """Ask a server on this machine, once, how large a model is whose name doesn't say."""
         is_known = self.model_profile is not None or self._completions is not None
-        place, sizes = (self.model, self.api_base), self._assessment.sizes
-        if not is_known and place not in sizes and is_unknown(*place):
+        served_model, sizes = (self.model, self.api_base), self._assessment.sizes
+        if not is_known and served_model not in sizes and is_unknown(*served_model):
             endpoint = self.endpoint
-            sizes[place] = self._servers.size(endpoint) if endpoint is not None else None
+            sizes[served_model] = self._servers.size(endpoint) if endpoint is not None else None
 
     def _is_trial(self, params: Mapping[str, Any]) -> bool:
         return "tools" in params and self._tries_tools
@@ -153,8 +153,8 @@ class Llm(LlmSettings):
     def _step_down(self, reason: str) -> Chunk:
         """Switch a model that failed to call tools to shorter instructions, and forget the earlier templates."""
         self.memory.templates.clear()
-        words = self._assessment.failed(self.model, self.api_base, reason)
-        return {"type": "status", "format": "notice", "content": {"text": words}}
+        notice = self._assessment.failed(self.model, self.api_base, reason)
+        return {"type": "status", "format": "notice", "content": {"text": notice}}
 
     @property
     def endpoint(self) -> Endpoint | None:
@@ -221,7 +221,7 @@ class Llm(LlmSettings):
     def compact(self) -> tuple[int, int] | None:
         """Leave older messages out of future requests, with a note in their place.
 
-        The tokens of the next request before and after; None if nothing can be left out.
+        Returns the tokens of the next request before and after, or None if nothing can be left out.
         """
         system: Message = {"role": "system", "type": "message", "content": ""}
         messages = [system, *self._agent.messages]
@@ -236,7 +236,7 @@ class Llm(LlmSettings):
         return before, after
 
     def forms_sent(self) -> dict[str, Any]:
-        """The forms in which messages went out, for the journal; templates by their position in the request."""
+        """Return the forms in which messages were sent, for the journal; templates by position in the request."""
         templates = {str(at): template for (at, _), template in self.memory.templates.items()}
         if all(template == AS_IS for template in templates.values()):
             templates = {}
@@ -257,19 +257,19 @@ class Llm(LlmSettings):
         self._usage.session += used
 
     def known_secrets(self) -> dict[str, str]:
-        """Secrets that must not leave this computer when code prints them, by description."""
+        """Return secrets that must not leave this computer when code prints them, by description."""
         return secret_values(self._agent.runtimes.context.visible_environment(), [("API key", self.api_key)])
 
     def window(self, tokens: int) -> int | None:
-        """How many tokens the model can read, for a request of about `tokens`; None if unknown."""
+        """Return how many tokens the model can read, for a request of about `tokens`; None if unknown."""
         endpoint = self.endpoint if tokens >= _MIN_WINDOW else None
         if endpoint is None:
             return self.context_window
-        told = self._servers.window(endpoint, self.context_window)
-        return told if told is not None else look_up(f"{endpoint.provider}/{endpoint.model}").window
+        reported = self._servers.window(endpoint, self.context_window)
+        return reported if reported is not None else look_up(f"{endpoint.provider}/{endpoint.model}").window
 
     def _wait_for_server(self, ask: Callable[[], Any]) -> Any:
-        """What a small request returns; a BrokenStreamError as soon as it is cancelled."""
+        """Return the result of a small request; a BrokenStreamError as soon as it is cancelled."""
         cancelled = next(reversed(self._running), None) or threading.Event()
         if self._agent.cancelled:
             cancelled.set()
@@ -319,7 +319,7 @@ class Llm(LlmSettings):
         self._completions = function
 
     def load(self) -> None:
-        """Load what a request needs, so that the first one is faster. Nothing is sent."""
+        """Load what a request needs, so that the first one is faster; send nothing."""
         with contextlib.suppress(ModelError):
             self._connections.client(self._endpoint())
 
@@ -330,12 +330,12 @@ class Llm(LlmSettings):
         self._connections.cut()
 
     def run(self, messages: Sequence[Message]) -> Generator[Chunk]:
-        """Ask the model; its reply as chunks without a role. The first message is the only system message."""
+        """Ask the model and yield its reply as chunks without a role. The first message is the only system message."""
         chunks = self._asked(messages)
         return chunks if self._settings.stream_all else only_original(chunks)
 
     def reply(self, messages: Sequence[Message]) -> Iterator[Chunk]:
-        """The same with every type of chunk; from `run`, if a subclass has its own."""
+        """Yield the reply like `run`, with every type of chunk; from `run` itself, if a subclass overrides it."""
         if type(self).run is not Llm.run:
             return _with_ends(iterate_user_code(call_user_code(self.run, messages)))
         return self._asked(messages)
@@ -343,7 +343,7 @@ class Llm(LlmSettings):
     def _asked(self, messages: Sequence[Message]) -> Generator[Chunk]:
         cancelled = threading.Event()
         self._running[cancelled] = None
-        if self._agent.cancelled:  # `cancel` came before this request was registered
+        if self._agent.cancelled:  # `cancel` was called before this request was registered
             cancelled.set()
         last = messages[-1]
         if last.get("role") == "user" and last.get("content") != self._settings.loop_message:
@@ -458,7 +458,7 @@ class Llm(LlmSettings):
                 return
 
     def _reply(self, params: dict[str, Any], cancelled: threading.Event) -> Generator[Chunk]:
-        """One reply. If it breaks off, yields what has arrived, then raises the error."""
+        """Ask for one reply. If it breaks off, yield what has arrived, then raise the error."""
         self._usage.check(params, self.max_budget, self.max_budget_tokens)
         is_unproven = self._is_trial(params) and (self.model, self.api_base) not in self._assessment.called
         fences = self._writes_blocks and ("tools" not in params or is_unproven)
@@ -502,7 +502,7 @@ class Llm(LlmSettings):
         finally:
             if isinstance(pieces, Generator):
                 pieces.close()
-            if came and not ended:  # broken off, and paid for all the same
+            if came and not ended:  # the reply broke off, but still costs money
                 self._usage.record(_counted(parser, params), params)
         if cancelled.is_set():
             yield from parser.finish(close=False)
@@ -514,7 +514,8 @@ class Llm(LlmSettings):
     def _end_reply(self, parser: ReplyParser, params: dict[str, Any]) -> Iterator[Chunk]:
         was_cut = parser.finish_reason == "length"
         chunks = parser.finish(close=not was_cut)
-        used = self._usage.record(_counted(parser, params), params)  # before they pass: a no to a block ends it here
+        # Before the chunks are passed on: if the user declines a block, this generator is closed there.
+        used = self._usage.record(_counted(parser, params), params)
         yield from chunks
         yield {"type": "status", "format": "usage", "content": used}
         if self._is_trial(params) and not was_cut:
@@ -536,7 +537,7 @@ class Llm(LlmSettings):
         self, model: str, cancelled: threading.Event | None = None, **params: Any
     ) -> Iterator[dict[str, Any]]:
         endpoint = self._resolve(model, **{name: params.get(name) for name in ADDRESS})
-        # Custom `completions` that call this one don't pass the signal; it is that of the newest run.
+        # Custom `completions` that call this one don't pass the signal, so the newest run's is used.
         cancelled = cancelled or next(reversed(self._running), None) or threading.Event()
         if endpoint.wire == LITELLM:
             from interpreter.llm import litellm_bridge
@@ -557,7 +558,7 @@ class Llm(LlmSettings):
 
 
 def _counted(parser: ReplyParser, params: dict[str, Any]) -> dict[str, Any]:
-    """The tokens of a reply and its request: as the server counts, or estimated."""
+    """Return the tokens of a reply and its request: as the server counts, or estimated."""
     counted = _counts(parser.usage)
     if "prompt_tokens" not in counted:
         written = estimate_size(parser.written)
@@ -569,12 +570,12 @@ def _counted(parser: ReplyParser, params: dict[str, Any]) -> dict[str, Any]:
 
 
 def _counts(usage: object) -> dict[str, int]:
-    found = usage if isinstance(usage, Mapping) else {}
-    return {name: count for name, count in found.items() if isinstance(count, int) and count >= 0}
+    counts = usage if isinstance(usage, Mapping) else {}
+    return {name: count for name, count in counts.items() if isinstance(count, int) and count >= 0}
 
 
 def _with_ends(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-    """The chunks of a custom model, which need not say where a block of code ends."""
+    """Mark where blocks of code end in the chunks of a custom model, which may not say it."""
     code: str | None = None
     for chunk in chunks:
         language = chunk.get("format", "python") if chunk["type"] == "code" else None
@@ -596,7 +597,7 @@ class CustomLlm(Llm):
         self._completions = custom.run  # there is no server to know anything about
         self._custom = custom
 
-    if not TYPE_CHECKING:  # its attributes are those of the object
+    if not TYPE_CHECKING:  # it has the attributes of the object
 
         def __getattr__(self, name: str) -> Any:
             custom = vars(self).get("_custom")
@@ -627,7 +628,7 @@ class SideChat(Llm):
             vars(self)["max_tokens"] = max_tokens
 
     def answer(self, system: str, text: str, image: str | None = None) -> str:
-        """What the model says; `image` is base64. Raises a ModelError if it cannot be asked or is cancelled."""
+        """Return the model's answer; `image` is base64. Raises a ModelError if the request fails or is cancelled."""
         if self._settings.redact_secrets:
             text = self.memory.redactor.redact(text, self.known_secrets())
         messages: list[Message] = [
@@ -642,12 +643,12 @@ class SideChat(Llm):
         self._running[cancelled] = None
         try:
             chunks = self._run_or_fall_back(messages, cancelled)
-            said = "".join(str(chunk["content"]) for chunk in chunks if chunk["type"] == "message")
+            reply_text = "".join(str(chunk["content"]) for chunk in chunks if chunk["type"] == "message")
         finally:
             self._running.pop(cancelled, None)
         if cancelled.is_set():
             raise ModelError("The request to the model was cancelled.")
-        return said.strip()
+        return reply_text.strip()
 
     def _request(self, messages: Sequence[Message], cut: Cut | None = None) -> dict[str, Any]:
         forms = Forms(shrink_images=self._settings.shrink_images, vision=self.vision)

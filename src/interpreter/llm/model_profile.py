@@ -15,7 +15,7 @@ from typing import NamedTuple
 from interpreter.llm.providers import calls_tools, identify, is_loopback
 
 AS_IS = "{content}"
-_Place = tuple[str, str | None]  # a model and the address it is asked at
+ServedModel = tuple[str, str | None]  # a model and its server's address
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class ModelProfile:
     same_results: int = 2  # how often a block may run with the same result
     tells_files: bool = False  # report what a block did to files, since it doesn't look
     reviews_answers: bool = False  # ask once again if the answer leaves something out, or states what nothing shows
-    same_failures: int | None = None  # in a row, before the model is asked to try something else
+    same_failures: int | None = None  # in a row, before the model is asked for another approach
 
 
 class Forms(NamedTuple):
@@ -60,15 +60,15 @@ class Forms(NamedTuple):
     shrink_images: bool = True
     vision: bool = False
     detail: str = "low"
-    pictures: int | None = None  # the most of those that the computer has shown; None is all
-    lists: int | None = None  # the most of those of what is on the screen
-    secrets: Mapping[str, str] | None = None  # to redact, by what they are; None redacts nothing
+    pictures: int | None = None  # the most pictures from the computer; None is all
+    lists: int | None = None  # the most lists of what is on the screen
+    secrets: Mapping[str, str] | None = None  # to redact, by their descriptions; None redacts nothing
     describe: Callable[..., str] | None = None
     max_output: int | None = None
     digests_errors: bool = False
 
 
-# Where a server's chat template does not fit the model, its own marks come as text.
+# If a server's chat template doesn't fit the model, the model's control marks come as text.
 _ENDS = ("<|im_start|>", "<|im_end|>", "<|eot_id|>", "<|endoftext|>")
 
 FULL = ModelProfile("full")
@@ -99,7 +99,7 @@ SHORT = ModelProfile(
 MINIMAL = replace(
     SHORT, name="minimal", prompt="minimal", calls_tools=False, max_output=2000, max_tokens=1500, stop=_ENDS
 )
-# The smallest do not know when they are done: the first good output is the time to answer.
+# The smallest models don't know when they are done, so they answer after the first good output.
 TINY = replace(
     MINIMAL,
     name="tiny",
@@ -129,7 +129,7 @@ _WITHOUT_TOOLS = ("ollama", "builtin")
 
 
 def profile_for(model: str, api_base: str | None = None) -> ModelProfile:
-    """The best match for the model's name and address."""
+    """Return the best match for the model's name and address."""
     size = _size_in(model, api_base)
     if size is None:
         is_small = is_unknown(model, api_base) and identify(model, api_base)[0].startswith(_WITHOUT_TOOLS)
@@ -138,7 +138,7 @@ def profile_for(model: str, api_base: str | None = None) -> ModelProfile:
 
 
 def is_unknown(model: str, api_base: str | None) -> bool:
-    """Whether the name of a model on this machine says nothing about it: it may be small, or proxy a large one."""
+    """Return whether a local model's name says nothing about it: it may be small, or proxy a large one."""
     is_known = _size_in(model, api_base) is not None or calls_tools(model, api_base)
     return _is_near(model, api_base) and not is_known
 
@@ -151,36 +151,37 @@ class Assessment:
     """
 
     def __init__(self) -> None:
-        self.sizes: dict[_Place, float | None] = {}
-        self._failed: dict[_Place, str] = {}
-        self.called: set[_Place] = set()  # models that have called a tool; until then, code in their text is a block
+        self.sizes: dict[ServedModel, float | None] = {}
+        self._failed: dict[ServedModel, str] = {}
+        # Models that have called a tool; until then, code in their text is a block.
+        self.called: set[ServedModel] = set()
 
     def profile(self, model: str, api_base: str | None) -> ModelProfile:
-        place, profile = (model, api_base), profile_for(model, api_base)
+        served_model, profile = (model, api_base), profile_for(model, api_base)
         if not is_unknown(model, api_base):
             return profile
-        if (size := self.sizes.get(place)) is not None:
+        if (size := self.sizes.get(served_model)) is not None:
             profile = _of_size(size)
-        return SHORT if place in self._failed and profile is FULL else profile
+        return SHORT if served_model in self._failed and profile is FULL else profile
 
     def tries_tools(self, model: str, api_base: str | None) -> bool:
-        """Whether the model gets tools on trial."""
+        """Return whether the model gets tools on trial."""
         has_them = not identify(model, api_base)[0].startswith(_WITHOUT_TOOLS)
         return has_them and is_unknown(model, api_base) and self.profile(model, api_base) is FULL
 
     def failed(self, model: str, api_base: str | None, reason: str) -> str:
-        """The model failed, so it steps down. Returns a notice for the user."""
+        """Step the model down, because it failed; return a notice for the user."""
         self._failed.setdefault((model, api_base), reason)
         return f"{model} {reason}, so from now on it gets shorter instructions and no tools. (llm.model_profile)"
 
     def as_data(self) -> dict[str, str]:
-        """Which models have stepped down and why, for the journal."""
-        return {json.dumps(place): reason for place, reason in self._failed.items()}
+        """Return which models have stepped down and why, for the journal."""
+        return {json.dumps(served_model): reason for served_model, reason in self._failed.items()}
 
     def load(self, data: Mapping[str, str]) -> None:
         """Restore what `as_data` returned."""
-        for place, reason in data.items():
-            model, api_base = json.loads(place)
+        for served_model, reason in data.items():
+            model, api_base = json.loads(served_model)
             self._failed[model, api_base] = reason
 
 
@@ -197,14 +198,14 @@ def _is_near(model: str, api_base: str | None) -> bool:
 
 
 def _of_size(size: float) -> ModelProfile:
-    # A model of so many billion parameters or fewer.
+    # Models of at most this many billion parameters.
     return next((profile for most, profile in ((0.9, TINY), (4.5, MINIMAL), (15.0, SHORT)) if size <= most), FULL)
 
 
 def size_of(name: str) -> float | None:
-    """The billions of parameters in a model's name: `qwen2.5-coder:1.5b`, `mixtral-8x7b`."""
-    found = _SIZE.search(name.lower())
-    if found is None:
+    """Return the billions of parameters in a model's name: `qwen2.5-coder:1.5b`, `mixtral-8x7b`."""
+    match = _SIZE.search(name.lower())
+    if match is None:
         return None
-    times, number, unit = found.groups()
+    times, number, unit = match.groups()
     return int(times or 1) * float(number) / (1000 if unit == "m" else 1)

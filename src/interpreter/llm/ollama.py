@@ -30,7 +30,7 @@ _OPTIONS = {
     "frequency_penalty": "frequency_penalty",
     "presence_penalty": "presence_penalty",
 }
-# After so many equal tokens Ollama gives up; until late in 2026 it did so without a last line.
+# After this many equal tokens Ollama gives up; until late in 2026 it sent no last line then.
 _EQUAL_TOKENS = 30
 
 
@@ -82,7 +82,7 @@ class OllamaChat(Exchange):
 
 
 def _message(message: Mapping[str, Any]) -> dict[str, Any]:
-    """A message in Ollama's form: words and images apart, the arguments of a call as an object."""
+    """Convert a message to Ollama's form: text and images separate, the arguments of a call as an object."""
     content = message.get("content") or ""
     out: dict[str, Any] = {"role": message["role"], "content": content}
     if isinstance(content, list):
@@ -103,7 +103,7 @@ def _message(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _chunk(event: Mapping[str, Any], calls: int) -> dict[str, Any]:
-    """A line of Ollama's in OpenAI's shape; `calls` tool calls came before it."""
+    """Convert a line of Ollama's to OpenAI's shape; `calls` tool calls came before it."""
     if event.get("error"):
         return {"error": {"message": str(event["error"])}}
     message = event.get("message") or {}
@@ -125,7 +125,7 @@ def _chunk(event: Mapping[str, Any], calls: int) -> dict[str, Any]:
     chunk: dict[str, Any] = {"choices": [{"delta": delta, "finish_reason": None}]}
     if event.get("done"):
         chunk["choices"][0]["finish_reason"] = event.get("done_reason") or "stop"
-        # A prompt that is still in Ollama's cache as a whole is not counted.
+        # A prompt that is completely in Ollama's cache is not counted.
         if event.get("prompt_eval_count") is not None:
             read, written = event["prompt_eval_count"], event.get("eval_count") or 0
             chunk["usage"] = {"prompt_tokens": read, "completion_tokens": written}
@@ -144,7 +144,7 @@ _LITTLE_MEMORY = 12 * 1024**3
 
 @dataclass(frozen=True)
 class OllamaModel:
-    """What Ollama says about a model; `window` is the longest it can do, `set_window` what its maker set."""
+    """Ollama's description of a model; `window` is its maximum, `set_window` the value that its maker set."""
 
     window: int | None = None
     set_window: int | None = None
@@ -152,7 +152,7 @@ class OllamaModel:
 
 
 def show(address: str, model: str) -> OllamaModel:
-    """What Ollama knows about a model."""
+    """Ask Ollama about a model."""
     import httpx
 
     try:
@@ -172,7 +172,7 @@ def show(address: str, model: str) -> OllamaModel:
 
 
 def window_for(shown: OllamaModel, wanted: int | None = None) -> int:
-    """How many tokens to request: what the user wants, or what its maker set, or a good amount."""
+    """Return how many tokens to request: what the user wants, or what its maker set, or a good amount."""
     memory = _LITTLE_MEMORY
     if hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -224,8 +224,8 @@ def pull(address: str, model: str) -> Iterator[tuple[int, int]]:
 
 def _refused(address: str, status: int, answer: Mapping[str, Any]) -> LocalServerError:
     detail = answer.get("error")
-    words = f"Ollama at {address} answered {status}." if status >= 300 else f"The server at {address} is not Ollama."
-    return LocalServerError(words, detail=detail if isinstance(detail, str) else "", status=status)
+    text = f"Ollama at {address} answered {status}." if status >= 300 else f"The server at {address} is not Ollama."
+    return LocalServerError(text, detail=detail if isinstance(detail, str) else "", status=status)
 
 
 def _unreachable(address: str, error: Exception) -> LocalServerError:

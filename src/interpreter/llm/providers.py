@@ -144,14 +144,14 @@ THROUGH_LITELLM = frozenset(
 
 # Models that are written without a prefix and that OpenAI does not have.
 _UNPREFIXED_MODELS = {"claude": "anthropic", "gemini": "gemini", "command": "cohere"}
-# Prefixes that mean the same on the command line, whatever the server is.
+# Prefixes that mean the same on the command line with any server.
 _KEPT_WITH_API_BASE = frozenset(
     {"openai", "azure", "anthropic", "ollama", "ollama_chat", "jan", "lm_studio", "llamafile"}
     | {"hosted_vllm", "databricks", "litellm_proxy", "litellm"}
 )
 # Prefixes that LiteLLM doesn't know: at another address they are part of a model's name, such as meta/llama-3.
 _PART_OF_NAME = ("builtin", "meta")
-# With an `api_base`, these are asked over a protocol of their own, which LiteLLM speaks.
+# With an `api_base`, these use another protocol, which LiteLLM speaks.
 _OWN_PROTOCOL = ("gemini", "cohere", "cohere_chat")
 # Providers with models of many makers, under names such as deepseek/deepseek-chat.
 _GATEWAYS = (
@@ -194,9 +194,9 @@ class Endpoint:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address leads to this machine."""
-    place = address.partition("://")[2].partition("/")[0].rpartition("@")[2]
-    host = place.partition("]")[0].removeprefix("[") if place.startswith("[") else place.partition(":")[0]
+    """Return whether an address leads to this machine."""
+    authority = address.partition("://")[2].partition("/")[0].rpartition("@")[2]
+    host = authority.partition("]")[0].removeprefix("[") if authority.startswith("[") else authority.partition(":")[0]
     return host.lower() in ("localhost", "::1", "0.0.0.0") or re.fullmatch(r"127(\.\d+){1,3}", host) is not None
 
 
@@ -207,7 +207,7 @@ def resolve(
     api_key: str | None = None,
     api_version: str | None = None,
 ) -> Endpoint:
-    """The endpoint of a model string, or an error that says what is missing."""
+    """Return the endpoint of a model string, or raise an error that says what is missing."""
     provider, name = identify(model, api_base)
     row = ROWS.get(provider)
     if row is None:
@@ -237,7 +237,7 @@ def resolve(
 
 
 def _through_litellm(model: str, provider: str, api_base: str | None, api_key: str | None) -> Endpoint:
-    """The endpoint of a model without a row: LiteLLM may know it, if it is installed."""
+    """Return the endpoint of a model without a row: LiteLLM may know it, if it is installed."""
     from difflib import get_close_matches
     from importlib.util import find_spec
 
@@ -258,7 +258,7 @@ def _through_litellm(model: str, provider: str, api_base: str | None, api_key: s
 
 
 def identify(model: str, api_base: str | None = None) -> tuple[str, str]:
-    """Who serves a model string, and the name that its server knows the model by."""
+    """Return the provider of a model string, and the name that its server knows the model by."""
     prefix, slash, name = model.partition("/")
     prefix = prefix.lower()
     if api_base:
@@ -303,13 +303,13 @@ def _base_url(row: Provider, environ: Mapping[str, str], api_base: str | None) -
 
 
 def _ollama_address(host: str) -> str:
-    """OLLAMA_HOST is the server's own setting: an address to listen at, with parts left out."""
-    scheme, found, rest = host.rpartition("://")
+    """Complete OLLAMA_HOST, the server's own setting: an address to listen at, with parts left out."""
+    scheme, separator, rest = host.rpartition("://")
     address, slash, path = rest.partition("/")
     has_port = ":" in address and not address.endswith("]")
     name, _, port = address.rpartition(":") if has_port else (address, "", "")
     name = "127.0.0.1" if name in ("", "0.0.0.0", "[::]") else name
-    port = port or ("443" if scheme == "https" else "80" if found else "11434")
+    port = port or ("443" if scheme == "https" else "80" if separator else "11434")
     return f"{scheme or 'http'}://{name}:{port}{slash}{path}"
 
 
@@ -355,7 +355,7 @@ STARTING_MODELS: Mapping[str, str] = {
     "vercel_ai_gateway": "openai/gpt-6.1-terra",
     "huggingface": "openai/gpt-oss-120b",
 }
-# People have these for other purposes than a model: they are not enough to choose one by.
+# People have these keys for other purposes, too, so they don't select a provider.
 _AMBIGUOUS_KEYS = frozenset({"HF_TOKEN", "VERCEL_OIDC_TOKEN", "NVIDIA_API_KEY", "GOOGLE_API_KEY"})
 
 _KEY_PREFIXES: Mapping[str, str] = {
@@ -376,30 +376,30 @@ _KEY_PREFIXES: Mapping[str, str] = {
 
 
 def provider_of(key: str) -> Provider | None:
-    """The provider of a key, judging by its prefix."""
+    """Recognize the provider of a key by its prefix."""
     if key.startswith("sk-") and "T3BlbkFJ" in key:  # in every key of OpenAI
         return ROWS["openai"]
     return next((ROWS[prefix] for start, prefix in _KEY_PREFIXES.items() if key.startswith(start)), None)
 
 
 def starting_model(row: Provider) -> str:
-    """The model string to begin with at this provider; empty where only its user knows the names."""
+    """Return a model string to begin with at this provider; empty where only its user knows the names."""
     name = STARTING_MODELS.get(row.prefix, "")
     return name and (name if row.prefix == "openai" else f"{row.prefix}/{name}")
 
 
 def keys_in_environment(environ: Mapping[str, str]) -> Iterator[tuple[Provider, str]]:
-    """The providers whose keys are set and the variables that hold them, those with a model to begin with first."""
-    found = []
+    """Yield providers whose keys are set, with the variables that hold them; first those with a starting model."""
+    keys = []
     for row in PROVIDERS:
         name = next((name for name in row.key_variables if environ.get(name, "").strip()), "")
         if name and not row.is_local:
-            found.append((row, name))
-    yield from sorted(found, key=lambda pair: not selects_provider(*pair))
+            keys.append((row, name))
+    yield from sorted(keys, key=lambda pair: not selects_provider(*pair))
 
 
 def selects_provider(row: Provider, variable: str) -> bool:
-    """Whether this key alone is reason enough to use its provider."""
+    """Return whether this key alone is reason enough to use its provider."""
     return row.prefix in STARTING_MODELS and variable not in _AMBIGUOUS_KEYS
 
 
@@ -407,12 +407,12 @@ def selects_provider(row: Provider, variable: str) -> bool:
 
 
 def keys_file() -> Path:
-    """Where keys are kept if the user wants that: lines NAME=value, readable by their owner alone."""
+    """Return where keys are kept if the user wants that: lines NAME=value, readable by their owner alone."""
     return our_folder() / "keys.env"
 
 
 def saved_keys() -> dict[str, str]:
-    """The keys in the file, by the names of their variables; nothing if it cannot be read."""
+    """Read the keys in the file, by the names of their variables; empty if it cannot be read."""
     try:
         lines = keys_file().read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError):
@@ -439,7 +439,7 @@ def saved_key_for(row: Provider) -> str | None:
     return next((keys[name] for name in row.key_variables if name in keys), None)
 
 
-# Patterns over the lower-cased name behind the last slash.
+# Patterns for the lower-cased name after the last slash.
 _CALLS_TOOLS = (
     "gpt-3.5-turbo*", "gpt-4*", "gpt-5*", "gpt-6*", "gpt-oss*", "chatgpt-4o*", "o1", "o1-2*", "o3*", "o4*",
     "computer-use-*", "claude-*", "*anthropic.claude-*", "gemini-*", "grok-*", "deepseek-chat*", "deepseek-reasoner*",
@@ -458,7 +458,7 @@ _BLIND = ("claude-2*", "claude-instant*", "gpt-4o-audio*", "gemma3:1b*", "gemma-
 
 
 def calls_tools(model: str, api_base: str | None = None) -> bool:
-    """Whether to use tool mode. Models in Ollama and built-in ones don't get it unless the user sets it."""
+    """Return whether to use tool mode. Models in Ollama and built-in ones don't get it unless the user sets it."""
     provider, model = identify(model, api_base)
     name = _short_name(model)
     if provider.startswith(("ollama", "builtin")) or matches(name, _NO_TOOLS):

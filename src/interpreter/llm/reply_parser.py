@@ -37,7 +37,7 @@ class Repetition:
         self._unseen = 0
 
     def feed(self, text: str) -> bool:
-        """Whether the end of the text repeats itself."""
+        """Return whether the end of the text repeats itself."""
         self._tail = (self._tail + text)[-_LOOKS_BACK:] if len(text) < _LOOKS_BACK else text[-_LOOKS_BACK:]
         self._unseen += len(text)
         if self._unseen < _CHECK_INTERVAL:
@@ -47,7 +47,7 @@ class Repetition:
 
 
 def repeats(text: str) -> bool:
-    """Whether a text ends with many repetitions of one stretch."""
+    """Return whether a text ends with many repetitions of one stretch."""
     end = text[-_PROBE:]
     before = text.rfind(end, 0, len(text) - 1)
     if before < 0:
@@ -58,7 +58,7 @@ def repeats(text: str) -> bool:
 
 
 def thinks_first(model: str) -> bool:
-    """Whether a model's reply begins inside its thinking, unless its server separates the two."""
+    """Return whether a model's reply begins inside its thinking, unless its server separates the two."""
     # Their templates end a request with the opening mark, so that the reply has only the closing one.
     return matches(model.lower(), ("*deepseek-r1*", "*r1-distill*", "*qwq*", "*-thinking-2507*", "*glm-z1*"))
 
@@ -72,7 +72,7 @@ _BLANK_LINES = re.compile(r"\s*\n")
 
 
 def unwrapped(text: str) -> tuple[str, str] | None:
-    """The language and code of a call that was written out as text: these two keys and nothing else."""
+    """Return the language and code of a call that was written out as text: these two keys and nothing else."""
     text = text.strip()
     if text.startswith(WRAPPER):
         text = text.removeprefix(WRAPPER).rstrip(";").rstrip().removesuffix(")").strip()
@@ -131,7 +131,7 @@ class CallRepair:
         return out
 
     def finish(self) -> list[Chunk]:
-        """Everything held back. An open block stays open."""
+        """Return everything held back. An open block stays open."""
         if self._open in ("message", "code"):
             self._settle()
         out, self._out = self._out, []
@@ -145,7 +145,7 @@ class CallRepair:
         self._held, self._is_suspicious, self._tail, self._passed = [], None, "", False
 
     def _released(self, text: str) -> str:
-        """What can be passed on with this piece: nothing while the beginning is suspicious, or everything so far."""
+        """Return what can be passed on now: nothing while the beginning is suspicious, or everything so far."""
         if self._is_suspicious is False:
             return text
         self._held.append(text)
@@ -208,7 +208,7 @@ class ReplyParser:
         self._repair = CallRepair()
         self._words = _Pairing()
         self._text = TextParser(fences=fences, tools=tools, thinks_first=thinks_first)
-        self._waiting: deque[_ReplyCall] = deque()  # an incomplete call, and the calls behind it
+        self._waiting: deque[_ReplyCall] = deque()  # an incomplete call, and the calls after it
 
     def feed(self, chunk: Mapping[str, Any]) -> list[Chunk]:
         usage = chunk.get("usage")
@@ -236,7 +236,7 @@ class ReplyParser:
         return out
 
     def finish(self, close: bool = True) -> list[Chunk]:
-        """The rest, at the end of the reply. Without `close`, an open block stays open."""
+        """Return the rest, at the end of the reply. Without `close`, an open block stays open."""
         out = self._in_order(self._text.finish(close))
         for call in self.calls:
             call.finish(close)
@@ -258,7 +258,7 @@ class ReplyParser:
         return self._text.in_block or any(not call.complete for call in self.calls)
 
     def _in_order(self, chunks: list[Chunk]) -> list[Chunk]:
-        """The chunks, unless they follow an incomplete call and have to wait for its end."""
+        """Return the chunks, unless they follow an incomplete call and have to wait for its end."""
         if not self._waiting:
             return chunks
         self._waiting[-1].following += chunks
@@ -286,7 +286,7 @@ class ReplyParser:
         return self._repair.feed(self._drain())
 
     def _drain(self, everything: bool = False) -> list[Chunk]:
-        """Everything up to the first incomplete call, and the part of that call that has arrived."""
+        """Return everything up to the first incomplete call, and the part of that call that has arrived."""
         out: list[Chunk] = []
         while self._waiting:
             first = self._waiting[0]
@@ -353,7 +353,7 @@ def _arguments_of(delta: Mapping[str, Any]) -> str:
 
 
 def _reasoning_of(delta: Mapping[str, Any]) -> str:
-    """The model's reasoning; some servers send it as parts of the content."""
+    """Return the model's reasoning; some servers send it as parts of the content."""
     reasoning = delta.get("reasoning_content") or delta.get("reasoning")
     if isinstance(reasoning, str):
         return reasoning
@@ -375,7 +375,7 @@ def _parts(content: list[Any]) -> list[dict[str, Any]]:
 
 
 def _text_of(content: Any) -> str:
-    """Content as text; some servers send a list of parts."""
+    """Return content as text; some servers send a list of parts."""
     return content if isinstance(content, str) else "".join(part.get("text") or "" for part in _parts(content))
 
 

@@ -78,7 +78,7 @@ def build_request(
     secrets: Mapping[str, str] | None,  # to redact; None redacts nothing
     cut: Cut | None = None,
 ) -> dict[str, Any]:
-    """The request for a conversation. Parameters that are not set are not in it.
+    """Build the request for a conversation. Parameters that are not set are not in it.
 
     The messages go out in the user's texts, or those of the profile where the user has set none.
     """
@@ -135,19 +135,19 @@ def _with_preview(
     memory: Memory,
     secrets: Mapping[str, str] | None,
 ) -> str:
-    """The template of a profile, with a preview of the files that the last request names."""
-    said = (m for m in reversed(messages) if m.get("role") == "user" and m.get("type") == "message")
-    words = next((str(message.get("content", "")) for message in said), "")
+    """Fill in a profile's template, with a preview of the files that the last request names."""
+    requests = (m for m in reversed(messages) if m.get("role") == "user" and m.get("type") == "message")
+    request = next((str(message.get("content", "")) for message in requests), "")
     folder = runtimes.context.cwd
-    files = "" if runtimes.context.elsewhere else peek(words, folder)
+    files = "" if runtimes.context.elsewhere else peek(request, folder)
     if secrets is not None:
         files = memory.redactor.redact(files, secrets)
-    languages = languages_for(words, folder, runtimes.has_python_package)
+    languages = languages_for(request, folder, runtimes.has_python_package)
     return template.replace("{languages}", languages).replace("{files}", files).replace("\n\n\n\n", "\n\n")
 
 
 def request_params(llm: LlmSettings, chat: list[dict[str, Any]]) -> dict[str, Any]:
-    """A request with these chat messages, and the parameters that are set."""
+    """Return a request with these chat messages, and the parameters that are set."""
     settings = {name: getattr(llm, name) for name in ("max_tokens", "temperature", *ADDRESS)}
     given = {name: value for name, value in settings.items() if value is not None}
     return {"model": llm.model, "messages": chat, "stream": True, **given}
@@ -162,12 +162,12 @@ Chat = ToolChat | TextChat
 def convert(
     messages: Sequence[Message], chat: Chat, forms: Forms, memory: Memory, cut: Cut | None = None
 ) -> list[dict[str, Any]]:
-    """The conversation as chat messages, without what is cut, in time linear to its length."""
-    said = [at for at, m in enumerate(messages) if m.get("role") == "user" and m.get("type") == "message"]
+    """Convert the conversation to chat messages, without what is cut, in time linear to its length."""
+    request_positions = [at for at, m in enumerate(messages) if m.get("role") == "user" and m.get("type") == "message"]
     templates: dict[tuple[int, str], str] = {}
-    for at in said:  # the template that it went out with before, or the one of the settings
+    for at in request_positions:  # the template that it went out with before, or the one of the settings
         key = (at, str(messages[at]["content"]))
-        rule = forms.user_template if forms.always_use_user_template or at == said[-1] else AS_IS
+        rule = forms.user_template if forms.always_use_user_template or at == request_positions[-1] else AS_IS
         templates[key] = memory.templates.get(key, rule)
     memory.templates = templates
     old = old_pictures(messages, forms.pictures)
@@ -198,7 +198,7 @@ def convert(
 
 
 def _add_own_block(message: Message, chat: Chat, forms: Forms, memory: Memory) -> None:
-    """Code that the user ran at the prompt, or its output."""
+    """Add code that the user ran at the prompt, or its output."""
     if message.get("role") == "user":
         code = fenced(message.get("format", ""), str(message["content"]))
         chat.user(f"I ran this myself:\n{_redacted(code, forms, memory)}")
@@ -242,7 +242,7 @@ def _redacted(text: str, forms: Forms, memory: Memory) -> str:
 
 
 def _console_text(message: Message, forms: Forms) -> str:
-    """The output of a block, and one line if it did not end well."""
+    """Return the output of a block, and one line if it did not end well."""
     text = str(message.get("content") or "")
     if SPECIAL.search(text):
         settled = ConsoleText(len(text))
@@ -263,20 +263,20 @@ def _console_text(message: Message, forms: Forms) -> str:
 
 
 def _add_image(message: Message, chat: Chat, forms: Forms, memory: Memory) -> None:
-    """An image, or words in its place if the model can't see it."""
+    """Add an image, or a description in its place if the model can't see it."""
     shown_by_code = message.get("role") != "user"
-    words = None
+    substitute = None
     if message.get("format") == "description":
-        words = str(message["content"]).strip()
+        substitute = str(message["content"]).strip()
     elif not forms.vision and (describe := forms.describe) is not None:
         description = _remembered(message, memory, lambda: str(describe(lmc=message)))
-        words = f"[An image. It shows: {description}]"
+        substitute = f"[An image. It shows: {description}]"
     elif not forms.vision and shown_by_code:
-        words = "[An image was shown to the user.]"
+        substitute = "[An image was shown to the user.]"
     elif not forms.vision:
-        words = "[The user added an image, which you cannot see.]"
-    if words is not None:
-        chat.output(words) if shown_by_code else chat.user(words)
+        substitute = "[The user added an image, which you cannot see.]"
+    if substitute is not None:
+        chat.output(substitute) if shown_by_code else chat.user(substitute)
         return
     url = _remembered(message, memory, lambda: image_url(message, forms.shrink_images))
     if url is None:
@@ -297,7 +297,7 @@ def _remembered(message: Message, memory: Memory, make: Callable[[], str | None]
 
 
 def image_url(message: Message, shrink: bool = True) -> str | None:
-    """The image as a data URI; None if it cannot be read."""
+    """Return the image as a data URI; None if it cannot be read."""
     if message.get("format") == "path":
         file = Path(str(message["content"])).expanduser()
         try:
@@ -313,7 +313,7 @@ def image_url(message: Message, shrink: bool = True) -> str | None:
 
 
 def _shrunk(kind: str, data: str) -> tuple[str, str]:
-    """The image scaled until it fits; unchanged if Pillow is missing or cannot read it."""
+    """Scale the image until it fits; unchanged if Pillow is missing or cannot read it."""
     try:
         from PIL import Image, UnidentifiedImageError
     except ImportError:
@@ -342,12 +342,12 @@ _MAX_LINE_LENGTH = 300
 
 
 def digest(text: str) -> str:
-    """The text, with the last traceback reduced to the frames that are not of libraries."""
-    before, found, trace = text.rpartition("Traceback (most recent call last)")
-    if not found:
+    """Reduce the last traceback in the text to the frames that are not of libraries."""
+    before, heading, trace = text.rpartition("Traceback (most recent call last)")
+    if not heading:
         return text
     # IPython writes a line of dashes and the error's name before it.
-    said = before.rstrip(" ").rpartition("-" * 20)[0].rstrip("-\n") if before.endswith(" ") else before
+    printed = before.rstrip(" ").rpartition("-" * 20)[0].rstrip("-\n") if before.endswith(" ") else before
     kept: list[str] = []
     is_kept = True
     for line in trace.lstrip(":- ").splitlines():
@@ -358,10 +358,10 @@ def digest(text: str) -> str:
             is_kept = True  # the error itself is at the margin
         if is_kept and (line.strip() or (kept and kept[-1].strip())):
             kept.append(line[:_MAX_LINE_LENGTH])
-    return "\n".join([said, *kept]).strip()
+    return "\n".join([printed, *kept]).strip()
 
 
 def shortened(text: str, most: int) -> str:
-    """The beginning and the end of a text, and how much is missing between them."""
+    """Return the beginning and the end of a text, and how much is missing between them."""
     head, tail = most // 3, most - most // 3
     return f"{text[:head]}\n[... {len(text) - most:,} characters left out ...]\n{text[-tail:]}"

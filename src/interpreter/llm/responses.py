@@ -38,10 +38,10 @@ class Responses(Exchange):
         super().__init__(endpoint, params, replies)
         self._items: list[Item] = []
         self._calls: dict[Any, int] = {}  # the number of each call
-        self._begun: set[Any] = set()  # items of which a piece has come
+        self._begun: set[Any] = set()  # items of which a part has arrived
 
     def make_body(self, params: Mapping[str, Any]) -> dict[str, Any]:
-        """The request's body. The server stores nothing, so reasoning travels with it, encrypted."""
+        """Build the request's body. The server stores nothing, so reasoning is sent along, encrypted."""
         endpoint, screen = self.endpoint, self.screen
         instructions = "\n\n".join(self.system).strip()
         kind = kind_of(endpoint.wire, endpoint.model)
@@ -67,7 +67,7 @@ class Responses(Exchange):
             body.setdefault("truncation", "auto")  # required
         if params.get("max_tokens") is not None:
             body["max_output_tokens"] = params["max_tokens"]
-        # Models that do not reason. All others are asked for their reasoning, and take no temperature at OpenAI.
+        # These models don't reason. All others are asked for their reasoning, and accept no temperature at OpenAI.
         if not matches(endpoint.model.lower(), ("gpt-3.5*", "gpt-4*", "chatgpt-*", "gpt-*-chat*")):
             body.setdefault("reasoning", {"summary": "auto"})
             body["include"] = ["reasoning.encrypted_content"]
@@ -94,22 +94,22 @@ class Responses(Exchange):
     def read(self, event: Mapping[str, Any]) -> list[dict[str, Any]]:
         item, delta = event.get("item") or {}, event.get("delta")
         index = event.get("output_index")
-        place = index if index is not None else event.get("item_id") or item.get("id")
+        item_key = index if index is not None else event.get("item_id") or item.get("id")
         match event.get("type"):
             case "response.output_item.added":
-                return self._begin(place, item)
+                return self._begin(item_key, item)
             case "response.output_text.delta" | "response.refusal.delta" if delta:
-                self._begun.add(place)
+                self._begun.add(item_key)
                 return [delta_chunk(content=delta)]
             case "response.reasoning_summary_text.delta" | "response.reasoning_text.delta":
-                self._begun.add(place)
+                self._begun.add(item_key)
                 return [delta_chunk(reasoning_content=delta)]
             case "response.reasoning_summary_part.added" if event.get("summary_index"):
                 return [delta_chunk(reasoning_content="\n\n")]
             case "response.function_call_arguments.delta" if delta:
-                return self._arguments(place, delta)
+                return self._arguments(item_key, delta)
             case "response.output_item.done":
-                return self._done(place, item)
+                return self._done(item_key, item)
             case "response.completed" | "response.incomplete" | "response.failed" | "response.done":
                 return self._finish(event.get("response") or {})
             case _ if event.get("error"):
@@ -123,41 +123,41 @@ class Responses(Exchange):
         out = [chunk for index, item in enumerate(answer["output"]) for chunk in self._done(index, item)]
         return out + self._finish(answer)
 
-    def _begin(self, place: Any, item: Mapping[str, Any]) -> list[dict[str, Any]]:
-        if item.get("type") != "function_call" or place in self._calls:
+    def _begin(self, item_key: Any, item: Mapping[str, Any]) -> list[dict[str, Any]]:
+        if item.get("type") != "function_call" or item_key in self._calls:
             return []
-        number = self._calls[place] = len(self._calls)
+        number = self._calls[item_key] = len(self._calls)
         begun = call_chunk(number, item.get("call_id") or item.get("id") or "", item.get("name") or "")
-        return [begun, *(self._arguments(place, item["arguments"]) if item.get("arguments") else ())]
+        return [begun, *(self._arguments(item_key, item["arguments"]) if item.get("arguments") else ())]
 
-    def _arguments(self, place: Any, piece: str) -> list[dict[str, Any]]:
-        begun = self._begin(place, {"type": "function_call"})
-        self._begun.add(place)
-        return [*begun, arguments_chunk(self._calls[place], piece)]
+    def _arguments(self, item_key: Any, piece: str) -> list[dict[str, Any]]:
+        begun = self._begin(item_key, {"type": "function_call"})
+        self._begun.add(item_key)
+        return [*begun, arguments_chunk(self._calls[item_key], piece)]
 
-    def _done(self, place: Any, item: Mapping[str, Any]) -> list[dict[str, Any]]:
-        """An item is complete; what had not come of it in pieces comes now."""
+    def _done(self, item_key: Any, item: Mapping[str, Any]) -> list[dict[str, Any]]:
+        """Finish an item: return what had not arrived in pieces, and store a reply that must go back unchanged."""
         kind, out = item.get("type"), []
         if kind == "computer_call" and self.screen is not None:
             code = as_call(_code_of_call(item, self.screen))
-            out += self._begin(place, {**item, "type": "function_call", "name": EXECUTE, "arguments": code})
-        elif place not in self._begun:
-            out += self._begin(place, item)
-        if place not in self._begun:
+            out += self._begin(item_key, {**item, "type": "function_call", "name": EXECUTE, "arguments": code})
+        elif item_key not in self._begun:
+            out += self._begin(item_key, item)
+        if item_key not in self._begun:
             if kind == "message":
                 out.append(delta_chunk(content=_text_of(item)))
             elif kind == "reasoning":
                 parts = [part.get("text") or "" for part in item.get("summary") or item.get("content") or ()]
                 out.append(delta_chunk(reasoning_content="\n\n".join(parts)))
             elif kind == "function_call":
-                out += self._arguments(place, item.get("arguments") or "{}")
-        # Reasoning without either field stands for something that only the server could look up.
+                out += self._arguments(item_key, item.get("arguments") or "{}")
+        # Reasoning without either field refers to content that only the server could look up.
         is_reasoning = kind == "reasoning" and (item.get("encrypted_content") or item.get("content"))
         if not is_reasoning and kind not in ("message", *_CALLS):
             return out
         self._items.append(dict(item))
         is_special = any(each["type"] in ("reasoning", "computer_call") for each in self._items)
-        # Words, and one call behind them, go back the same without being stored.
+        # Text followed by one call is sent back the same without being stored.
         if is_special or any(each["type"] == "function_call" for each in self._items[:-1]):
             prefix = Prefix(self.endpoint, self.body.get("instructions", ""), self.body.get("tools", []))
             self.replies[prefix.at(self.body["input"])] = list(self._items)
@@ -206,19 +206,19 @@ def _items(message: Mapping[str, Any]) -> list[Item]:
                 parts.append({"type": "input_text", "text": part["text"]})
         return [{"type": "message", "role": "user", "content": parts}] if content else []
     text = [{"type": "output_text", "text": content}]
-    said = [{"type": "message", "role": "assistant", "content": text}] if content and content.strip() else []
-    return said + [
+    messages = [{"type": "message", "role": "assistant", "content": text}] if content and content.strip() else []
+    return messages + [
         {"type": "function_call", "call_id": each["id"], **each["function"]} for each in message.get("tool_calls") or ()
     ]
 
 
 def _as_sent(item: Item) -> Item:
-    # Means nothing to a server that is asked to store nothing
+    # Without meaning for a server that is asked to store nothing
     return {key: value for key, value in item.items() if key not in ("id", "status")}
 
 
 def _results(turn: KeptTurn) -> list[Item] | None:
-    """The results of the calls of a stored reply; None if an action has no picture to answer it with."""
+    """Return the results of a stored reply's calls; None if an action has no picture to answer it with."""
     calls = dict(zip(turn.ids or (), (item for item in turn.kept if item["type"] in _CALLS), strict=False))
     if all(item["type"] != "computer_call" for item in calls.values()):
         return [item for result in turn.results for item in _items(result)]
@@ -236,9 +236,9 @@ def _results(turn: KeptTurn) -> list[Item] | None:
             checks = calls[call_id].get("pending_safety_checks")
             answer = {"type": "computer_call_output", "call_id": call_id, "output": picture}
             out.append(answer | ({"acknowledged_safety_checks": checks} if checks else {}))
-            words = result["content"].strip()
-            if words not in ("", NO_OUTPUT, SEE_IMAGE):
-                printed += _items({"role": "user", "content": on_this_computer(words)})
+            printed_text = result["content"].strip()
+            if printed_text not in ("", NO_OUTPUT, SEE_IMAGE):
+                printed += _items({"role": "user", "content": on_this_computer(printed_text)})
         elif not _pictures(result):
             out += _items(result)
     return out + printed
@@ -251,7 +251,7 @@ def _pictures(result: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _parts(items: Sequence[Item], screen: ModelScreen | None) -> Parts:
-    """What a stored reply says; an action on the screen is compared by its code."""
+    """Return a stored reply in comparable form; an action on the screen is compared by its code."""
     pieces: list[str | tuple[str, str]] = []
     for item in items:
         if item["type"] == "message":

@@ -19,7 +19,7 @@ _END = r"(?![A-Za-z0-9_-])"
 
 
 class SecretPattern(NamedTuple):
-    """What kind of secret has this shape; one of the marks stands in every text that has it.
+    """The shape of one kind of secret; every text that contains one has one of the marks.
 
     The pattern is compiled when it is first needed. What its group `kept` matches is not part of the secret.
     """
@@ -79,39 +79,39 @@ class Redactor:
         self._before, self._now = self._now, {}
 
     def redact(self, text: str, values: Mapping[str, str]) -> str:
-        """The text with a note in the place of each secret; `values` are secrets by what they are called."""
+        """Replace each secret in the text by a note; `values` are secrets by their descriptions."""
         known = self._now.get(text) or self._before.get(text)
         if known is None:
-            known, found = redacted(text, values)
-            self._found.update(dict.fromkeys(found))
+            known, kinds = replace_secrets(text, values)
+            self._found.update(dict.fromkeys(kinds))
         self._now[text] = known
         return known
 
     def news(self) -> list[str]:
-        """The kinds of secrets that were found since the last call, each reported once."""
+        """Return the kinds of secrets that were found since the last call, each reported once."""
         new = [what for what in self._found if what not in self._told]
         self._told.update(new)
         return new
 
 
-def redacted(text: str, values: Mapping[str, str]) -> tuple[str, list[str]]:
-    """The text without its secrets, and what they were."""
-    found: list[str] = []
+def replace_secrets(text: str, values: Mapping[str, str]) -> tuple[str, list[str]]:
+    """Replace the secrets in a text by notes; return the text and the kinds of secrets."""
+    kinds: list[str] = []
     for what, value in values.items():
         if value in text:
             text = text.replace(value, note(what))
-            found.append(what)
+            kinds.append(what)
     for rule in RULES:
         if any(mark in text for mark in rule.marks.split("|")):
             kept = r"\g<kept>" if "(?P<kept>" in rule.pattern else ""
             text, count = re.subn(rule.pattern, kept + note(rule.what), text)
-            found += [rule.what] * bool(count)
-    return text, found
+            kinds += [rule.what] * bool(count)
+    return text, kinds
 
 
 def redact(text: str, environ: Mapping[str, str] | None = None) -> str:
-    """The text with a note in place of each secret, for a record on disk."""
-    return redacted(text, secret_values(os.environ if environ is None else environ))[0]
+    """Replace each secret in the text by a note, for a record on disk."""
+    return replace_secrets(text, secret_values(os.environ if environ is None else environ))[0]
 
 
 def note(what: str) -> str:
@@ -119,19 +119,19 @@ def note(what: str) -> str:
 
 
 def secret_values(environ: Mapping[str, str], more: Iterable[tuple[str, str | None]] = ()) -> dict[str, str]:
-    """The secrets that variables hold, the longest first, by what a note calls them."""
+    """Return the secrets that variables hold, the longest first, by the descriptions that notes use."""
     named = [(f"value of {name}", value) for name, value in environ.items() if is_secret_name(name)]
-    found = {what: value for what, value in [*named, *more] if value and _is_secret(value)}
-    return dict(sorted(found.items(), key=lambda item: -len(item[1])))
+    secrets = {what: value for what, value in [*named, *more] if value and _is_secret(value)}
+    return dict(sorted(secrets.items(), key=lambda item: -len(item[1])))
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a variable of this name most likely holds a key."""
+    """Return whether a variable of this name most likely holds a key."""
     return re.search(_NAMED, name) is not None
 
 
 def _is_secret(value: str) -> bool:
-    """Long enough, and neither a path nor words nor a plain number."""
+    """Return whether a value is long enough, and neither a path nor words nor a plain number."""
     if len(value) < _MIN_LENGTH or any(char.isspace() for char in value) or value.isdecimal():
         return False
     is_path = value.startswith(("/", "~", "./")) or (len(value) > 3 and value[1:3] == ":\\")

@@ -33,9 +33,9 @@ _OPENS_SPAN = re.compile(r"[ \t]*(" + "|".join(map(re.escape, _MARKS)) + ")")
 
 
 def language_of(info: str) -> str:
-    """The language that a fence's info string names; "python3 title=x" and "{.r}" name one too."""
-    found = _LANGUAGE.search(info)
-    return found.group() if found else DEFAULT_LANGUAGE
+    """Return the language that a fence's info string names; "python3 title=x" and "{.r}" name one too."""
+    match = _LANGUAGE.search(info)
+    return match.group() if match else DEFAULT_LANGUAGE
 
 
 class TextParser:
@@ -74,7 +74,7 @@ class TextParser:
         return out
 
     def finish(self, close: bool = True) -> list[Chunk]:
-        """The rest, at the end of the reply, which also ends an open span. With `close`, an open block ends too."""
+        """Return the rest at the end of the reply, which ends an open span and, with `close`, an open block."""
         self._take(self._return)
         if self._unopened is not None and close:
             whole, self._unopened = "".join(self._unopened), None
@@ -122,7 +122,7 @@ class TextParser:
                 yield from self._read_line()
 
     def _is_undecided(self) -> bool:
-        """Whether the beginning of a line may become a mark or a fence."""
+        """Return whether the beginning of a line may become a mark or a fence."""
         line = self._text
         if "\n" in line or len(line) > MAX_FENCE_LINE_LENGTH:
             return False
@@ -162,7 +162,7 @@ class TextParser:
         self._text = rest
 
     def _read_span(self, closing: str) -> Iterator[None]:
-        """Read from behind the opening mark to what follows the closing one; space on both sides is dropped."""
+        """Read a span between its opening and its closing mark; space on both sides is dropped."""
         yield from self._skip_space()
         blank = ""  # space that belongs to the span only if more of it comes
         while (end := self._text.find(closing)) < 0 and not self._ended:
@@ -184,7 +184,7 @@ class TextParser:
         self._text = text
 
     def _think(self, text: str) -> str:
-        """Give a thought without the space at its end, which is returned."""
+        """Emit a thought without the space at its end, which is returned."""
         thought = text.rstrip()
         if thought:
             self._out.append({"type": "reasoning", "content": thought})
@@ -237,7 +237,7 @@ class _Block:
 
 
 def fenced(language: str, code: str) -> str:
-    """A fenced block, its fence longer than any in the code."""
+    """Write a fenced block, its fence longer than any in the code."""
     fence = "```"
     while fence in code:
         fence += "`"

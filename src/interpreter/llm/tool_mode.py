@@ -57,7 +57,7 @@ class ToolChat:
         self._calls.append(_ChatCall(EXECUTE, arguments, call, "This code was not run."))
 
     def call(self, name: str, arguments: str, call: str | None = None) -> None:
-        """A call of another tool. Some servers refuse arguments that are not a JSON object."""
+        """Add a call of another tool. Some servers refuse arguments that are not a JSON object."""
         self._end_answered_turn()
         given: Any = None
         with contextlib.suppress(ValueError, RecursionError):  # nested too deeply to be sent
@@ -68,7 +68,7 @@ class ToolChat:
         self._calls.append(_ChatCall(wire_name(name), as_object, call, "This call was not made."))
 
     def output(self, text: str, failed: bool = False, call: str | None = None) -> None:
-        """Output answers the call with its id, or the oldest one without an answer, or adds to the last."""
+        """Add output: it answers the call with its id, or the oldest without an answer, or is added to the last."""
         if self._calls:
             named = [each for each in self._calls if call is not None and each.call == call] or self._calls
             next((each for each in named if each.results is None), named[-1]).add(text)
@@ -96,7 +96,7 @@ class ToolChat:
             self._end_turn()
 
     def _end_turn(self) -> None:
-        """Add the model's words and calls, then the results, then their images."""
+        """Add the model's text and calls, then the results, then their images."""
         if not self._said and not self._calls:
             return
         message: dict[str, Any] = {"role": "assistant", "content": "\n".join(self._said)}
@@ -122,7 +122,7 @@ class ToolChat:
 
 
 def on_this_computer(text: str) -> str:
-    """Output that doesn't belong to a call."""
+    """Mark output that doesn't belong to a call."""
     return f"Output on this computer:\n{text}"
 
 
@@ -158,23 +158,23 @@ def scan(text: str, at: int, quote: str = '"', lenient: bool = False) -> tuple[s
     followed by a comma or a brace counts as one that the model forgot to escape.
     """
     decoded: list[str] = []
-    for found in _STOPS[quote].finditer(text, at):
-        decoded.append(text[at : found.start()])
-        at = found.end()
-        if found["other"] is not None:
-            decoded.append(_ESCAPES.get(found["other"], found.group()))
-        elif found["unit"] is not None:
-            character = json.loads(f'"\\{found["unit"]}"')
+    for escape in _STOPS[quote].finditer(text, at):
+        decoded.append(text[at : escape.start()])
+        at = escape.end()
+        if escape["other"] is not None:
+            decoded.append(_ESCAPES.get(escape["other"], escape.group()))
+        elif escape["unit"] is not None:
+            character = json.loads(f'"\\{escape["unit"]}"')
             decoded.append("\ufffd" if "\ud800" <= character <= "\udfff" else character)
-        elif found["open"] is not None:
-            return "".join(decoded), found.start(), False
+        elif escape["open"] is not None:
+            return "".join(decoded), escape.start(), False
         else:
             behind = _BEHIND_QUOTE.match(text, at)
             following = behind[1] if behind else ""
             if not lenient or (following and following in ",}"):
                 return "".join(decoded), at, True
             if not following:
-                return "".join(decoded), found.start(), False
+                return "".join(decoded), escape.start(), False
             decoded.append(quote)
     decoded.append(text[at:])
     return "".join(decoded), len(text), False
@@ -193,7 +193,7 @@ _BARE_KEY = re.compile(r"\w+(?!\w|\Z)")
 
 
 def called_tool(name: str, tools: Collection[str]) -> str | None:
-    """The tool that a call names, known or not; None if it is a call of `execute`."""
+    """Return the tool that a call names, known or not; None if it is a call of `execute`."""
     name = name.strip()
     if name not in tools:
         name = name.removeprefix(next(filter(name.startswith, _PREFIXES), ""))
@@ -203,7 +203,7 @@ def called_tool(name: str, tools: Collection[str]) -> str | None:
 
 
 def begins_call(text: str) -> bool | None:
-    """Whether the text begins like `{"language": ..., "code": ...}`; None if it is too short to tell."""
+    """Return whether the text begins like `{"language": ..., "code": ...}`; None if it is too short to tell."""
     if not text:
         return None
     begun = _CALL_BEGINS.match(text)
@@ -250,7 +250,7 @@ class CallArguments:
         return out
 
     def finish(self, close: bool = True) -> list[Chunk]:
-        """The rest, at the end of the reply. With `close`, an open block ends too."""
+        """Return the rest, at the end of the reply. With `close`, an open block ends too."""
         if self._inner is not None:
             return self._inner.finish(close)
         if not self._is_object:
@@ -338,12 +338,12 @@ class CallArguments:
             self._settle_language()
 
     def _next(self) -> Generator[None, None, str]:
-        """The next character that is not a space, once it has come."""
-        while (found := _NOT_SPACE.search(self._text, self._at)) is None:
+        """Return the next character that is not a space, once it has come."""
+        while (match := _NOT_SPACE.search(self._text, self._at)) is None:
             self._at = len(self._text)
             yield
-        self._at = found.start()
-        return found.group()
+        self._at = match.start()
+        return match.group()
 
     def _give(self, text: str) -> None:
         if self._key == "language":
@@ -352,7 +352,7 @@ class CallArguments:
             self._emit(text)
 
     def _end_other_value(self) -> None:
-        """Give a list of lines joined, null as nothing, and anything else as the model wrote it."""
+        """Emit a list of lines joined, null as nothing, and anything else as the model wrote it."""
         text, self._other = (self._other or "").strip(), None
         try:
             value = json.loads(text)
@@ -413,7 +413,7 @@ class ToolArguments:
         return out
 
     def finish(self, close: bool = True) -> list[Chunk]:
-        """The rest, at the end of the reply; `{}` for a call without arguments."""
+        """Return the rest, at the end of the reply; `{}` for a call without arguments."""
         if self.complete or not close:
             return []
         empty: Chunk = {"type": "tool_call", "format": self._name, "content": "{}"}
@@ -430,12 +430,12 @@ class _Nesting:
         self._in_string = self._escaped = False
 
     def end(self, text: str, at: int = 0) -> int | None:
-        """Where the value ends in this piece; None if it continues in the next."""
+        """Return where the value ends in this piece; None if it continues in the next."""
         if self._escaped and at < len(text):
             self._escaped, at = False, at + 1
-        while found := (_IN_STRING if self._in_string else _IN_JSON).search(text, at):
-            at = found.end()
-            match found.group():
+        while mark := (_IN_STRING if self._in_string else _IN_JSON).search(text, at):
+            at = mark.end()
+            match mark.group():
                 case '"':
                     self._in_string = not self._in_string
                 case "\\":
@@ -444,7 +444,7 @@ class _Nesting:
                 case "{" | "[":
                     self._depth += 1
                 case _ if self._depth == 0:
-                    return found.start()  # a comma or a bracket that follows the value
+                    return mark.start()  # a comma or a bracket that follows the value
                 case "}" | "]":
                     self._depth -= 1
                     if self._depth == 0:

@@ -36,7 +36,7 @@ class Price:
     is_certain: bool = True  # False for a model behind a proxy, which may have its own price
 
     def cost(self, read: int, written: int, cached: int = 0, to_cache: int = 0) -> float:
-        """What one request costs; `cached` and `to_cache` are parts of `read`."""
+        """Return what one request costs; `cached` and `to_cache` are parts of `read`."""
         price = next((step for start, step in reversed(self.steps) if read > start), self)
         from_cache = price.read if price.cached is None else price.cached
         into_cache = price.read if price.to_cache is None else price.to_cache
@@ -55,21 +55,21 @@ class KnownModel:
 
 
 def look_up(model: str, api_base: str | None = None) -> KnownModel:
-    """What is known about a model string; neither price nor window if it isn't in the list."""
+    """Look up a model string; neither price nor window is set if it isn't in the list."""
     provider, name = identify(model, api_base)
     row = ROWS.get(provider)
     if row is not None and row.is_local:
         return KnownModel(name, Price(0, 0))
     if provider == "litellm":
         provider, name = identify(name)
-    found = _find(provider, name.removeprefix("responses/"))
-    if found is None and "/" in name and (api_base or provider == "litellm_proxy"):
-        found = _find(*identify(name))  # a proxy's name for another provider's model
-    return _known(found, is_certain=not api_base) if found is not None else KnownModel(name)
+    entry = _find(provider, name.removeprefix("responses/"))
+    if entry is None and "/" in name and (api_base or provider == "litellm_proxy"):
+        entry = _find(*identify(name))  # a proxy's name for another provider's model
+    return _known(entry, is_certain=not api_base) if entry is not None else KnownModel(name)
 
 
 def known_models(provider: str) -> list[KnownModel]:
-    """The list's entries for the models of a provider."""
+    """Return the list's entries for the models of a provider."""
     return [_known(row) for row in _rows(_SAME_AS.get(provider, provider))]
 
 
@@ -125,7 +125,7 @@ _USUAL_REPLY = 500
 
 @dataclass(frozen=True)
 class Usage:
-    """What a number of requests used; `estimated` if any of it is not from the server or the price list."""
+    """Usage of a number of requests; `estimated` if any of it is not from the server or the price list."""
 
     requests: int = 0
     input_tokens: int = 0
@@ -158,21 +158,21 @@ class UsageTracker:
         self._correction = 1.0  # the server's count of the last request, over our estimate
 
     def record(self, counted: Mapping[str, Any], params: Mapping[str, Any]) -> dict[str, Any]:
-        """Count one request. Returns its usage for the user, with its cost if the price is known."""
+        """Count one request and return its usage for the user, with its cost if the price is known."""
         read, written, cached = counted["input_tokens"], counted["output_tokens"], counted.get("cached_tokens", 0)
         if not counted["estimated"] and (size := estimate_request(params)):
             self._correction = read / size
-        price, told = look_up(params["model"], params.get("api_base")).price, dict(counted)
-        to_cache = told.pop("cache_creation_tokens", 0)
+        price, usage = look_up(params["model"], params.get("api_base")).price, dict(counted)
+        to_cache = usage.pop("cache_creation_tokens", 0)
         estimated = counted["estimated"] or (price is not None and not price.is_certain)
         if price is not None:
-            told |= {"cost": price.cost(read, written, cached, to_cache), "cost_estimated": estimated}
+            usage |= {"cost": price.cost(read, written, cached, to_cache), "cost_estimated": estimated}
         unpriced = 0 if price is not None else read + written
-        used = Usage(1, read, written, cached, told.get("cost", 0.0), unpriced, estimated)
+        used = Usage(1, read, written, cached, usage.get("cost", 0.0), unpriced, estimated)
         with self._counting:
             self.session += used
             self.turn += used
-        return told
+        return usage
 
     def check(self, params: Mapping[str, Any], dollars: float | None, tokens: int | None) -> None:
         """Raise an error if the request that is about to be sent might exceed the budget."""
@@ -208,7 +208,7 @@ class UsageTracker:
 
 
 def in_dollars(amount: float) -> str:
-    """An amount of money, with more digits if it is less than a cent."""
+    """Format an amount of money, with more digits if it is less than a cent."""
     if not amount or amount >= 0.1:
         return f"${amount:,.2f}"
     return f"${amount:.4f}" if amount >= 0.00005 else f"${amount:.2g}"

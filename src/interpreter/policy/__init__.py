@@ -1,4 +1,4 @@
-"""What may run without asking, what is asked, and what never runs. The names are loaded when they are first used."""
+"""Decides which code runs without asking, which needs approval and which never runs. Names are loaded on first use."""
 
 from __future__ import annotations
 
@@ -40,8 +40,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name in __all__:
         for module in ("analysis", "policy", "policy_file", "rules"):
-            found = vars(import_module(f"interpreter.policy.{module}"))
-            if name in found:
-                globals()[name] = found[name]
-                return found[name]
+            names = vars(import_module(f"interpreter.policy.{module}"))
+            if name in names:
+                globals()[name] = names[name]
+                return names[name]
     raise AttributeError(f"module 'interpreter.policy' has no attribute {name!r}")

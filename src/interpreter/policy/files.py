@@ -1,4 +1,4 @@
-"""Where rules are: the user's own file, and that of a project. Knowing whether there are any costs next to nothing."""
+"""Where rules are stored: the user's file and a project's file. Checking whether they exist costs next to nothing."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def project_file(folder: str) -> Path:
 
 
 def are_there(folder: str) -> bool:
-    """Whether there are rules for this folder, trusted or not."""
+    """Return whether this folder has rules, trusted or not."""
     return any(map(os.path.lexists, (user_file(), project_file(folder))))

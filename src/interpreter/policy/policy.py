@@ -18,7 +18,7 @@ from interpreter.runtimes import BUILT_IN, Registry
 Mode = Literal["ask", "auto-in-sandbox", "auto", "plan"]
 MODES: tuple[Mode, ...] = get_args(Mode)
 BUILTIN = Path(__file__).parent / "builtin.yaml"
-# Code that does no more than what a sandbox would give, so that its analysis shows which rules that concerns.
+# Code that uses exactly the access that a sandbox would grant; its analysis shows which rules apply to that access.
 _CODE_FOR_ACCESS = {
     "read": "open({value!r})",
     "write": "open({value!r}, 'w')",
@@ -39,7 +39,7 @@ class Policy:
 
     @classmethod
     def load(cls, workspace: str | os.PathLike[str], registry: Registry = BUILT_IN) -> Policy:
-        """The built-in rules, the user's, and the project's if it is trusted; PolicyError if a file has a mistake."""
+        """Combine the built-in rules, the user's, and the project's if trusted; PolicyError if a file has a mistake."""
         root = os.path.realpath(workspace)
         user = read_file(user_file(), root, registry)
         project = project_rules(root, our_folder())
@@ -52,7 +52,7 @@ class Policy:
         return cls(root, holding, None if project is None or project.trusted else project, grants)
 
     def judge(self, language: str, code: str, effects: Effects | None = None) -> Verdict:
-        """What the rules say of a block, step by step."""
+        """Return the rules' verdict on a block, step by step."""
         effects = effects or analyze(language, code, self.workspace)
         return judge_steps(self.rules, effects.steps, self.folders)
 
@@ -61,7 +61,7 @@ class Policy:
         return folders_for(self.workspace)
 
     def access_refusal(self, kind: str, value: str) -> str:
-        """Why the rules do not let a sandbox have this host, path or variable; empty if they do."""
+        """Return why the rules deny a sandbox this host, path or variable; empty if they allow it."""
         effects = analyze("python", _CODE_FOR_ACCESS[kind].format(value=value), self.workspace).all
         concerned = tuple(effect for effect in effects if effect.kind not in ("program", "unknown"))
         step = EffectStep("", f"{kind} {value}", 1, (), concerned)
@@ -71,7 +71,7 @@ class Policy:
         return ""
 
     def _protects(self, rule: Rule, kind: str, folder: str) -> bool:
-        """Whether the rule is about something in the folder."""
+        """Return whether the rule is about something in the folder."""
         if kind not in _EFFECTS_OF_ACCESS or rule.command or rule.language or rule.host:
             return False
         if rule.does and not _EFFECTS_OF_ACCESS[kind] & set(rule.does):
@@ -80,7 +80,7 @@ class Policy:
 
 
 def builtin(workspace: str) -> PolicyFile:
-    """The rules that come with the package; a test checks their examples."""
+    """Read the rules that come with the package; a test checks their examples."""
     return read_text(BUILTIN.read_text(encoding="utf-8"), "built in", workspace, check=False)
 
 
@@ -90,7 +90,7 @@ _granted: dict[tuple[str, str], tuple[object, list[tuple[str, str]]]] = {}  # wh
 
 
 def granted_access(workspace: str) -> list[tuple[str, str]]:
-    """What the user's file gives sandboxes in this workspace, as kind and value, without what a rule denies."""
+    """Return what the user's file grants sandboxes in this workspace, as (kind, value), without what a rule denies."""
     path = user_file()
     stamp = _stamp(path), _stamp(project_file(workspace))
     if stamp[0] is None:
@@ -108,17 +108,17 @@ def granted_access(workspace: str) -> list[tuple[str, str]]:
 
 def _stamp(path: Path) -> object:
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 # -- the permission mode ------------------------------------------------------------------------------------------
 
 
 class Sandboxing(NamedTuple):
-    """What contains the session that would run the block."""
+    """What the sandbox of the session that would run the block allows."""
 
     writes: Literal["anywhere", "workspace", "nowhere"] = "anywhere"
     network: bool = True  # can it reach more than listed hosts?
@@ -145,7 +145,7 @@ def decide(
     *,
     alarm: str = "",
 ) -> Outcome:
-    """Run, ask or deny; `alarm` is what a scan found that a person should see first."""
+    """Run, ask or deny; `alarm` is a scanner's finding that the user should see first."""
     sandbox = sandbox or Sandboxing()
     if verdict.decision == "deny":
         return Outcome("deny", verdict.reason)

@@ -28,7 +28,7 @@ _LISTS = ("language", "command", "does", "path", "host", "call")
 
 
 class Grant(NamedTuple):
-    """Something that sandboxes are always given, and the workspace in which they are."""
+    """Access that every sandbox gets, in one workspace or in all."""
 
     kind: str
     value: str
@@ -38,12 +38,12 @@ class Grant(NamedTuple):
 @dataclass(frozen=True)
 class PolicyFile:
     rules: tuple[Rule, ...] = ()
-    without: tuple[str, ...] = ()  # names of built-in rules that do not hold
+    without: tuple[str, ...] = ()  # names of built-in rules that are switched off
     grants: tuple[Grant, ...] = ()  # what sandboxes are given beyond the settings
 
 
 def read_file(path: Path, workspace: str, registry: Registry = BUILT_IN) -> PolicyFile:
-    """Read the rules in a file; none if it does not exist."""
+    """Read the rules in a file; without the file there are none."""
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
@@ -54,7 +54,7 @@ def read_file(path: Path, workspace: str, registry: Registry = BUILT_IN) -> Poli
 
 
 def read_text(text: str, source: str, workspace: str, registry: Registry = BUILT_IN, check: bool = True) -> PolicyFile:
-    """The rules of a text; `check`: their examples must come out as they say."""
+    """Parse rules; with `check`, raise PolicyError if an example doesn't come out as it says."""
     top = _Reader(source, registry).top(text)
     if check:
         for rule in top.rules:
@@ -157,7 +157,7 @@ class _Reader:
 
 
 def check_examples(rule: Rule, workspace: str, registry: Registry = BUILT_IN) -> None:
-    """PolicyError if an example does not come out as the file says."""
+    """Raise PolicyError if an example doesn't come out as the file says."""
     language = rule.language[0] if rule.language else "python" if rule.call else "shell"
     for wanted, examples in ((True, rule.match), (False, rule.no_match)):
         for code in examples:
@@ -185,7 +185,7 @@ def rule_text(rule: Rule) -> str:
 
 
 def save_rule(rule: Rule, workspace: str) -> Path:
-    """Add a rule to the user's file; returns where that is."""
+    """Add a rule to the user's file; return its path."""
     wanted = replace(rule, match=(), no_match=())
     return _save("rules", rule_text(rule), workspace, lambda file: replace(file, rules=(*file.rules, wanted)))
 
@@ -199,7 +199,7 @@ def save_grant(grant: Grant) -> Path:
 
 
 def _save(key: str, text: str, workspace: str, expected: Callable[[PolicyFile], PolicyFile]) -> Path:
-    """Add an item to a list in the user's file; PolicyError if the result would not be as expected."""
+    """Add an item to a list in the user's file; PolicyError if the result isn't what was expected."""
     path = Path(os.path.realpath(user_file()))  # it may be a link into a collection of such files
     for folder in (our_folder(), path.parent):
         make_folder(folder)
@@ -216,7 +216,7 @@ def _save(key: str, text: str, workspace: str, expected: Callable[[PolicyFile], 
 
 
 def _insert(old: str, item: str, key: str) -> str:
-    """The text with the item at the end of its list; empty if there is no place for it."""
+    """Return the text with the item at the end of its list; empty if it can't be inserted."""
     old = old if not old or old.endswith("\n") else f"{old}\n"
     root = yaml.compose(old, Loader=yaml.SafeLoader)
     if root is None:
@@ -227,7 +227,7 @@ def _insert(old: str, item: str, key: str) -> str:
     if items is None:
         return f"{old.rstrip()}\n\n{key}:\n{item}"
     if not items.value or (isinstance(items, ScalarNode) and items.value == "null"):
-        # Instead of `[]` or nothing; a comment behind it stays where it is.
+        # Replace `[]` or nothing; keep a comment after it.
         comment, newline, rest = old[items.end_mark.index :].partition("\n")
         return f"{old[: items.start_mark.index].rstrip()}{comment}\n{item}{rest}" if newline else ""
     if not isinstance(items, SequenceNode) or items.flow_style:
@@ -260,7 +260,7 @@ class ProjectRules:
 
     @property
     def lines(self) -> list[str]:
-        """What the user should see before trusting it: what would be allowed first, or what is wrong with it."""
+        """What to check before trusting it: rules that allow something first, or what is wrong with the file."""
 
         try:
             rules = read_text(self.text, str(self.path), self.folder).rules
@@ -271,7 +271,7 @@ class ProjectRules:
 
 
 def project_rules(folder: str, config: Path) -> ProjectRules | None:
-    """The project's file, if it has one."""
+    """Read the project's policy file and whether it is trusted; None if there is no file."""
     path = project_file(folder)
     try:
         with path.open("rb") as file:

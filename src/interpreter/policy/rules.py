@@ -28,7 +28,7 @@ NETWORK_KINDS = ("get", "send")
 
 @dataclass(frozen=True)
 class Rule:
-    """One rule of a policy file; what is empty does not restrict it."""
+    """One rule of a policy file; empty fields don't restrict it."""
 
     decision: Decision
     language: tuple[str, ...] = ()
@@ -46,16 +46,16 @@ class Rule:
     line: int = field(default=0, compare=False)
 
     def __str__(self) -> str:
-        told = [f"{name} {', '.join(given)}" for name, given in self.conditions.items()]
-        return f"{self.decision}: {'; '.join(told) or 'everything'}"
+        conditions = [f"{name} {', '.join(given)}" for name, given in self.conditions.items()]
+        return f"{self.decision}: {'; '.join(conditions) or 'everything'}"
 
     @property
     def sentence(self) -> str:
         """What a rule that allows something allows, as a person would say it."""
         changes = [word for kind, word in _ON_FILES.items() if kind in self.does]
-        doing = [f"{_listed(changes)} {_listed([*map(_place, self.path)]) or 'files'}"] if changes else []
+        doing = [f"{_listed(changes)} {_listed([*map(_describe_files, self.path)]) or 'files'}"] if changes else []
         hosts = {kind: f" {_listed(self.host)}".rstrip() for kind in (*NETWORK_KINDS, "network")}
-        doing += [words + hosts.get(kind, "") for kind, words in _DOING.items() if kind in self.does]
+        doing += [phrase + hosts.get(kind, "") for kind, phrase in _DOING.items() if kind in self.does]
         doing += [f"calling {_listed(self.call)}"] if self.call else []
         if self.command:
             doing.insert(0, f"the command{'s' if len(self.command) > 1 else ''} {_listed(self.command)}")
@@ -67,7 +67,7 @@ class Rule:
 
     @property
     def conditions(self) -> dict[str, Sequence[str]]:
-        """What restricts it, as the file has it."""
+        """What restricts the rule, by the names that the file uses."""
         given: dict[str, Sequence[str]] = {
             name: getattr(self, name) for name in ("language", "command", "does", "path", "host", "call")
         }
@@ -77,8 +77,8 @@ class Rule:
 
     @property
     def where(self) -> str:
-        place = f"{self.source}:{self.line}" if self.line else self.source
-        return f"{self.name} ({place})" if self.name else place
+        position = f"{self.source}:{self.line}" if self.line else self.source
+        return f"{self.name} ({position})" if self.name else position
 
     def matches(self, step: EffectStep, folders: Folders) -> bool:
         if self.language and step.language not in self.language:
@@ -125,13 +125,13 @@ class Rule:
 
 
 def holds_in(folder: str, workspace: str) -> bool:
-    """Whether what is meant for a folder, or for all if it is empty, holds in a workspace."""
+    """Return whether an entry for a folder (empty: for all folders) applies to a workspace."""
     return not folder or is_inside(workspace, os.path.realpath(os.path.expanduser(folder)))
 
 
 @lru_cache(1024)  # a long block has the same few calls again and again
 def _begins(words: tuple[str, ...], command: str, loosely: bool) -> bool:
-    """`loosely`: a program with that name matches anywhere; otherwise only in the system's folders."""
+    """Return whether a command begins like the rule's; `loosely`: also if its program is in another folder."""
     wanted = _split(command)
     if len(words) < len(wanted) or not wanted:
         return False
@@ -142,7 +142,7 @@ def _begins(words: tuple[str, ...], command: str, loosely: bool) -> bool:
 
 @lru_cache(1024)
 def _split(command: str) -> tuple[str, ...]:
-    """The words of a rule's command; each statement of a block is held against each rule."""
+    """Split a rule's command into words; cached, because each step of a block is compared with each rule."""
     try:
         return tuple(shlex.split(command))
     except ValueError:
@@ -179,16 +179,16 @@ _DOING = {
 }
 
 
-def _place(pattern: str) -> str:
-    """A path pattern in plain English."""
+def _describe_files(pattern: str) -> str:
+    """Describe a path pattern in plain English."""
     if pattern in ("{workspace}", "{workspace}/*", "{workspace}/**"):
         return "files in this folder"
     path = pattern.removeprefix("{workspace}/")
     return f"files in {path.rstrip('*')}" if path.endswith("/*") else path
 
 
-def _listed(words: Sequence[str]) -> str:
-    *first, last = words or ("",)
+def _listed(items: Sequence[str]) -> str:
+    *first, last = items or ("",)
     return f"{', '.join(first)} and {last}" if first else last
 
 
@@ -197,7 +197,7 @@ def _listed(words: Sequence[str]) -> str:
 
 @dataclass(frozen=True)
 class StepVerdict:
-    """What the rules say of one step of a block."""
+    """The rules' verdict on one step of a block."""
 
     text: str
     line: int
@@ -211,7 +211,7 @@ class StepVerdict:
 
 @dataclass(frozen=True)
 class Verdict:
-    """What the rules say of a block: the strictest verdict on its steps."""
+    """The rules' verdict on a block: the strictest of the verdicts on its steps."""
 
     decision: Decision
     rules: tuple[Rule, ...]
@@ -220,7 +220,7 @@ class Verdict:
 
     @property
     def by_rule(self) -> bool:
-        """Did a rule decide? Otherwise the mode does."""
+        """Whether a rule decided; otherwise the mode does."""
         return bool(self.rules)
 
 
@@ -248,12 +248,12 @@ def judge_steps(rules: Sequence[Rule], steps: Sequence[EffectStep], folders: Fol
 
 
 class Folders(NamedTuple):
-    """What stands for `{workspace}`, `{config}` and `~` in a pattern; links are resolved."""
+    """The values of `{workspace}`, `{config}` and `~` in a pattern; links are resolved."""
 
     workspace: str
     config: str
     home: str
-    account_home: str = ""  # where it is another one: what is forbidden in the one is so in the other
+    account_home: str = ""  # if it differs from `home`: what is denied in one is denied in the other
 
 
 def folders_for(workspace: str) -> Folders:
@@ -262,7 +262,7 @@ def folders_for(workspace: str) -> Folders:
 
 
 def matches_path(path: str, pattern: str, folders: Folders, above_too: bool = False, in_both: bool = False) -> bool:
-    """Is the path one that the pattern means, in both homes if asked, or, if asked, a folder above one?"""
+    """Match a path to a pattern; `in_both`: for both homes; `above_too`: folders above what it covers match, too."""
     if in_both and folders.account_home and pattern.startswith("~"):
         other = folders._replace(home=folders.account_home)
         if matches_path(path, pattern, other, above_too):
@@ -275,7 +275,7 @@ def matches_path(path: str, pattern: str, folders: Folders, above_too: bool = Fa
 
 
 def may_be(path: str, pattern: str, folders: Folders, above_too: bool = False) -> bool:
-    """Could a path with stars in it be one that the pattern means, or, if asked, a folder above one?"""
+    """Return whether the pattern could cover a path with stars, or with `above_too` something inside that path."""
     if not re.search(r"[*?\[]", path):
         return False
     if folders.account_home and pattern.startswith("~"):
@@ -321,7 +321,7 @@ _PIECES = {
 }
 
 
-# Their second word says what they do.
+# Programs whose second word decides what they do.
 _WITH_VERBS = frozenset(
     "git npm pnpm yarn docker podman kubectl cargo go gh brew apt apt-get uv poetry conda systemctl "
     "terraform helm make just dotnet bundle gem composer aws gcloud az".split()
@@ -340,59 +340,59 @@ def propose_rule(
     *,
     wider: bool = False,
 ) -> Rule | None:
-    """Return a rule that allows this block, and of others as few as make sense; None if no rule should.
+    """Return the narrowest sensible rule that allows this block; None if it should have no rule.
 
-    `wider`: it allows the same on the other files of the same folders.
+    `wider`: it also allows the same on other files in the same folders.
     """
-    found = effects or analyze(language, code, workspace or os.getcwd())
-    if found.unknown or found.of("secret") or not found.steps:
+    analysis = effects or analyze(language, code, workspace or os.getcwd())
+    if analysis.unknown or analysis.of("secret") or not analysis.steps:
         return None  # code that the analysis can't judge must not be allowed permanently
-    if any(effect.kind == "computer" and effect.how in ("sends", "unknown") for effect in found.all):
+    if any(effect.kind == "computer" and effect.how in ("sends", "unknown") for effect in analysis.all):
         return None  # sending asks each time
-    network = found.of("network")
-    touched = found.of("write", "delete", "database") + (network if found.language != "shell" else ())
+    network = analysis.of("network")
+    touched = analysis.of("write", "delete", "database") + (network if analysis.language != "shell" else ())
     if not all(effect.known for effect in touched):
         return None
-    steps = [step for step in found.steps if step.effects or not step.is_command] or list(found.steps)
+    steps = [step for step in analysis.steps if step.effects or not step.is_command] or list(analysis.steps)
     shell_only = all(step.is_command for step in steps)
-    kinds = {effect.how if effect.kind == "network" else effect.kind for effect in found.all}
-    is_opaque = any(effect.kind == "program" and not effect.known for effect in found.all)
-    files = (effect for effect in found.of("read", "write", "delete", "database") if effect.full)
+    kinds = {effect.how if effect.kind == "network" else effect.kind for effect in analysis.all}
+    is_opaque = any(effect.kind == "program" and not effect.known for effect in analysis.all)
+    files = (effect for effect in analysis.of("read", "write", "delete", "database") if effect.full)
     return Rule(
         "allow",
         language=tuple(dict.fromkeys(step.language for step in steps)),
         command=tuple(dict.fromkeys(_command(step, wider) for step in steps)) if shell_only else (),
         does=() if is_opaque else tuple(sorted(kinds - {"program", "computer"})) or (NOTHING,),
-        path=tuple(dict.fromkeys(_pattern(effect, found.workspace, wider) for effect in files)),
+        path=tuple(dict.fromkeys(_pattern(effect, analysis.workspace, wider) for effect in files)),
         host=tuple(dict.fromkeys(effect.what for effect in network)) if all(effect.known for effect in network) else (),
-        call=tuple(dict.fromkeys(effect.what for effect in found.calls)),
-        folder=found.workspace,
+        call=tuple(dict.fromkeys(effect.what for effect in analysis.calls)),
+        folder=analysis.workspace,
         reason='said "always" at the prompt',
     )
 
 
 def _command(step: EffectStep, wider: bool) -> str:
-    """As much of the command as says what it does: all of it where no path or host restricts that."""
-    words = step.words
-    if not words:
+    """Return as much of the command as describes it, and all of it if no path or host restricts it."""
+    arguments = step.words
+    if not arguments:
         return step.text
-    program = words[0].rsplit("/", 1)[-1]
+    program = arguments[0].rsplit("/", 1)[-1]
     known = all(effect.known for effect in step.effects if effect.kind == "program")
     if not known or any(effect.kind in (_ANYTHING if wider else _ANYWHERE) for effect in step.effects):
-        return _joined(words)
-    if program in _WITH_VERBS and len(words) > 1 and not words[1].startswith("-"):
-        return _joined(words[:2])
+        return _joined(arguments)
+    if program in _WITH_VERBS and len(arguments) > 1 and not arguments[1].startswith("-"):
+        return _joined(arguments[:2])
     return _joined([program])
 
 
 def _joined(words: Sequence[str]) -> str:
-    """As a rule has them: quoted where it matters, and a star is a star."""
+    """Quote words as a rule needs them: a literal star is escaped."""
     escaped = (re.sub(r"([*?\[])", r"[\1]", word) for word in words)
     return " ".join(word if re.fullmatch(r"[^\s'\"\\]+", word) else shlex.quote(word) for word in escaped)
 
 
 def _pattern(effect: Effect, workspace: str, wider: bool) -> str:
-    """Just this path; if wider, in the workspace the files of its folder."""
+    """Return a pattern for just this path; if wider, in the workspace, for the files of its folder."""
     if effect.place != "workspace":
         return effect.full
     inside = os.path.relpath(effect.full, workspace)

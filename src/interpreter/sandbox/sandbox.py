@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from interpreter.errors import SettingValueError
-from interpreter.llm.secrets import is_secret_name, redacted
+from interpreter.llm.secrets import is_secret_name, replace_secrets
 
 KINDS = ("off", "read-only", "workspace")
 CONTAINER = "container:"
@@ -179,7 +179,7 @@ def let_through(env: Mapping[str, str], listed: Iterable[str]) -> dict[str, str]
 def is_harmless(name: str, value: str) -> bool:
     if LEADING_OUT.match(name) or is_secret_name(name) or SUSPICIOUS.search(name):
         return False
-    return not redacted(value, {})[1]
+    return not replace_secrets(value, {})[1]
 
 
 # They choose which code a process loads when it starts.

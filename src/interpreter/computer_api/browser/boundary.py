@@ -1,4 +1,4 @@
-"""What passes between the browser, this machine and the model: allowed addresses and files, and marked page content."""
+"""The boundary of browser, machine and model: allowed addresses and files, and marked page content."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class NotReachableError(BrowserError):
 
 
 def framed(body: str, url: str, rest: str = "") -> str:
-    """A page's text between two lines that carry a mark made after the page was read.
+    """Put a page's text between two lines that carry a mark made after the page was read.
 
     `rest` is added to the last line, such as how to see more.
     """
@@ -61,12 +61,12 @@ def framed(body: str, url: str, rest: str = "") -> str:
 
 
 def marked(url: str = "", **values: Any) -> dict[str, Any]:
-    """Values from one page or several, in a dictionary that is marked as page content."""
+    """Collect values from web pages in a dictionary that is marked as page content."""
     return {"note": f"{shown(url)} — {NOTE}" if url else NOTE, **values}
 
 
 def clean(text: str) -> str:
-    """Without invisible characters: control characters, and formats such as tags and changes of direction."""
+    """Remove invisible characters: control characters, and formats such as tags and changes of direction."""
     if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
         return text
     kept = "\n\t\u200c\u200d"  # the last two: words and emoji are made with them
@@ -74,13 +74,13 @@ def clean(text: str) -> str:
 
 
 def shown(url: str) -> str:
-    """An address in one of our lines."""
+    """Shorten an address for use in one of our lines."""
     text = "".join(clean(url).replace("[", "").replace("]", "").split())
     return text if len(text) <= MAX_ADDRESS_LENGTH else text[:MAX_ADDRESS_LENGTH] + "…"
 
 
 def quoted(text: str, longest: int = 200) -> str:
-    """Text from a page, quoted for use in one of our sentences."""
+    """Quote text from a page for use in one of our sentences."""
     text = " ".join(clean(text).split())
     return json.dumps(text if len(text) <= longest else text[:longest] + "…", ensure_ascii=False)
 
@@ -90,7 +90,7 @@ def quoted(text: str, longest: int = 200) -> str:
 
 @dataclass(frozen=True)
 class Boundary:
-    """What `offline`, the sandbox and the workspace allow now; a change of the network needs a new browser."""
+    """Access that `offline`, the sandbox and the workspace allow; a change of the network needs a new browser."""
 
     workspace: str
     offline: bool = False
@@ -103,7 +103,7 @@ class Boundary:
         return not self.offline and self.containment is None
 
     def check(self, url: str) -> None:
-        """NotReachableError if the browser may not go there."""
+        """Raise NotReachableError if the browser may not go there."""
         parts = urlsplit(url)
         if parts.scheme == "file":
             path = file_of(url)
@@ -119,20 +119,20 @@ class Boundary:
             raise NotReachableError(f"The browser opens http, https and file URLs, not {shown(url)}.")
 
     def content(self, url: str) -> bytes:
-        """The content of a file address that may be shown; a link that is put there after the check is not followed."""
+        """Read a file address that may be shown; don't follow a link that was created after the check."""
         self.check(url)
         try:
             folder, name = beneath(self.workspace, file_of(url))
             with folder:
-                found = folder.read_bytes(name, MAX_BYTES + 1)
+                content = folder.read_bytes(name, MAX_BYTES + 1)
         except OSError as error:
             raise NotReachableError(f"{file_of(url)} cannot be read: {error.strerror}.") from error
-        if len(found) > MAX_BYTES:
+        if len(content) > MAX_BYTES:
             raise NotReachableError(f"{file_of(url)} is larger than {MAX_BYTES // 1_000_000} MB.")
-        return found
+        return content
 
     def refusal(self, url: str) -> str:
-        """Why a host cannot be reached, or nothing."""
+        """Return why a host cannot be reached; empty if it can."""
         host, port = host_and_port(url)
         if self.offline and not is_loopback(host):
             return f"{host} is not on this machine, and `offline` is on: only localhost can be reached."
@@ -141,7 +141,7 @@ class Boundary:
         return ""
 
     def check_attach(self, address: str) -> None:
-        """NotReachableError if a browser that the user started may not be used."""
+        """Raise NotReachableError if a browser that the user started may not be used."""
         host, _ = host_and_port(address)
         if not is_loopback(host):
             raise NotReachableError(f"{host} is not this machine. You can only attach to a browser on this machine.")
@@ -152,7 +152,7 @@ class Boundary:
             )
 
     def arguments(self) -> list[str]:
-        """Options for Chromium that also restrict redirects and what pages load."""
+        """Return options for Chromium that also restrict redirects and what pages load."""
         if self.is_open:
             return []
         server = f"http://127.0.0.1:{self.proxy_port}" if self.proxy_port else NOWHERE
@@ -166,7 +166,7 @@ class Boundary:
         ]
 
     def check_upload(self, path: str) -> Path:
-        """The full path of a file as the code sees it: relative to its directory, and only what a sandbox shows it."""
+        """Resolve a file relative to the code's directory; refuse one that the sandbox doesn't show."""
         full = Path(os.path.realpath(os.path.join(self.cwd, os.path.expanduser(path))))
         if self.containment is not None and not self.containment.may_read(full):
             raise NotReachableError(
@@ -195,7 +195,7 @@ def host_and_port(url: str) -> tuple[str, int]:
 
 
 def file_of(url: str) -> Path:
-    """The file behind a file address, without links."""
+    """Return the file behind a file address, with links resolved."""
     parts = urlsplit(url)
     path = url2pathname(parts.path) if os.name == "nt" else unquote(parts.path)
     if parts.netloc not in ("", "localhost") or "\0" in path:
@@ -204,7 +204,7 @@ def file_of(url: str) -> Path:
 
 
 def completed(url: str) -> str:
-    """An address as people type it: `example.com`, `localhost:8000/page`."""
+    """Complete an address as people type it: `example.com`, `localhost:8000/page`."""
     url = url.strip()
     head = url.split("/", 1)[0]
     if "://" in url or url.startswith(("about:", "data:", "blob:", "javascript:", "file:", "chrome:", "view-source:")):

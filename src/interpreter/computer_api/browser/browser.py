@@ -1,4 +1,4 @@
-"""`computer.browser`, as code calls it, and what it does with a page: going there, clicking, filling, downloading."""
+"""`computer.browser`, as code calls it, and its work on a page: going there, clicking, filling, downloading."""
 
 from __future__ import annotations
 
@@ -158,9 +158,9 @@ class Browser(ComputerTool):
         whole_page: bool = False,
         hidden: bool = False,
     ) -> str:
-        """The page, another address or an element as Markdown; long ones in portions by `start`.
+        """Read the page, another address or an element as Markdown; long ones in portions by `start`.
 
-        `whole_page` has navigation and footer, too; `hidden` what cannot be seen, marked. A PDF is given as text.
+        `whole_page` includes navigation and footer, `hidden` invisible text, marked. A PDF is returned as text.
         """
         response = None
         try:
@@ -180,7 +180,7 @@ class Browser(ComputerTool):
     def snapshot(
         self, find: str | None = None, start: int = 0, length: int | None = None, interactive: bool = False
     ) -> str:
-        """The page's elements with refs for click() and the like; `find` shows those with a text, `start` continues.
+        """List the page's elements with refs for click() and the like; `find` filters by text, `start` continues.
 
         `interactive` leaves out what one can neither click nor fill.
         """
@@ -193,12 +193,12 @@ class Browser(ComputerTool):
         return self._do(lambda window: search(window, url), url=url)
 
     def fast_search(self, query: str) -> dict[str, Any]:
-        """The same as search()."""
+        """Search the web, the same as search()."""
         return self.search(query)
 
     @acts
     def search_google(self, query: str, delays: bool = True) -> str:
-        """Search with Google in the current tab; the page as Markdown. `delays` has no effect."""
+        """Search with Google in the current tab; returns the page as Markdown. `delays` has no effect."""
         return self.read(_search_address("https://www.google.com/search?q={query}", query))
 
     def analyze_page(self, intent: str) -> str:
@@ -225,26 +225,26 @@ class Browser(ComputerTool):
         y: float | None = None,
         button: str = "left",
     ) -> str:
-        """Click an element: its ref, or its text; or a place, `x` and `y` in the element or on the page."""
+        """Click an element by its ref or text; or a position, `x` and `y` in the element or on the page."""
         options: dict[str, Any] = {"button": button, "click_count": 2 if double else 1}
         if ref is None:
-            left, top = place_of((x, y))
+            left, top = position_of((x, y))
             return await act(window, None, lambda page: page.mouse.click(left, top, **options), f"Clicked at {x}, {y}.")
         if x is not None or y is not None:
-            options["position"] = dict(zip("xy", place_of((x, y)), strict=True))
+            options["position"] = dict(zip("xy", position_of((x, y)), strict=True))
         return await act(window, ref, lambda element: element.click(**options), f"Clicked {ref}.")
 
     @acts
     @in_browser
     async def drag(self, window: BrowserWindow, ref: str | list[float], to: str | list[float]) -> str:
-        """Drag an element, or from a place [x, y] on the page, to another element or place."""
+        """Drag an element, or from a position [x, y] on the page, to another element or position."""
 
         async def drag(page: Page) -> None:
             for what in (to, ref):  # the first is in view then, and mostly the second, too
                 if isinstance(what, str):
                     await use(window, what, lambda element: element.scroll_into_view_if_needed())
             start, end = [
-                await use(window, what, middle_of) if isinstance(what, str) else place_of(what) for what in (ref, to)
+                await use(window, what, middle_of) if isinstance(what, str) else position_of(what) for what in (ref, to)
             ]
             await page.mouse.move(*start)
             await page.mouse.down()
@@ -265,9 +265,9 @@ class Browser(ComputerTool):
 
         async def scroll(page: Page) -> None:
             size = await page.evaluate("[innerWidth, innerHeight]")
-            place = (size[0] / 2, size[1] / 2) if ref is None else await use(window, ref, middle_of)
+            position = (size[0] / 2, size[1] / 2) if ref is None else await use(window, ref, middle_of)
             if ref is None or down is not None or right:
-                await page.mouse.move(*place)
+                await page.mouse.move(*position)
                 await page.mouse.wheel(right, size[1] * 0.8 if down is None and not right else down or 0)
 
         done = f"{ref} is in view." if ref is not None and down is None and not right else "Scrolled."
@@ -344,7 +344,7 @@ class Browser(ComputerTool):
 
     @in_browser
     async def tabs(self, window: BrowserWindow) -> dict[str, Any]:
-        """The open tabs: number, title, url, and which is the current one."""
+        """List the open tabs: number, title, url, and which is the current one."""
         current = await window.page()
         return window.with_notices(
             marked(
@@ -385,7 +385,7 @@ class Browser(ComputerTool):
 
     @in_browser
     async def screenshot(self, window: BrowserWindow, ref: str | None = None, full_page: bool = False) -> Picture:
-        """A picture of the page, of all of it, or of an element."""
+        """Take a picture of the page, of all of it, or of an element."""
         page = await window.page()
         options: dict[str, Any] = {"scale": "css", "mask": [each.locator(f"{ENGINE}=secrets") for each in page.frames]}
         if ref is not None:
@@ -400,25 +400,25 @@ class Browser(ComputerTool):
     async def evaluate(self, window: BrowserWindow, script: str) -> dict[str, Any]:
         """Run JavaScript in the page, an expression or a function; its value is under `value`."""
         tab = await window.page()
-        found = await tab.evaluate(script)
+        result = await tab.evaluate(script)
         try:
-            value = json.loads(json.dumps(found, default=str))  # dates and the like become text
+            value = json.loads(json.dumps(result, default=str))  # dates and the like become text
         except ValueError as error:
             raise BrowserError(f"Can't return the value: {error}. Return only a part of it.") from error
         return window.with_notices(marked(tab.url, value=value))
 
     @in_browser
     async def console(self, window: BrowserWindow, find: str = "", last: int = 50) -> str:
-        """What pages wrote to the console, and their errors: the last ones, or those with a text."""
+        """Show what pages wrote to the console, and their errors: the last ones, or those with a text."""
         return log(window.console, find, last, (await window.page()).url)
 
     @in_browser
     async def network(self, window: BrowserWindow, find: str = "", last: int = 50) -> str:
-        """What pages requested, and the answers' status: the last ones, or those with a text."""
+        """Show what pages requested, and the answers' status: the last ones, or those with a text."""
         return log(window.network, find, last, (await window.page()).url)
 
     def wait_for(self, text: str, timeout: float | None = None) -> str:
-        """Wait until a text is seen on the page."""
+        """Wait until a text is visible on the page."""
         limit = self._limit if timeout is None else timeout
         return self._do(lambda window: wait_for_text(window, text, limit), limit + 5)
 
@@ -501,12 +501,12 @@ def _search_address(pattern: str, query: str) -> str:
 
 
 ERROR_PAGE_TIMEOUT = 5.0  # seconds for an error page to appear
-STOP_LOADING = "Page.stopLoading"  # a tab that waits for an answer takes no other call
+STOP_LOADING = "Page.stopLoading"  # a tab that waits for an answer accepts no other call
 FILES = frozenset(["button", "textbox"])
 MAX_NAME_LENGTH = 120
 MAX_RESULTS = 10
 POLL_INTERVAL, POLL_TIMEOUT = 0.1, 1.0  # seconds between two looks for a text or an element, and for one of them
-EXACT_NAME_WAIT = 0.3  # seconds in which only a control of exactly that name is taken: it may be about to appear
+EXACT_NAME_WAIT = 0.3  # seconds in which only a control of exactly that name matches: it may be about to appear
 ATTEMPT_TIMEOUT = 3.0  # seconds to use an element that was found by its name, before it is looked up again
 PERFORMED = ("performing ", "action done")
 MAX_TRIES = 5  # to leave a page that keeps going elsewhere
@@ -553,7 +553,7 @@ async def go(window: BrowserWindow, page: Page, url: str) -> Response | None:
             f"{shown(url)} did not answer in time. Try again later, or computer.browser.setup(timeout=120)."
         ) from error
     except window.error as error:
-        # What comes a moment later: the error page, which would end the next one, or a file.
+        # Wait for what comes a moment later: an error page, which would end the next navigation, or a file.
         with contextlib.suppress(TimeoutError):
             await asyncio.wait_for(window.load_failed.wait(), ERROR_PAGE_TIMEOUT)
         if window.stayed:
@@ -566,14 +566,14 @@ async def go(window: BrowserWindow, page: Page, url: str) -> Response | None:
         raise BrowserError(f"{shown(window.failed_url or url)} could not be loaded: {reason(error)}") from error
     finally:
         page.remove_listener("framenavigated", look)
-    window.dialog_answer = CANCEL  # a consent was for the page that is left
+    window.dialog_answer = CANCEL  # the consent was for the previous page
     check_arrival(window, page.url)
     await window.loaded(page)
     return response
 
 
 async def commit(window: BrowserWindow, page: Page, url: str) -> Response | None:
-    """Go to an address, also from a page that keeps going elsewhere; what it loads is not waited for."""
+    """Go to an address, also from a page that keeps going elsewhere; don't wait for what it loads."""
     ours = window.navigations
     for left in reversed(range(MAX_TRIES)):
         try:
@@ -602,7 +602,7 @@ def arrived(page: Page, response: Response | None) -> str:
 
 
 async def search(window: BrowserWindow, url: str) -> dict[str, Any]:
-    """The results of a search page, opened in its own tab, so that the current page stays."""
+    """Return the results of a search page, opened in its own tab, so that the current page stays."""
     before = await window.page()
     page = await window.context.new_page()
     try:
@@ -625,7 +625,7 @@ async def search(window: BrowserWindow, url: str) -> dict[str, Any]:
 
 
 async def found_ref(window: BrowserWindow, target: str, preferred: Collection[str] = CONTROLS) -> str:
-    """The ref of an element given by ref or name, once it is on the page; ElementError if there is not exactly one."""
+    """Wait for an element given by ref or name and return its ref; ElementError if there is not exactly one."""
     target = str(target).strip()
     if IS_REF.fullmatch(target):
         if await window.located(target).count() == 1:
@@ -637,8 +637,8 @@ async def found_ref(window: BrowserWindow, target: str, preferred: Collection[st
         waited, there = now() - began, []
         with contextlib.suppress(window.error):  # it is between two pages
             there = await look(window, wanted=target)
-        if (found := named(there, target, preferred, certainly=waited < min(EXACT_NAME_WAIT, wait))) is not None:
-            return found.ref
+        if (element := named(there, target, preferred, certainly=waited < min(EXACT_NAME_WAIT, wait))) is not None:
+            return element.ref
         if waited >= wait:
             raise missing(await look(window, reading.MAX_COMPARED), target, wait)
         await asyncio.sleep(POLL_INTERVAL)
@@ -662,13 +662,13 @@ async def act(
     return await with_changes(window, f"{done} Now at {shown((await window.page()).url)}.")
 
 
-async def with_changes(window: BrowserWindow, words: str) -> str:
-    """Our words and the notices, and below them what is new on the page."""
+async def with_changes(window: BrowserWindow, text: str) -> str:
+    """Combine our text and the notices with what is new on the page."""
     changes = ""
     with contextlib.suppress(window.error, TimeoutError):
         async with asyncio.timeout(POLL_TIMEOUT * 5):
             changes = await reading.changes(window, window.changes)
-    return window.report(words) + (f"{chr(10) if changes.startswith('[') else ' '}{changes}" if changes else "")
+    return window.report(text) + (f"{chr(10) if changes.startswith('[') else ' '}{changes}" if changes else "")
 
 
 async def use(
@@ -712,8 +712,8 @@ async def use(
             window.context.set_default_timeout(window.step_limit * 1000)
 
 
-def place_of(given: Any) -> tuple[float, float]:
-    """A place on the page, in pixels from the upper left corner of what is seen."""
+def position_of(given: Any) -> tuple[float, float]:
+    """Parse a position on the page, in pixels from the upper left corner of the visible part."""
     try:
         left, top = map(float, given)
     except (TypeError, ValueError):
@@ -725,12 +725,12 @@ async def middle_of(element: Locator) -> tuple[float, float]:
     await element.scroll_into_view_if_needed()
     box = await element.bounding_box()
     if box is None:
-        raise ElementError("The element is not seen, so it has no place on the page.")
+        raise ElementError("The element is not seen, so it has no position on the page.")
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
 async def with_secrets(window: BrowserWindow, element: Locator, text: str, registered: dict[str, Any]) -> str:
-    """The text with the user's secrets in the place of their names; only on the hosts that each is for."""
+    """Fill in the user's secrets for their names; only on the hosts that each is for."""
     for name in set(SECRET.findall(text)):
         values = dict(registered.get(name) or {})
         hosts = values.pop("hosts", [])
@@ -754,8 +754,8 @@ async def with_secrets(window: BrowserWindow, element: Locator, text: str, regis
 
 
 def log(lines: Collection[str], find: str, last: int, url: str) -> str:
-    found = [line for line in lines if find.casefold() in line.casefold()]
-    kept = found[-max(last, 1) :]
+    matching = [line for line in lines if find.casefold() in line.casefold()]
+    kept = matching[-max(last, 1) :]
     return framed(
         "\n".join(kept) or "(Nothing.)", url, f"{len(kept)} of {len(lines)}" if len(kept) < len(lines) else ""
     )
@@ -774,7 +774,7 @@ async def choose(element: Locator, target: str, values: list[str]) -> None:
 
 
 async def upload(element: Locator, files: Any) -> None:
-    field = element.locator(f"{ENGINE}=file")  # the field for files that it is, or stands for
+    field = element.locator(f"{ENGINE}=file")  # the field for files that it is, or that it opens
     if await field.count():
         await field.set_input_files(files)
     else:
@@ -787,7 +787,7 @@ async def upload(element: Locator, files: Any) -> None:
 
 
 async def obtained(window: BrowserWindow, ref: str) -> tuple[str, bytes]:
-    """The name and the content of what a click leads to, or of what is at an address."""
+    """Return the name and the content of what a click leads to, or of what is at an address."""
     wanted = window.wanted_download = asyncio.get_running_loop().create_future()
     response = None
     try:
@@ -803,7 +803,7 @@ async def obtained(window: BrowserWindow, ref: str) -> tuple[str, bytes]:
             name = ref.rsplit("/", 1)[-1].split("?")[0]
             if not is_pdf(response):
                 return name, await response.body()
-            page = await window.page()  # what it answers for a PDF is its viewer
+            page = await window.page()  # for a PDF, it answers with its viewer
             return name, base64.b64decode(await page.evaluate(FETCH))
         got = await wanted
     finally:
@@ -821,7 +821,7 @@ def is_pdf(response: Response | None) -> bool:
 
 
 async def pdf_text(window: BrowserWindow, url: str, start: int, length: int) -> str:
-    """The text of a PDF, page by page."""
+    """Read the text of a PDF, page by page."""
     _, content = await obtained(window, url)
     if not content.startswith(b"%PDF"):
         raise BrowserError(f"{shown(url)} is a file, not a page. computer.browser.download() saves it.")
@@ -842,13 +842,13 @@ async def pdf_text(window: BrowserWindow, url: str, start: int, length: int) -> 
 
 
 def save(folder: Path, suggested: str, content: bytes) -> Path:
-    """Write a file under a name that is a name and not a path, and that no other file has."""
+    """Write a file under a name that is not a path and not taken."""
     name = re.sub(r'[\x00-\x1f<>:"/\\|?*]+', "_", clean(suggested)).strip(" .")[-MAX_NAME_LENGTH:] or "download"
     for number in range(1, 1000):
         stem, suffix = os.path.splitext(name)
         path = folder / (name if number == 1 else f"{stem}-{number}{suffix}")
         try:
-            with Folder(folder) as place, place.open(path.name, "xb") as file:
+            with Folder(folder) as target_folder, target_folder.open(path.name, "xb") as file:
                 file.write(content)
         except FileExistsError:
             continue
@@ -862,7 +862,7 @@ def save(folder: Path, suggested: str, content: bytes) -> Path:
 
 
 async def wait_for_text(window: BrowserWindow, text: str, limit: float) -> str:
-    """Return when a text is seen on the page, in its frames or in the tab it opens; else BrowserTimeoutError."""
+    """Return when a text is visible on the page, in its frames or in the tab it opens; else BrowserTimeoutError."""
     try:
         async with asyncio.timeout(limit):
             while not await _is_seen(window, text):

@@ -38,7 +38,7 @@ class BrowserLaunch:
         return not self.attach_to and is_firefox(self.path or "")
 
     async def start(self) -> tuple[Playwright, BrowserContext, BrowserProfile | None]:
-        """The browser and its profile; an attached browser has no profile from us."""
+        """Start the browser; return it with its profile, or with None for an attached browser."""
         try:
             from playwright.async_api import Error, async_playwright
         except ImportError as error:
@@ -94,12 +94,12 @@ class BrowserLaunch:
 
 
 def script(name: str) -> str:
-    """One of our files that run in a page."""
+    """Read one of our files that run in a page."""
     return Path(__file__).with_name(name).read_text("utf-8")
 
 
 def reason(error: Exception) -> str:
-    """The first line of what Playwright says; its log of the call follows."""
+    """Return the first line of Playwright's message; its log of the call follows there."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     first = lines[0] if lines else type(error).__name__
     return first.split(": ", 1)[-1] if first.split(": ", 1)[0].count(".") == 1 else first
@@ -109,7 +109,7 @@ def reason(error: Exception) -> str:
 
 
 def find_browser(named: str | None, playwright: Playwright) -> str:
-    """The browser to use: the one that is named, else one that the user has, else one that Playwright installed."""
+    """Return the browser to use: the one that is named, one of the user's, or one that Playwright installed."""
     if named:
         if (path := which(os.path.expanduser(named))) is None:
             raise BrowserMissingError(f"There is no program {named} (setting computer.browser_path).")
@@ -123,7 +123,7 @@ def find_browser(named: str | None, playwright: Playwright) -> str:
 
 
 def can_show_window() -> bool:
-    """Whether there is a display, and a user at a terminal before it."""
+    """Return whether there is a display, and a user at a terminal before it."""
     if sys.platform not in ("darwin", "win32") and not (os.environ.get("DISPLAY") or os.environ.get("WAYLAND_DISPLAY")):
         return False
     return sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()

@@ -1,6 +1,6 @@
-// What we know of a page. Playwright runs it as a selector engine in a world of its own, which scripts of the page cannot
-// reach or change. `e5` selects an element by its ref; a command in base64 selects an element, in no document, whose
-// text is the answer as JSON.
+// Reads a page. Playwright runs it as a selector engine in a separate world, which the page's scripts cannot reach
+// or change. `e5` selects an element by its ref; a command in base64 selects an element outside of any document,
+// whose text is the answer as JSON.
 (() => {
   const INLINE = new Set("a abbr b bdi bdo big cite code data del dfn em font i img ins kbd label mark output q s samp small span strike strong sub sup time tt u var wbr input select textarea button br math".split(" "));
   const SKIPPED = new Set("script style noscript template head svg canvas iframe object embed audio video map link meta param source track datalist option optgroup".split(" "));
@@ -13,7 +13,7 @@
 
   // -- the tree, with what is in shadow roots ---------------------------------------------------------------------------
 
-  // Closed roots are put here from outside: no script can see them.
+  // Filled from outside with closed roots, which no script can see.
   const rootOf = element => element.shadowRoot || (globalThis.closedRoots && globalThis.closedRoots.get(element)) || null;
   const inside = element => {
     const root = rootOf(element);
@@ -62,7 +62,7 @@
     return found;
   };
   const valueOf = element => (isSecret(element) ? (element.value ? MASK : "") : element.value || "");
-  // A button that shows the password turns its field into one for text, also between two of our looks.
+  // A button that shows the password turns its field into a text field, at any moment between two of our calls.
   new MutationObserver(changes => {
     for (const change of changes) if (change.oldValue === "password") knownSecrets.add(change.target);
   }).observe(document, {subtree: true, attributes: true, attributeFilter: ["type"], attributeOldValue: true});
@@ -73,14 +73,14 @@
     return found;
   };
 
-  // -- what cannot be seen -------------------------------------------------------------------------------------------------
+  // -- invisible elements --------------------------------------------------------------------------------------------------
 
   const looks = new Map(); // by element, during one command
   const numbers = text => (text.match(/[\d.]+/g) || []).map(Number);
   const colors = text => (text.match(/rgba?\([^)]*\)/g) || []).map(numbers);
   const isClear = ([, , , alpha = 1]) => alpha < 0.1;
   const areAlike = (first, second) => first.slice(0, 3).every((each, at) => Math.abs(each - second[at]) * (first[3] === undefined ? 1 : first[3]) < 24);
-  // The colors behind an element, several if it is a gradient; null if they cannot be known.
+  // Returns the colors behind an element, several if it is a gradient; null if they are unknown.
   const backgroundOf = element => {
     const path = [];
     let found = [[255, 255, 255]];
@@ -106,7 +106,7 @@
     if (!look) looks.set(element, (look = {}));
     return look;
   };
-  // Whether nothing below an element is seen, because of the element or of those around it.
+  // Returns whether everything below an element is invisible, because of the element or of those around it.
   const isVeiled = element => {
     const look = lookOf(element);
     if (look.veiled === undefined) {
@@ -124,7 +124,7 @@
     }
     return look.veiled;
   };
-  // Whether text of a color can't be told from what is behind it.
+  // Returns whether text of this color is indistinguishable from its background.
   const isFaint = (element, style, color) => {
     const behind = backgroundOf(element);
     return isClear(color) || (behind !== null && style.textShadow === "none" && behind.every(each => areAlike(color, each)) && !liesOnPicture(element));
@@ -151,7 +151,7 @@
     }
     return false;
   };
-  // The elements around one that cut off what is beyond them, the innermost first; those that scroll are among them.
+  // Returns the elements around one that clip their content, also by scrolling, the innermost first.
   const cuttersOf = element => {
     const look = lookOf(element);
     if (look.cutters === undefined) {
@@ -172,7 +172,7 @@
   };
   const range = document.createRange();
   let reach = null; // how far the document goes, during one command
-  // Whether nothing in a box of an element can be brought into view.
+  // Returns whether no part of an element's box can be scrolled into view.
   const isOutOfReach = (element, box) => {
     let part = box;
     for (const {box: around, scrolls} of cuttersOf(element)) {
@@ -194,7 +194,7 @@
     const box = element.getBoundingClientRect();
     return isVeiled(element) || box.width <= 2 || box.height <= 2 || isOutOfReach(element, box);
   };
-  // Whether what is typed into a field, or the hint in it, cannot be seen.
+  // Returns whether a field's text, or the hint in it, is invisible.
   const hasFaintValue = element => isVeiled(element) || (!isSecret(element) && hasFaintText(element));
   const hasFaintHint = element => isVeiled(element) || isFaint(element, getComputedStyle(element), numbers(getComputedStyle(element, "::placeholder").color));
 
@@ -231,7 +231,7 @@
       default: return joined(parts);
     }
   };
-  // The source of a formula is not on the page: it counts if the words in it are.
+  // The source of a formula is not visible itself: it counts if the words in it are.
   const isDrawn = (source, math) => {
     const copy = math.cloneNode(true);
     copy.querySelectorAll("annotation, annotation-xml").forEach(each => each.remove());
@@ -280,8 +280,8 @@
   // -- the page as Markdown ------------------------------------------------------------------------------------------------
 
   let left = 0;
-  let apart = null; // told on its own, so skipped in the rest
-  let isWhole = false; // with what frames the page
+  let apart = null; // written separately, so skipped in the rest
+  let isWhole = false; // with navigation, header and footer
   let showsHidden = false;
   let hiddenLength = 0;
   const leftOut = new Set();
@@ -291,7 +291,7 @@
     if (isWhole) return false;
     const role = element.getAttribute("role");
     const what = FURNITURE[role || element.localName];
-    if (!what || (what === "header" && !hasMain)) return false; // without a main part, the heading may be there
+    if (!what || (what === "header" && !hasMain)) return false; // without a main part, the header may contain the heading
     if (what !== "navigation" && !role && element.closest("article, section, main, blockquote, dialog")) return false;
     leftOut.add(what);
     return true;
@@ -339,7 +339,7 @@
     return "[" + text.replace(/\n/g, " ") + "](" + spend(target.replace(/[()\s]/g, encodeURIComponent)) + ")";
   };
 
-  // Text as it is written, without what is hidden in it.
+  // Returns text as it is written, without hidden parts.
   const seenText = node => {
     if (node.nodeType === 3) return node.data.trim() && isHiddenText(node) ? "" : node.data;
     if (node.nodeType !== 1 || !isThere(node)) return "";
@@ -377,7 +377,7 @@
     }
   };
 
-  // The blocks of an element, each a text of one or more lines.
+  // Returns the blocks of an element, each a text of one or more lines.
   const blocks = element => {
     const found = [];
     let run = "";
@@ -432,7 +432,7 @@
     return words.join(" ");
   };
 
-  // A cell that spans rows stands in each of them, since a reader of the text does not see it; one that spans columns is
+  // A cell that spans rows is repeated in each of them, since the text can't show the span; one that spans columns is
   // followed by empty ones.
   const table = element => {
     const rows = [];
@@ -501,7 +501,7 @@
       case "dd": return blocks(element).map(text => ": " + indented(text, "  "));
       case "textarea": case "select": return [control(element)].filter(text => text);
       case "a": {
-        // A link around blocks: its heading or its first words are what leads on.
+        // For a link around blocks, its heading or first words become the link.
         const parts = blocks(element);
         if (parts.length && /^https?:/.test(element.href || "")) parts[0] = parts[0].replace(/^(#+ )?([^\n]*)/, (_, mark, text) => (mark || "") + "[" + text + "](" + spend(element.href.replace(/[()\s]/g, encodeURIComponent)) + ")");
         return parts;
@@ -574,7 +574,7 @@
   const POINTED_AT = new Set(["canvas", "iframe", "img", "dialog", "alertdialog", "video", "heading"]);
   const HOLDS_CONTROLS = "a[href], button, input, select, textarea, summary, iframe, canvas, [role], [tabindex], [onclick], [contenteditable]";
 
-  // The words in an element: those that are seen and those that are not.
+  // Returns the words in an element: visible and invisible ones.
   const gather = (element, words) => {
     if (words.seen.length > MAX_NAME_LENGTH) return;
     for (const child of inside(element)) {
@@ -603,7 +603,7 @@
     return {seen: squeezed(words.seen).trim(), unseen: squeezed(words.unseen).trim()};
   };
   const cut = (text, longest) => (text.length > longest ? text.slice(0, longest) + "…" : text);
-  // The name of an element, and whether it can be read on the page.
+  // Returns the name of an element, and whether it can be read on the page.
   const named = (element, role) => {
     let name = "";
     let isShown = false;
@@ -650,7 +650,7 @@
     return found;
   };
 
-  // On a long page, where a text or a name may be: the elements that have it, with all that these are in.
+  // On a long page, returns the elements that have a text or a name, with all their ancestors.
   const NAMES = ["aria-label", "placeholder", "title", "alt", "value", "name", "href"];
   const whereabouts = wanted => {
     const found = new Set();
@@ -674,8 +674,8 @@
     return found;
   };
 
-  // Rows of [depth, role, name, attributes, ref, text, whether the ref is of use], in the order of the page: the first
-  // `most`, or on a long page those around what is `wanted`; only those that are of use if it is to be `interactive`.
+  // Returns rows of [depth, role, name, attributes, ref, text, whether the ref is of use], in the order of the page: the
+  // first `most`, or on a long page those around what is `wanted`; with `interactive`, only those that are of use.
   const elements = (most, wanted, interactive) => {
     const isLong = document.body && document.getElementsByTagName("*").length > MAX_SEARCHED;
     const kept = isLong && wanted ? whereabouts(wanted.toLowerCase()) : null;
@@ -720,7 +720,7 @@
         if (["script", "style", "template", "noscript", "head", "svg", "datalist", "object", "embed", "map"].includes(tag)) continue;
         const isFile = tag === "input" && child.type === "file";
         if (!isThere(child) || child.inert) {
-          // A field for files is often hidden behind its label, which stands for it.
+          // A file field is often hidden behind its label, so the label represents it.
           if (isFile && labelFor(child) && isSeen(labelFor(child))) add(child, "button", depth, true);
           continue;
         }
@@ -772,7 +772,7 @@
     return interactive ? rows.filter(row => row[6]) : rows;
   };
 
-  // The field for files that an element stands for.
+  // Returns the file field that an element represents.
   const fileField = element => {
     const isFile = each => each && each.localName === "input" && each.type === "file";
     if (isFile(element)) return element;
@@ -780,7 +780,7 @@
     if (label && isFile(label.control)) return label.control;
     return element.querySelector("input[type=file]");
   };
-  // Whether there may be closed shadow roots: an element that is drawn, and has nothing in it that we can see.
+  // Returns whether there may be closed shadow roots: an element is drawn, but has no content that we can see.
   const mayHaveClosedRoots = () => {
     if (document.getElementsByTagName("*").length > MAX_SEARCHED) return false;
     for (const element of everything(document)) {

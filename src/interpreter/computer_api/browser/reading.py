@@ -1,6 +1,6 @@
 """A page as text: its content as Markdown, and its elements, which are found by name and shown in portions.
 
-What is on a page is found out by page.js, which runs in each of its frames.
+page.js reads the page; it runs in each of its frames.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ MAX_REMOVED = 10  # lines
 
 
 def portion(window: BrowserWindow, text: str, url: str, start: int, length: int) -> str:
-    """A part of a text, framed; it ends with a line where it can."""
+    """Frame a part of a text; it ends with a line where it can."""
     text = clean(text)
     start = min(max(start, 0), len(text))
     end = min(start + max(length, 1), len(text))
@@ -61,14 +61,14 @@ def portion(window: BrowserWindow, text: str, url: str, start: int, length: int)
 
 
 def _notices(window: BrowserWindow) -> str:
-    """What happened since the last call; it goes inside the frame, since the words may be the page's."""
+    """Report what happened since the last call, inside the frame, since the text may be the page's."""
     return "".join(f"({notice})\n" for notice in window.take_notices())
 
 
 async def whole(
     window: BrowserWindow, page: Page, whole_page: bool = False, hidden: bool = False, ref: str = ""
 ) -> str:
-    """The page and what is in its frames, or an element."""
+    """Read the page and what is in its frames, or an element."""
     await window.expose_closed_shadow_roots(page)
     asked = {"longest": MAX_PAGE_LENGTH, "whole": whole_page, "hidden": hidden}
     if ref:
@@ -85,7 +85,7 @@ async def whole(
         with contextlib.suppress(TimeoutError, BrowserError, window.error):
             async with asyncio.timeout(FRAME_TIMEOUT):
                 inner = await window.ask(frame, "markdown", **asked)
-                # One in a frame that is not seen, or of which the page around it shows nothing.
+                # The frame is inside an invisible one, or the page around it hides it.
                 if frame.parent_frame in unseen or await (await frame.frame_element()).query_selector(HIDDEN):
                     unseen.add(frame)
             own["hidden"] += inner["hidden"]
@@ -118,12 +118,12 @@ class Element:
     attributes: tuple[str, ...]
     ref: str
     text: str
-    is_used: bool  # one clicks or fills it, so its ref is shown
+    is_used: bool  # it can be clicked or filled, so its ref is shown
     parent: Element | None = field(repr=False, compare=False)
 
     @property
     def ancestors(self) -> list[Element]:
-        """The outermost first."""
+        """The elements around it, the outermost first."""
         return [*self.parent.ancestors, self.parent] if self.parent is not None else []
 
     @property
@@ -140,22 +140,22 @@ class Element:
 
 
 def elements(rows: Iterable[list[Any]]) -> list[Element]:
-    """The elements that the page reports as rows: depth, role, name, attributes, ref, text, whether it is used."""
-    found: list[Element] = []
+    """Convert rows from the page: depth, role, name, attributes, ref, text, and whether it is used."""
+    page_elements: list[Element] = []
     path: list[Element] = []
     for number, (depth, role, name, attributes, ref, text, is_used) in enumerate(rows):
         while path and path[-1].depth >= depth:
             path.pop()
         parent = path[-1] if path else None
-        found.append(Element(number, depth, role, name, tuple(attributes), ref, text, is_used, parent))
-        path.append(found[-1])
-    return found
+        page_elements.append(Element(number, depth, role, name, tuple(attributes), ref, text, is_used, parent))
+        path.append(page_elements[-1])
+    return page_elements
 
 
 async def look(
     window: BrowserWindow, most: int = MAX_ELEMENTS, wanted: str = "", interactive: bool = False
 ) -> list[Element]:
-    """What is on the current page and in its frames: the first elements, or on a long page what has a text."""
+    """Return the elements of the current page and its frames: the first ones, or on a long page those with a text."""
     page = await window.page()
     await window.expose_closed_shadow_roots(page)
     asked = {"most": most, "wanted": wanted, "interactive": interactive}
@@ -165,13 +165,13 @@ async def look(
 async def _rows(
     window: BrowserWindow, frame: Frame, asked: dict[str, Any], depth: int, left: list[int]
 ) -> list[list[Any]]:
-    found = await window.ask(frame, "elements", base=window.last_ref, **asked)
-    window.last_ref = max(window.last_ref, int(found["last"]))
+    answer = await window.ask(frame, "elements", base=window.last_ref, **asked)
+    window.last_ref = max(window.last_ref, int(answer["last"]))
     if depth == 0:
-        window.document = str(found["document"])
+        window.document = str(answer["document"])
     prefix = window.prefix(frame)
     rows: list[list[Any]] = []
-    for row in found["rows"]:
+    for row in answer["rows"]:
         row[0], row[4] = row[0] + depth, prefix + row[4]
         rows.append(row)
         if row[1] == "iframe" and left[0] > 0:
@@ -189,14 +189,14 @@ def plain(text: str) -> str:
 
 
 def named(
-    found: list[Element], target: str, preferred: Collection[str] = CONTROLS, certainly: bool = False
+    candidates: list[Element], target: str, preferred: Collection[str] = CONTROLS, certainly: bool = False
 ) -> Element | None:
-    """The one element of that name or text; `certainly` only a control of exactly that name.
+    """Return the one element of that name or text; with `certainly` only a control of exactly that name.
 
     ElementError if there are several.
     """
     wanted = plain(target)
-    names = [(each, plain(each.name), plain(each.text)) for each in found if each.ref and wanted]
+    names = [(each, plain(each.name), plain(each.text)) for each in candidates if each.ref and wanted]
     for exactly in (True,) if certainly else (True, False):
         called = [
             each
@@ -218,11 +218,11 @@ def named(
     return None
 
 
-def missing(found: list[Element], target: str, waited: float) -> ElementError:
-    """Nothing has that name: what is close to it, or what is there instead."""
-    names = {plain(each.name): each for each in found if each.name and each.ref}
+def missing(candidates: list[Element], target: str, waited: float) -> ElementError:
+    """Build the error for a name that nothing has, with similar names, or with what the page has instead."""
+    names = {plain(each.name): each for each in candidates if each.name and each.ref}
     close = [str(names[name]) for name in difflib.get_close_matches(plain(target), names, n=3, cutoff=0.6)]
-    there = [str(each) for each in found if each.role in CONTROLS and each.name][:MAX_LISTED]
+    there = [str(each) for each in candidates if each.role in CONTROLS and each.name][:MAX_LISTED]
     hint = f"Similar: {', '.join(close)}." if close else ""
     if not close:
         hint = f"Available: {', '.join(there)}." if there else "There is nothing to click or fill on the page."
@@ -233,23 +233,27 @@ def missing(found: list[Element], target: str, waited: float) -> ElementError:
 
 
 async def snapshot(window: BrowserWindow, find: str | None, start: int, budget: int, interactive: bool = False) -> str:
-    """A portion of the page's elements, framed."""
+    """Return a portion of the page's elements, framed."""
     page = await window.page()
     most = MAX_ELEMENTS if find or interactive else max(start, 0) + MAX_COMPARED  # more than a portion has
-    found = await look(window, most, find or "", interactive)
+    page_elements = await look(window, most, find or "", interactive)
     if not find and not interactive:
-        window.shown = (window.document, [each.line for each in found[:MAX_COMPARED]])
-    lines = [each for each in matching(found, find) if each.number >= start] if find else below(found, start)
+        window.shown = (window.document, [each.line for each in page_elements[:MAX_COMPARED]])
+    lines = (
+        [each for each in matching(page_elements, find) if each.number >= start]
+        if find
+        else below(page_elements, start)
+    )
     taken, following = fitting(lines, budget)
-    rest = f"{len(taken)} of {'more than ' if len(found) >= most else ''}{len(lines)} lines"
-    how = "interactive=True, " if interactive else ""
+    rest = f"{len(taken)} of {'more than ' if len(page_elements) >= most else ''}{len(lines)} lines"
+    options = "interactive=True, " if interactive else ""
     if following is not None:
-        how += f"find={find!r}, " if find else ""
-        rest += f"; continue with snapshot({how}start={following}), search with snapshot(find='text')"
-    elif len(lines) == len(found):
+        options += f"find={find!r}, " if find else ""
+        rest += f"; continue with snapshot({options}start={following}), search with snapshot(find='text')"
+    elif len(lines) == len(page_elements):
         rest = ""
     else:
-        rest += f", {len(found)} in all"
+        rest += f", {len(page_elements)} in all"
     body = "\n".join(each.line.lstrip() if interactive else each.line for each in taken)
     return framed(
         _notices(window) + (body or (f"(Nothing has {find!r} in it.)" if find else "(No elements.)")), page.url, rest
@@ -257,17 +261,17 @@ async def snapshot(window: BrowserWindow, find: str | None, start: int, budget: 
 
 
 async def changes(window: BrowserWindow, budget: int) -> str:
-    """What is on the page that was not there when the model last saw its elements, framed; our own words if nothing."""
+    """Return what is new on the page since the model last saw its elements, framed; our own text if nothing is."""
     before, lines = window.shown
     if budget <= 0:
         return ""
     page = await window.page()
-    found = await look(window, MAX_COMPARED)
-    window.shown = (window.document, [each.line for each in found])
-    if len(found) >= MAX_COMPARED and window.document == before:
+    page_elements = await look(window, MAX_COMPARED)
+    window.shown = (window.document, [each.line for each in page_elements])
+    if len(page_elements) >= MAX_COMPARED and window.document == before:
         return "The page is too long to say what has changed: snapshot(find='text') searches it."
     if window.document != before:
-        taken, following = fitting(found, budget)
+        taken, following = fitting(page_elements, budget)
         rest = "snapshot() has all of them" if following is not None else ""
         return framed("\n".join(each.line for each in taken) or "(No elements.)", page.url, rest)
     body, left = [], budget
@@ -281,7 +285,7 @@ async def changes(window: BrowserWindow, budget: int) -> str:
 
 
 def difference(before: list[str], after: list[str]) -> Iterator[str]:
-    """The lines that are new, and some of those that have gone, wherever they stood."""
+    """Yield the lines that are new, and some of those that have gone, regardless of their order."""
     before, after = ([line.strip() for line in lines] for lines in (before, after))
     old, new = Counter(before), Counter(after)
     added, gone = new - old, old - new
@@ -297,24 +301,24 @@ def difference(before: list[str], after: list[str]) -> Iterator[str]:
             yield f"- {line}" if left >= 0 else "- …"
 
 
-def below(found: list[Element], start: int) -> list[Element]:
-    """The lines from one on, after the elements that it is in, the outermost first."""
-    rest = [each for each in found if each.number >= start]
+def below(page_elements: list[Element], start: int) -> list[Element]:
+    """Return the lines from one on, after the elements that it is in, the outermost first."""
+    rest = [each for each in page_elements if each.number >= start]
     return [*rest[0].ancestors, *rest] if rest and start > 0 else rest
 
 
-def matching(found: list[Element], text: str) -> list[Element]:
-    """The lines with a text in them, and the elements that these are in."""
+def matching(page_elements: list[Element], text: str) -> list[Element]:
+    """Return the lines with a text in them, and the elements that these are in."""
     wanted = plain(text)
     kept: dict[int, Element] = {}
-    for each in found:
+    for each in page_elements:
         if wanted in plain(each.line):
             kept |= {one.number: one for one in (*each.ancestors, each)}
     return list(kept.values())
 
 
 def fitting(lines: list[Element], budget: int) -> tuple[list[Element], int | None]:
-    """As many as the budget of characters allows, at least one; and the number of the first one that is left."""
+    """Return as many as the budget of characters allows, at least one; and the number of the first one left."""
     taken: list[Element] = []
     for each in lines:
         budget -= len(each.line) + 1

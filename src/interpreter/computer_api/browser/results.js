@@ -1,4 +1,4 @@
-// The results on a search page, however it is made: links that lead away from it, each with what stands around it.
+// Finds the results on any search page: links that lead away from it, each with the text around it.
 most => {
   const site = host => host.split(".").slice(-2).join(".");
   const isSeen = element => (element.checkVisibility ? element.checkVisibility({visibilityProperty: true}) : true);

@@ -49,10 +49,10 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 # Seconds
 CALL_TIMEOUT = 30.0
-STEP_SHARE = 0.8  # of the limit for one step, so that the step that took too long is the one that reports it
+STEP_SHARE = 0.8  # of the limit for one step, so that the slow step itself reports the error
 CANCEL_TIMEOUT = 5.0  # beyond the limit, for a cancelled call to end
 DRAW_TIMEOUT = 1.0  # for a page to draw what an action changed
-ALIVE_TIMEOUT = 3.0  # for it to answer at all
+ALIVE_TIMEOUT = 3.0  # for the page to answer anything
 LOAD_TIMEOUT = 10.0  # for a page to load before we continue without the rest of it
 REST_LOAD_TIMEOUT = 5.0  # for pictures and the like
 REQUESTS_TIMEOUT = 2.0  # for what a page asks its server after an action
@@ -81,7 +81,7 @@ class BrowserWorker:
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
-        # Errors of a call are raised to its caller; only those of abandoned calls come here, and nothing prints.
+        # Errors of a call are raised to its caller; those of abandoned calls come here and are dropped.
         self._loop.set_exception_handler(lambda loop, context: None)
         self._thread = threading.Thread(target=self._serve, name="browser", daemon=True)
         self._thread.start()
@@ -113,7 +113,9 @@ class BrowserWorker:
             self._thread.join(CANCEL_TIMEOUT)
 
     def _serve(self) -> None:
-        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:  # it cancels what is left, and closes the loop
+        with asyncio.Runner(
+            loop_factory=lambda: self._loop
+        ) as runner:  # it cancels the remaining tasks, and closes the loop
             runner.get_loop().run_forever()
 
 
@@ -141,20 +143,20 @@ class BrowserWindow:
         self._page: Page | None = None
         self.wait = ELEMENT_TIMEOUT  # seconds for an element to appear
         self.changes = 0  # characters that a report has of what an action changed
-        self.navigations = 0  # how many addresses were asked for
+        self.navigations = 0  # how many addresses were requested
         self.stayed = False  # a page asked before it was left, and the answer was no
-        self.last_ref = 0  # so that a ref is never that of an element of another page
-        self.document = ""  # which one the elements were last looked up in
+        self.last_ref = 0  # so that no two elements ever have the same ref, even on different pages
+        self.document = ""  # the document in which elements were last looked up
         self.shown: tuple[str, list[str]] = ("", [])  # the document and the elements in it that the caller knows
         self.console: deque[str] = deque(maxlen=MAX_LOGGED)
         self.network: deque[str] = deque(maxlen=MAX_LOGGED)
-        self._secrets: list[str] = []  # what is or was in secret fields
-        self._frames: list[Frame] = []  # those that have refs, by number
+        self._secrets: list[str] = []  # the present and past content of secret fields
+        self._frames: list[Frame] = []  # frames that have refs, by number
         self._loading: dict[Page, asyncio.Event] = {}
         self._unfinished: set[Page] = set()  # known to be loading without end
         self.asking: set[Request] = set()  # requests of scripts that have no answer yet
         self._answered = asyncio.Event()
-        self._moves = 0  # how often the current page has gone elsewhere since the last address was asked for
+        self._moves = 0  # how often the current page has redirected since the last requested address
         self._cdp_sessions: dict[Page, CDPSession] = {}
         self._worlds: dict[str, int] = {}  # where page.js runs, by frame
 
@@ -205,7 +207,7 @@ class BrowserWindow:
         self.closed = True
 
     async def run(self, act: Callable[[BrowserWindow], Awaitable[Result]], limit: float) -> Result:
-        """Do something with the browser; Playwright's errors become ours."""
+        """Do something with the browser; raise Playwright's errors as ours."""
         self.step_limit = limit * STEP_SHARE
         self.context.set_default_timeout(self.step_limit * 1000)
         try:
@@ -221,7 +223,7 @@ class BrowserWindow:
         except self.timeout_error as error:
             raise BrowserTimeoutError(self.without_secrets(f"It took too long: {reason(error)}")) from error
         except self.error as error:
-            await asyncio.sleep(0)  # the event that the browser has closed may be right behind
+            await asyncio.sleep(0)  # the event that the browser has closed may follow at once
             if self.closed:
                 raise BrowserError("The browser was closed in the meantime. The next call starts a new one.") from error
             raise BrowserError(self.without_secrets(reason(error))) from error
@@ -229,12 +231,12 @@ class BrowserWindow:
     # -- what is on a page -----------------------------------------------------------------------------------------
 
     async def ask(self, frame: Frame, command: str, **given: Any) -> Any:
-        """What page.js answers in a frame."""
+        """Return the answer of page.js in a frame."""
         packed = base64.b64encode(json.dumps({"command": command, **given}).encode()).decode()
         return json.loads(await frame.locator(f"{ENGINE}={packed}").text_content() or "null")
 
     def prefix(self, frame: Frame) -> str:
-        """What the refs in a frame begin with."""
+        """Return the beginning of all refs in a frame."""
         if frame.parent_frame is None:
             return ""
         if frame not in self._frames:
@@ -242,7 +244,7 @@ class BrowserWindow:
         return f"f{self._frames.index(frame) + 1}"
 
     def frame_of(self, ref: str) -> tuple[Frame, str]:
-        """The frame that a ref is in, and the ref there; ElementError if the frame has gone."""
+        """Return the frame that a ref is in, and the ref there; ElementError if the frame has gone."""
         number, inner = re.fullmatch(r"(?:f(\d+))?(e\d+)", ref).groups()  # type: ignore[union-attr]
         if number is None and self._page is not None:
             return self._page.main_frame, inner
@@ -298,7 +300,7 @@ class BrowserWindow:
                     self.keep_secret(value)
 
     def without_secrets(self, value: Any) -> Any:
-        """The same with a mask in the place of each secret, also in addresses."""
+        """Replace each secret by a mask, also in addresses."""
         if isinstance(value, str):
             for secret in self._secrets:
                 for form in {secret, quote(secret, safe=""), quote_plus(secret), json.dumps(secret)[1:-1]}:
@@ -312,8 +314,8 @@ class BrowserWindow:
     # -- logs ------------------------------------------------------------------------------------------------------
 
     def _on_console(self, message: ConsoleMessage) -> None:
-        place = message.location
-        where = f" ({shown(place['url'])}:{place['lineNumber'] + 1})" if place.get("url") else ""
+        location = message.location
+        where = f" ({shown(location['url'])}:{location['lineNumber'] + 1})" if location.get("url") else ""
         self.console.append(f"{message.type}: {quoted(message.text, 500)}{where}")
 
     def _log(self, request: Request, outcome: str) -> None:
@@ -331,7 +333,7 @@ class BrowserWindow:
         return self.tabs[number - 1]
 
     async def page(self) -> Page:
-        """The current tab; if it was closed, the last one that is left, or a new one."""
+        """Return the current tab; if it was closed, the last one that is left, or a new one."""
         if self._page is None or self._page.is_closed():
             if self._page is not None:
                 self.notify("The tab was closed. The last remaining one is now the current tab.")
@@ -340,7 +342,7 @@ class BrowserWindow:
         return self._page
 
     async def go_to_last_tab(self) -> None:
-        """The current tab was closed on purpose."""
+        """Make the last tab the current one, after the current one was closed on purpose."""
         self._page = self.tabs[-1] if self.tabs else await self.context.new_page()
 
     async def show(self, page: Page) -> None:
@@ -354,7 +356,7 @@ class BrowserWindow:
         page.on("close", self._on_tab_close)
         page.on("framenavigated", self._on_navigated)
         if not self.launch.is_firefox:
-            # Opened ahead: a page that is busy forever takes no new one, and this is how it is stopped.
+            # Opened ahead: a page that hangs accepts no new connection, and this one can stop it.
             with contextlib.suppress(self.error):
                 session = self._cdp_sessions[page] = await self.context.new_cdp_session(page)
                 session.on("Runtime.executionContextCreated", self._on_world)
@@ -409,14 +411,14 @@ class BrowserWindow:
             event.set()
 
     def _navigating(self, request: Request) -> Page | None:
-        """The tab whose address the request is for, if it is for one."""
+        """Return the tab whose address the request is for; None for any other request."""
         with contextlib.suppress(self.error):  # before the tab is known
             if request.is_navigation_request() and request.frame.parent_frame is None:
                 return request.frame.page
         return None
 
     def begin_navigation(self) -> None:
-        """A new address is asked for."""
+        """Reset what is known about the last address, because a new one is requested."""
         self.failed_url, self.download_offered, self.stayed, self._moves = "", False, False, 0
         self.load_failed.clear()
         self.navigations += 1
@@ -463,12 +465,12 @@ class BrowserWindow:
             pass  # its tab was closed, which the next call reports
 
     async def check_file_requests(self) -> None:
-        """From the first file on: links lead from files to other files, anywhere."""
+        """Check every further request for a file, because links lead from files to other files, anywhere."""
         await self.context.unroute(FILE_URL)
         await self.context.route(FILE_URL, self._on_file_request)
 
     async def _on_file_request(self, route: Route) -> None:
-        """Give the browser the file that was checked; a link that is swapped in leads nowhere."""
+        """Serve the file that was checked, so that a link that replaces it leads nowhere."""
         url = route.request.url
         try:
             content = self.launch.boundary.content(url)
@@ -482,25 +484,25 @@ class BrowserWindow:
     # -- what a page does on its own -------------------------------------------------------------------------------
 
     async def _on_dialog(self, dialog: Dialog) -> None:
-        """A dialog blocks everything until it is answered. An alert needs no answer, and a text waits for a prompt."""
+        """Answer a dialog, which blocks everything until then. Alerts are accepted; a text waits for a prompt."""
         accept, text = self.dialog_answer
         if dialog.type == "prompt":
             accept, self.dialog_answer = accept or bool(text), CANCEL
         elif dialog.type != "alert":
             self.dialog_answer = (False, text) if accept else CANCEL
         kind = DIALOGS.get(dialog.type, f"a {dialog.type} dialog")
-        said = f"The page showed {kind} that says {quoted(dialog.message)}"
+        description = f"The page showed {kind} that says {quoted(dialog.message)}"
         with contextlib.suppress(self.error):
             if dialog.type == "alert":
-                self.notify(f"{said}; it was accepted.")
+                self.notify(f"{description}; it was accepted.")
                 await dialog.accept()
             elif accept:
-                self.notify(f"{said}; it was accepted, as asked.")
+                self.notify(f"{description}; it was accepted, as asked.")
                 await dialog.accept(text if dialog.type == "prompt" else "")
             else:
                 self.notify(
-                    f"{said}; it was answered with Cancel. To accept it, call computer.browser.accept_dialog() first "
-                    "and then do the same again."
+                    f"{description}; it was answered with Cancel. To accept it, call computer.browser.accept_dialog() "
+                    "first and then do the same again."
                 )
                 if dialog.type == "beforeunload":
                     self.stayed = True
@@ -526,9 +528,9 @@ class BrowserWindow:
         taken, self.notices = self.notices, []
         return taken
 
-    def report(self, words: str) -> str:
-        """Our words, and what happened since the last call."""
-        return " ".join([words, *self.take_notices()])
+    def report(self, text: str) -> str:
+        """Return our text, and what happened since the last call."""
+        return " ".join([text, *self.take_notices()])
 
     def with_notices(self, values: dict[str, Any]) -> dict[str, Any]:
         notices = self.take_notices()
@@ -537,7 +539,7 @@ class BrowserWindow:
     # -- a page that hangs -----------------------------------------------------------------------------------------
 
     async def revive(self) -> None:
-        """After a call that took too long: end what keeps the page busy, or the page."""
+        """End what keeps the page busy, or the page, after a call that took too long."""
         page = self._page
         if page is None or page.is_closed():
             return
@@ -555,7 +557,7 @@ class BrowserWindow:
             await asyncio.wait_for(page.close(), ALIVE_TIMEOUT)
 
     async def command(self, page: Page, name: str) -> None:
-        """Send a command to a tab's process, which takes it also while the page is busy."""
+        """Send a command to a tab's process, which accepts it even while the page is busy."""
         if page in self._cdp_sessions:
             with contextlib.suppress(self.error, TimeoutError):
                 await asyncio.wait_for(self._cdp_sessions[page].send(name), DRAW_TIMEOUT)

@@ -1,4 +1,4 @@
-"""The accessibility tree of Linux desktops (AT-SPI over D-Bus): what programs say about their own windows.
+"""The accessibility tree of Linux desktops (AT-SPI over D-Bus), in which programs describe their own windows.
 
 It is read in bounded time, with a limited number of requests at once.
 """
@@ -34,7 +34,7 @@ _MAX_WALKED, _STEP = 1000, 50
 _WALK_TIMEOUT = 3.0
 _MAX_PARENTS = 50
 _MAX_TEXT = 2000
-# When a bus last did not answer, and how long it is left alone: every request would wait for it again.
+# When a bus last failed to answer, and how long no request is sent to it: each would wait for it again.
 _silent: dict[str, float] = {}
 _SILENT_FOR = 30.0
 # States worth reporting to a model.
@@ -67,7 +67,7 @@ STATES = (
     "is default, visited, checkable, has popup, read only"
 ).split(", ")
 
-# What people click on or write to.
+# Roles that people click on or write to.
 INTERACTIVE = frozenset(
     "button, toggle button, button menu, switch, link, check box, radio button, menu item, check menu item, "
     "radio menu item, menu, combo box, tab, list item, tree item, cell, entry, password, text, spin button, slider, "
@@ -76,9 +76,9 @@ INTERACTIVE = frozenset(
 # Parts of windows that open beside the window they belong to.
 POPPING = frozenset("menu, popup menu, menu item, check menu item, radio menu item, tool tip, window".split(", "))
 TOPS = frozenset("frame, dialog, window, file chooser, color chooser, font chooser, alert, option pane".split(", "))
-# What cuts off that part of its content which does not fit.
+# Roles that cut off the part of their content that doesn't fit.
 CLIPPING = frozenset("scroll pane, viewport, frame, dialog, document web, document, internal frame".split(", "))
-# Boxes for layout, which tell nothing if they have no name.
+# Layout boxes, which are not worth listing without a name.
 STRUCTURE = frozenset(
     "filler, panel, section, split pane, scroll pane, viewport, layered pane, glass pane, root pane, grouping, "
     "unknown, redundant object, separator, extended, html container, scroll bar, tool bar, menu bar, tab list, list, "
@@ -86,7 +86,7 @@ STRUCTURE = frozenset(
 )
 WRITABLE = frozenset("entry, password, text, spin button, terminal, combo box, document text".split(", "))
 
-# Words that people add to a name to say what it is.
+# Words that people add to a name to say what kind of element it is.
 KINDS = {
     "button": frozenset({"button", "toggle button", "button menu", "radio button", "switch", "menu"}),
     "link": frozenset({"link"}),
@@ -134,21 +134,21 @@ class ScreenElement:
         return {"showing", "visible"} <= self.states and "defunct" not in self.states
 
     def as_dict(self, ref: str) -> dict[str, Any]:
-        """What a model needs to choose it, and to name it in a call."""
+        """Describe it for a model: what it takes to choose it, and to name it in a call."""
         box = self.box or Box(0, 0, 0, 0)
         x, y = box.center
-        name, description = self.name.strip(), self.description.strip()  # GTK puts room for a shortcut behind them
-        found: dict[str, Any] = {"ref": ref, "role": self.role, "name": name, "x": x, "y": y, "box": list(box)}
+        name, description = self.name.strip(), self.description.strip()  # GTK puts space for a shortcut after them
+        fields: dict[str, Any] = {"ref": ref, "role": self.role, "name": name, "x": x, "y": y, "box": list(box)}
         if self.value is not None:
-            found["value"] = self.value
+            fields["value"] = self.value
         if description and description != name:
-            found["description"] = description
+            fields["description"] = description
         states = [state for state in _REPORTED if state in self.states]
         if "enabled" not in self.states and "sensitive" not in self.states:
             states.append("disabled")
         if states:
-            found["states"] = states
-        return found
+            fields["states"] = states
+        return fields
 
 
 @dataclass
@@ -166,21 +166,21 @@ class AccessibilityTree:
             parent = self.elements.get(parent.parent)
 
     def top(self, element: ScreenElement) -> ScreenElement | None:
-        """The window that the element is in."""
+        """Return the window that the element is in."""
         tops = [each for each in (element, *self.ancestors(element)) if self.is_top(each)]
         return tops[-1] if tops else None
 
     def is_top(self, element: ScreenElement) -> bool:
-        """Whether it is a window: by its role, or since only its application is above it, as plain ones of Qt are."""
+        """Return whether it is a window: by its role or, like plain Qt windows, as a child of its application."""
         parent = self.elements.get(element.parent)
         return element.role in TOPS or (parent is not None and parent.role == "application")
 
     def tops(self) -> list[ScreenElement]:
-        """The windows that are shown."""
+        """Return the windows that are shown."""
         return [each for each in self.elements.values() if each.showing and self.is_top(each)]
 
     def below(self, top: ScreenElement) -> Iterator[ScreenElement]:
-        """An element and all in it, in the order of their programs."""
+        """Yield an element and all in it, in the order of their programs."""
         children: dict[Key, list[ScreenElement]] = {}
         for element in self.elements.values():
             children.setdefault(element.parent, []).append(element)
@@ -192,7 +192,7 @@ class AccessibilityTree:
             seen.add(element.key)
             yield element
             siblings = children.get(element.key, [])
-            # As their program numbers them; GTK does not number the items of a menu, so these go by their places.
+            # In the order of their program's numbers; GTK doesn't number the items of a menu, so these go by position.
             siblings.sort(key=lambda each: (each.box.top, each.box.left) if each.box else (0, 0))
             if all(each.index >= 0 for each in siblings):
                 siblings.sort(key=lambda each: each.index)
@@ -200,7 +200,7 @@ class AccessibilityTree:
 
 
 class AccessibilityBus:
-    """A connection to the accessibility bus; every failed request is an AccessibilityError."""
+    """A connection to the accessibility bus; every failed request raises an AccessibilityError."""
 
     def __init__(self, bus: Any) -> None:
         self._bus = bus
@@ -231,7 +231,7 @@ class AccessibilityBus:
         return Box(left, top, width, height) if width > 0 and height > 0 else None
 
     async def boxes(self, elements: Iterable[ScreenElement]) -> None:
-        """Find out where these are, unless it is known."""
+        """Look up the boxes of these elements, unless they are known."""
         unknown = [element for element in elements if element.box is None and "Component" in element.interfaces]
         for element, box in zip(unknown, await asyncio.gather(*(self.box(e.key) for e in unknown)), strict=True):
             element.box = box
@@ -243,7 +243,7 @@ class AccessibilityBus:
         return str((await self.call(key, _SPI + "Text", "GetText", "ii", [begin, min(count, begin + _MAX_TEXT)]))[0])
 
     async def values(self, elements: Iterable[ScreenElement]) -> None:
-        """Find out what is written or set in these."""
+        """Look up the text or value of these elements."""
 
         async def value(element: ScreenElement) -> None:
             with suppress(AccessibilityError):
@@ -272,7 +272,7 @@ class AccessibilityBus:
     # -- the tree --------------------------------------------------------------------------------------------------
 
     async def tree(self, pids: frozenset[int]) -> AccessibilityTree:
-        """The tree of the programs with these process ids; of all, if none is given."""
+        """Read the tree of the programs with these process ids; of all, if none is given."""
         registry = "org.a11y.atspi.Registry"
         with suppress(AccessibilityError):  # an older registry refuses it; then the elements are walked
             # Some programs, such as Chromium, have all elements ready only while a client listens for events.
@@ -293,37 +293,37 @@ class AccessibilityBus:
             pid = int((await self.call(_DBUS, _DBUS[0], "GetConnectionUnixProcessID", "s", [key[0]]))[0])
             if pids and pid not in pids:
                 return
-            found = await self._cached(key)
-            found += await self._walk(await self._missing(found) if found else [(key, ("", _NULL), 0)])
+            elements = await self._cached(key)
+            elements += await self._walk(await self._missing(elements) if elements else [(key, ("", _NULL), 0)])
         except AccessibilityError:
             return
-        for element in found:
+        for element in elements:
             element.pid = pid
             tree.elements[element.key] = element
 
     async def _cached(self, key: Key) -> list[ScreenElement]:
-        """All elements in one answer, as GTK and Chromium give it; Qt has none."""
+        """Return all elements in one answer, as GTK and Chromium give it; Qt has none."""
         try:
             items = (await self.call((key[0], "/org/a11y/atspi/cache"), _SPI + "Cache", "GetItems"))[0]
         except AccessibilityError:
             return []
-        found = []
+        elements = []
         for item in items:
             own, _, parent, *middle, interfaces, name, role, description, states = item
             # Old programs list their children where new ones count them.
             index, children = (middle[0], middle[1]) if len(middle) == 2 else (0, len(middle[0]))
-            found.append(
+            elements.append(
                 element_of(tuple(own), tuple(parent), index, role, name, description, states, interfaces, children)
             )
-        return found if any(element.role != "application" for element in found) else []
+        return elements if any(element.role != "application" for element in elements) else []
 
-    async def _missing(self, found: list[ScreenElement]) -> list[tuple[Key, Key, int]]:
-        """The children that the one answer does not have: Chromium's cache lacks pages that were loaded later."""
-        known = {element.key for element in found}
-        counts = Counter(element.parent for element in found)
+    async def _missing(self, elements: list[ScreenElement]) -> list[tuple[Key, Key, int]]:
+        """Return the children that `_cached` lacks: Chromium's cache has no pages that were loaded later."""
+        known = {element.key for element in elements}
+        counts = Counter(element.parent for element in elements)
         parents = [
             element
-            for element in found
+            for element in elements
             if element.showing
             and element.children > counts[element.key]
             and "manages descendants" not in element.states
@@ -333,9 +333,9 @@ class AccessibilityBus:
         return [each for answer in answers if isinstance(answer, list) for each in answer if each[0] not in known]
 
     async def _children(self, key: Key) -> list[tuple[Key, Key, int]]:
-        """The key, the parent and the number of each child."""
-        found = (await self.call(key, _SPI + "Accessible", "GetChildren"))[0]
-        return [((bus, path), key, number) for number, (bus, path) in enumerate(found) if path != _NULL]
+        """Return the key, the parent and the number of each child."""
+        children = (await self.call(key, _SPI + "Accessible", "GetChildren"))[0]
+        return [((bus, path), key, number) for number, (bus, path) in enumerate(children) if path != _NULL]
 
     async def _walk(self, level: list[tuple[Key, Key, int]]) -> list[ScreenElement]:
         """Read element by element, down to what is not shown.
@@ -343,15 +343,15 @@ class AccessibilityBus:
         What is in an element is read before what follows it: on a long page, the limit leaves out what is far down.
         Elements that are read together take turns, so that a large window leaves room for a dialog.
         """
-        found: list[ScreenElement] = []
+        elements: list[ScreenElement] = []
         now = asyncio.get_running_loop().time
         end = now() + _WALK_TIMEOUT
-        while level and len(found) < _MAX_WALKED and now() < end:
+        while level and len(elements) < _MAX_WALKED and now() < end:
             read = await asyncio.gather(*(self._read(*each) for each in level[:_STEP]))
-            found += [element for element, _ in read if element is not None]
+            elements += [element for element, _ in read if element is not None]
             turns = zip_longest(*(children for _, children in read))
             level = [child for turn in turns for child in turn if child is not None] + level[_STEP:]
-        return found
+        return elements
 
     async def _read(self, key: Key, parent: Key, index: int) -> tuple[ScreenElement | None, list[tuple[Key, Key, int]]]:
         accessible = _SPI + "Accessible"
@@ -379,11 +379,11 @@ def element_of(
     role: int,
     name: str,
     description: str,
-    states: list[int],  # two words of 32 bits
+    states: list[int],  # two 32-bit numbers
     interfaces: Iterable[str],
     children: int = 0,
 ) -> ScreenElement:
-    """An element as programs describe it: its role as a number, its states as bits."""
+    """Convert a program's description of an element: its role as a number, its states as bits."""
     kind = ROLES[role] if 0 <= role < len(ROLES) else "unknown"
     bits = (states[0] if states else 0) | (states[1] << 32 if len(states) > 1 else 0)
     state = frozenset(each for number, each in enumerate(STATES) if bits >> number & 1)
@@ -412,8 +412,8 @@ def query(question: Callable[[AccessibilityBus], Coroutine[Any, Any, Result]], l
                 if not address:  # the session bus knows it, and starts the accessibility bus if necessary
                     bus = await MessageBus(bus_type=BusType.SESSION).connect()
                     try:
-                        place = ("org.a11y.Bus", "/org/a11y/bus")
-                        address = str((await AccessibilityBus(bus).call(place, "org.a11y.Bus", "GetAddress"))[0])
+                        bus_object = ("org.a11y.Bus", "/org/a11y/bus")
+                        address = str((await AccessibilityBus(bus).call(bus_object, "org.a11y.Bus", "GetAddress"))[0])
                     finally:
                         bus.disconnect()
                 bus = await MessageBus(bus_address=address).connect()

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 HIDDEN = "not visible: nothing is drawn there"
-# What may be empty, and is seen by its edges.
+# Roles that may be empty, but are visible by their edges.
 FRAMES = frozenset("text, entry, password, document text, terminal, spin button, combo box, icon, image".split(", "))
 
 
@@ -108,12 +108,12 @@ class Display(ComputerTool):
         window: str | int | None = None,
         full_size: bool = False,
     ) -> Image | list[Image]:
-        """The same as view, as a Pillow image, with the parameters in the order of 0.4.3."""
+        """Do the same as view, but return a Pillow image, with the parameters in the order of 0.4.3."""
         taken = self.view(show, quadrant, screen, combine_screens, active_app_only, region, window, full_size)
         return [each.pil() for each in taken] if isinstance(taken, list) else taken.pil()
 
     def numbered(self, matches: Sequence[Match | dict[str, Any]], picture: Picture | None = None) -> Picture:
-        """A picture (of the whole desktop, if none is given) with a numbered frame around each match or element."""
+        """Draw a numbered frame around each match or element, in a picture (by default, of the whole desktop)."""
         if picture is None:
             picture = self._picture(self._screen.desktop(), show=False)
         boxes = [match.box if isinstance(match, Match) else Box(*match["box"]) for match in matches]
@@ -137,23 +137,23 @@ class Display(ComputerTool):
 
     def _window(self, window: str | int) -> Window:
         windows = [each for each in self._screen.windows() if not each.popup]
-        found = [each for each in windows if each.id == window]
+        matching = [each for each in windows if each.id == window]
         if isinstance(window, str):
             wanted = window.casefold()
-            found = [each for each in windows if each.title.casefold() == wanted]
-            found = found or [each for each in windows if wanted in f"{each.title} {each.application}".casefold()]
-        if not found:
+            matching = [each for each in windows if each.title.casefold() == wanted]
+            matching = matching or [each for each in windows if wanted in f"{each.title} {each.application}".casefold()]
+        if not matching:
             titles = ", ".join(repr(each.title) for each in windows) or "none"
             raise NotFoundOnScreenError(
                 f"There is no window {window!r} on the screen. Available: {titles}. computer.os.windows() also lists "
                 "those that are minimised, and computer.os.focus(...) brings one back."
             )
-        return found[0]
+        return matching[0]
 
     # -- what there is ---------------------------------------------------------------------------------------------
 
     def size(self) -> tuple[int, int]:
-        """Width and height of the desktop that all monitors make up, in pixels."""
+        """Return width and height of the desktop that all monitors make up, in pixels."""
         box = self._screen.desktop()
         return box.width, box.height
 
@@ -166,11 +166,11 @@ class Display(ComputerTool):
         return self.size()[1]
 
     def center(self) -> tuple[int, int]:
-        """The middle of the desktop."""
+        """Return the middle of the desktop."""
         return self._screen.desktop().center
 
     def info(self) -> dict[str, Any]:
-        """The monitors, the windows (topmost first) and the active window; boxes are [left, top, width, height]."""
+        """Return the monitors, windows (topmost first) and active window; boxes are [left, top, width, height]."""
 
         def as_dict(window: Window) -> dict[str, Any]:
             box = list(window.box)
@@ -195,25 +195,25 @@ class Display(ComputerTool):
         return pictures.wait_until_still(self._screen, box, seconds, timeout)
 
     def changed_since(self, picture: Picture) -> list[list[int]]:
-        """The boxes [left, top, width, height] of the screen that have changed since a picture from view()."""
+        """Return the boxes [left, top, width, height] that have changed since a picture from view()."""
         return [list(box) for box in pictures.changed_since(self._screen, picture)]
 
     # -- finding ---------------------------------------------------------------------------------------------------
 
     def find(self, description: Any, screenshot: Any = None) -> list[dict[str, Any]]:
-        """Where a text, a described element ("Save button") or an icon (a picture of it) is."""
+        """Find where a text, a described element ("Save button") or an icon (a picture of it) is."""
         return self._relative(self.locate(description, screenshot), screenshot)
 
     def find_text(self, text: str, screenshot: Any = None) -> list[dict[str, Any]]:
-        """Where a text can be read on the screen or in a picture, the best match first."""
+        """Find where a text can be read on the screen or in a picture, the best match first."""
         return self._relative(self._read_matches(text, screenshot), screenshot)
 
     def get_text_as_list_of_lists(self, screenshot: Any = None) -> list[list[str]]:
-        """The text on the screen or in a picture: lines from top to bottom, each a list of words."""
+        """Read the text on the screen or in a picture: lines from top to bottom, each a list of words."""
         return [[word.text for word in line.words] for line in self._lines(screenshot)]
 
     def locate(self, target: Any, screenshot: Any = None) -> list[Match]:
-        """All places that are equally good for a text, a description, an element, or the picture of an icon."""
+        """Return all equally good matches of a text, a description, an element, or the picture of an icon."""
         return sorted(self._located(target, screenshot), key=lambda match: (match.y, match.x))
 
     def _located(self, target: Any, screenshot: Any) -> list[Match]:
@@ -226,7 +226,7 @@ class Display(ComputerTool):
         is_image = isinstance(target, str) and target.lower().endswith(
             (".png", ".jpg", ".jpeg", ".bmp", ".gif", ".webp")
         )
-        if is_image and not called_from_sandbox():  # there, the sandbox says whether there is such a file
+        if is_image and not called_from_sandbox():  # in a sandbox, the file is looked up from inside it
             is_image = os.path.isfile(os.path.expanduser(target))
         if is_image or not isinstance(target, str):
             if screenshot is not None:
@@ -242,7 +242,7 @@ class Display(ComputerTool):
         return text_on_screen(self._view(), target)
 
     def _pixels(self, picture: Any) -> PlacedPixels:
-        """A picture from the caller; for code in a sandbox, a file is read there and not by us."""
+        """Return the pixels of the caller's picture; for code in a sandbox, a file is read in there and not by us."""
         if isinstance(picture, str) and pictures.is_file_name(picture) and called_from_sandbox():
             picture = read_bytes(self.computer, picture)
         return placed_pixels(picture)
@@ -258,42 +258,42 @@ class Display(ComputerTool):
         return read_matches(self._lines(screenshot), unquoted(text)[0], picture)
 
     def _relative(self, matches: list[Match], screenshot: Any) -> list[dict[str, Any]]:
-        """Matches with their places as parts of the size of the picture (or desktop), as 0.4.3 had them."""
+        """Describe matches with coordinates as parts of the picture's (or desktop's) size, as 0.4.3 did."""
         if screenshot is not None:
             picture = self._pixels(screenshot)
             high, wide = picture.pixels.shape[:2]
             whole = picture.on_screen(Box(0, 0, wide, high))
         else:
             whole = self._screen.desktop()
-        found = []
+        rows = []
         for match in matches:
             relative = ((match.x - whole.left) / max(1, whole.width), (match.y - whole.top) / max(1, whole.height))
-            found.append({"coordinates": relative, **match.as_dict()})
-        return found
+            rows.append({"coordinates": relative, **match.as_dict()})
+        return rows
 
     # -- elements --------------------------------------------------------------------------------------------------
 
     def elements(self, window: str | int | None = None, limit: int = 200, read: bool = False) -> list[dict[str, Any]]:
-        """The elements of the active window (or another) and its menus: ref, role, name, value, states, x, y, box.
+        """List the elements of the active window (or another) and its menus: ref, role, name, value, states, x, y, box.
 
-        With `read`, also what can be read there and no element tells, with the role "read".
+        With `read`, also readable text that belongs to no element, with the role "read".
         """
         elements, lines, _, _ = self._outline(window, limit, read)
-        places = [(line.text, *line.box.center, list(line.box)) for line in lines]
-        return elements + [{"role": "read", "name": name, "x": x, "y": y, "box": box} for name, x, y, box in places]
+        texts = [(line.text, *line.box.center, list(line.box)) for line in lines]
+        return elements + [{"role": "read", "name": name, "x": x, "y": y, "box": box} for name, x, y, box in texts]
 
     def summary(self, window: str | int | None = None, limit: int = 80, read: bool = True) -> str:
-        """The elements of the active window and its menus as text; with `read`, also other text in the window."""
-        elements, lines, more, found = self._outline(window, limit, read)
-        return as_text(elements, lines[:limit], found.title if found else "", more)
+        """Describe the elements of the active window and its menus as text; with `read`, also its other text."""
+        elements, lines, more, owner = self._outline(window, limit, read)
+        return as_text(elements, lines[:limit], owner.title if owner else "", more)
 
     def get_text(self, element: Any) -> str:
-        """What is written in an element that elements() or find() gave."""
+        """Return the text of an element that elements() or find() gave."""
         return self._ask(element, lambda bus, key: bus.text(key))
 
     @acts
     def set_text(self, element: Any, text: str) -> bool:
-        """Replace the text in an element; whether the program accepted it."""
+        """Replace the text in an element; returns whether the program accepted it."""
         return self._ask(element, lambda bus, key: bus.write(key, text))
 
     @acts
@@ -312,29 +312,27 @@ class Display(ComputerTool):
         self, window: str | int | None, limit: int, read: bool
     ) -> tuple[list[dict[str, Any]], list[Line], int, Window | None]:
         view = self._view()
-        found = self._window(window) if window is not None else view.active
-        placed, more = view.outline(found, limit)
+        owner = self._window(window) if window is not None else view.active
+        placed, more = view.outline(owner, limit)
         self._tree, listed = view.tree, []
         self._refs = {}
         for element, box in placed:
-            # What code calls an element stays the same as long as the element is there.
+            # An element keeps its ref as long as it exists.
             ref = self._names.setdefault(element.key, f"e{len(self._names) + 1}")
             self._refs[ref] = (element, box)
-            told = replace(element, box=box).as_dict(ref)
+            row = replace(element, box=box).as_dict(ref)
             if element.role in FRAMES:
-                is_hidden = bool(str(told.get("value", "")).strip()) and view.is_blank_field(box)
+                is_hidden = bool(str(row.get("value", "")).strip()) and view.is_blank_field(box)
             else:
                 is_hidden = view.is_blank(box)
             if is_hidden:
-                told["states"] = [*told.get("states", ()), HIDDEN]
+                row["states"] = [*row.get("states", ()), HIDDEN]
             top = view.tree.top(element)
-            listed.append(
-                {**told, "popup": True} if top is not None and top.role == "window" and not top.name else told
-            )
-        return listed, view.unnamed_lines(found, placed) if read else [], more, found
+            listed.append({**row, "popup": True} if top is not None and top.role == "window" and not top.name else row)
+        return listed, view.unnamed_lines(owner, placed) if read else [], more, owner
 
     def _element(self, given: dict[str, Any]) -> Match:
-        """The element where it is now; where it was, if the program does not answer."""
+        """Return the element at its present position, or at its last one if the program does not answer."""
         known = self._refs.get(str(given.get("ref")))
         if known is None:
             if {"x", "y"} <= given.keys():
@@ -345,7 +343,7 @@ class Display(ComputerTool):
         element, box = known
         for each in (element, *self._tree.ancestors(element)):
             each.box = None  # it may have moved
-        placed = ScreenView(self._screen, self._text, self._tree).place([element])
+        placed = ScreenView(self._screen, self._text, self._tree).locate([element])
         box = placed[0][1] if placed else box
         return Match.at(box, element.name, "accessibility", element.role, 1.0, element.key)
 
@@ -379,5 +377,5 @@ class Display(ComputerTool):
 
 
 def screen_of(display: Display) -> Screen:
-    """The screen of a display, for other tools; its public names are what code can call."""
+    """Return the screen of a display, for other tools; its public names are what code can call."""
     return display._screen

@@ -1,4 +1,4 @@
-"""Finding things on the screen: in the accessibility tree, else by reading it, else by the picture of an icon."""
+"""Finding things on the screen: in the accessibility tree, by reading it, or by the picture of an icon."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ if TYPE_CHECKING:
 _NOWHERE = Box(0, 0, 0, 0)
 EXACT, SAME_LETTERS, NEAR = 1.0, 0.97, 0.78
 _QUOTES = {'"': '"', "'": "'", "“": "”", "‘": "’", "«": "»", "`": "`"}
-# What surrounds names on the screen and is not said: dots of menus, colons of labels, marks of shortcuts.
+# Characters around names on the screen that people leave out: dots of menus, colons of labels, marks of shortcuts.
 _AROUND = re.compile(r"^[\s*•·>_]+|[\s:….,*_]+$")
 # Colours that differ less, all three taken together, look the same.
 _CONTRAST = 48
 # Smaller differences in similarity mean nothing.
 _EQUAL, _EQUAL_ICONS = 0.005, 0.05
-# Of a page with thousands of equal controls, so many are asked where they are.
+# On a page with thousands of equal controls, only so many positions are requested.
 _MAX_PLACED = 400
-_MIN_WINDOW_SIMILARITY = 0.15  # of one in the tree and one on the screen; if they are less alike, they are two
+_MIN_WINDOW_SIMILARITY = 0.15  # of a window in the tree and one on the screen; below it, they count as two windows
 _UNEVEN = 0.04  # width and height of a window have one scale, but for rounding
 _MIN_CLICKABLE = 4  # pixels that can be clicked
 _EDGE, _CURSOR = 4, 2  # pixels of a field that are not its text
@@ -87,7 +87,7 @@ _COARSE = 640
 
 @dataclass(frozen=True)
 class Match:
-    """Something found: its middle and its box in pixels of the screen, and how it was found."""
+    """A match: its middle and its box in pixels of the screen, and how it was found."""
 
     x: int
     y: int
@@ -109,7 +109,7 @@ class Match:
 
 
 class ScreenView:
-    """The screen at one moment; each thing about it is read once, when it is first needed."""
+    """The screen at one moment; each part of it is read once, when it is first needed."""
 
     def __init__(self, screen: Screen, text: ScreenText, tree: AccessibilityTree | None = None) -> None:
         self._screen, self._text = screen, text
@@ -140,7 +140,7 @@ class ScreenView:
             return AccessibilityTree()
 
     def region(self) -> Box:
-        """The active window and the open menus; the whole desktop if none is active."""
+        """Return the box of the active window and the open menus, or of the desktop if no window is active."""
         if self.active is None:
             return self.desktop
         popups = [window.box for window in self.windows if window.popup]
@@ -150,28 +150,28 @@ class ScreenView:
         return self._text.read(pixels_of(self._screen.grab(region)), region, self.desktop)
 
     def unnamed_lines(self, window: Window | None, placed: Placed) -> list[Line]:
-        """What can be read in a window and its popups, and no element tells; not what other windows show there."""
+        """Return the text in a window and its popups that belongs to no element, unless other windows cover it."""
         own = [window, *self.popups(window)] if window is not None else self.windows
-        # Not the frame: its title is known, and its buttons are no letters.
+        # The frame is left out: its title is known, and its buttons have no letters.
         region = around(each.inner for each in own).within(self.desktop) if window is not None else self.desktop
-        told = [(box, element.role, plain(f"{element.name} {element.value or ''}")) for element, box in placed]
-        found = []
+        element_texts = [(box, element.role, plain(f"{element.name} {element.value or ''}")) for element, box in placed]
+        unnamed = []
         for line in self.lines(region) if region.area else ():
             x, y = line.box.center
             top = next((each for each in self.windows if each.box.has(x, y)), None)
             is_own = window is None or any(top is not None and top.id == each.id for each in own)
-            words = plain(line.text)
-            is_icon = len(words) == 1 and words > "\u2e7f"  # which looks like a Chinese sign
+            text_read = plain(line.text)
+            is_icon = len(text_read) == 1 and text_read > "\u2e7f"  # which looks like a Chinese sign
             if (
                 is_own
                 and not is_icon
-                and not any(box.has(x, y) and is_told(words, role, text) for box, role, text in told)
+                and not any(box.has(x, y) and is_covered(text_read, role, text) for box, role, text in element_texts)
             ):
-                found.append(line)
-        return found
+                unnamed.append(line)
+        return unnamed
 
     def popups(self, window: Window | None) -> list[Window]:
-        """The open menus and other popups of a window's program; all of them, if their owner is unknown."""
+        """Return the open menus and other popups of a window's program; all of them, if their owner is unknown."""
         pid = window.pid if window is not None else None
         return [each for each in self.windows if each.popup and (pid is None or each.pid in (None, pid))]
 
@@ -180,7 +180,7 @@ class ScreenView:
         return pixels_of(self._screen.grab(self.desktop))
 
     def is_blank(self, box: Box) -> bool:
-        """Whether nothing is drawn there that could be seen: text in the colour of its background, for instance."""
+        """Return whether nothing visible is drawn there: text in the color of its background, for instance."""
         if min(box.width, box.height) < _MIN_CLICKABLE:
             return True
         part = self._part(box)
@@ -189,7 +189,7 @@ class ScreenView:
         )
 
     def is_blank_field(self, box: Box) -> bool:
-        """The same of the inside of a field, which may have an edge and a cursor."""
+        """Return whether the inside of a field is blank, apart from an edge and a cursor."""
         part = self._part(Box(box.left + _EDGE, box.top + _EDGE, box.width - 2 * _EDGE, box.height - 2 * _EDGE))
         if min(part.shape[:2]) < _MIN_CLICKABLE:
             return False
@@ -200,8 +200,8 @@ class ScreenView:
         inside = box.moved(-self.desktop.left, -self.desktop.top)
         return self._pixels[max(0, inside.top) : max(0, inside.bottom), max(0, inside.left) : max(0, inside.right)]
 
-    def place(self, elements: Sequence[ScreenElement]) -> Placed:
-        """Those of the elements that can be seen, and where."""
+    def locate(self, elements: Sequence[ScreenElement]) -> Placed:
+        """Return those of the elements that are visible, with their boxes."""
         # The boxes of these decide whether an element is seen.
         involved = {element.key: element for element in elements}
         for element in elements:
@@ -218,12 +218,12 @@ class ScreenView:
         return self.visible(elements)
 
     def visible(self, elements: Iterable[ScreenElement]) -> Placed:
-        """The visible part of each element that can be seen, of those whose boxes are known."""
+        """Return the visible part of each element, among those whose boxes are known."""
         placed = ((element, self.visible_part(element)) for element in elements)
         return [(element, box) for element, box in placed if box is not None]
 
     def outline(self, window: Window | None, limit: int) -> tuple[Placed, int]:
-        """The visible elements that mean something, of a window and its popups, and how many more there are.
+        """Return the visible, meaningful elements of a window and its popups, and how many more there are.
 
         Those of popups come first.
         """
@@ -242,15 +242,15 @@ class ScreenView:
             return [], 0
 
         async def read(bus: AccessibilityBus) -> tuple[list[ScreenElement], int]:
-            # Where a program does not number the children of an element, their places tell the order.
+            # If a program doesn't number the children of an element, their positions give the order.
             unnumbered = {element.parent for element in tree.elements.values() if element.index < 0}
             await bus.boxes([e for e in tree.elements.values() if e.showing and e.parent in unnumbered][:limit])
-            found = [each for root in roots for each in tree.below(root) if _is_worth_listing(tree, each)]
-            listed = found[:limit]
+            worth_listing = [each for root in roots for each in tree.below(root) if _is_worth_listing(tree, each)]
+            listed = worth_listing[:limit]
             await bus.boxes([*roots, *listed, *tree.tops()])
             with_value = WRITABLE | {"slider", "progress bar", "scroll bar"}
             await bus.values([element for element in listed if element.role in with_value])
-            return listed, max(0, len(found) - limit)
+            return listed, max(0, len(worth_listing) - limit)
 
         try:
             listed, more = query(read)
@@ -263,10 +263,10 @@ class ScreenView:
                     element.value = "\n".join(line.text for line in self.lines(box)) or None
         return placed, more
 
-    # -- which elements can be seen, and so clicked: programs list many that cannot ----------------------------------
+    # -- visible elements, which can be clicked: programs also list many that can't -----------------------------------
 
     def visible_part(self, element: ScreenElement) -> Box | None:
-        """The part of an element that can be seen; None if it is hidden, in something closed, or scrolled away."""
+        """Return the visible part of an element; None if it is hidden, in something closed, or scrolled away."""
         if element.box is None or not element.showing:
             return None
         placement = self._placement(element)
@@ -299,7 +299,7 @@ class ScreenView:
         return None
 
     def _placement(self, element: ScreenElement) -> Placement:
-        """Where the program's window of this element is on the screen."""
+        """Return where the program's window of this element is on the screen."""
         top = self.tree.top(element)
         key = top.key if top is not None else element.key
         if key not in self._placements:
@@ -311,9 +311,9 @@ class ScreenView:
         if top is None:
             return Placement(own[0] if own else None)
         titled = [window for window in own or self.windows if window.title == top.name and top.name]
-        # Without its process number, which a sandbox may change, only the title tells which window it is.
+        # Without its process number, which a sandbox may change, only the title identifies the window.
         popup = top.role == "window" and not top.name
-        # Not a window that is another one of the program: this one may be minimised.
+        # A different window of the program doesn't count: this one may be minimised.
         others = [each for each in self.tree.tops() if each.pid == top.pid and each is not top]
         taken = {each.name for each in others}
         likely = titled or [each for each in own if each.popup == popup and (popup or each.title not in taken)]
@@ -330,8 +330,8 @@ class Placement:
     """A window of a program as its tree has it, and as the screen has it.
 
     Trees count in pixels of the program. Where a desktop is scaled (HiDPI), one of those is more than one of the
-    screen, and each program has its own scale, and its own place for the corner of a second monitor. Some toolkits
-    count from their window, and then say that it is at 0, 0.
+    screen, and each program has its own scale, and its own position for the corner of a second monitor. Some
+    toolkits count from their window, and then report that it is at 0, 0.
     """
 
     window: Window | None
@@ -342,13 +342,13 @@ class Placement:
 
     @classmethod
     def fit(cls, told: Box, window: Window) -> Placement:
-        """The better of the two: with the frame that the window manager draws, as GTK tells it, and without."""
+        """Return the better of two: with the frame that the window manager draws, as GTK reports it, and without."""
         tried = []
         for real in (window.inner, window.box):
             across, down = real.width / max(1, told.width), real.height / max(1, told.height)
             scale = (across + down) / 2
             near = round(scale * 4) / 4
-            # A program's box is in whole pixels of its own, so its size is not exact.
+            # A program reports its box in whole pixels at its scale, so its size is not exact.
             scale = near if near and abs(real.width - told.width * near) <= 2 * near + 2 else scale
             if not 0.5 <= scale <= 5 or abs(across - down) > _UNEVEN * scale:
                 tried.append(cls(window, told, real, 1.0, 0.1 * max(real.similarity(told), 0.01)))
@@ -376,52 +376,54 @@ def _is_worth_listing(tree: AccessibilityTree, element: ScreenElement) -> bool:
         return bool(element.name or element.description or "Text" in element.interfaces or element.role in WRITABLE)
     if element.role in STRUCTURE or not (element.name.strip() or element.description):
         return element.role in WRITABLE
-    # The text of a button is listed with the button, and that of a heading with the heading.
+    # The text of a button or a heading is listed with the button or the heading.
     parent = tree.elements.get(element.parent)
     mere = element.role in ("static", "label")
     return parent is None or parent.name != element.name or not (mere or parent.role in INTERACTIVE)
 
 
-def is_told(words: str, role: str, text: str) -> bool:
-    """Whether an element already contains the text that OCR found in it. In a button or a field, any text does."""
+def is_covered(text_read: str, role: str, text: str) -> bool:
+    """Return whether an element contains text that OCR found in it. For a button or a field, any text will do."""
     if role in INTERACTIVE:
         return bool(text)
     known = set(text.split())
-    said = words.split()
-    return 2 * sum(word in known for word in said) >= len(said) or words.replace(" ", "") in text.replace(" ", "")
+    text_words = text_read.split()
+    return 2 * sum(word in known for word in text_words) >= len(text_words) or text_read.replace(
+        " ", ""
+    ) in text.replace(" ", "")
 
 
 def as_text(elements: Sequence[dict[str, Any]], lines: Sequence[Line], title: str, more: int) -> str:
-    """The elements one a line: ref, role, name, value, states, and where to click; then what else can be read."""
-    told = [f"Window: {_named(title)}"] if title else []
+    """Describe the elements one a line: ref, role, name, value, states, and where to click; then other text."""
+    rows = [f"Window: {_named(title)}"] if title else []
     popped = [each for each in elements if each.get("popup")]
     for each in elements:
         if popped and each is popped[0]:
-            told.append("In front, a menu or popup:")
+            rows.append("In front, a menu or popup:")
         elif popped and not each.get("popup"):
-            told.append("Behind it:")
+            rows.append("Behind it:")
             popped = []
         name = _named(each["name"])
-        words = [f"{each['ref']} {each['role']}", f'"{name}"' if name else ""]
+        fields = [f"{each['ref']} {each['role']}", f'"{name}"' if name else ""]
         if "value" in each:
             value, most = str(each["value"]), _MAX_TEXT_LENGTH.get(each["role"], _MAX_VALUE_LENGTH)
-            # What a terminal shows last is what counts.
-            words.append(f"= {value[-most:] if each['role'] == 'terminal' else value[:most]!r}")
+            # The end of a terminal's text is the newest.
+            fields.append(f"= {value[-most:] if each['role'] == 'terminal' else value[:most]!r}")
         if "description" in each:
-            words.append(f"({_named(each['description'])})")
-        words.append(", ".join(each.get("states", ())))
-        words.append(f"at {each['x']},{each['y']}")
-        told.append(" ".join(word for word in words if word))
+            fields.append(f"({_named(each['description'])})")
+        fields.append(", ".join(each.get("states", ())))
+        fields.append(f"at {each['x']},{each['y']}")
+        rows.append(" ".join(word for word in fields if word))
     if more:
-        told.append(f"... and {more} more; elements(limit=...) shows them.")
+        rows.append(f"... and {more} more; elements(limit=...) shows them.")
     if elements and lines:
-        told.append("Also to be read there:")
-    told += [f'text "{_named(line.text)}" at {line.box.center[0]},{line.box.center[1]}' for line in lines]
-    return "\n".join(told)
+        rows.append("Also to be read there:")
+    rows += [f'text "{_named(line.text)}" at {line.box.center[0]},{line.box.center[1]}' for line in lines]
+    return "\n".join(rows)
 
 
 def _named(name: str) -> str:
-    """A name on one line, in which nothing hides and which cannot end its quotation marks."""
+    """Return a name on one line, in which nothing hides and which cannot end its quotation marks."""
     return visible_line(" ".join(name.split())).replace('"', "'")[:_MAX_NAME_LENGTH]
 
 
@@ -429,7 +431,7 @@ def _named(name: str) -> str:
 
 
 def text_on_screen(view: ScreenView, target: str) -> list[Match]:
-    """All places that are equally good for a text or a description; none if there is nothing like it."""
+    """Return all equally good matches of a text or a description; none if there is nothing like it."""
     wanted, quoted = unquoted(target)
     searches: list[Callable[[], list[Match]]] = [
         lambda: named(view, wanted, SAME_LETTERS),
@@ -441,7 +443,7 @@ def text_on_screen(view: ScreenView, target: str) -> list[Match]:
         lambda: written(view, wanted, view.desktop, NEAR),
         lambda: [] if quoted else mentioned(view, wanted),
     ]
-    return next((found for search in searches if (found := search())), [])
+    return next((matches for search in searches if (matches := search())), [])
 
 
 def _candidates(view: ScreenView) -> list[ScreenElement]:
@@ -453,7 +455,7 @@ def _candidates(view: ScreenView) -> list[ScreenElement]:
 
 
 def named(view: ScreenView, wanted: str, least: float, roles: frozenset[str] | None = None) -> list[Match]:
-    """Elements with this name; without a name, the description counts."""
+    """Return the elements with this name; without a name, the description counts."""
     rated = [
         (element, name_similarity(wanted, element.name or element.description))
         for element in _candidates(view)
@@ -463,44 +465,44 @@ def named(view: ScreenView, wanted: str, least: float, roles: frozenset[str] | N
 
 
 def described(view: ScreenView, wanted: str, reads: bool = False) -> list[Match]:
-    """Elements given by name and kind, such as `the Save button` or `gear icon`; or (`reads`) text of that name."""
-    words = plain(wanted).removeprefix("the ")
+    """Find elements by name and kind, such as `the Save button` or `gear icon`; or (`reads`) text of that name."""
+    phrase = plain(wanted).removeprefix("the ")
     for kind in sorted(KINDS, key=len, reverse=True):
-        if not words.endswith(" " + kind):
+        if not phrase.endswith(" " + kind):
             continue
-        name = words.removesuffix(" " + kind)
-        # Other names for it only where there is no such name, and only for what has no text of its own.
+        name = phrase.removesuffix(" " + kind)
+        # Synonyms count only if nothing has that name, and only for elements that show no text.
         others = sorted({other for group in SYNONYMS if name in group for other in group} - {name})
         for called in [name, *(others if kind in ("icon", "image", "arrow", "button") else ())]:
             if reads:
-                found = written(view, called, view.desktop, SAME_LETTERS)
+                matches = written(view, called, view.desktop, SAME_LETTERS)
             else:
-                found = named(view, called, SAME_LETTERS, KINDS[kind])
-            if found:
-                return found
+                matches = named(view, called, SAME_LETTERS, KINDS[kind])
+            if matches:
+                return matches
         if kind in ("icon", "image", "arrow") and not reads:
             return mentioned(view, name, KINDS[kind])
     return []
 
 
 def mentioned(view: ScreenView, wanted: str, roles: frozenset[str] = INTERACTIVE) -> list[Match]:
-    """Elements to click on whose name or description has all the words."""
-    words = set(plain(wanted).split())
+    """Return elements to click on whose name or description has all the words."""
+    wanted_words = set(plain(wanted).split())
     return _best(
         view,
         [
             (element, 0.7)
             for element in _candidates(view)
-            if element.role in roles and words <= set(plain(f"{element.name} {element.description}").split())
+            if element.role in roles and wanted_words <= set(plain(f"{element.name} {element.description}").split())
         ],
     )
 
 
 def _best(view: ScreenView, rated: list[tuple[ScreenElement, float]]) -> list[Match]:
-    """The best that can be seen; if there are any, those to click on, and those in the active window."""
+    """Return the best visible ones; if there are any, those to click on, and those in the active window."""
     rated = sorted(rated, key=lambda each: -each[1])[:_MAX_PLACED]
     rates = {element.key: rate for element, rate in rated}
-    placed = view.place([element for element, _ in rated])
+    placed = view.locate([element for element, _ in rated])
     if not placed:
         return []
     best = max(rates[element.key] for element, _ in placed)
@@ -512,7 +514,7 @@ def _best(view: ScreenView, rated: list[tuple[ScreenElement, float]]) -> list[Ma
     return [
         Match.at(box, element.name or element.description, "accessibility", element.role, best, element.key)
         for element, box in placed
-        # Not those inside another one: the text of a button is the button.
+        # Elements inside another match are left out: the text of a button is the button.
         if not any(ancestor.key in keys for ancestor in view.tree.ancestors(element))
     ]
 
@@ -530,20 +532,22 @@ def written(view: ScreenView, wanted: str, region: Box, least: float) -> list[Ma
 
 
 def read_matches(lines: Sequence[Line], wanted: str, picture: PlacedPixels | None = None) -> list[Match]:
-    """Where these words are in the lines, the best of each place, the best first."""
-    place = picture.on_screen if picture is not None else (lambda box: box)
-    found = [
-        Match.at(place(box), text, "ocr", "", similarity)
+    """Return where these words are in the lines, the best match of each position, the best first."""
+    on_screen = picture.on_screen if picture is not None else (lambda box: box)
+    matches = [
+        Match.at(on_screen(box), text, "ocr", "", similarity)
         for line in lines
         for text, box, similarity in words_in_line(wanted, line)
     ]
-    if not found:
-        found = [Match.at(place(box), wanted, "ocr", "", similarity) for box, similarity in wrapped(wanted, lines)]
-    return sorted(found, key=lambda match: -match.similarity)
+    if not matches:
+        matches = [
+            Match.at(on_screen(box), wanted, "ocr", "", similarity) for box, similarity in wrapped(wanted, lines)
+        ]
+    return sorted(matches, key=lambda match: -match.similarity)
 
 
 def wrapped(wanted: str, lines: Sequence[Line]) -> Iterator[tuple[Box, float]]:
-    """Where a name goes over several lines, one below the other, as those of icons do."""
+    """Find a name that continues over several lines, one below the other, as those of icons do."""
     here = plain(wanted).replace(" ", "")
     for first in lines if len(here) > _MIN_WRAPPED_LENGTH else ():
         text, box = plain(first.text).replace(" ", ""), first.box
@@ -571,7 +575,7 @@ def equally_good(matches: list[Match], difference: float = _EQUAL) -> list[Match
 
 
 def unquoted(text: str) -> tuple[str, bool]:
-    """A text without its quotation marks, and whether it had some."""
+    """Return a text without its quotation marks, and whether it had any."""
     text = text.strip()
     if len(text) > 2 and _QUOTES.get(text[0]) == text[-1]:
         return text[1:-1].strip(), True
@@ -579,26 +583,26 @@ def unquoted(text: str) -> tuple[str, bool]:
 
 
 def plain(text: str) -> str:
-    """A text as it is compared: one case, single spaces, nothing around it."""
+    """Normalize a text for comparison: one case, single spaces, nothing around it."""
     folded = " ".join(text.casefold().replace("’", "'").split())
     return _AROUND.sub("", folded) or folded
 
 
 def name_similarity(wanted: str, name: str) -> float:
-    """How similar a name is: 1 if it is the same, 0.97 apart from case and dots, less if it is only like it."""
+    """Rate a name: 1 if it is the same, 0.97 apart from case and dots, less if it is only similar."""
     if wanted == name:
         return EXACT
     here, there = plain(wanted), plain(name)
     if here and here == there:
         return SAME_LETTERS
-    # Only near misses: in short words, one letter more or less makes another word.
+    # Only near misses count: a short name with one letter more or less is another word.
     if min(len(here), len(there)) < 4 or abs(len(here) - len(there)) > 1 + len(here) // 6:
         return 0.0
     return min(0.96, SequenceMatcher(None, here, there, autojunk=False).ratio())
 
 
 def _misread(wanted: str, text: str) -> float:
-    """How similar a text is of which one letter may have been misread."""
+    """Rate a text of which one letter may have been misread."""
     here, there = plain(wanted), plain(text)
     differing = ["".join(sorted(pair)) for pair in zip(here, there, strict=False) if pair[0] != pair[1]]
     is_same = len(here) == len(there) > 1 and len(differing) == 1 and differing[0] in _CONFUSED
@@ -606,12 +610,12 @@ def _misread(wanted: str, text: str) -> float:
 
 
 def words_in_line(wanted: str, line: Line) -> list[tuple[str, Box, float]]:
-    """The best places in a line for these words, with their similarity."""
-    words, count, here = line.words, len(wanted.split()), plain(wanted).replace(" ", "")
+    """Find the best matches in a line for these words, with their similarity."""
+    line_words, count, here = line.words, len(wanted.split()), plain(wanted).replace(" ", "")
     candidates: list[tuple[float, str, Box, set[int]]] = []
     for size in {count, max(1, count - 1), count + 1}:
-        for start in range(len(words) - size + 1):
-            run = words[start : start + size]
+        for start in range(len(line_words) - size + 1):
+            run = line_words[start : start + size]
             text = " ".join(word.text for word in run)
             # A space too many or too few is a mistake of the OCR.
             similarity = min(0.96, name_similarity(here, plain(text).replace(" ", "")))
@@ -621,13 +625,13 @@ def words_in_line(wanted: str, line: Line) -> list[tuple[str, Box, float]]:
                 candidates.append((similarity, text, around(w.box for w in run), set(range(start, start + size))))
     taken: set[int] = set()
     kept = []
-    for similarity, text, box, places in sorted(candidates, key=lambda candidate: -candidate[0]):
-        if not places & taken:
-            taken |= places
+    for similarity, text, box, positions in sorted(candidates, key=lambda candidate: -candidate[0]):
+        if not positions & taken:
+            taken |= positions
             kept.append((text, box, similarity))
     if kept:
         return kept
-    for word in words:  # the OCR took it for one word with what is beside it, such as `[Save]` or `FileEdit`
+    for word in line_words:  # the OCR joined it with its neighbors into one word, such as `[Save]` or `FileEdit`
         there = word.text.casefold()
         begin = there.find(here)
         if len(here) >= 4 and begin >= 0 and len(here) * 2 >= len(there):
@@ -642,12 +646,12 @@ def words_in_line(wanted: str, line: Line) -> list[tuple[str, Box, float]]:
 
 
 def icon_matches(picture: PlacedPixels, icon: PlacedPixels) -> list[Match]:
-    """The equally good places of an icon in a picture; as large as it is, or else in some other sizes."""
+    """Find the equally good matches of an icon in a picture, at its size or else at some others."""
     if icon.pixels.std() < 1:
         raise ValueError("The image of the icon has only one colour, so it can't be found.")
     spots = _spots(picture.pixels, icon.pixels) or _in_other_sizes(picture.pixels, icon.pixels)
-    found = [Match.at(picture.on_screen(box), "", "icon", "icon", similarity) for box, similarity in spots]
-    return equally_good(found, _EQUAL_ICONS)
+    matches = [Match.at(picture.on_screen(box), "", "icon", "icon", similarity) for box, similarity in spots]
+    return equally_good(matches, _EQUAL_ICONS)
 
 
 def _in_other_sizes(pixels: Pixels, icon: Pixels) -> list[tuple[Box, float]]:
@@ -665,8 +669,8 @@ def _in_other_sizes(pixels: Pixels, icon: Pixels) -> list[tuple[Box, float]]:
         factor, screen = size / coarse, small
         if min(icon.shape[:2]) * factor < 6:
             factor, screen = size, pixels
-        found = _spots(screen, resized(icon, factor), _SAME_ICON - 0.2)
-        tried += [(similarity, size) for _, similarity in found[:1]]
+        spots_at_size = _spots(screen, resized(icon, factor), _SAME_ICON - 0.2)
+        tried += [(similarity, size) for _, similarity in spots_at_size[:1]]
     for _, size in sorted(tried, reverse=True)[:2]:
         if spots := _spots(pixels, resized(icon, size), _SAME_ICON - 0.05):
             return spots
@@ -674,7 +678,7 @@ def _in_other_sizes(pixels: Pixels, icon: Pixels) -> list[tuple[Box, float]]:
 
 
 def _spots(pixels: Pixels, icon: Pixels, least: float = _SAME_ICON) -> list[tuple[Box, float]]:
-    """Where the icon is in this size, with the similarity, the best first."""
+    """Find where the icon is in this size, with the similarity, the best first."""
     import cv2
     import numpy
 
@@ -682,14 +686,14 @@ def _spots(pixels: Pixels, icon: Pixels, least: float = _SAME_ICON) -> list[tupl
     if high > pixels.shape[0] or wide > pixels.shape[1]:
         return []
     scores = cv2.matchTemplate(pixels, icon, cv2.TM_CCOEFF_NORMED)
-    # Over one colour there is nothing to compare, and the sum is no number.
+    # An area of one color has nothing to compare, so its score is not a number.
     scores = numpy.nan_to_num(scores, nan=0.0, posinf=0.0, neginf=0.0)
-    found: list[tuple[Box, float]] = []
-    while len(found) < _MAX_ICONS:
+    spots: list[tuple[Box, float]] = []
+    while len(spots) < _MAX_ICONS:
         _, best, _, (x, y) = cv2.minMaxLoc(scores)
         if best < least or best > 1.01:
             break
-        found.append((Box(x, y, wide, high), min(1.0, float(best))))
+        spots.append((Box(x, y, wide, high), min(1.0, float(best))))
         top, left = max(0, y - high // 2), max(0, x - wide // 2)
         scores[top : y + high // 2 + 1, left : x + wide // 2 + 1] = 0
-    return found
+    return spots

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 MAX_NAME_LENGTH = 1000  # characters of a file; a longer text is the picture itself
 _MARK = (220, 20, 60)
 _TILE = 16
-# A blinking cursor or a small spinner is no change to wait for.
+# Changes as small as a blinking cursor or a spinner are not waited for.
 _SMALL_AREA = 40 * 40
 _LOOKS_A_SECOND = 10
 _MIN_LOOKS = 3
@@ -43,7 +43,7 @@ class PlacedPixels:
     scale: float = 1
 
     def on_screen(self, box: Box) -> Box:
-        """A box of these pixels as one of the screen."""
+        """Convert a box of these pixels to one of the screen."""
         return Box.between(
             self.left + box.left * self.scale,
             self.top + box.top * self.scale,
@@ -59,7 +59,7 @@ def pixels_of(image: Image) -> Pixels:
 
 
 def scaled(image: Image, box: Box, longest: int | None) -> Picture:
-    """The picture of a box, no side longer than that; one pixel of it is exactly `scale` pixels of the screen."""
+    """Scale the picture of a box so that no side is longer; one pixel is exactly `scale` pixels of the screen."""
     from PIL import Image
 
     side = max(image.size)
@@ -74,7 +74,7 @@ def scaled(image: Image, box: Box, longest: int | None) -> Picture:
 
 
 def placed_pixels(screenshot: Any) -> PlacedPixels:
-    """The pixels of a picture, given as a Picture, a PIL image, a file, base64 or bytes."""
+    """Return the pixels of a picture, given as a Picture, a PIL image, a file, base64 or bytes."""
     needed("PIL.Image", "Looking at pictures")
     if isinstance(screenshot, Picture):
         return PlacedPixels(pixels_of(screenshot.pil()), screenshot.left, screenshot.top, screenshot.scale)
@@ -100,12 +100,12 @@ def placed_pixels(screenshot: Any) -> PlacedPixels:
 
 
 def is_file_name(screenshot: str) -> bool:
-    """Whether a text can be the name of a file, and not a picture as base64."""
+    """Return whether a text can be the name of a file, and not a picture as base64."""
     return len(screenshot) < MAX_NAME_LENGTH and not screenshot.startswith("data:")
 
 
 def numbered(picture: Picture, boxes: Iterable[Box]) -> Picture:
-    """The picture with a numbered frame around each box of the screen, from 1 on."""
+    """Draw a numbered frame around each box of the screen, starting at 1."""
     from PIL import ImageDraw, ImageFont
 
     image = picture.pil().convert("RGB")
@@ -117,11 +117,15 @@ def numbered(picture: Picture, boxes: Iterable[Box]) -> Picture:
         left, top = ((box.left - picture.left) / picture.scale, (box.top - picture.top) / picture.scale)
         right, bottom = left + box.width / picture.scale, top + box.height / picture.scale
         draw.rectangle((left - 2, top - 2, right + 1, bottom + 1), outline=_MARK, width=2)
-        # Beside the frame, in the picture, and on no other label.
+        # The label goes beside the frame, inside the picture, and not over another label.
         wide, high = int(draw.textlength(str(number), font=font)) + 6, 17
         corners = ((left - 2, top - high - 2), (left - wide - 2, top), (right + 2, top), (left - 2, bottom + 2))
-        places = [Box(int(x), int(y), wide, high) for x, y in corners]
-        free = [place for place in places if place.within(whole) == place and not any(map(place.overlaps, taken))]
+        label_boxes = [Box(int(x), int(y), wide, high) for x, y in corners]
+        free = [
+            label_box
+            for label_box in label_boxes
+            if label_box.within(whole) == label_box and not any(map(label_box.overlaps, taken))
+        ]
         x, y = min(max(0, int(left)), whole.width - wide), min(max(0, int(top)), whole.height - high)
         label = free[0] if free else Box(x, y, wide, high)
         taken.append(label)
@@ -134,7 +138,7 @@ def numbered(picture: Picture, boxes: Iterable[Box]) -> Picture:
 
 
 def changed_boxes(changed: Pixels) -> list[Box]:
-    """Boxes around the marked pixels, in tiles; close ones share a box."""
+    """Return boxes around the marked pixels, in tiles; close ones share a box."""
     import cv2
     import numpy
 
@@ -152,7 +156,7 @@ def changed_boxes(changed: Pixels) -> list[Box]:
 
 
 def wait_until_still(screen: Screen, region: Box, quiet: float, limit: float) -> bool:
-    """Whether nothing of any size changed in the region for `quiet` seconds, before `limit` seconds were over."""
+    """Return whether the region stayed still for `quiet` seconds before `limit` seconds were over."""
     watch = screen.watch()
     if watch is None:
         return _compare_until_still(screen, region, quiet, limit)
@@ -171,7 +175,7 @@ def wait_until_still(screen: Screen, region: Box, quiet: float, limit: float) ->
 
 
 def _compare_until_still(screen: Screen, region: Box, quiet: float, limit: float) -> bool:
-    """For systems that do not report changes: compare pictures."""
+    """Compare pictures, on systems that do not report changes."""
     now = time.monotonic()
     end, changed, looks, before = now + limit, now, 0, pixels_of(screen.grab(region))
     while now < end:
@@ -187,22 +191,22 @@ def _compare_until_still(screen: Screen, region: Box, quiet: float, limit: float
 
 
 def changed_since(screen: Screen, picture: Picture) -> list[Box]:
-    """The boxes of the screen that differ from a picture of it."""
+    """Return the boxes of the screen that differ from a picture of it."""
     whole = Box(0, 0, picture.width, picture.height)
     before = placed_pixels(picture)
     box = Box(*picture.about["box"]) if "box" in picture.about else before.on_screen(whole)
     longest = None if picture.scale == 1 else round(max(box.width, box.height) / picture.scale)
     now = pixels_of(scaled(screen.grab(box), box, longest).pil())
     same_size = before.pixels.shape == now.shape
-    found = changed_boxes((before.pixels != now).any(axis=2)) if same_size else [whole]
-    return [before.on_screen(each) for each in found]
+    boxes = changed_boxes((before.pixels != now).any(axis=2)) if same_size else [whole]
+    return [before.on_screen(each) for each in boxes]
 
 
 Spans = tuple[tuple[str, float, float], ...]  # words of a line, each with its begin and end as parts of the width
 
-# The user's own programs need the others.
+# The other processors are left to the user's programs.
 _THREADS = max(1, min(4, (os.cpu_count() or 1) // 2))
-# Longer sides are made smaller before lines are searched for: the model's memory grows with the area.
+# Longer sides are shrunk before the search for lines: the model's memory grows with the area.
 _MAX_SIDE = 3200
 _MAX_CACHED = 4000
 _MIN_CONFIDENCE = 0.5
@@ -243,7 +247,7 @@ class ScreenText:
         self._lines: list[Line] = []
 
     def read(self, pixels: Pixels, region: Box, desktop: Box) -> list[Line]:
-        """The lines of a region of the desktop with these pixels; their boxes are on the desktop."""
+        """Return the lines of a region of the desktop with these pixels; their boxes are on the desktop."""
         import numpy
 
         with self._lock:
@@ -252,18 +256,18 @@ class ScreenText:
                 self._pixels = numpy.zeros((desktop.height, desktop.width, 3), numpy.uint8)
                 self._known = numpy.zeros((desktop.height, desktop.width), bool)
             inside = region.moved(-desktop.left, -desktop.top)
-            place = slice(inside.top, inside.bottom), slice(inside.left, inside.right)
-            new = (self._pixels[place] != pixels).any(axis=2) | ~self._known[place]
+            area = slice(inside.top, inside.bottom), slice(inside.left, inside.right)
+            new = (self._pixels[area] != pixels).any(axis=2) | ~self._known[area]
             for box in self._boxes_to_read(new, region):
                 part = _cut(pixels, box.moved(-region.left, -region.top))
-                found = [line.moved(box.left, box.top) for line in read(part)]
-                self._lines = [line for line in self._lines if not line.box.overlaps(box)] + found
-            self._pixels[place] = pixels
-            self._known[place] = True
+                lines_read = [line.moved(box.left, box.top) for line in read(part)]
+                self._lines = [line for line in self._lines if not line.box.overlaps(box)] + lines_read
+            self._pixels[area] = pixels
+            self._known[area] = True
             return in_reading_order([line for line in self._lines if region.has(*line.box.center)])
 
     def _boxes_to_read(self, new: Pixels, region: Box) -> list[Box]:
-        """The boxes to read again; no line of text crosses their edges."""
+        """Return the boxes to read again; no line of text crosses their edges."""
         boxes = [box.moved(region.left, region.top) for box in changed_boxes(new)]
         lines = [line.box.grown(line.box.height, 2) for line in self._lines]
         whole: list[Box] = []
@@ -276,7 +280,7 @@ class ScreenText:
 
 
 def read(pixels: Pixels) -> list[Line]:
-    """The lines of a picture; areas of one colour are skipped."""
+    """Return the lines of a picture; areas of one color are skipped."""
     high, wide = pixels.shape[:2]
     boxes = changed_boxes((pixels[1:, 1:] != pixels[:-1, :-1]).any(axis=2))
     if sum(box.area for box in boxes) > _NEARLY_ALL * high * wide:
@@ -289,7 +293,7 @@ def _cut(pixels: Pixels, box: Box) -> Pixels:
 
 
 def in_reading_order(lines: list[Line]) -> list[Line]:
-    """From top to bottom, and in one row from left to right."""
+    """Sort lines from top to bottom, and in one row from left to right."""
     rows: list[list[Line]] = []
     for line in sorted(lines, key=lambda line: line.box.top + line.box.height / 2):
         middle = line.box.top + line.box.height / 2
@@ -331,8 +335,10 @@ class RapidOcr:
             recognised = self._recognise([_cut(pixels, box) for box in boxes])
         lines = []
         for box, spans in zip(boxes, recognised, strict=True):
-            places = [(text, box.left + begin * box.width, box.left + end * box.width) for text, begin, end in spans]
-            words = [Word(text, Box.between(left, box.top, right, box.bottom)) for text, left, right in places]
+            word_edges = [
+                (text, box.left + begin * box.width, box.left + end * box.width) for text, begin, end in spans
+            ]
+            words = [Word(text, Box.between(left, box.top, right, box.bottom)) for text, left, right in word_edges]
             lines += [Line(tuple(words))] if words else []
         return in_reading_order(lines)
 
@@ -343,11 +349,11 @@ class RapidOcr:
         # The model needs some room around text that fills the whole crop.
         room = 8 if min(height, width) < 64 else 0
         framed = numpy.pad(pixels, ((room, room), (room, room), (0, 0)), mode="edge") if room else pixels
-        found: Any = self._engine(
+        detection: Any = self._engine(
             numpy.ascontiguousarray(framed[:, :, ::-1]), use_det=True, use_cls=False, use_rec=False
         )
         boxes = []
-        for corners in [] if found.boxes is None else found.boxes:
+        for corners in [] if detection.boxes is None else detection.boxes:
             (left, top), (right, bottom) = corners.min(axis=0), corners.max(axis=0)
             box = Box.between(left, top, right + 1, bottom + 1).moved(-room, -room).within(Box(0, 0, width, height))
             if box.width > 2 and box.height > 4:
@@ -355,7 +361,7 @@ class RapidOcr:
         return boxes
 
     def _recognise(self, crops: list[Pixels]) -> list[Spans]:
-        """The words of each crop with their place in it, as parts of its width."""
+        """Return the words of each crop with their positions in it, as parts of its width."""
         import numpy
 
         keys = [blake2b(crop.tobytes() + repr(crop.shape).encode(), digest_size=16).digest() for crop in crops]
@@ -376,25 +382,25 @@ engine = cache(RapidOcr)  # one for this process, loaded when it is first needed
 
 
 def _spans(text: str, info: Any) -> Spans:
-    """The words of a recognised line, each with its begin and end as a part of the line's width."""
+    """Return the words of a recognised line, each with its begin and end as a part of the line's width."""
     columns = [column for word in info.word_cols for column in word]
     letters = text.replace(" ", "")
     words: list[tuple[str, float, float]] = []
     if not letters or not info.line_txt_len or len(columns) < len(letters):
-        place = 0  # as if all letters had one width
+        offset = 0  # as if all letters had one width
         for word in text.split(" "):
             if word:
-                words.append((word, place / len(text), (place + len(word)) / len(text)))
-            place += len(word) + 1
+                words.append((word, offset / len(text), (offset + len(word)) / len(text)))
+            offset += len(word) + 1
         return tuple(words)
-    places = iter(columns)
+    next_columns = iter(columns)
     # A space may have its own column: then there are as many columns as the text has characters.
     spaces = len(columns) >= len(text)
     gap = 0.5 * (columns[-1] - columns[0]) / max(1, len(text) - 1) + 0.5
     for word in text.split(" "):
-        own = [next(places) for _ in word]
+        own = [next(next_columns) for _ in word]
         if spaces:
-            next(places, None)
+            next(next_columns, None)
         if own:
             begin, end = (own[0] + 0.5 - gap) / info.line_txt_len, (own[-1] + 0.5 + gap) / info.line_txt_len
             words.append((word, max(0.0, begin), min(1.0, end)))

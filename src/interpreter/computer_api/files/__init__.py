@@ -28,7 +28,7 @@ class Files(ComputerTool):
         **more: Any,
     ) -> list[dict[str, Any]]:
         """Find files by name and lines by content: [{path, line, text}]; `glob` such as "*.py" limits the files."""
-        # Of the original's, without a meaning here.
+        # Parameters of the original that have no effect here.
         if unknown := set(more) - {"verbose", "python_docstrings_only"}:
             raise TypeError(f"search() doesn't take {', '.join(sorted(unknown))}. See computer.help('files').")
         return list(
@@ -50,7 +50,7 @@ class Files(ComputerTool):
         )
 
     def read(self, path: str, start: int | None = None, end: int | None = None, numbers: bool = False) -> str:
-        """The text of a file, or its lines from `start` to `end`, counted from 1; with `numbers` before them."""
+        """Return the text of a file, or its lines from `start` to `end`, counted from 1; `numbers` adds numbers."""
         return str(do(self.computer, "texts", "read", path=path, start=start, end=end, numbers=numbers))
 
     def edit(self, path: str, original_text: str, replacement_text: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the screen tools share, and what each platform provides: a screen, windows, an input device, a clipboard.
+"""The interface of all platforms to the screen tools: a screen, windows, an input device, a clipboard.
 
 Each platform has its own module, loaded when it is first used; `BACK_ENDS` lists them.
 """
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 PNG = "image/png"
-_CORNER = 1  # pixels: a mouse that is flung to a corner ends on the last one
+_CORNER = 1  # pixels: a mouse that is flung to a corner ends on the last pixel
 BUTTONS = ("left", "middle", "right")
 
 BACK_ENDS = {
@@ -81,8 +81,8 @@ class MissingPartError(ComputerError):
 class StoppedByUser(ComputerError):
     """The user moved the pointer to a corner of the screen, or pressed the stop key."""
 
-    def __init__(self, how: str = "moved the pointer to a corner of the screen") -> None:
-        super().__init__(f"The user {how}: stop, do nothing more on the screen, and ask what they want.")
+    def __init__(self, way: str = "moved the pointer to a corner of the screen") -> None:
+        super().__init__(f"The user {way}: stop, do nothing more on the screen, and ask what they want.")
 
 
 class AmbiguousTarget(ComputerError, ValueError):
@@ -103,7 +103,7 @@ class Box(NamedTuple):
 
     @classmethod
     def given(cls, region: Any) -> Box:
-        """A region from the caller; ValueError if it is not one."""
+        """Convert a region from the caller; ValueError if it is not one."""
         numbers = [] if isinstance(region, str) or not isinstance(region, Iterable) else list(region)
         if len(numbers) != 4 or not all(isinstance(number, int | float) for number in numbers):
             raise ValueError(f"A region is [left, top, width, height] in screen pixels, not {region!r:.80}.")
@@ -133,7 +133,7 @@ class Box(NamedTuple):
         return self.left <= x < self.right and self.top <= y < self.bottom
 
     def within(self, other: Box) -> Box:
-        """The part of it that is inside the other; of no size if they do not overlap."""
+        """Return the part of it that is inside the other; of no size if they do not overlap."""
         left, top = max(self.left, other.left), max(self.top, other.top)
         return Box.between(left, top, min(self.right, other.right), min(self.bottom, other.bottom))
 
@@ -147,14 +147,14 @@ class Box(NamedTuple):
         return Box(self.left + across, self.top + down, self.width, self.height)
 
     def similarity(self, other: Box) -> float:
-        """Intersection over union: 1 for the same box, 0 for two that do not overlap."""
+        """Return intersection over union: 1 for the same box, 0 for two that do not overlap."""
         shared = self.within(other).area
         covered = self.area + other.area - shared
         return shared / covered if covered else 0.0
 
 
 def around(boxes: Iterable[Box]) -> Box:
-    """The smallest box that contains them all."""
+    """Return the smallest box that contains them all."""
     each = [box for box in boxes if box.area]
     if not each:
         return Box(0, 0, 0, 0)
@@ -175,7 +175,7 @@ def merged(boxes: Iterable[Box]) -> list[Box]:
 
 @dataclass(frozen=True)
 class Monitor:
-    """One monitor, and its place on the desktop that all of them make up."""
+    """One monitor, and its position on the desktop that all of them make up."""
 
     name: str
     box: Box
@@ -210,18 +210,18 @@ class Screen(Protocol):
     closed: bool = False  # the connection is lost, so the screen has to be opened again
 
     def monitors(self) -> list[Monitor]:
-        """All monitors, the primary one first."""
+        """Return all monitors, the primary one first."""
 
     def windows(self) -> list[Window]:
-        """The visible windows, the topmost first; empty where the system does not say."""
+        """Return the visible windows, the topmost first; empty where the system does not say."""
         return []
 
     def active_window(self) -> Window | None:
-        """The window that has the keyboard."""
+        """Return the window that has the keyboard."""
         return None
 
     def grab(self, box: Box) -> Image:
-        """The pixels of a box as they are now."""
+        """Return the present pixels of a box."""
 
     def watch(self) -> AbstractContextManager[Callable[[float], list[Box]]] | None:
         """Watch for changes, where the system reports them: wait up to this many seconds, return the changed boxes."""
@@ -232,25 +232,27 @@ class Screen(Protocol):
 
 
 class WindowManager(Protocol):
-    """The windows of one platform; their places and sizes are those of their content."""
+    """The windows of one platform; positions and sizes exclude the window's frame."""
 
     def all(self) -> list[Window]:
-        """Every window, the oldest first."""
+        """Return every window, the oldest first."""
 
     def focus(self, window: int) -> bool:
-        """Whether it came to the front."""
+        """Bring a window to the front; return whether it came."""
 
-    def place(self, window: int, x: int | None, y: int | None, width: int | None, height: int | None) -> None: ...
+    def set_geometry(
+        self, window: int, x: int | None, y: int | None, width: int | None, height: int | None
+    ) -> None: ...
 
     def close(self, window: int) -> bool:
-        """Whether it is gone."""
+        """Ask a window to close; return whether it is gone."""
 
     def launch(self, application: DesktopApplication, args: list[str]) -> Window:
-        """Start an application, and return its window once it is there."""
+        """Start an application, and return its window once it has appeared."""
 
 
 class InputDevice(Protocol):
-    """Moves the pointer and presses keys. Places are pixels of the whole screen, keys are names of `key_name`."""
+    """Moves the pointer and presses keys. Positions are pixels of the whole screen, keys are names of `key_name`."""
 
     held_keys: set[str]
     held_buttons: set[str]
@@ -264,7 +266,7 @@ class InputDevice(Protocol):
         return box.width, box.height
 
     def position(self) -> tuple[int, int]:
-        """Where the pointer is."""
+        """Return the position of the pointer."""
 
     def move(self, x: int, y: int) -> None:
         """Put the pointer somewhere, at once."""
@@ -282,11 +284,11 @@ class InputDevice(Protocol):
         """Type any text, with this many seconds between characters."""
 
     def pastes(self, text: str) -> bool:
-        """Whether a text should go through the clipboard: it is long, or has many characters that no key makes."""
+        """Return whether to paste a text: it is long, or has many characters that no key makes."""
         return False
 
     def in_terminal(self) -> bool:
-        """Whether the window in front is a terminal, in which Ctrl+C and Ctrl+V mean something else."""
+        """Return whether the window in front is a terminal, where Ctrl+C and Ctrl+V have other meanings."""
         return False
 
     def settle(self) -> None:
@@ -308,35 +310,35 @@ class SystemClipboard(Protocol):
     """The clipboard of one platform."""
 
     def text(self) -> str | None:
-        """The copied text, None if there is no text."""
+        """Return the copied text, None if there is no text."""
 
     def image(self) -> bytes | None:
-        """The copied picture as PNG, None if there is none."""
+        """Return the copied picture as PNG, None if there is none."""
 
     def selected_text(self) -> str | None:
-        """The text that is selected but not copied, where the system knows it."""
+        """Return the text that is selected but not copied, where the system knows it."""
 
     def put_text(self, text: str) -> None: ...
 
     def put_image(self, png: bytes) -> None: ...
 
     def changed_by(self, copy: Callable[[], None]) -> bool:
-        """Whether a program put something there when it was asked to copy."""
+        """Run `copy`; return whether a program has put something on the clipboard."""
         before = self.text()
         copy()
         return self.text() != before
 
     def paste_once(self, text: str, paste: Callable[[], None], delay: float) -> bool:
-        """Put a text there for one paste, then restore what was there; whether a program fetched it."""
+        """Put a text there for one paste, then restore the content; return whether a program fetched it."""
         before = self.text()
         self.put_text(text)
         paste()
-        time.sleep(delay)  # nothing tells when the program has pasted
+        time.sleep(delay)  # no event reports that the program has pasted
         self.put_text(before or "")
         return True
 
     def paste_selection(self, text: str, paste: Callable[[], None]) -> bool:
-        """Make a text the selected one, for a terminal to paste; whether it fetched it."""
+        """Make a text the selected one, for a terminal to paste; return whether it fetched it."""
         return False
 
 
@@ -344,14 +346,14 @@ class ControlFrame:
     """A frame around the screen that shows that the model has the mouse, where it can be drawn."""
 
     def show(self) -> bool:
-        """Draw it above everything else; returns whether that worked."""
+        """Draw it above everything else; return whether that worked."""
         return False
 
     def hide(self) -> None: ...
 
 
 def platform_name() -> str:
-    """The platform of the screen: "x11", "wayland", "macos" or "windows"."""
+    """Return the platform of the screen: "x11", "wayland", "macos" or "windows"."""
     if sys.platform == "darwin":
         return "macos"
     if sys.platform == "win32":
@@ -374,7 +376,7 @@ def _back_end(part: str) -> Callable[..., Any]:
 
 
 def open_screen() -> Screen:
-    """The screen of this system; NoDisplayError says why there is none."""
+    """Open the screen of this system; NoDisplayError says why there is none."""
     return cast(Screen, _back_end("screen")())
 
 
@@ -393,9 +395,9 @@ def open_clipboard() -> SystemClipboard:
 def open_stop_key(
     keys: tuple[str, ...], stopped: Callable[[], None], in_corner: Callable[[int, int], None] | None = None
 ) -> Callable[[], None]:
-    """Call `stopped` on the keys, and `in_corner` (X11 only) when the pointer is moved to a corner, from a thread.
+    """Call `stopped` on the keys, and `in_corner` (X11 only) when the pointer is in a corner, from a thread.
 
-    Returns what ends it.
+    Returns a function that stops watching.
     """
     return cast("Callable[[], None]", _back_end("stop_key")(keys, stopped, in_corner).close)
 
@@ -410,7 +412,7 @@ def open_control_frame() -> ControlFrame:
 
 
 def needed(module: str, what: str) -> Any:
-    """A module of the `os` extra, or one of ours that imports it; MissingPartError says how to install it."""
+    """Import a module of the `os` extra, or one of ours that uses it; MissingPartError says how to install it."""
     try:
         return import_module(module)
     except ImportError as error:
@@ -421,12 +423,12 @@ def needed(module: str, what: str) -> Any:
 
 
 def in_corner(x: int, y: int, width: int, height: int) -> bool:
-    """Whether a place is in a corner of a screen of that size."""
+    """Return whether a position is in a corner of a screen of that size."""
     return min(x, width - 1 - x) <= _CORNER and min(y, height - 1 - y) <= _CORNER
 
 
 def is_terminal(kind: str) -> bool:
-    """Whether the class of a window is that of a terminal."""
+    """Return whether the class of a window is that of a terminal."""
     return any(
         name in kind.lower()
         for name in ("term", "konsole", "alacritty", "kitty", "tilix", "urxvt", "foot", "yakuake", "guake")
@@ -434,7 +436,7 @@ def is_terminal(kind: str) -> bool:
 
 
 def run_async(work: Callable[[], Coroutine[Any, Any, Result]], limit: float) -> Result:
-    """Run a coroutine in its own thread, since the caller may have an event loop; after `limit` seconds it is ended."""
+    """Run a coroutine in its own thread, since the caller may have an event loop; end it after `limit` seconds."""
     import asyncio
     from concurrent.futures import Future
 

@@ -68,7 +68,7 @@ _CHARACTERS = {
     "decimal": ".",
     **{f"num{digit}": digit for digit in _DIGITS},
 }
-# Names of keys that are no characters, in X11 and for wtype.
+# Names of keys that are not characters, in X11 and for wtype.
 _KEYSYMS = {
     "enter": "Return",
     "esc": "Escape",
@@ -115,7 +115,7 @@ _KEYSYMS = {
     "browserforward": "XF86_Forward",
     **{f"num{digit}": f"KP_{digit}" for digit in _DIGITS},
 }
-# Where a clipboard's commands come from, and the commands that there are.
+# The package of a clipboard's commands, and the commands themselves.
 _CLIPBOARDS: dict[str, tuple[str, dict[str, tuple[str, ...]]]] = {
     "wayland": (
         "wl-clipboard",
@@ -154,7 +154,7 @@ class CapturedScreen(Screen):
         weakref.finalize(self, self._mss.close)
 
     def grab(self, box: Box) -> Image:
-        """The pixels of a box, one for each pixel of the box, also where the screen has more."""
+        """Capture a box with one pixel for each of its pixels, even where the screen has more."""
         image = needed("PIL.Image", "Seeing the screen")
         with self._lock:
             try:
@@ -162,15 +162,15 @@ class CapturedScreen(Screen):
             except self._error as error:
                 self.closed = True
                 raise NoDisplayError(f"Can't capture the screen any longer: {error}") from error
-        found: Image = image.frombytes("RGB", (shot.width, shot.height), bytes(shot.bgra), "raw", "BGRX")
-        return found if found.size == (box.width, box.height) else found.resize((box.width, box.height))
+        captured: Image = image.frombytes("RGB", (shot.width, shot.height), bytes(shot.bgra), "raw", "BGRX")
+        return captured if captured.size == (box.width, box.height) else captured.resize((box.width, box.height))
 
     def monitors(self) -> list[Monitor]:
         with self._lock:
-            found = self._mss.monitors[1:]
+            screens = self._mss.monitors[1:]
         return [
             Monitor(f"screen {number}", Box(each["left"], each["top"], each["width"], each["height"]), number == 0)
-            for number, each in enumerate(found)
+            for number, each in enumerate(screens)
         ]
 
 
@@ -256,8 +256,8 @@ class CommandClipboard(SystemClipboard):
         self._put("put_image", png)
 
     def _text(self, what: str) -> str | None:
-        found = self._output(what)
-        return None if found is None else found.decode("utf-8", "replace")
+        output = self._output(what)
+        return None if output is None else output.decode("utf-8", "replace")
 
     def _output(self, what: str) -> bytes | None:
         if what not in self._commands:
@@ -266,7 +266,7 @@ class CommandClipboard(SystemClipboard):
         return ran.stdout if ran.returncode == 0 else None
 
     def _put(self, what: str, data: bytes) -> None:
-        """Give data to a command that may keep running to serve it, so that its output is not waited for."""
+        """Give data to a command that may keep running to serve it, so don't wait for its output."""
         command = self._commands[what]
         process = processes.start(command, stdin=processes.PIPE)
         process.communicate(data, _COMMAND_TIMEOUT)
@@ -275,7 +275,7 @@ class CommandClipboard(SystemClipboard):
 
 
 def keysym_name(key: str) -> str:
-    """The X11 name of a key that is not a character."""
+    """Return the X11 name of a key that is not a character."""
     return _KEYSYMS.get(key) or key.upper()
 
 
@@ -314,7 +314,7 @@ class MacScreen(CapturedScreen):
     def windows(self) -> list[Window]:
         quartz = self._quartz
         which = quartz.kCGWindowListOptionOnScreenOnly | quartz.kCGWindowListExcludeDesktopElements
-        found = []
+        windows = []
         for each in quartz.CGWindowListCopyWindowInfo(which, quartz.kCGNullWindowID) or ():
             bounds = each.get("kCGWindowBounds", {})
             box = Box(*(int(bounds.get(name, 0)) for name in ("X", "Y", "Width", "Height")))
@@ -324,30 +324,30 @@ class MacScreen(CapturedScreen):
             popup = each.get("kCGWindowLayer", 0) != 0
             pid = each.get("kCGWindowOwnerPID")
             if box.area:
-                found.append(Window(int(each["kCGWindowNumber"]), title, owner, box, box, pid, popup))
-        return found
+                windows.append(Window(int(each["kCGWindowNumber"]), title, owner, box, box, pid, popup))
+        return windows
 
     def active_window(self) -> Window | None:
         return next((window for window in self.windows() if not window.popup), None)
 
 
 class MacWindows:
-    """The windows of all applications. A window has no number here: its id is its place in the list of all."""
+    """The windows of all applications. Windows have no number here, so their position in the list is their id."""
 
     def all(self) -> list[Window]:
-        found = []
+        windows = []
         for number, each in enumerate(json.loads(_script(_ALL)), 1):
             box = Box(*each["box"])
-            found.append(
+            windows.append(
                 Window(number, each["title"], each["application"], box, box, each["pid"], active=each["active"])
             )
-        return found
+        return windows
 
     def focus(self, window: int) -> bool:
         self._tell(self._window(window), 'p.frontmost = true; w.actions["AXRaise"].perform();')
         return True
 
-    def place(self, window: int, x: int | None, y: int | None, width: int | None, height: int | None) -> None:
+    def set_geometry(self, window: int, x: int | None, y: int | None, width: int | None, height: int | None) -> None:
         now = self._window(window)
         wanted = [
             given if given is not None else old for given, old in zip((x, y, width, height), now.box, strict=True)
@@ -364,10 +364,10 @@ class MacWindows:
         ran = processes.run([*application.command, *args], timeout=_TIMEOUT * 3)
         if ran.returncode:
             raise ComputerError(ran.complaint)
-        found = next((each for each in self.all() if each.active), None)
-        if found is None:
+        window = next((each for each in self.all() if each.active), None)
+        if window is None:
             raise ComputerError(f"{application.name} was started, but shows no window.")
-        return found
+        return window
 
     def _window(self, number: int) -> Window:
         return next(each for each in self.all() if each.id == number)
@@ -433,7 +433,7 @@ _WAYLAND_TIMEOUT = 30
 
 
 class WaylandScreen(Screen):
-    """What a Wayland session lets a program see: pixels, and nothing else."""
+    """The part of a Wayland session that a program can see: pixels, and nothing else."""
 
     def __init__(self) -> None:
         self._size: Box | None = None
@@ -464,8 +464,8 @@ class WaylandScreen(Screen):
             file = Path(unquote(urlparse(address).path))
             png = file.read_bytes()
             file.unlink(missing_ok=True)
-        found: Image = image.open(BytesIO(png)).convert("RGB")
-        return found
+        whole: Image = image.open(BytesIO(png)).convert("RGB")
+        return whole
 
 
 async def _address_of_picture() -> str:
@@ -493,8 +493,8 @@ async def _address_of_picture() -> str:
         daemon = "org.freedesktop.DBus"
         await bus.call(Message(daemon, "/org/freedesktop/DBus", daemon, "AddMatch", signature="s", body=rule))
         options = {"handle_token": Variant("s", f"i{uuid.uuid4().hex}"), "interactive": Variant("b", False)}
-        place = (_PORTAL + "Desktop", "/org/freedesktop/portal/desktop", _PORTAL + "Screenshot", "Screenshot")
-        reply = await bus.call(Message(*place, signature="sa{sv}", body=["", options]))
+        portal_method = (_PORTAL + "Desktop", "/org/freedesktop/portal/desktop", _PORTAL + "Screenshot", "Screenshot")
+        reply = await bus.call(Message(*portal_method, signature="sa{sv}", body=["", options]))
         if reply is None or reply.message_type is MessageType.ERROR:
             raise NoDisplayError(_WAYLAND_ADVICE)
         return await address
@@ -503,7 +503,7 @@ async def _address_of_picture() -> str:
 
 
 class WaylandInput(InputDevice):
-    """What Wayland lets a program do: type with wtype, move and click with ydotool."""
+    """Input under Wayland: wtype types, ydotool moves and clicks."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -512,7 +512,7 @@ class WaylandInput(InputDevice):
                 "On Wayland, the keyboard needs the program wtype, and the mouse needs ydotool with its daemon "
                 "ydotoold. Install them, or log in with an X11 session."
             )
-        self._at = (-1, -1)  # where we put it: Wayland does not say where it is
+        self._at = (-1, -1)  # the position that we gave the pointer: Wayland doesn't report it
 
     def position(self) -> tuple[int, int]:
         return self._at
@@ -539,7 +539,7 @@ class WaylandInput(InputDevice):
         _run_tool("wtype", "-d", str(round(interval * 1000)), "--", text)
 
     def settle(self) -> None:
-        time.sleep(0.15)  # nothing tells when the application has handled the input
+        time.sleep(0.15)  # no event reports that the application has handled the input
 
 
 def _run_tool(program: str, *options: str) -> None:

@@ -297,13 +297,13 @@ def has_exposed_key(profile: Profile) -> bool:
     """Whether the file has a key in it and others on this machine can read it."""
     if profile.place.is_builtin or not os.stat(profile.place.address).st_mode & _READABLE_BY_OTHERS:
         return False
-    from interpreter.llm.secrets import redacted, secret_values
+    from interpreter.llm.secrets import replace_secrets, secret_values
 
     values = [value for name, value in profile.settings.items() if name.endswith("api_key")]
     # A value that is not in the file came from a variable.
     keys = [value for value in values if isinstance(value, str) and value in profile.text]
     keys += _KEY_IN_CODE.findall(profile.code)
-    return bool(secret_values({}, [(key, key) for key in keys])) or bool(redacted(profile.text, {})[1])
+    return bool(secret_values({}, [(key, key) for key in keys])) or bool(replace_secrets(profile.text, {})[1])
 
 
 def fetch(place: ProfileLocation) -> tuple[ProfileLocation, str]:

@@ -29,7 +29,7 @@ from interpreter.config.setting import give_settings, given_settings
 from interpreter.errors import BusyError, InterpreterError
 from interpreter.frontends.server.gate import LOCAL, Refused, User
 from interpreter.host import files
-from interpreter.llm.secrets import redacted as without_secrets
+from interpreter.llm.secrets import replace_secrets
 from interpreter.questions import APPROVE, Answer, QuestionKind
 from interpreter.session import Actor, Event, Ids
 from interpreter.session.events import events_after, redacted
@@ -462,7 +462,7 @@ class SessionManager:
             return []
         secrets = self.template.llm.known_secrets()
         found = events_after(past_events(path), after, offset, most)
-        return list(redacted(found, lambda text: without_secrets(text, secrets)[0]))
+        return list(redacted(found, lambda text: replace_secrets(text, secrets)[0]))
 
     def watch(self, key: SessionKey, wake: Callable[[], None]) -> Callable[[], None]:
         """Have `wake` called, from any thread, whenever the session has news; call the result to end that."""

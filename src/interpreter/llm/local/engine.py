@@ -28,14 +28,14 @@ from interpreter.host.installation import pip_command
 from interpreter.llm.local.servers import KINDS, ServerKind, Watch
 from interpreter.llm.local.weights import models_folder
 
-# Run by its path and not imported: it is a program, the one that also keeps live sessions in order.
+# Run by its path and not imported: the supervisor program that live runtimes use, too.
 SUPERVISOR = Path(__file__).parents[2] / "runtimes" / "supervisor.py"
 _LOG_KEPT = 4000
 _END_TIMEOUT = 5.0
 
 
 def check_system() -> None:
-    """EngineError where programs cannot be supervised."""
+    """Raise EngineError where programs cannot be supervised."""
     if sys.platform == "win32":
         raise EngineError("Open Interpreter can't start a model on Windows. Start Ollama or LM Studio yourself.")
 
@@ -77,7 +77,7 @@ class Child:
             return False
 
     def last_words(self) -> str:
-        """The end of what the program wrote."""
+        """Return the end of what the program wrote."""
         if self._log.closed:
             return ""
         size = self._log.seek(0, os.SEEK_END)
@@ -118,7 +118,7 @@ _starting = threading.RLock()
 
 
 def running(weights: Path, context: int | None = None, watch: Watch | None = None) -> Engine:
-    """The engine for these weights, started if necessary; one for the whole process.
+    """Return the engine for these weights, started if necessary; there is one for the whole process.
 
     `watch` gets the socket that the start waits on: shutting it down from another thread ends the start.
     """
@@ -131,13 +131,13 @@ def running(weights: Path, context: int | None = None, watch: Watch | None = Non
 
 
 def is_running(weights: Path, context: int | None = None) -> bool:
-    """Whether `running` would return at once."""
+    """Return whether `running` would return at once."""
     engine = _engines.get((weights, context or CONTEXT))
     return engine is not None and engine.child.alive
 
 
 def loaded() -> Engine | None:
-    """The engine that runs now, if one does."""
+    """Return the engine that is running, if any."""
     return next((engine for engine in _engines.values() if engine.child.alive), None)
 
 
@@ -187,7 +187,7 @@ def start(weights: Path, context: int = CONTEXT, watch: Watch | None = None) -> 
 
 
 def is_installed() -> bool:
-    """Whether the engine's package is installed; it may be new."""
+    """Return whether the engine's package is installed, perhaps only just now."""
     invalidate_caches()
     return find_spec(PACKAGE) is not None
 
@@ -248,9 +248,11 @@ def _start(kind: ServerKind, argv: list[str], env: Mapping[str, str] | None = No
     deadline = time.monotonic() + _START_TIMEOUT
     while not listens(kind.address):
         if not child.alive or time.monotonic() > deadline:
-            said = child.last_words()[-1000:]
+            output_end = child.last_words()[-1000:]
             child.close()
-            raise LocalServerError(f"{kind.title} was started but does not answer at {kind.address}.", detail=said)
+            raise LocalServerError(
+                f"{kind.title} was started but does not answer at {kind.address}.", detail=output_end
+            )
         time.sleep(_POLL_INTERVAL)
     return StartedServer(kind, child)
 

@@ -19,13 +19,13 @@ def main(fd: int) -> None:
         orders = json.loads(lines.readline())
         try:
             server = serve(orders)  # it stops when it is collected
-            told = {"event": "ready", "address": server.listening_address}
+            report = {"event": "ready", "address": server.listening_address}
         except (RuntimeError, ValueError, ImportError) as error:
-            told = {"event": "failed", "detail": str(error)}
-        lines.write(json.dumps(told).encode() + b"\n")
+            report = {"event": "failed", "detail": str(error)}
+        lines.write(json.dumps(report).encode() + b"\n")
         lines.flush()
-        lines.read()  # until the host lets go
-    os._exit(0)  # its threads need no farewell
+        lines.read()  # until the host closes its end
+    os._exit(0)  # without waiting for its threads
 
 
 def serve(orders: dict[str, Any]) -> Any:
@@ -36,7 +36,7 @@ def serve(orders: dict[str, Any]) -> Any:
     params.model.path = orders["weights"]
     params.model_alias = {orders["name"]}
     params.n_ctx = orders["context"]
-    params.n_batch = 256  # tokens between two reports of progress; a larger one is no faster on a processor
+    params.n_batch = 256  # tokens between two reports of progress; more is not faster on a CPU
     params.hostnames = ["127.0.0.1"]
     params.port = 0
     params.api_keys = [orders["key"]]

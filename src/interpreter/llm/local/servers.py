@@ -70,7 +70,7 @@ class LocalServer:
         return f"{self.kind.address}/v1"
 
     def model_string(self, model: Model) -> str:
-        """What `llm.model` is set to."""
+        """Return the value of `llm.model` for this model."""
         return self.kind.prefix + model.name
 
 
@@ -84,7 +84,7 @@ KINDS: tuple[ServerKind, ...] = (
 
 
 def known_kinds(environ: Mapping[str, str] = os.environ) -> tuple[ServerKind, ...]:
-    """The kinds, each at the address that the environment gives."""
+    """Return the kinds, each at the address that the environment gives."""
     addresses = {}
     if environ.get("OLLAMA_HOST"):
         addresses["ollama"] = resolve("ollama/x", environ).base_url.removesuffix("/v1")
@@ -96,7 +96,7 @@ def known_kinds(environ: Mapping[str, str] = os.environ) -> tuple[ServerKind, ..
 def find(
     kinds: Sequence[ServerKind] | None = None, environ: Mapping[str, str] = os.environ, timeout: float = _ANSWER_TIMEOUT
 ) -> list[LocalServer]:
-    """The servers that answer within `timeout` seconds, in the order of the kinds; all are asked at once."""
+    """Return the servers that answer within `timeout` seconds, in the order of the kinds; all are asked at once."""
     import httpx  # noqa: F401 - loaded once here, not by each thread
 
     kinds = known_kinds(environ) if kinds is None else kinds
@@ -108,7 +108,7 @@ def find(
 
 
 def _at_once(ask: Callable[[S], T], items: Sequence[S], seconds: float) -> list[T | None]:
-    """The answer for each item; None where it takes too long. Neither that nor Ctrl-C waits for the threads."""
+    """Ask about all items at once; None where the answer takes too long. Neither that nor Ctrl-C waits for threads."""
     from concurrent.futures import Future, wait
 
     answers: list[Future[T]] = [Future() for _ in items]
@@ -149,11 +149,11 @@ def look(
 
 
 class _Locked(Exception):
-    """The server wants a key."""
+    """Raised if the server wants a key."""
 
 
 def _get(url: str, headers: Mapping[str, str], seconds: float = _ANSWER_TIMEOUT) -> dict[str, Any]:
-    """The answer; empty from a server that does not have this path."""
+    """Return the answer; empty from a server that does not have this path."""
     status, answer = fetch_json("GET", url, seconds, headers=headers, connect=_CONNECT_TIMEOUT)
     if status in (401, 403):
         raise _Locked
@@ -168,7 +168,7 @@ def _rows(answer: Mapping[str, Any], key: str) -> list[dict[str, Any]]:
 
 
 def _model(row: Mapping[str, Any]) -> Model:
-    """A row of OpenAI's list, with what vLLM, llama.cpp and LM Studio add to it."""
+    """Convert a row of OpenAI's list, with what vLLM, llama.cpp and LM Studio add to it."""
     meta = row["meta"] if isinstance(row.get("meta"), dict) else {}
     windows = [row.get(name) for name in _WINDOW_FIELDS] + [meta.get("n_ctx")]
     count = _number(meta.get("n_params"))
@@ -186,7 +186,7 @@ def _openai_models(ask: _Get) -> list[Model]:
 
 
 def _llama_cpp_models(ask: _Get) -> list[Model]:
-    """The one model it serves, with the window it was started with."""
+    """Return the one model it serves, with the window it was started with."""
     return [
         replace(model, context=model.context or _started_with(ask("/props")), is_loaded=True)
         for model in _openai_models(ask)
@@ -199,7 +199,7 @@ def _started_with(props: Mapping[str, Any]) -> int | None:
 
 
 def _lm_studio_models(ask: _Get) -> list[Model]:
-    """Its own list has windows and says what can chat; older versions have only OpenAI's."""
+    """Read its own list, which has windows and says what can chat; older versions have only OpenAI's."""
     rows = ask("/api/v0/models").get("data")
     if not isinstance(rows, list):
         return _openai_models(ask)
@@ -222,7 +222,7 @@ _LISTS: Mapping[str, Callable[[_Get], list[Model]]] = {
 
 
 def context_of(server: LocalServer, model: Model, wanted: int | None = None) -> int | None:
-    """How long a conversation the model takes there. Ollama is asked, since its list doesn't say."""
+    """Return how long a conversation the model accepts there. Ollama is asked, since its list doesn't say."""
     if server.kind.name != "ollama":
         return min(wanted, model.context) if wanted and model.context else wanted or model.context
     try:
@@ -232,7 +232,7 @@ def context_of(server: LocalServer, model: Model, wanted: int | None = None) -> 
 
 
 def contexts_of(server: LocalServer, models: Sequence[Model]) -> list[int | None]:
-    """The same for many models, asked at once."""
+    """Return `context_of` many models, asked at once."""
     return _at_once(partial(context_of, server), models, _ALL_ANSWERS_TIMEOUT)
 
 
@@ -243,7 +243,7 @@ def _number(value: object) -> int | None:
 
 
 def _embeds(name: str) -> bool:
-    """Whether a model only computes embeddings, judging by its name; no list has that information."""
+    """Return whether a model only computes embeddings, judging by its name; no list has that information."""
     return "embed" in name.lower()
 
 
@@ -257,7 +257,7 @@ class LocalServers:
     """What local servers report about their models. Each server is asked once, even if it doesn't know."""
 
     def __init__(self, wait: Callable[[Callable[[], Any]], Any] = lambda ask: ask()) -> None:
-        self._wait = wait  # for what a server says, or until the user does not want it any more
+        self._wait = wait  # returns a server's answer, or raises an error when the user cancels
         self._ollama_models: dict[tuple[str, str], ollama.OllamaModel] = {}
         self._not_ollama: set[str] = set()
         self._models: dict[tuple[str, str], Model] = {}  # of other servers
@@ -266,7 +266,7 @@ class LocalServers:
     def ready(
         self, endpoint: Endpoint, window: int | None = None, watch: Watch | None = None
     ) -> tuple[Endpoint, dict[str, Any]]:
-        """The endpoint to ask instead of this one, and more parameters for the request.
+        """Return the endpoint to ask instead of this one, and more parameters for the request.
 
         A built-in model's engine is started, which takes seconds; `watch` gets the socket that this waits on.
         """
@@ -292,7 +292,7 @@ class LocalServers:
             yield {"model": endpoint.model, "done": True}
 
     def window(self, endpoint: Endpoint, wanted: int | None = None) -> int | None:
-        """How many tokens the model reads, if that is known before a request."""
+        """Return how many tokens the model reads, if that is known before a request."""
         if endpoint.provider == BUILTIN:
             from interpreter.llm.local.engine import CONTEXT
 
@@ -308,20 +308,20 @@ class LocalServers:
         return self._windows[key]
 
     def known_window(self, endpoint: Endpoint) -> int | None:
-        """The same, without asking a server."""
+        """Return the same as `window`, without asking a server."""
         if endpoint.provider == BUILTIN:
             return self.window(endpoint)
         shown = self._ollama_models.get((_root(endpoint), endpoint.model))
         return ollama.window_for(shown) if shown else self._windows.get((endpoint.base_url, endpoint.model))
 
     def size(self, endpoint: Endpoint) -> float | None:
-        """How many billion parameters the model has, if its server reports it or its name there contains it."""
+        """Return the model's parameters in billions, if its server reports them or its name there contains them."""
         if shown := self._shown(endpoint):
             return size_of(shown.parameters)
         return self._model(endpoint).billions if _is_near(endpoint) else None
 
     def _shown(self, endpoint: Endpoint) -> ollama.OllamaModel | None:
-        """What Ollama says about the model; None if it isn't Ollama, or doesn't answer."""
+        """Return what Ollama reports about the model; None if it isn't Ollama, or doesn't answer."""
         address = _root(endpoint)
         key = (address, endpoint.model)
         if not _is_ollama(endpoint) or address in self._not_ollama:
@@ -340,17 +340,17 @@ class LocalServers:
         return self._ollama_models[key]
 
     def _model(self, endpoint: Endpoint) -> Model:
-        """What another server says about the model."""
+        """Return what another server reports about the model."""
         key = (endpoint.base_url, endpoint.model)
         if key not in self._models:
             rows = self._ask(endpoint, endpoint.base_url + "/models").get("data")
             listed = [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
-            found = (_model(row) for row in listed if row.get("id") == endpoint.model)
-            self._models[key] = next(found, Model(endpoint.model))
+            matching = (_model(row) for row in listed if row.get("id") == endpoint.model)
+            self._models[key] = next(matching, Model(endpoint.model))
         return self._models[key]
 
     def _ask(self, endpoint: Endpoint, url: str) -> dict[str, Any]:
-        """The answer; nothing from a server that is not there or does not have this."""
+        """Return the answer; empty if the server can't be reached or doesn't have this path."""
         import httpx
 
         try:
@@ -361,7 +361,7 @@ class LocalServers:
 
 
 def _is_ollama(endpoint: Endpoint) -> bool:
-    """Whether it is named as Ollama, or asked over OpenAI's interface at Ollama's port."""
+    """Return whether it is named as Ollama, or asked over OpenAI's interface at Ollama's port."""
     if endpoint.provider.startswith("ollama"):
         return True
     if endpoint.provider != "openai" or endpoint.wire != "chat" or not endpoint.is_loopback:
@@ -372,7 +372,7 @@ def _is_ollama(endpoint: Endpoint) -> bool:
 
 
 def _is_near(endpoint: Endpoint) -> bool:
-    """Whether the server may know such things, and costs nothing to ask."""
+    """Return whether the server may know such things, and costs nothing to ask."""
     # The built-in engine has no address before it runs. Ollama counts nothing beforehand.
     is_own = endpoint.provider == BUILTIN or endpoint.provider.startswith("ollama")
     return endpoint.is_loopback and endpoint.wire == "chat" and not is_own

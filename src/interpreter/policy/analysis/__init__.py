@@ -28,16 +28,16 @@ def analyze(
     registry: Registry = BUILT_IN,
     database: str = "",
 ) -> Effects:
-    """What a block would do, from its text; it never raises.
+    """Predict from a block's text what it would do; never raises.
 
     `cwd` is where the session is, if not in the workspace. `known` says what functions of earlier blocks would do: the
-    `defines` of their analyses, together. `registry` has the languages of the session: each names its own analysis.
+    merged `defines` of their analyses. `registry` has the languages of the session: each names its own analysis.
     `database` is the address that SQL blocks use.
     """
-    places = CodeLocation(os.fspath(workspace), os.fspath(cwd) if cwd else None)
-    described, started_in = registry.describe(language), places.cwd
+    location = CodeLocation(os.fspath(workspace), os.fspath(cwd) if cwd else None)
+    described, started_in = registry.describe(language), location.cwd
     name = described.name.lower()
-    notes = Notes(places, name, database)
+    notes = Notes(location, name, database)
     defines: dict[str, tuple[Effect, ...]] = {}
     try:
         if described.analysis is None:
@@ -51,7 +51,7 @@ def analyze(
     steps = tuple(doing.done() for doing in notes.steps if not doing.dropped)
     keeps = described.run is not BaseLanguage.run and described.restore is BaseLanguage.restore
     lasting = described.name if keeps else ""
-    return Effects(name, places.workspace, steps, defines, lasting, described.runs_on, started_in or "")
+    return Effects(name, location.workspace, steps, defines, lasting, described.runs_on, started_in or "")
 
 
 look = analyze  # its name in earlier versions
@@ -60,7 +60,7 @@ look = analyze  # its name in earlier versions
 def analyze_displayed(
     code: str, notes: Notes, known: Mapping[str, tuple[Effect, ...]]
 ) -> dict[str, tuple[Effect, ...]]:
-    """The analysis of what is shown to the user and never run on the machine."""
+    """Record a step without effects: such code is shown to the user and never runs on the machine."""
     notes.step(notes.language, "shown, not run", 1)
     return {}
 
@@ -74,7 +74,7 @@ ASKS = re.compile(
 
 
 def analyze_page(code: str, notes: Notes, known: Mapping[str, tuple[Effect, ...]]) -> dict[str, tuple[Effect, ...]]:
-    """The analysis of a page that a browser shows: it changes no file, and may load something or send it."""
+    """Record what a page may load or send when a browser shows it; it changes no file."""
     doing = notes.step(notes.language, "shown in a browser", 1)
     for address in dict.fromkeys(ADDRESS.findall(NOT_LOADED.sub("", code))):
         doing.network(address if "://" in address else f"https:{address}", "get")

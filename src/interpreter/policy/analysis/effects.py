@@ -29,10 +29,10 @@ _CHUNK = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """One thing that the code would do."""
+    """One effect that the code would have."""
 
     kind: Kind
-    what: str  # a path as it is written, a program, a host, a package; `*` stands for what is only known when it runs
+    what: str  # a path as it is written, a program, a host, a package; `*` where it is only known at run time
     line: int
     place: Place = ""  # of a path: in the workspace or not
     full: str = ""  # of a path: absolute, with links resolved where possible
@@ -45,7 +45,7 @@ class Effect:
 
     @property
     def is_exact(self) -> bool:
-        """Of a path: whether it is one file or folder of the workspace, and known."""
+        """Whether the path is a single known file or folder in the workspace."""
         return self.place == "workspace" and self.known and not re.search(r"[*?\[{]", self.full)
 
     def __str__(self) -> str:
@@ -64,11 +64,11 @@ class EffectStep:
     line: int
     words: tuple[str, ...] = ()  # the command and its arguments; for a call, its whole name and its arguments
     effects: tuple[Effect, ...] = ()
-    fixed: bool = True  # false: a word of it is only known when it runs
+    fixed: bool = True  # False: part of the command is only known when it runs
 
     @property
     def is_command(self) -> bool:
-        """Is it one command of a shell? One without effects, such as `cd`, changes nothing on its own."""
+        """Whether it is one shell command. A command without effects, such as `cd`, changes nothing on its own."""
         return self.language == "shell"
 
 
@@ -87,7 +87,7 @@ class Effects:
 
     @property
     def folder(self) -> str:
-        """What the card calls the workspace: `this folder` is the one that the user works in."""
+        """Return the workspace's name on the card: `this folder` if the user works inside it."""
         return "the workspace" if self.cwd and not is_inside(self.cwd, self.workspace) else "this folder"
 
     @cached_property
@@ -95,7 +95,7 @@ class Effects:
         return tuple(effect for step in self.steps for effect in step.effects)
 
     def of(self, *kinds: Kind) -> tuple[Effect, ...]:
-        """The effects of these kinds, in the order of the code."""
+        """Return the effects of these kinds, in the order of the code."""
         return tuple(effect for effect in self.all if effect.kind in kinds)
 
     @property
@@ -104,19 +104,19 @@ class Effects:
 
     @property
     def calls(self) -> tuple[Effect, ...]:
-        """The computer's tools that are called, such as `computer.mouse.click`."""
+        """Calls of the computer's tools, such as `computer.mouse.click`."""
         return self.of("computer")
 
     @property
     def unknown(self) -> bool:
-        """Does it contain anything that static analysis can't tell?"""
+        """Whether it contains anything that static analysis can't predict."""
         return bool(self.of("unknown"))
 
     def changes(self, look: Look | None = None) -> dict[str, list[str]]:
-        """What it does to files: verbs, each with files. What is there now decides between Creates and Overwrites."""
+        """List the affected files by verb. What exists now decides between Creates and Overwrites."""
         look = look or (lambda path: existing(self.workspace, path))
         renames: dict[str, None] = {}
-        found: dict[tuple[str, str], tuple[int, str]] = {}
+        forecasts: dict[tuple[str, str], tuple[int, str]] = {}
         for step in self.steps:
             targets = [each for each in step.effects if each.kind == "write" and each.operation == "rename"]
             for effect in step.effects:
@@ -129,12 +129,15 @@ class Effects:
                     renames[f"{path} to {self._path(target)}" if target and is_named else path] = None
                 elif effect.kind in ("write", "delete"):
                     is_here = effect.is_exact and not self.machine
-                    verb, words = _forecast(effect, self._path(effect), look(effect.full) if is_here else None, is_here)
+                    verb, description = _forecast(
+                        effect, self._path(effect), look(effect.full) if is_here else None, is_here
+                    )
                     if verb:
                         key = effect.kind, effect.full or effect.what
-                        found[key] = min(found.get(key, (9, "")), (_FILE_VERBS.index(verb), words))
+                        forecasts[key] = min(forecasts.get(key, (9, "")), (_FILE_VERBS.index(verb), description))
         lists = {
-            verb: [words for number, words in found.values() if number == at] for at, verb in enumerate(_FILE_VERBS)
+            verb: [description for number, description in forecasts.values() if number == at]
+            for at, verb in enumerate(_FILE_VERBS)
         }
         lists["Renames"] = list(renames)
         return {verb: list(dict.fromkeys(paths)) for verb, paths in lists.items() if paths}
@@ -146,7 +149,7 @@ class Effects:
         return what + {"outside": f" (outside {self.folder})", "unknown": " (can't tell where)"}.get(effect.place, "")
 
     def lines(self, left_out: LeftOut = lambda path: None, look: Look | None = None) -> list[str]:
-        """A short card for the approval: what it does, in the words people use, and whether undo covers it."""
+        """Describe the block for the approval: its effects in plain words, and whether undo covers them."""
         changes = self.changes(look)
         rows: list[tuple[str, Iterable[object]]] = [*changes.items()]
         installs, outside = self.of("install"), [each for each in self.of("read") if each.place == "outside"]
@@ -163,7 +166,7 @@ class Effects:
                 [read for read in outside if not is_inside(read.full, self.cwd or self.workspace)],
             ),
         ]
-        lines = [f"{verb} {_listed(map(str, found))}" for verb, found in rows if found]
+        lines = [f"{verb} {_listed(map(str, items))}" for verb, items in rows if items]
         if len(renames := changes.get("Renames", [])) > 1:
             lines[list(changes).index("Renames")] = f"Renames {len(renames)} files: {_listed(renames)}"
         undo = reversibility(self, left_out).lines(bool(changes or installs or self.of("database")))
@@ -185,19 +188,19 @@ LeftOut = Callable[[str], str | None]
 
 
 def existing(workspace: str, path: str, count_rows: bool = True) -> Existing | None:
-    """What is at a path of the workspace, without following a link; None if nothing is, or if it leads out of it."""
+    """Describe a path in the workspace without following links; None if nothing is there or it leads outside."""
     try:
         folder, name = beneath(workspace, path)
         with folder:
-            found = folder.stat(name)
-            is_table = count_rows and stat.S_ISREG(found.st_mode) and path.lower().endswith((".csv", ".tsv"))
-            return Existing(stat.S_ISDIR(found.st_mode), _rows(folder, name) if is_table else "")
+            status = folder.stat(name)
+            is_table = count_rows and stat.S_ISREG(status.st_mode) and path.lower().endswith((".csv", ".tsv"))
+            return Existing(stat.S_ISDIR(status.st_mode), _rows(folder, name) if is_table else "")
     except (OSError, ValueError):
         return None
 
 
 def _rows(folder: Folder, name: str) -> str:
-    """How many rows a table has below its header; empty if reading it takes too long."""
+    """Count a table's rows below its header, as text; empty if reading takes too long."""
     lines, read, last, end = 0, 0, b"\n", time.monotonic() + _COUNTED_SECONDS
     with folder.open(name) as file:
         while read < _COUNTED_BYTES and (chunk := file.read(_CHUNK)):
@@ -210,7 +213,7 @@ def _rows(folder: Folder, name: str) -> str:
 
 
 def _forecast(effect: Effect, path: str, there: Existing | None, is_here: bool) -> tuple[str, str]:
-    """The verb for a path that is written or deleted, and the path; no verb if nothing changes there."""
+    """Return a verb and the path as shown, for a path that is written or deleted; an empty verb if nothing changes."""
     is_folder = there is not None and there.is_folder
     if effect.kind == "delete":
         return "Deletes", f"{path} (whole folder)" if is_folder and effect.how == "tree" else path
@@ -229,7 +232,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def short(name: str) -> str:
-    """On one line, and not too long."""
+    """Cut a name to one line of limited length."""
     flat = " ".join(name.split())
     return flat if len(flat) <= _MAX_LENGTH else flat[: _MAX_LENGTH - 1] + "…"
 
@@ -241,14 +244,14 @@ _MAX_REASONS = 3
 
 @dataclass(frozen=True)
 class Reversibility:
-    """How much of it comes back, and why not all."""
+    """How much of a block an undo restores, and why not all of it."""
 
     kind: Degree
     reasons: tuple[str, ...] = ()
-    covers: bool = False  # whether there are files that come back
+    covers: bool = False  # whether undo restores any file
 
     def lines(self, is_written: bool) -> list[str]:
-        """For the approval: what the analysis can't tell and, if anything changes, whether it can be undone."""
+        """Describe for the approval what the analysis can't predict and, on changes, whether undo restores them."""
         unknown = [reason.removeprefix(_CANT_TELL) for reason in self.reasons if reason.startswith(_CANT_TELL)]
         certain = [reason for reason in self.reasons if not reason.startswith((_CANT_TELL, _CONTACTING))]
         lines = []
@@ -265,8 +268,8 @@ class Reversibility:
 _CANT_TELL, _CONTACTING = "can't tell ", "contacting "
 
 
-# What an undo leaves as it is: kind, `how` and place of an effect (None: any), how bad that is, and the words for it.
-# The first row that fits counts.
+# What an undo doesn't restore: an effect's kind, `how` and place (None: any), how bad that is, and its description.
+# The first matching row counts.
 _LEFT: tuple[tuple[Kind, str | None, Place | None, Degree, str], ...] = (
     ("write", "git", "workspace", "partly", "git's own files"),
     ("write", "temporary", None, "partly", "temporary files"),
@@ -290,33 +293,33 @@ _LEFT: tuple[tuple[Kind, str | None, Place | None, Degree, str], ...] = (
 
 
 def reversibility(effects: Effects, left_out: LeftOut = lambda path: None) -> Reversibility:
-    """What an undo of the block would bring back: the worst of its effects counts.
+    """Determine how much of the block an undo would restore; its worst effect decides.
 
-    `left_out` says of a path of the workspace why it does not come back, if that is so.
+    `left_out` returns why a path in the workspace isn't restored, or None if it is.
     """
-    found: list[tuple[Degree, str]] = []
+    losses: list[tuple[Degree, str]] = []
     for effect in effects.all:
         row = next((row for row in _LEFT if _fits(effect, *row[:3])), None)
         if row is not None and row[3] != "reversible":
             verb = "renames" if effect.operation == "rename" else f"{effect.kind}s"
             why = f"{effect}" if effect.what.startswith("what ") else f"what this does ({effect})"
-            found.append((row[3], row[4].format(effect, verb=verb, why=why, folder=effects.folder)))
+            losses.append((row[3], row[4].format(effect, verb=verb, why=why, folder=effects.folder)))
     written = [effect for effect in effects.of("write", "delete") if effect.place == "workspace"]
     missing: dict[str, list[str]] = {}
     for effect in written:
         if (reason := left_out(effect.full)) is not None:
             missing.setdefault(reason, []).append(str(effect))
-    found += [
+    losses += [
         ("not", reason if reason.startswith(_CANT_TELL) else f"{_listed(paths)} ({reason})")
         for reason, paths in missing.items()
     ]
     if effects.lasting:
-        found.append(("partly", f"{effects.lasting}'s variables"))
-    worst = max((_ORDER.index(degree) for degree, _ in found), default=0)
+        losses.append(("partly", f"{effects.lasting}'s variables"))
+    worst = max((_ORDER.index(degree) for degree, _ in losses), default=0)
     # The worst come first; each reason is given once.
-    found.sort(key=lambda each: -_ORDER.index(each[0]))
+    losses.sort(key=lambda each: -_ORDER.index(each[0]))
     covers = len(written) > sum(map(len, missing.values()))
-    return Reversibility(_ORDER[worst], tuple(dict.fromkeys(reason for _, reason in found)), covers)
+    return Reversibility(_ORDER[worst], tuple(dict.fromkeys(reason for _, reason in losses)), covers)
 
 
 def _fits(effect: Effect, kind: Kind, how: str | None, place: Place | None) -> bool:

@@ -58,7 +58,7 @@ _TEXTS = ("string", "template")
 def analyze(
     code: str, notes: Notes, known: Mapping[str, tuple[Effect, ...]], line: int = 1
 ) -> dict[str, tuple[Effect, ...]]:
-    """Write down what the code would do; `line` is that of its first line in the block."""
+    """Record what the code would do; `line` is the number of its first line in the block."""
     if not notes.steps:
         notes.step("javascript", "the code itself", 1)
     if len(code) > _MAX_LENGTH:
@@ -82,13 +82,13 @@ def _tokenize(code: str, at: int, streams: list[list[Token]], inside: bool = Fal
     tokens: list[Token] = []
     streams.append(tokens)
     depth, begins_line = 0, False
-    brackets: list[bool] = []  # those that are open, and whether each is the head of a statement: `if (`
+    brackets: list[bool] = []  # open brackets, and whether each belongs to the head of a statement: `if (`
     is_head = False
     while at < len(code):
         before = tokens[-1] if tokens else _NONE
-        found = _TOKEN.match(code, at)
-        assert found is not None  # the last alternative takes any character
-        if found["mark"] == "`":
+        match = _TOKEN.match(code, at)
+        assert match is not None  # the last alternative takes any character
+        if match["mark"] == "`":
             text, end = "", at + 1
             while True:
                 piece = _TEMPLATE.match(code, end)
@@ -102,7 +102,7 @@ def _tokenize(code: str, at: int, streams: list[list[Token]], inside: bool = Fal
             tokens.append(Token("template", _unescaped(text), at))
             at = end + 1
             continue
-        if found["mark"] == "/":
+        if match["mark"] == "/":
             literal = _REGEX.match(code, at)
             is_doubled = before.text in ("+", "-") and len(tokens) > 1 and tokens[-2].text == before.text  # `i++ / 2`
             is_operator = before.kind == "mark" and before.text not in ")]}" and not is_doubled
@@ -115,22 +115,22 @@ def _tokenize(code: str, at: int, streams: list[list[Token]], inside: bool = Fal
                 continue
             if literal and before.text == "}" and re.search(r"[\"'`]|/[/*]", code[at + 1 : literal.end() + 1]):
                 raise ValueError("a slash that could be a division or a regular expression")
-        if found["mark"] == "(":
+        if match["mark"] == "(":
             brackets.append(before.text in ("if", "while", "for", "with"))
-        elif found["mark"] == ")" and brackets:
+        elif match["mark"] == ")" and brackets:
             is_head = brackets.pop()
-        if inside and found["mark"] in ("{", "}"):
-            depth += 1 if found["mark"] == "{" else -1
+        if inside and match["mark"] in ("{", "}"):
+            depth += 1 if match["mark"] == "{" else -1
             if depth < 0:
-                return found.end()
-        if found["string"]:
-            tokens.append(Token("string", _unescaped(found["string"][1:-1]), at))
-        elif found["name"] or found["mark"]:
-            tokens.append(Token("name" if found["name"] else "mark", found[0], at, begins_line))
-            if found[0] in ('"', "'") or "\\" in found[0]:
+                return match.end()
+        if match["string"]:
+            tokens.append(Token("string", _unescaped(match["string"][1:-1]), at))
+        elif match["name"] or match["mark"]:
+            tokens.append(Token("name" if match["name"] else "mark", match[0], at, begins_line))
+            if match[0] in ('"', "'") or "\\" in match[0]:
                 raise ValueError("an unterminated string, or a name with an escape")
-        begins_line = bool(found["skip"] and _LINE_END.search(found["skip"]))
-        at = found.end()
+        begins_line = bool(match["skip"] and _LINE_END.search(match["skip"]))
+        at = match.end()
     return at
 
 
@@ -139,7 +139,7 @@ def _unescaped(text: str) -> str:
 
 
 class _Walk:
-    """A walk over the streams of tokens, one after the other."""
+    """Walks over the streams of tokens, one after the other."""
 
     def __init__(self, everything: list[Token], notes: Notes, lines: list[int], has_computed: bool) -> None:
         self.notes, self.lines = notes, lines
@@ -148,11 +148,11 @@ class _Walk:
             token.text == "method" and value.text.upper() not in ("GET", "HEAD")
             for token, value in zip(everything, everything[2:], strict=False)
         )
-        # Names that the code itself gives a meaning, and those that only ever stand for a function of its own.
+        # Names that the code itself defines, and those that always stand for one of its functions.
         self.declared, self.functions = _declared(everything)
         self.modules = _modules(everything)
         self.has_computed = has_computed or _has_computed(everything, self.declared)
-        # Names of members that the code gives a value.
+        # Names of members that the code assigns.
         self.stored = frozenset(
             name.text
             for before, name, after in zip(everything, everything[1:], everything[2:], strict=False)
@@ -223,7 +223,7 @@ class _Walk:
                 self._unknown(token, f"what {name}() does")
 
     def _may_call_computed(self, at: int, is_property: bool) -> bool:
-        """Can this call what is no function of the code itself: by its name, or an argument that it calls back?"""
+        """Return whether this may call a foreign function: by its name, or as a callback in its arguments."""
         name, before = self.tokens[at].text, self.tokens[max(at - 2, 0) : at]
         if self._defines(at) or (before and before[-1].text == "function"):
             return False
@@ -237,7 +237,7 @@ class _Walk:
         return not all(map(self._is_own_function, called))
 
     def _is_own_function(self, argument: list[Token]) -> bool:
-        """Is it a function of the code itself or of JavaScript, or no function at all?"""
+        """Return whether the argument is a function of the code or of JavaScript, or no function at all."""
         first, last, pairs = argument[0], argument[-1], _pairs(argument)
         if first is last:
             is_literal = first.kind in (*_TEXTS, "regex") or first.text.isdigit() or first.text in ("null", "undefined")
@@ -248,19 +248,19 @@ class _Walk:
         return is_listed or is_data or is_function or _is_arrow(argument, 0, pairs)
 
     def _holds_function(self, close: int) -> bool:
-        """Does a function, and nothing else, stand in these brackets, as in `(() => ...)()`?"""
+        """Return whether these brackets contain a function and nothing else, as in `(() => ...)()`."""
         held = self._arguments(self.pairs.get(close, 0) - 1)
         return len(held) == 1 and self._is_own_function(held[0])
 
     def _in_braces(self, at: int) -> bool:
-        """`const {readFile} = require("fs")` and `import {readFile} from "fs"`, without another name."""
-        place = bisect_right(self.braces, at)
-        end = self.braces[place] if place < len(self.braces) else at
+        """Recognize `const {readFile} = require("fs")` and `import {readFile} from "fs"`, without renaming."""
+        index = bisect_right(self.braces, at)
+        end = self.braces[index] if index < len(self.braces) else at
         is_first = at > 0 and self.tokens[at - 1].text in ("{", ",")
         return is_first and self.tokens[at + 1].text in (",", "}") and self.tokens[end + 1].text in ("=", "from")
 
     def _defines(self, at: int) -> bool:
-        """Is this `name(parameters) {` on one line, as a class or an object has it?"""
+        """Recognize `name(parameters) {` on one line, as in a class or an object."""
         brace = self.tokens[self._close(at + 1) + 1]
         return brace.text == "{" and not brace.begins_line
 
@@ -268,23 +268,23 @@ class _Walk:
         return self.pairs.get(opening, len(self.tokens) - 3)
 
     def _arguments(self, at: int) -> list[list[Token]]:
-        """The arguments of the call whose name stands there."""
-        found: list[list[Token]] = [[]]
-        opening = next((place for place in (at + 1, at + 2) if self.tokens[place].text == "("), -1)
+        """Split the arguments of the call whose name is at this index; empty if no bracket follows."""
+        arguments: list[list[Token]] = [[]]
+        opening = next((index for index in (at + 1, at + 2) if self.tokens[index].text == "("), -1)
         if opening < 0:
             return []
-        place, end = opening + 1, self._close(opening)
-        while place < end:
-            if self.tokens[place].text == ",":
-                found.append([])
-                place += 1
+        index, end = opening + 1, self._close(opening)
+        while index < end:
+            if self.tokens[index].text == ",":
+                arguments.append([])
+                index += 1
                 continue
-            close = self._close(place) if self.tokens[place].text in ("(", "[", "{") else place
-            found[-1] += self.tokens[place : min(close + 1, place + _MAX_ARGUMENT_LENGTH)]
-            if close >= place + _MAX_ARGUMENT_LENGTH:
-                found[-1] += [Token("template", HOLE, 0), self.tokens[close]]
-            place = close + 1
-        return [tokens for tokens in found if tokens]
+            close = self._close(index) if self.tokens[index].text in ("(", "[", "{") else index
+            arguments[-1] += self.tokens[index : min(close + 1, index + _MAX_ARGUMENT_LENGTH)]
+            if close >= index + _MAX_ARGUMENT_LENGTH:
+                arguments[-1] += [Token("template", HOLE, 0), self.tokens[close]]
+            index = close + 1
+        return [tokens for tokens in arguments if tokens]
 
     def _call(self, at: int, token: Token, before: Token) -> None:
         name, arguments = token.text, self._arguments(at)
@@ -314,8 +314,8 @@ class _Walk:
                     self._options(arguments, doing)
                     given = arguments[1] if len(arguments) > 1 else []
                     is_list = all(token.kind in _TEXTS or token.text in "[,]" for token in given)
-                    words = [value, *([token.text for token in given if token.kind in _TEXTS] if is_list else [HOLE])]
-                    analyze_command(CommandCall(words, doing.line, " ".join(words).replace(HOLE, "*")), self.notes)
+                    command = [value, *([token.text for token in given if token.kind in _TEXTS] if is_list else [HOLE])]
+                    analyze_command(CommandCall(command, doing.line, " ".join(command).replace(HOLE, "*")), self.notes)
                 case "sql":
                     if HOLE in value[:6] or not value or note_sql(value, doing):
                         doing.note("database", "a database", known=False, how="server")
@@ -330,7 +330,7 @@ class _Walk:
             doing.unknown("a program with another shell or environment")
 
     def _module(self, at: int, name: str, called: bool) -> None:
-        """`require("x")`, `import("x")` or `import ... from "x"`."""
+        """Record `require("x")`, `import("x")` or `import ... from "x"`."""
         token, rest = self.tokens[at], self.tokens[at + 1 :]
         if called and self.tokens[at + 1].text == "(":
             arguments = self._arguments(at)
@@ -369,21 +369,21 @@ class _Walk:
 
 
 def _value(tokens: list[Token]) -> str:
-    """The text of an argument that is written out; else a hole."""
+    """Return the text of a literal argument, or a hole for anything else."""
     return tokens[0].text if len(tokens) == 1 and tokens[0].kind in _TEXTS else HOLE
 
 
 def _pairs(tokens: list[Token]) -> dict[int, int]:
-    """The place of each bracket's other half."""
-    found: dict[int, int] = {}
+    """Map the index of each bracket to the index of its counterpart."""
+    pairs: dict[int, int] = {}
     left: list[int] = []
     for at, token in enumerate(tokens):
         if token.kind == "mark" and token.text in ("(", "[", "{"):
             left.append(at)
         elif token.kind == "mark" and token.text in (")", "]", "}") and left:
             opening = left.pop()
-            found |= {opening: at, at: opening}
-    return found
+            pairs |= {opening: at, at: opening}
+    return pairs
 
 
 def _declared(tokens: list[Token]) -> tuple[frozenset[str], frozenset[str]]:
@@ -391,7 +391,7 @@ def _declared(tokens: list[Token]) -> tuple[frozenset[str], frozenset[str]]:
 
     Names that are taken out of an object or a module do not count.
     """
-    found: set[str] = set()
+    declared_names: set[str] = set()
     functions: set[str] = set()
     others: set[str] = set()
     pairs = _pairs(tokens)
@@ -399,7 +399,7 @@ def _declared(tokens: list[Token]) -> tuple[frozenset[str], frozenset[str]]:
         before, after = tokens[at - 1].text if at else "", tokens[at + 1].text if at + 1 < len(tokens) else ""
         if token.kind == "name":
             if at and (before in listed("javascript.txt", "@declaring") or after == "=>"):
-                found.add(token.text)
+                declared_names.add(token.text)
             is_executor = before == "(" and tokens[at - 2].text == "Promise" and after == "=>"
             is_plain = before == "function" or (before == "class" and after != "extends")
             if is_plain or is_executor or (before == "const" and after == "=" and _is_arrow(tokens, at + 2, pairs)):
@@ -411,30 +411,30 @@ def _declared(tokens: list[Token]) -> tuple[frozenset[str], frozenset[str]]:
             start = max(pairs.get(at, at) - 1, 0)
             names = [each.text for each in tokens[start : min(at, start + _MAX_ARGUMENT_LENGTH)] if each.kind == "name"]
             if token.text == ")" and after in ("=>", "{"):
-                found |= set(names) - listed("javascript.txt", "@keyword")
+                declared_names |= set(names) - listed("javascript.txt", "@keyword")
             if [each.text for each in tokens[max(start - 1, 0) : start + 1]] == ["Promise", "("]:
                 functions |= set(names)
             elif tokens[start].text not in ("if", "while", "for", "switch"):
                 others |= set(names[1:] if tokens[start].kind == "name" else names)
-    declared = frozenset(found) - calls("javascript.txt").keys() | frozenset(
+    declared = frozenset(declared_names) - calls("javascript.txt").keys() | frozenset(
         name.text
         for word, name in pairwise(tokens)
         if word.text in ("const", "let", "var", "function") and name.kind == "name"
     )
-    return declared, frozenset(functions - others if "Promise" not in found | others else ())
+    return declared, frozenset(functions - others if "Promise" not in declared_names | others else ())
 
 
 def _is_arrow(tokens: list[Token], at: int, pairs: Mapping[int, int]) -> bool:
-    """Does `x => ...`, `(x) => ...` or the same with `async` begin there?"""
+    """Return whether an arrow function begins here: `x => ...` or `(x) => ...`, with or without `async`."""
     start = at + (tokens[at].text == "async")
     behind = pairs.get(start, start) + 1
     return behind < len(tokens) and tokens[behind].text == "=>"
 
 
 def _has_computed(tokens: list[Token], declared: frozenset[str]) -> bool:
-    """Does the code use a value that it looks up by a computed name, as in `f = x[key]`, and not only a part of it?"""
+    """Return whether the code uses a value that it looks up by a computed name, as in `f = x[key]`."""
     pairs = _pairs(tokens)
-    words = (listed("javascript.txt", "@before_regex") | {"const", "let", "var"}) - declared
+    keywords = (listed("javascript.txt", "@before_regex") | {"const", "let", "var"}) - declared
     for at, token in enumerate(tokens):
         opening = pairs.get(at, 0)
         if token.text != "]" or not opening:
@@ -443,7 +443,7 @@ def _has_computed(tokens: list[Token], declared: frozenset[str]) -> bool:
         after, second = [*(each.text for each in tokens[at + 1 : at + 3]), "", ""][:2]
         if before.text in ("{", ",") and after == ":":  # `const {[key]: f} = x`
             return True
-        if before.text in words or (before.kind == "mark" and before.text not in (")", "]", "}", "?.")):
+        if before.text in keywords or (before.kind == "mark" and before.text not in (")", "]", "}", "?.")):
             continue  # an array, or a pattern
         is_text = key.kind in _TEXTS and HOLE not in key.text
         is_literal = at == opening + 2 and (is_text or key.text.isdigit())
@@ -457,14 +457,14 @@ def _has_computed(tokens: list[Token], declared: frozenset[str]) -> bool:
 
 
 def _modules(tokens: list[Token]) -> frozenset[str]:
-    """Names that stand for a whole module."""
-    found = set()
+    """Collect the names that stand for a whole module."""
+    modules = set()
     for at, token in enumerate(tokens):
         if token.text in ("require", "import") and token.kind == "name":
             back = at - 2 if at > 1 and tokens[at - 1].text == "await" else at - 1
             if back > 0 and tokens[back].text == "=" and tokens[back - 1].kind == "name":
-                found.add(tokens[back - 1].text)
+                modules.add(tokens[back - 1].text)
             if token.text == "import" and at + 2 < len(tokens):
-                found |= {tokens[at + 1].text} if tokens[at + 2].text in ("from", ",") else set()
-                found |= {tokens[at + 3].text} if tokens[at + 1].text == "*" and at + 3 < len(tokens) else set()
-    return frozenset(found)
+                modules |= {tokens[at + 1].text} if tokens[at + 2].text in ("from", ",") else set()
+                modules |= {tokens[at + 3].text} if tokens[at + 1].text == "*" and at + 3 < len(tokens) else set()
+    return frozenset(modules)

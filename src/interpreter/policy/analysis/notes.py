@@ -1,4 +1,4 @@
-"""Where an analysis records what it finds: steps, their effects, and where paths lead."""
+"""Records an analysis: steps, their effects, and where paths lead."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from interpreter.host.processes import is_inside
 from interpreter.policy.analysis.effects import Effect, EffectStep, Kind, Operation, Place
 from interpreter.policy.analysis.tables import listed, python_calls
 
-# Stands in a text for what is only known when the code runs; no path and no argument can have it.
+# Replaces the parts of a text that are only known at run time; no path and no argument can contain it.
 HOLE = "\0"
 
 _MAX_LENGTH = 4096
@@ -45,10 +45,10 @@ class CodeLocation:
         # Links that the code makes, and where they lead (None: unknown); folders that it unpacks archives into.
         self._links: dict[str, str | None] = {}
         self._unpacked: list[str] = []
-        self._moved: str | bool | None = False  # where a link leads that is being renamed
+        self._moved: str | bool | None = False  # the target of a link that is being renamed
 
     def effect(self, kind: Kind, text: str, line: int, how: str = "", operation: Operation = "") -> Effect | None:
-        """What happens to a path, and where that leads; None for something that is not a file, such as /dev/null."""
+        """Return the effect on a path and where it leads; None for what isn't a file, such as /dev/null."""
         if _NOWHERE.fullmatch(text):
             return None
         shown = text.replace(HOLE, "*") or "*"
@@ -59,7 +59,7 @@ class CodeLocation:
         return Effect(kind, shown, line, place, full, HOLE not in text, how, operation)
 
     def full(self, text: str) -> str | None:
-        """The absolute path; None if even its beginning is unknown."""
+        """Resolve the absolute path; None if even its beginning is unknown."""
         path = expanded(text)
         if not path.startswith("/"):
             if not path or path.startswith(HOLE) or self.cwd is None:
@@ -81,7 +81,7 @@ class CodeLocation:
         return any(inside) and full not in self._unpacked
 
     def _behind_links(self, full: str | None, kind: Kind, operation: Operation) -> str | None:
-        """Where a path leads with the links that the code has made, and other names of the same file; None: unknown."""
+        """Follow the links that the code has made; None if unknown, or if a written file has hard links."""
         if full is None:
             return None
         of_itself = kind == "delete" or operation in ("rename", "link")
@@ -99,37 +99,37 @@ class CodeLocation:
         return None if is_shared else full
 
     def link(self, text: str, target: str, hard: bool = False) -> None:
-        """A link is made there; `target` counts from its folder, or for a hard link from where the code is."""
+        """Remember a link. `target` counts from the link's folder, or for a hard link from where the code is."""
         full = self.full(text)
         if full is not None:
             beside = target if hard or target.startswith(("/", "~", HOLE)) else f"{os.path.dirname(full)}/{target}"
             self._links[full] = None if HOLE in target else self._behind_links(self.full(beside), "read", "")
 
     def is_link(self, text: str) -> bool:
-        """Has the code made a link there?"""
+        """Return whether the code has made a link at this path."""
         return self.full(text) in self._links
 
     def unpack(self, folder: str) -> None:
-        """An archive is unpacked there: links in it may lead anywhere."""
+        """Remember where an archive is unpacked: links in it may lead anywhere."""
         self._unpacked += filter(None, [self.full(folder)])
 
     def move(self, text: str | None) -> None:
-        """`cd`: later paths count from there."""
+        """Change the folder that later paths are relative to, as `cd` does."""
         full = self.full(text) if text is not None else None
         self.cwd = full if full is not None and not self._leads_away(full) and not _FIRST_UNKNOWN.search(full) else None
 
 
 def _has_other_names(full: str) -> bool:
-    """Has this file hard links? What is written to it changes them, too."""
+    """Return whether the file has hard links, which change with what is written to it."""
     try:
-        found = os.lstat(full)
+        status = os.lstat(full)
     except (OSError, ValueError):
         return False
-    return found.st_nlink > 1 and stat.S_ISREG(found.st_mode)
+    return status.st_nlink > 1 and stat.S_ISREG(status.st_mode)
 
 
 def expanded(path: str) -> str:
-    """With the home folder in the place of a tilde."""
+    """Replace a leading tilde with the home folder."""
     if path == "~" or path.startswith("~/"):
         return home() + path[1:]
     if path.startswith(("~-", "~+")):
@@ -141,12 +141,12 @@ def expanded(path: str) -> str:
 
 
 def is_of_system(program: str) -> bool:
-    """Is this where the system keeps its own programs?"""
+    """Return whether the system keeps its own programs at this path."""
     return bool(_SYSTEM.fullmatch(os.path.normpath(program)))
 
 
 def is_secret(full: str) -> bool:
-    """Is this where keys and passwords are kept?"""
+    """Return whether keys or passwords are stored at this path."""
     if _NOT_SECRET.search(full):
         return False
     if _SECRET_ANYWHERE.search(full) or any(_stars(full, path) for path in _SECRET_SYSTEM):
@@ -156,7 +156,7 @@ def is_secret(full: str) -> bool:
 
 
 def _stars(path: str, name: str) -> bool:
-    """Could a path, which may have stars in it, be this one, or in it? A star stands for no dot at the beginning."""
+    """Return whether a path that may contain stars could be this one or be inside it. A star matches no leading dot."""
     given, wanted = path.split("/"), name.rstrip("/").split("/")
     return len(given) >= len(wanted) and all(
         fnmatchcase(meant, part) and (not meant.startswith(".") or part.startswith("."))
@@ -170,13 +170,13 @@ def _real(path: str) -> str:
         return os.path.normpath(path)
     try:
         return os.path.realpath(path)
-    except (OSError, ValueError):  # a name that no file system takes
+    except (OSError, ValueError):  # a name that no file system accepts
         return os.path.normpath(path)
 
 
 _MAX_DEPTH = 5
 _MAX_TEXT_LENGTH = 500
-# What the tables can say about a path: the kind of effect, its `how` and its operation.
+# The words in tables about a path: the kind of effect, its `how` and its operation.
 ON_PATHS: dict[str, tuple[Kind, str, Operation]] = {
     "read": ("read", "", ""),
     "names": ("read", "names", ""),
@@ -191,21 +191,21 @@ ON_PATHS: dict[str, tuple[Kind, str, Operation]] = {
 
 
 class Notes:
-    """The steps found so far, and the folder that the code is in."""
+    """The steps recorded so far, and the folder that the code is in."""
 
-    def __init__(self, places: CodeLocation, language: str = "", database: str = "") -> None:
-        self.places = places
+    def __init__(self, location: CodeLocation, language: str = "", database: str = "") -> None:
+        self.location = location
         self.language = language  # the block's own
-        self.database = database  # the address of the one that SQL blocks use; empty: in memory
+        self.database = database  # the address of SQL blocks' database; empty: in memory
         self.steps: list[StepEffects] = []
-        self.depth = 0  # how many looks are inside each other: `bash -c "python -c ..."`
+        self.depth = 0  # how deeply code is nested in code: `bash -c "python -c ..."`
 
     @property
     def too_deep(self) -> bool:
         return self.depth >= _MAX_DEPTH
 
     def step(self, language: str, text: str, line: int, words: Sequence[str] = ()) -> StepEffects:
-        doing = StepEffects(self.places, language, text, line, words)
+        doing = StepEffects(self.location, language, text, line, words)
         self.steps.append(doing)
         return doing
 
@@ -214,7 +214,7 @@ class Notes:
 
 
 def analyze_embedded(language: str, code: str, line: int, notes: Notes) -> None:
-    """Write down what code inside other code would do: `bash -c`, `python -c`, `node -e`, `exec(...)`.
+    """Record the effects of code inside other code: `bash -c`, `python -c`, `node -e`, `exec(...)`.
 
     `line` is that of its first line in the block.
     """
@@ -228,24 +228,24 @@ def analyze_embedded(language: str, code: str, line: int, notes: Notes) -> None:
 class StepEffects:
     """A step that is being analyzed."""
 
-    def __init__(self, places: CodeLocation, language: str, text: str, line: int, words: Sequence[str]) -> None:
-        self.places, self.language, self.line = places, language, line
+    def __init__(self, location: CodeLocation, language: str, text: str, line: int, words: Sequence[str]) -> None:
+        self.location, self.language, self.line = location, language, line
         self.text = text[:_MAX_TEXT_LENGTH].replace(HOLE, "*")
         self.words = words
         self.effects: list[Effect] = []
-        self.dropped = False  # True: what it starts is what counts, or it does nothing
+        self.dropped = False  # True: only what it starts counts, or it does nothing
 
     def done(self) -> EffectStep:
-        words = tuple(word.replace(HOLE, "*") for word in self.words)
+        arguments = tuple(word.replace(HOLE, "*") for word in self.words)
         fixed = not any(HOLE in word for word in self.words)
-        return EffectStep(self.language, self.text, self.line, words, tuple(dict.fromkeys(self.effects)), fixed)
+        return EffectStep(self.language, self.text, self.line, arguments, tuple(dict.fromkeys(self.effects)), fixed)
 
     def path(self, kind: Kind, *paths: str, how: str = "", operation: Operation = "") -> None:
         for path in paths:
             if _ADDRESS.match(path) and not path.startswith("file:"):
                 self.network(path, "get" if kind == "read" else "send")
                 continue
-            effect = self.places.effect(kind, path, self.line, how, operation)
+            effect = self.location.effect(kind, path, self.line, how, operation)
             if effect is None:
                 continue
             self.effects.append(effect)
@@ -253,13 +253,13 @@ class StepEffects:
                 self.effects.append(replace(effect, kind="secret"))
 
     def on_paths(self, word: str, *paths: str) -> None:
-        """What a table says happens to paths."""
+        """Record on these paths the effect that a word in a table names."""
         kind, how, operation = ON_PATHS[word]
         self.path(kind, *paths, how=how, operation=operation)
 
     def look_into(self, folder: str) -> None:
-        """A folder is where the command works: worth a note if it is not in the workspace."""
-        effect = self.places.effect("read", folder, self.line, "names")
+        """Record the folder that a command works in, unless it is in the workspace."""
+        effect = self.location.effect("read", folder, self.line, "names")
         if effect is not None and effect.place != "workspace":
             self.effects.append(effect)
 
@@ -267,14 +267,14 @@ class StepEffects:
         self.path("read", *paths)
 
     def link(self, path: str, target: str, hard: bool = False) -> None:
-        """A link is made; `target` is what it is said to lead to."""
+        """Record that a link is made; `target` is the path that it is given."""
         self.write(path, operation="link")
-        self.places.link(path, target, hard)
+        self.location.link(path, target, hard)
 
     def unpack(self, folder: str) -> None:
-        """An archive is unpacked there."""
+        """Record that an archive is unpacked into this folder."""
         self.write(f"{folder}/*")
-        self.places.unpack(folder)
+        self.location.unpack(folder)
 
     def write(self, *paths: str, how: str = "", operation: Operation = "") -> None:
         self.path("write", *paths, how=how, operation=operation)
@@ -297,13 +297,13 @@ class StepEffects:
 
 
 def host_of(address: str) -> str:
-    """The host of a URL, of `user@host:path` or of a bare name; empty if the text does not tell it."""
+    """Extract the host from a URL, `user@host:path` or a bare name; empty if the text doesn't contain it."""
     try:
         if "://" in address:
             host = _SERVICES.get(address.partition(":")[0].lower()) or urlsplit(address).hostname or ""
         else:
-            found = re.match(r"(?:[^@/\s]+@)?(\[[0-9a-f:]+\]|[\w.\0-]+)(?=[:/]|$)", address, re.ASCII | re.IGNORECASE)
-            host = found[1] if found else ""
+            match = re.match(r"(?:[^@/\s]+@)?(\[[0-9a-f:]+\]|[\w.\0-]+)(?=[:/]|$)", address, re.ASCII | re.IGNORECASE)
+            host = match[1] if match else ""
     except ValueError:
         return ""
     return "" if HOLE in host or not re.search(r"[.:]|^localhost$|^[\w-]+$", host) else host.lower().rstrip(".")
@@ -315,7 +315,7 @@ ComputerEffect = Literal["looks", "acts", "sends", "unknown"]
 
 
 def computer_call_effect(name: str) -> ComputerEffect:
-    """The effect of a call such as `computer.mouse.click`; "unknown" if there is no such name."""
+    """Classify a call such as `computer.mouse.click`; "unknown" if that name doesn't exist."""
     from interpreter.computer_api.tool import TOOLS, kind_of
 
     _, tool, *rest = [*name.split("."), ""]
@@ -324,14 +324,14 @@ def computer_call_effect(name: str) -> ComputerEffect:
     if tool not in TOOLS or name in python_calls():  # what the call is given decides
         return "unknown"
     try:
-        found: object = kind_of(tool)
+        member: object = kind_of(tool)
     except (ImportError, AttributeError):
         return "unknown"
     for part in filter(None, rest):
-        found = getattr(found, part, None)
-    if found is None or isinstance(found, property):
+        member = getattr(member, part, None)
+    if member is None or isinstance(member, property):
         return "unknown"
-    return "sends" if getattr(found, "__sends__", False) else "acts" if getattr(found, "__acts__", False) else "looks"
+    return "sends" if getattr(member, "__sends__", False) else "acts" if getattr(member, "__acts__", False) else "looks"
 
 
 def note_computer_call(doing: StepEffects, name: str) -> None:
@@ -340,5 +340,5 @@ def note_computer_call(doing: StepEffects, name: str) -> None:
 
 
 def is_computer_shadowed(notes: Notes) -> bool:
-    """Whether a file of the project's own has the name, and so comes first."""
-    return any(os.path.exists(os.path.join(notes.places.workspace, name)) for name in ("computer.py", "computer"))
+    """Return whether a file of the project has the name `computer`, so that Python imports it first."""
+    return any(os.path.exists(os.path.join(notes.location.workspace, name)) for name in ("computer.py", "computer"))

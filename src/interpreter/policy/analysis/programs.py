@@ -30,8 +30,8 @@ INFLUENTIAL = re.compile(
 )
 # With these, `cp` copies links as links.
 _KEEPING_LINKS = ("-a", "-d", "-P", "-R", "-r", "--archive", "--no-dereference", "--recursive")
-# A place in a row for operands or for what options are given.
-_PLACE = re.compile(r"<(?:(?P<first>\d)(?P<more>\+?)|(?P<options>-[^>]*?))(?:\|(?P<default>[^->][^>]*))?>")
+# A placeholder in a row for operands or for options' values.
+_PLACEHOLDER = re.compile(r"<(?:(?P<first>\d)(?P<more>\+?)|(?P<options>-[^>]*?))(?:\|(?P<default>[^->][^>]*))?>")
 
 
 class CommandCall(NamedTuple):
@@ -40,9 +40,9 @@ class CommandCall(NamedTuple):
     words: list[str]
     line: int
     text: str
-    stdin: str | None = None  # what it reads, where the text tells
-    functions: Iterable[str] = ()  # names that the code itself has defined; what they do was looked at there
-    piped: str = ""  # what another command seems to print for it to read
+    stdin: str | None = None  # its input, if the text contains it
+    functions: Iterable[str] = ()  # functions that the code itself defines, which were analyzed at their definition
+    piped: str = ""  # the probable output of another command, which it reads
 
     @property
     def arguments(self) -> list[str]:
@@ -62,7 +62,7 @@ class Arguments:
     """`-rf --out=x a b` as options `{-r, -f, --out}`, values `{--out: [x]}` and operands `[a, b]`."""
 
     def __init__(self, words: Sequence[str], row: ProgramRow | str = "", stop_early: bool = False) -> None:
-        """`row` lists the options, or names those that take a word; `stop_early`: the first operand ends them."""
+        """Parse `words`. `row`: its options, or names of those that take a word; `stop_early`: end at an operand."""
         self.options: set[str] = set()
         self.values: dict[str, list[str]] = {}
         self.operands: list[str] = []
@@ -106,7 +106,7 @@ class Arguments:
         return not self.options.isdisjoint(names)
 
     def value(self, *names: str) -> list[str]:
-        """What was given to any of these options."""
+        """Return the values given to any of these options."""
         return [value for name in names for value in self.values.get(name, ())]
 
 
@@ -178,27 +178,27 @@ class _ByTable:
         return None
 
     def _rules(self) -> tuple[EffectRule, ...]:
-        """The effects on the operands, which for some programs depend on their first word."""
+        """Return the effects on the operands, which for some programs depend on the first operand."""
         row = self.row
         if not row.verbs:
             return row.effects
         start = 1 if EffectRule("skip") in row.effects else 0
-        words = [word for word in self.operands if word not in row.prefixes]
-        verb = "".join(words[start : start + 1])
+        operands = [word for word in self.operands if word not in row.prefixes]
+        verb = "".join(operands[start : start + 1])
         if not verb:
             options = self.arguments.options
             only_asks = (
                 options <= listed("programs.txt", "@asks_version") if options else EffectRule("start") in row.effects
             )
             return () if only_asks and not self.operands else row.effects
-        self.operands = words
-        found = row.verbs.get(verb, row.verbs.get("*"))
-        if found is not None:
-            self.operands = words[:start] + words[start + 1 :]
-        return found if found is not None else row.effects
+        self.operands = operands
+        rules = row.verbs.get(verb, row.verbs.get("*"))
+        if rules is not None:
+            self.operands = operands[:start] + operands[start + 1 :]
+        return rules if rules is not None else row.effects
 
     def _option(self, option: str) -> list[EffectRule]:
-        """What an option does with its value; what it means for the operands is left to do."""
+        """Apply what an option does with its value; return the rules about the operands."""
         left = []
         for rule in self.row.adds[option]:
             values = self.arguments.values.get(option, [])
@@ -222,16 +222,16 @@ class _ByTable:
         return left
 
     def _filled(self, word: str) -> list[str]:
-        """`<1>`: the first operand. `<2+>`: those from the second on. `<-d|.>`: what -d is given, or else a dot."""
-        found = _PLACE.search(word)
-        if found is None:
+        """Fill in a placeholder. `<1>`: first operand; `<2+>`: second and later; `<-d|.>`: value of -d, or a dot."""
+        placeholder = _PLACEHOLDER.search(word)
+        if placeholder is None:
             return [word]
-        if found["first"]:
-            at = int(found["first"]) - 1
-            values = self.operands[at:] if found["more"] else self.operands[at : at + 1]
+        if placeholder["first"]:
+            at = int(placeholder["first"]) - 1
+            values = self.operands[at:] if placeholder["more"] else self.operands[at : at + 1]
         else:
-            values = self.arguments.value(*found["options"].split("|"))
-        return [word.replace(found[0], value) for value in values or filter(None, [found["default"]])]
+            values = self.arguments.value(*placeholder["options"].split("|"))
+        return [word.replace(placeholder[0], value) for value in values or filter(None, [placeholder["default"]])]
 
     def _operands(self, rule: EffectRule) -> None:
         doing, kind = self.doing, rule.kind
@@ -257,8 +257,8 @@ class _ByTable:
                     for target, source in ((target, source) for target in targets for source in sources):
                         leads = source if links else HOLE
                         for path in (target, f"{target}/{source.rstrip('/').rsplit('/', 1)[-1]}"):
-                            if links or doing.places.is_link(source):
-                                doing.places.link(path, leads, is_hard)
+                            if links or doing.location.is_link(source):
+                                doing.location.link(path, leads, is_hard)
             case "unpack":
                 for path in paths:
                     doing.unpack(path)
@@ -296,30 +296,30 @@ def wrapper(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: 
     name = call.program
     if name == "command" and {"-v", "-V"} & set(call.arguments[:1]):
         return
-    words = arguments.operands[_BEFORE_COMMAND.get(name, 0) :]
-    while words and _ASSIGNMENT.match(words[0]):
-        note_environment(words[0].partition("=")[0], doing)
-        words = words[1:]
+    command = arguments.operands[_BEFORE_COMMAND.get(name, 0) :]
+    while command and _ASSIGNMENT.match(command[0]):
+        note_environment(command[0].partition("=")[0], doing)
+        command = command[1:]
     if name == "flock":
         doing.write(*arguments.operands[:1], operation="create")
-    if not words and call.stdin is not None:
+    if not command and call.stdin is not None:
         nested(call.stdin, call, notes)
     for text in arguments.value("-S", "--split-string", "-c"):
         nested(text, call, notes)
-    if name == "env" and not words:
+    if name == "env" and not command:
         doing.note("secret", "the environment")
-    if words and name == "watch":
-        nested(" ".join(words), call, notes)  # it hands them to a shell
-    elif words:
+    if command and name == "watch":
+        nested(" ".join(command), call, notes)  # it hands them to a shell
+    elif command:
         doing.dropped = all(effect.kind == "program" for effect in doing.effects)
-        _inner(words, call, notes)
+        _inner(command, call, notes)
 
 
 @handler
 def xargs(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     mark = next(iter(arguments.value("-I", "--replace")), "{}")
-    words = [word.replace(mark, HOLE) for word in arguments.operands] or ["echo"]
-    _inner([*words, HOLE], call, notes)
+    command = [word.replace(mark, HOLE) for word in arguments.operands] or ["echo"]
+    _inner([*command, HOLE], call, notes)
 
 
 def _interpret(
@@ -331,7 +331,7 @@ def _interpret(
     doing: StepEffects,
     notes: Notes,
 ) -> None:
-    """What an interpreter runs: these codes, else a script, else what it reads, without these options."""
+    """Analyze what an interpreter runs: `codes`, a script, or its input (unless it has an option of `runs_nothing`)."""
     if codes:
         for code in codes:
             nested(code, call, notes, language)
@@ -415,10 +415,10 @@ def _script(path: str, doing: StepEffects) -> None:
 
 
 def nested(code: str, call: CommandCall, notes: Notes, language: str = "shell") -> None:
-    before = notes.places.cwd
+    before = notes.location.cwd
     analyze_embedded(language, code, call.line, notes)
     if call.words[0] not in ("eval", "trap"):
-        notes.places.cwd = before
+        notes.location.cwd = before
 
 
 def _inner(words: list[str], call: CommandCall, notes: Notes) -> None:
@@ -437,20 +437,20 @@ COMMAND_IN_INDEX = re.compile(r"\w\[[^\]]{0,200}(\$\(|`|\0)")
 
 
 def note_changed(name: str, doing: StepEffects) -> None:
-    """A variable is set; some change what the commands after it do."""
+    """Record that a variable is set if it changes what later commands do."""
     if INFLUENTIAL.fullmatch(name):
         doing.unknown(f"{name} is changed, which changes what commands do")
 
 
 def note_environment(name: str, doing: StepEffects) -> None:
-    """A variable of the environment is set: programs may heed it, unless it is listed as harmless."""
+    """Record that an environment variable is set, unless it is listed as harmless: programs may read it."""
     if not any(fnmatchcase(name, harmless) for harmless in listed("programs.txt", "@environment")):
         doing.unknown(f"{name} is set in the environment, which may change what programs do".replace(HOLE, "*"))
 
 
 @handler
 def sets_variables(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
-    """The names of variables that it may set are among its words, and some of its words are code."""
+    """Record the variables that the command may set. Some of its arguments are variable names, some are code."""
     name = call.program
     arguments = Arguments(call.arguments, "-v -C" if name in ("printf", "mapfile") else "")
     declares = name in ("export", "declare", "typeset", "readonly", "set")
@@ -474,7 +474,7 @@ def sets_variables(call: CommandCall, arguments: Arguments, doing: StepEffects, 
 def change_folder(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     operands = [word for word in call.arguments if word == "-" or not word.startswith("-")]
     is_back = operands == ["-"] or call.program == "popd" or (call.program == "pushd" and not operands)
-    notes.places.move(None if is_back else operands[0] if operands else "~")
+    notes.location.move(None if is_back else operands[0] if operands else "~")
 
 
 # -- files --------------------------------------------------------------------------------------------------------
@@ -490,14 +490,14 @@ _SED = re.compile(
 
 @handler
 def sed(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
-    """A script of the commands that only print is known; others read and write files, or run commands."""
+    """Record what its scripts do: one that only prints is understood; any other may access files or run commands."""
     scripts = arguments.value("-e", "--expression")
     has_script = bool(scripts) or arguments.has("-f", "--file")
     files = arguments.operands if has_script else arguments.operands[1:]
     for script in scripts or arguments.operands[:1]:
         at = 0
-        while at < len(script) and (found := _SED.match(script, at)) and found.end() > at:
-            at = found.end()
+        while at < len(script) and (command := _SED.match(script, at)) and command.end() > at:
+            at = command.end()
         if at < len(script):
             doing.unknown("a sed script that may write files or run commands")
     doing.read(*files)
@@ -509,7 +509,7 @@ _AWK_TEXT = re.compile(r'"(?:[^"\\]|\\.)*"|#[^\n]*')
 _AWK_ACTS = re.compile(r"\b(system|getline|close|fflush|ENVIRON|PROCINFO)\b|@|(?<!\|)\|(?!\|)|\bprintf?\b[^;}\n]*>")
 
 
-# In a regular expression these characters are no string, comment or end of a statement.
+# In a regular expression these characters begin no string or comment and end no statement.
 _AWK_UNCLEAR = re.compile(r"/[^/\n]*[\"#;}][^/\n]*/")
 _AWK_MAY_ACT = re.compile(rf"{_AWK_ACTS.pattern}|\bprintf?\b[^\0]*>")
 
@@ -542,25 +542,25 @@ def dd(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes
 
 @handler
 def find(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
-    words, options = call.arguments, programs()[call.program].options
-    start = next((at for at, word in enumerate(words) if word[:1] in ("-", "(", "!")), len(words))
-    roots = words[:start] or ["."]
+    given, options = call.arguments, programs()[call.program].options
+    start = next((at for at, word in enumerate(given) if word[:1] in ("-", "(", "!")), len(given))
+    roots = given[:start] or ["."]
     doing.path("read", *roots, how="names")
-    found = [f"{root.rstrip('/')}/*" for root in roots]
-    left = words[start:]
+    paths = [f"{root.rstrip('/')}/*" for root in roots]
+    left = given[start:]
     while left:
         word = left.pop(0)
         match word:
             case "-delete":
-                doing.delete(*found, tree=True)
+                doing.delete(*paths, tree=True)
             case "-fprint" | "-fprintf" | "-fls" | "-fprint0":
                 doing.write(*left[:1])
             case "-exec" | "-execdir" | "-ok" | "-okdir" | "-x" | "-X" | "--exec" | "--exec-batch":
                 end = next((at for at, word in enumerate(left) if word in (";", "+")), len(left))
                 inner = [
-                    path for word in left[:end] for path in (found if word == "{}" else [word.replace("{}", HOLE)])
+                    path for word in left[:end] for path in (paths if word == "{}" else [word.replace("{}", HOLE)])
                 ]
-                inner += found if call.program != "find" and "{}" not in left[:end] else []
+                inner += paths if call.program != "find" and "{}" not in left[:end] else []
                 analyze_command(CommandCall(inner, call.line, " ".join(inner), None, call.functions), notes)
                 left = left[end + 1 :]
             case _ if call.program == "find" and ((word.startswith("-") and word not in options) or HOLE in word):
@@ -689,8 +689,8 @@ def httpie(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: N
 @handler
 def connection(call: CommandCall, arguments: Arguments, doing: StepEffects, notes: Notes) -> None:
     if call.program != "openssl" or call.arguments[:1] == ["s_client"]:
-        places = arguments.operands[call.program == "openssl" :] + arguments.value("-connect")
-        doing.network(next(iter(places), ""), "send")
+        addresses = arguments.operands[call.program == "openssl" :] + arguments.value("-connect")
+        doing.network(next(iter(addresses), ""), "send")
     elif call.arguments != ["version"]:
         doing.unknown("openssl, which may read and write files")
 

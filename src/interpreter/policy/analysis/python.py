@@ -44,7 +44,7 @@ _HELP = re.compile(r"\s*\??\??[\w.*%]+\?\??\s*$|\s*\?\??[\w.*%]+\s*$")
 
 
 class Magic(NamedTuple):
-    """A line, or a cell, that is not Python."""
+    """A magic: a line or a cell that is not Python."""
 
     line: int
     name: str  # empty for a shell command; `writefile` and the like otherwise
@@ -53,17 +53,17 @@ class Magic(NamedTuple):
 
 
 def taken_out(code: str) -> tuple[str, list[Magic]]:
-    """The Python that is left, with the same lines, and the magics."""
+    """Separate the magics from the Python code, which keeps its line numbers."""
     lines = code.split("\n")
     first = next((at for at, line in enumerate(lines) if line.strip()), 0)
     if lines[first].startswith("%%"):
         name, _, rest = lines[first][2:].partition(" ")
         body = "\n".join(lines[first + 1 :])
         if name == "capture" or name in listed("python.txt", "@magic_timed"):
-            inner, found = taken_out("\n" * (first + 1) + body)
-            return inner, [Magic(first + 1, name, rest.strip()), *found]
+            inner, magics = taken_out("\n" * (first + 1) + body)
+            return inner, [Magic(first + 1, name, rest.strip()), *magics]
         return "", [Magic(first + 1, f"%{name}", rest.strip(), body)]
-    found = []
+    magics = []
     for at, line in enumerate(lines):
         match = _LINE.fullmatch(line) or _BARE.fullmatch(line)
         if match:
@@ -75,17 +75,17 @@ def taken_out(code: str) -> tuple[str, list[Magic]]:
                 end += 1
                 rest = f"{rest[:-1]} {lines[end]}"
                 lines[end] = ""
-            found.append(Magic(at + 1, name, rest))
+            magics.append(Magic(at + 1, name, rest))
             lines[at] = f"{match['indent']}{match['target'] or ''}None"
         elif _HELP.fullmatch(line) and "?" in line:
             lines[at] = "None"
-    return "\n".join(lines), found
+    return "\n".join(lines), magics
 
 
 Known = Mapping[str, tuple[Effect, ...]]
 
 _MAX_LENGTH = 100_000
-# The filters of warnings are the whole process's.
+# Warning filters apply to the whole process.
 _WARNINGS = threading.Lock()
 _MOVING = ("os.chdir", "os.fchdir", "contextlib.chdir")
 # The modules that `df.plot(backend=...)` and the like may load.
@@ -95,7 +95,7 @@ _TIMING = re.compile(r"\s*((-[nrpt]\s*\d+|-[qoct])\s+)*")
 
 
 def analyze(code: str, notes: Notes, known: Known, line: int = 1) -> dict[str, tuple[Effect, ...]]:
-    """Write down what the code would do; returns what the functions would do that it defines.
+    """Record what the code would do; return the effects of calling each function that it defines.
 
     `line` is that of its first line in the block.
     """
@@ -117,7 +117,7 @@ def analyze(code: str, notes: Notes, known: Known, line: int = 1) -> dict[str, t
     for magic in magics:
         _magic(magic, line - 1, notes)
     if [magic.line for magic in magics if magic.name == "cd"] not in ([], [1]):
-        notes.places.move(None)  # the Python code in between may run here or there
+        notes.location.move(None)  # the Python code in between may run here or there
     look = _Look(tree, line - 1, notes, known)
     look.walk()
     notes.depth -= 1
@@ -134,15 +134,15 @@ def _tree(code: str) -> ast.Module | None:
 
 
 class _Look:
-    """A walk over one tree, in the order of the text."""
+    """Walks over one tree, in the order of the text."""
 
     def __init__(self, tree: ast.Module, offset: int, notes: Notes, known: Known) -> None:
         self.tree, self.offset, self.notes = tree, offset, notes
         nodes = list(ast.walk(tree))
         renamed = {name: effects[0].what for name, effects in known.items() if effects and effects[0].how == "import"}
         self.known = {name: effects for name, effects in known.items() if name not in renamed}
-        self.values = PythonValues(nodes, notes.places, renamed)
-        # within loops that have no known end
+        self.values = PythonValues(nodes, notes.location, renamed)
+        # inside loops whose end is unknown
         self.loops = {id(node) for loop in nodes if isinstance(loop, ast.While) for node in ast.walk(loop)}
         # statements that run for sure, and in the order of the text: not in functions, loops and branches
         self.once = {id(statement.value) for statement in tree.body if isinstance(statement, ast.Expr)}
@@ -189,22 +189,22 @@ class _Look:
             left += reversed(list(ast.iter_child_nodes(node)))
 
     def defines(self, steps: list[StepEffects]) -> dict[str, tuple[Effect, ...]]:
-        """The functions of the block, the modules that it does not know, and what it has given other names."""
-        found = dict(self.modules)
-        found |= {
+        """Return the effects of functions and unknown modules that the block names, for later blocks."""
+        definitions = dict(self.modules)
+        definitions |= {
             name: (Effect("unknown", full, 1, known=False, how="import"),)
             for name, full in self.values.imports.items()
-            if full and name not in found and full != python_aliases().get(name, name)
+            if full and name not in definitions and full != python_aliases().get(name, name)
         }
         for node in self.tree.body:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
                 first, last = node.lineno + self.offset, (node.end_lineno or node.lineno) + self.offset
                 effects = [effect for step in steps for effect in step.effects if first <= effect.line <= last]
-                found[node.name] = tuple(effects)
-        return found
+                definitions[node.name] = tuple(effects)
+        return definitions
 
     def _call(self, node: ast.Call) -> Iterator[ast.AST]:
-        """What a call does; yields the parts that are still to be seen."""
+        """Record what a call does; return its parts that remain to be visited."""
         match node.func:
             case ast.Call(func=ast.Name(id="getattr"), args=[owner, ast.Constant(value=str() as attribute), *_]):
                 func = ast.copy_location(ast.Attribute(owner, attribute, ast.Load()), node)
@@ -228,7 +228,7 @@ class _Look:
                 doing.dropped = True
         elif name in _MOVING:
             sure = name == "os.chdir" and node.args and id(node) in self.once
-            self.notes.places.move(self.values.text(node.args[0]) if sure else None)
+            self.notes.location.move(self.values.text(node.args[0]) if sure else None)
         elif effects is None:
             self._unlisted(node, name)
         for keyword in node.keywords:
@@ -247,7 +247,7 @@ class _Look:
         return reversed(rest)
 
     def _by_method(self, func: ast.Attribute, node: ast.Call, name: str) -> tuple[Does, ...] | None:
-        """An object of unknown kind: the method's name, and what it is given, must tell."""
+        """Find the effects of a method on an object of unknown type, by its name and arguments; None if none fit."""
         base = name.rpartition(".")[0]
         root = base.partition(".")[0]
         if root in self.known and not self.values.bound(root):
@@ -270,7 +270,7 @@ class _Look:
         return None
 
     def _unlisted(self, node: ast.Call, name: str) -> None:
-        """A call that no row is about: harmless, from an earlier block, or unknown."""
+        """Record a call that no table lists: it is harmless, comes from an earlier block, or is unknown."""
         root = func = node.func
         while isinstance(root, ast.Attribute):
             root = root.value
@@ -298,14 +298,14 @@ class _Look:
                     self._step(node, maker).unknown("a call of a returned function")
 
     def _private(self, node: ast.Attribute) -> None:
-        """`x.__globals__`: a way to anything; the code's own objects may have private parts."""
+        """Record the use of `x.__globals__` and the like, which lead to anything; the code's own are exempt."""
         own = isinstance(node.value, ast.Name) and node.value.id in ("self", "cls")
         is_private = node.attr.startswith("_") or node.attr.endswith(("_frame", "_globals", "_builtins", "_locals"))
         if is_private and node.attr not in listed("python.txt", "@private") and not own:
             self._step(node, node.attr).unknown(f"{node.attr}: dynamic lookup")
 
     def _mention(self, node: ast.Name | ast.Attribute) -> None:
-        """Something that is handed on, to be called with who knows what."""
+        """Record a function that is passed on, because other code may call it with any arguments."""
         if isinstance(node, ast.Attribute):
             self._private(node)
         name = self.values.name(node)
@@ -315,7 +315,7 @@ class _Look:
         if name == "os.environ" and id(node) not in self.asked:
             self._step(node, name).note("secret", "the environment")
         if name in _MOVING:
-            self.notes.places.move(None)
+            self.notes.location.move(None)
         is_named = isinstance(node, ast.Attribute) or node.id in self.values.imports
         effects = python_calls().get(name)
         if id(node) in self.bases:
@@ -330,7 +330,7 @@ class _Look:
             self._step(node, name).unknown(f"what {name} does")
 
     def _is_the_computers(self, name: str) -> bool:
-        """Whether it is a tool of the computer that code finds, and not something of the user's own."""
+        """Return whether the name is one of our `computer` tools and isn't redefined by the user's code or files."""
         is_call = name.startswith("computer.") and "()" not in name
         return is_call and "computer" not in self.known and not is_computer_shadowed(self.notes)
 
@@ -339,7 +339,7 @@ class _Look:
         if root == "computer" and not is_computer_shadowed(self.notes):
             return
         # A file of that name comes before the module that is meant.
-        file = os.path.join(self.notes.places.cwd or self.notes.places.workspace, root)
+        file = os.path.join(self.notes.location.cwd or self.notes.location.workspace, root)
         is_local = os.path.isfile(f"{file}.py") or os.path.isfile(f"{file}/__init__.py")
         if not is_known_module(module) or module.startswith(".") or is_local:
             doing = self.notes.step("python", f"import {module}", line + self.offset, ["import", module])
@@ -360,9 +360,9 @@ def _magic(magic: Magic, offset: int, notes: Notes) -> None:
         kind = "@magic_shell"
     match kind:
         case "" if not name:
-            for found in re.finditer(r"\{([^{}]*)\}", magic.rest):
-                if _tree(found[1].strip()) is not None:
-                    analyze_embedded("python", found[1].strip(), line, notes)
+            for expression in re.finditer(r"\{([^{}]*)\}", magic.rest):
+                if _tree(expression[1].strip()) is not None:
+                    analyze_embedded("python", expression[1].strip(), line, notes)
             analyze_embedded("shell", re.sub(r"\{[^}]*\}", "${_}", magic.rest), line, notes)
         case "@magic_command" if not is_cell:
             analyze_embedded("shell", f"{name} {magic.rest}", line, notes)
@@ -392,7 +392,7 @@ def _magic(magic: Magic, offset: int, notes: Notes) -> None:
 
 
 def _asked(node: ast.AST) -> list[ast.expr]:
-    """Whose single items are asked for, or what is handed to a program: of the environment, that is no secret."""
+    """List the accesses to the environment that read single items or pass it to a program; these reveal no secret."""
     match node:
         case ast.Subscript(value=value) | ast.keyword(arg="env", value=value):
             return [value]
@@ -404,7 +404,7 @@ def _asked(node: ast.AST) -> list[ast.expr]:
 
 
 def _spelled(node: ast.AST) -> str:
-    """The names in an expression, as they are written."""
+    """Return the names in an expression as they are written."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)

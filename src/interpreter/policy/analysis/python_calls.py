@@ -1,4 +1,4 @@
-"""From a Python call that the table knows to its effects."""
+"""Turns calls of Python functions that the table lists into effects."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Called(NamedTuple):
 
     @property
     def spread(self) -> bool:
-        """Does it have arguments that are only known at run time (`*args`, `**options`)?"""
+        """Whether it has arguments that are only known at run time (`*args`, `**options`)."""
         if self.node is None:
             return True
         stars = any(isinstance(each, ast.Starred) for each in self.node.args)
@@ -65,7 +65,7 @@ def apply(effects: tuple[Does, ...], called: Called) -> None:
 
 
 def _apply_plain(does: Does, called: Called) -> None:
-    """The effects that need little more than the argument's text."""
+    """Record the effects that need little more than the argument's text."""
     doing, values, argument, text = called.doing, called.values, called.argument(does), called.text(does)
     is_given = argument is not None or called.spread
     path = values.path(argument)
@@ -90,13 +90,13 @@ def _apply_plain(does: Does, called: Called) -> None:
             target = called.argument(Does("", 0, "target" if does.name == "self" else "src"))
             doing.link(path, values.text(target), does.kind == "hardlink")
         case "copied" if called.keyword("follow_symlinks", "symlinks") is not None or called.spread:
-            doing.places.link(path, HOLE)
+            doing.location.link(path, HOLE)
         case "given" if is_given:
             called.unknown()
         case "env":
             doing.read(".env" if argument is None else text)
         case "readtext" if isinstance(argument, ast.Constant) and isinstance(argument.value, str):
-            doing.read(text)  # `config.read("a.ini")`; of a file, what is given is a number
+            doing.read(text)  # `config.read("a.ini")`; the argument of a file's `read` is a number
         case "fetch" | "unpickled":
             if "://" in text:
                 doing.network(text, "get")
@@ -144,7 +144,7 @@ def _apply_plain(does: Does, called: Called) -> None:
 
 
 def _database(does: Does, called: Called) -> None:
-    """What is opened, asked or changed by SQL or by a library for databases."""
+    """Record what SQL or a database library opens, reads or changes."""
     doing, argument, text = called.doing, called.argument(does), called.text(does)
     match does.kind:
         case "engine" if not text.startswith("sqlite"):
@@ -156,26 +156,26 @@ def _database(does: Does, called: Called) -> None:
         case "server":
             doing.note("database", doing.words[0], how="server")
         case "commit" if _connected(called) is not None:
-            pass  # what it changes was noted
+            pass  # its changes are already recorded
         case "table" | "commit":
             _change_database(called)
         case "sql" if called.name.startswith("pandas.") and re.fullmatch(r"\w+", text):
             pass  # the name of a table
         case "sql":
-            # What it is must be written out; the rest may be filled in.
-            told = called.node is not None and text.strip() and HOLE not in text.lstrip()[:6]
+            # The kind of statement must be written out; the rest may be filled in.
+            is_readable = called.node is not None and text.strip() and HOLE not in text.lstrip()[:6]
             path = ":memory:" if called.name.startswith("duckdb.") else _connected(called)
-            if not told and path == ":memory:":
+            if not is_readable and path == ":memory:":
                 doing.unknown("SQL built at run time")
-            elif (not told or note_sql(text, doing)) and path != ":memory:":
+            elif (not is_readable or note_sql(text, doing)) and path != ":memory:":
                 _change_database(called)
 
 
 def run(does: Does, called: Called) -> None:
-    """`subprocess.run` and its like: words, or a text with or without a shell."""
+    """Analyze `subprocess.run` and similar calls, whose command is a list or a text, with or without a shell."""
     argument = called.argument(does)
-    words = called.values.words(argument)
-    before = called.notes.places.cwd
+    command = called.values.words(argument)
+    before = called.notes.location.cwd
     if (environment := called.keyword("env")) is not None:
         # The names in `{**os.environ, "A": "1"}` are known.
         given = environment if isinstance(environment, ast.Dict) else ast.Dict([None], [environment])
@@ -183,38 +183,40 @@ def run(does: Does, called: Called) -> None:
             if key is not None or called.values.name(value) not in ("os.environ", "os.environ.copy()"):
                 note_environment(called.values.text(key), called.doing)
     if (folder := called.keyword("cwd")) is not None:
-        called.notes.places.move(called.values.text(folder))
+        called.notes.location.move(called.values.text(folder))
     if not _is_false(called.keyword("shell")):
-        analyze_embedded("shell", words[0] if words else called.values.text(argument), called.doing.line, called.notes)
+        analyze_embedded(
+            "shell", command[0] if command else called.values.text(argument), called.doing.line, called.notes
+        )
     elif (program := called.keyword("executable")) is not None:
-        _command([called.values.text(program), *(words or [HOLE, HOLE])[1:]], called)
-    elif words is None:
+        _command([called.values.text(program), *(command or [HOLE, HOLE])[1:]], called)
+    elif command is None:
         # One text without a shell: the program, or the program and its words.
         try:
-            words = shlex.split(called.values.text(argument))
+            command = shlex.split(called.values.text(argument))
         except ValueError:
-            words = []
-        if not words or HOLE in words[0]:
+            command = []
+        if not command or HOLE in command[0]:
             called.doing.unknown("a command built at run time")
         else:
-            _command(words, called)
+            _command(command, called)
     else:
-        _command(words, called)
-    called.notes.places.cwd = before
+        _command(command, called)
+    called.notes.location.cwd = before
 
 
 def execute(does: Does, called: Called) -> None:
-    """`os.execvp(file, words)` and its like; with `all`, the words are arguments."""
+    """Analyze `os.execvp(file, words)` and similar calls; with `all`, the arguments themselves are the command."""
     given = called.node.args[does.at :] if called.node else []
     if does.kind == "execall":
-        words = [called.values.text(each) for each in given[1:]]
+        command = [called.values.text(each) for each in given[1:]]
     else:
-        words = called.values.words(given[1] if len(given) > 1 else None) or [HOLE, HOLE]
-    _command([called.values.text(given[0] if given else None), *words[1:]], called)
+        command = called.values.words(given[1] if len(given) > 1 else None) or [HOLE, HOLE]
+    _command([called.values.text(given[0] if given else None), *command[1:]], called)
 
 
 def code(does: Does, called: Called) -> None:
-    """`exec` and `eval`: of a text that is written out, it can be looked at."""
+    """Analyze the text given to `exec` or `eval`, if it is written out."""
     text, argument = called.text(does), called.argument(does)
     if isinstance(argument, ast.Constant) and HOLE not in text:
         analyze_embedded("python", text, called.doing.line, called.notes)
@@ -227,7 +229,7 @@ def _command(words: list[str], called: Called) -> None:
 
 
 def _opened(does: Does, called: Called) -> None:
-    """`open(path, mode)`, or `path.open(mode)`."""
+    """Record `open(path, mode)` or `path.open(mode)`."""
     of_path = does.kind == "openedpath"
     arguments = called.node.args if called.node else []
     if not of_path and arguments and isinstance(arguments[0], ast.Constant) and isinstance(arguments[0].value, int):
@@ -246,7 +248,7 @@ def _opened(does: Does, called: Called) -> None:
 
 
 def _written(does: Does, called: Called) -> None:
-    """`df.to_csv(path)`; without a path it gives back a text."""
+    """Record `df.to_csv(path)`; without a path it returns a text."""
     target = called.argument(does) or called.keyword(*listed("python.txt", "@target"))
     method = called.doing.words[0].rpartition(".")[2]
     if target is None and (called.spread or method in ("save", "save_model", "save_weights")):
@@ -264,7 +266,7 @@ def _change_database(called: Called) -> None:
 
 
 def _connected(called: Called) -> str | None:
-    """The file of the database that the block has opened."""
+    """Return the database file that the block has opened; None if it has opened none."""
     for variable in called.values.assigned:
         value = called.values.value(variable)
         name = called.values.name(value.func) if isinstance(value, ast.Call) else ""
@@ -279,12 +281,12 @@ def _connected(called: Called) -> str | None:
 
 
 def _database_path(text: str) -> str:
-    """`file:/a/b?mode=ro` is `/a/b`."""
+    """Return the path in a database address: `file:/a/b?mode=ro` is `/a/b`."""
     return re.sub(r"^file:(//[^/]*)?", "", text).partition("?")[0] if text.startswith("file:") else text
 
 
 def _attribute(does: Does, called: Called) -> None:
-    """`getattr(os, "remove")` is `os.remove`; a name that is made at run time may be any."""
+    """Record what `getattr(os, "remove")` leads to; a name that is made at run time may be any."""
     if called.node is None or len(called.node.args) < 2:
         called.doing.unknown(f"{called.name} is passed on")
         return
@@ -299,7 +301,7 @@ def _attribute(does: Does, called: Called) -> None:
 
 
 def _inplace(does: Does, called: Called) -> None:
-    """`fileinput.input(files, inplace=True)` writes what it reads."""
+    """Record `fileinput.input(files, inplace=True)`, which writes the files that it reads."""
     argument = called.argument(does)
     paths = called.values.words(argument) or [called.values.text(argument)]
     called.doing.read(*paths)
@@ -314,17 +316,17 @@ def _is_false(node: ast.expr | None) -> bool:
 
 
 def _towards(does: Does, called: Called) -> None:
-    """`f.write(text)`: where that goes was noted when it was opened, if it is seen that it is a file."""
+    """Check that `f` in `f.write(text)` is a file, whose path was recorded when it was opened."""
     name = called.values.name(called.argument(_SELF) or ast.Constant(None))
     if not re.search(r"(open|StringIO|BytesIO|File|fdopen)\(\)$", name) and not name.startswith("sys.std"):
         called.unknown()
 
 
 def _methods(does: Does, called: Called) -> None:
-    """`df.agg("mean")` calls the method of that name."""
+    """Check the method names in calls such as `df.agg("mean")`, which calls the method of that name."""
     given: list[ast.AST] = [*called.node.args, *called.node.keywords] if called.node else []
     names = [part.id for each in given for part in ast.walk(each) if isinstance(part, ast.Name)]
-    for name in names:  # what they stand for, or are taken from
+    for name in names:  # their values, or the objects that they are looked up on
         given += [value for value in called.values.assigned.get(name, ()) if value is not None]
         given += [called.values.iterated[name]] if name in called.values.iterated else []
     parts = [part for each in given for part in ast.walk(each)]
@@ -335,7 +337,7 @@ def _methods(does: Does, called: Called) -> None:
 
 
 def _options(does: Does, called: Called) -> None:
-    """`pd.set_option("display.max_rows", 9)`; the option `plotting.backend` imports a module."""
+    """Check `pd.set_option("display.max_rows", 9)`: the option `plotting.backend` imports a module."""
     names = map(called.values.text, called.node.args[::2] if called.node else ())
     known = all(map(_OPTION.fullmatch, names))
     if called.spread or not known or (called.node and called.node.keywords):
@@ -346,7 +348,7 @@ _OPTION = re.compile(r"(display|mode|compute|styler|future)\.[\w.]+|(max|min|cho
 
 
 def _settings(does: Does, called: Called) -> None:
-    """`rcParams.update({...})`; the setting `backend` imports a module."""
+    """Check `rcParams.update({...})`: the setting `backend` imports a module."""
     argument = called.argument(does)
     if isinstance(argument, ast.Name):
         argument = called.values.value(argument.id)

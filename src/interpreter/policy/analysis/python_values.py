@@ -1,4 +1,4 @@
-"""What names and expressions of a Python block stand for, judging by its text."""
+"""Finds out what names and expressions in a Python block stand for, from its text alone."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _TEXTS = tuple(f"@text_{kind}" for kind in "home temporary here joined below bes
 _BUILTIN = ("builtins", "__builtins__")
 _ONLY_READ = frozenset({"len", "print", "sorted", "list", "reversed", "enumerate", "zip"})
 _MAX_ROUNDS = 50
-# Methods of a text without a slash that give such texts, if what they are given has none either.
+# Methods that return a text without a slash if neither the text nor the arguments have one.
 _NAME_METHODS = frozenset(
     "lower upper title capitalize casefold swapcase strip lstrip rstrip replace zfill removeprefix removesuffix "
     "split rsplit partition rpartition format".split()
@@ -40,21 +40,21 @@ _NAMING = (
 
 
 class PythonValues:
-    """The names of a block: what was imported, and what was set once."""
+    """The names in a block: imports, and variables that are set once."""
 
-    def __init__(self, nodes: Iterable[ast.AST], places: CodeLocation, imported: Mapping[str, str]) -> None:
-        """`imported`: what blocks before this one have imported under another name."""
-        self.places = places
+    def __init__(self, nodes: Iterable[ast.AST], location: CodeLocation, imported: Mapping[str, str]) -> None:
+        """Take the aliases under which earlier blocks imported something as `imported`."""
+        self.location = location
         self.imports: dict[str, str] = {}
         self.stars: set[str] = set()  # modules of which everything was imported
-        # Each value that a name is given; None: by something that is not followed.
+        # Each value that is assigned to a name; None: an assignment that isn't followed.
         self.assigned: dict[str, list[ast.expr | None]] = {}
         self._followed: set[str] = set()
         self.iterated: dict[str, ast.expr] = {}
         self.defined: set[str] = set()
         self.captured: set[str] = set()  # names that a pattern of `match` sets: `case object(unlink=f)`
-        self.round: Mapping[str, ast.expr] = {}  # what loop variables stand for at the moment
-        # Of a loop variable: all variables of the loop, and what it goes over.
+        self.round: Mapping[str, ast.expr] = {}  # the loop variables' values in the present round
+        # For each loop variable: all variables of the loop, and the expression that it goes over.
         self._loops: dict[str, list[tuple[ast.expr, ast.expr]]] = {}
         loaded: list[ast.Name] = []
         only_read: set[int] = set()
@@ -74,11 +74,11 @@ class PythonValues:
         self.imports |= {name: full for name, full in imported.items() if not self.bound(name)}
 
     def bound(self, name: str) -> bool:
-        """Does the block itself give the name a meaning?"""
+        """Return whether the block itself defines the name."""
         return name in self.imports or name in self.assigned or name in self.defined
 
     def name(self, node: ast.AST, depth: int = 0) -> str:
-        """The whole name of what an expression is, such as `pathlib.Path().unlink`; empty if that is unknown."""
+        """Return an expression's full name, such as `pathlib.Path().unlink`; empty if unknown."""
         if depth > _MAX_DEPTH:
             return ""
         match node:
@@ -104,7 +104,7 @@ class PythonValues:
                     owner = self.name(node.args[0], depth + 1) if len(node.args) > 1 else ""
                     attr = self.text(node.args[1]) if owner else HOLE
                     return "" if HOLE in attr else f"{owner}.{attr}"
-                # The kind of thing that a call gives.
+                # The type of a call's result.
                 owner, _, method = base.rpartition(".")
                 is_path = owner == "pathlib.Path()" and method in listed("python.txt", "@path_method")
                 if is_path or base in listed("python.txt", "@path_class"):
@@ -117,7 +117,7 @@ class PythonValues:
         return ""
 
     def text(self, node: ast.AST | None, depth: int = 0) -> str:
-        """The text or path that an expression gives, with holes."""
+        """Evaluate an expression to a text or path, with holes for what is unknown."""
         if node is None or depth > _MAX_DEPTH:
             return HOLE
         match node:
@@ -158,12 +158,12 @@ class PythonValues:
         return HOLE
 
     def path(self, node: ast.AST | None) -> str:
-        """The path that an expression gives; an unknown bare name is in the folder the code is in."""
+        """Evaluate an expression to a path; an unknown bare name is in the folder where the code is."""
         text = self.text(node)
         return f"./{text}" if text.startswith(HOLE) and node is not None and self._is_mere_name(node) else text
 
     def rounds(self, node: ast.AST | None) -> list[dict[str, ast.expr]]:
-        """What the loop variables in a call stand for, round by round, where the loop goes over what is written out."""
+        """Return the loop variables' values for each round, if the call uses them and the loop runs over literals."""
         left = [node] if node is not None else []
         names: set[str] = set()
         while left:
@@ -174,21 +174,21 @@ class PythonValues:
             target, over = self._loops[name][0]
             variables = target.elts if isinstance(target, ast.Tuple) else [target]
             items = self._items(over) if len(self.assigned.get(name, ())) == 1 else []
-            found: list[dict[str, ast.expr]] = []
+            rounds: list[dict[str, ast.expr]] = []
             for item in items[:_MAX_ROUNDS]:
                 values = (
                     item.elts if isinstance(target, ast.Tuple) and isinstance(item, ast.Tuple | ast.List) else [item]
                 )
                 if len(values) == len(variables):
-                    found.append(
+                    rounds.append(
                         {each.id: v for each, v in zip(variables, values, strict=True) if isinstance(each, ast.Name)}
                     )
-            if found and len(found) == len(items):
-                return found
+            if rounds and len(rounds) == len(items):
+                return rounds
         return [{}]
 
     def _items(self, node: ast.expr, depth: int = 0) -> list[ast.expr]:
-        """The items of a list, a dictionary or the like that is written out; empty if they are unknown."""
+        """Return the items of a literal list, dictionary or similar; empty if they are unknown."""
         if isinstance(node, ast.Name) and node.id not in self._exposed:
             node = self.value(node.id) or node
         if depth > _MAX_DEPTH:
@@ -217,7 +217,7 @@ class PythonValues:
         return []
 
     def _is_mere_name(self, node: ast.AST, depth: int = 0) -> bool:
-        """Is it certain that this is the name of a file without a folder, or a part of one?"""
+        """Return whether this is certainly a file's name without a folder, or part of one."""
 
         def are(*nodes: ast.AST) -> bool:
             return depth < _MAX_DEPTH and all(self._is_mere_name(each, depth + 1) for each in nodes)
@@ -244,7 +244,7 @@ class PythonValues:
         return False
 
     def _is_listed(self, name: str, depth: int) -> bool:
-        """Do loops, and nothing else, give this variable mere names or numbers?"""
+        """Return whether only loops set this variable, and only to bare names or numbers."""
         loops = self._loops.get(name, [])
         for target, over in loops:
             is_second = False
@@ -257,7 +257,7 @@ class PythonValues:
         return bool(loops) and len(loops) == len(self.assigned.get(name, ()))
 
     def _gives_names(self, node: ast.expr, depth: int) -> bool:
-        """Is this a list of mere names, such as what a folder has?"""
+        """Return whether this is a list of bare names, such as a folder's content."""
         if isinstance(node, ast.Name) and node.id not in self._exposed:
             node = self.value(node.id) or node
         if depth > _MAX_DEPTH:
@@ -275,7 +275,7 @@ class PythonValues:
         return are_names or name in ("os.listdir", "range")
 
     def words(self, node: ast.AST | None) -> list[str] | None:
-        """The words of a list or tuple, or of a text that is split; otherwise None."""
+        """Return the words of a list, a tuple or a text that is split; otherwise None."""
         if isinstance(node, ast.Name):
             node = self.value(node.id)
         if isinstance(node, ast.Call):
@@ -309,16 +309,16 @@ class PythonValues:
         if name in self.defined:
             return ""
         everything = (f"{module}.{name}" for module in self.stars)
-        found = (full for full in everything if full in python_calls() or is_harmless(full) or is_other(full))
-        return next(found, python_aliases().get(name, name))
+        full_names = (full for full in everything if full in python_calls() or is_harmless(full) or is_other(full))
+        return next(full_names, python_aliases().get(name, name))
 
     def value(self, name: str) -> ast.expr | None:
-        """What a name stands for that is set once."""
+        """Return the expression assigned to a name that is set exactly once; otherwise None."""
         values = self.assigned.get(name, [])
         return values[0] if len(values) == 1 else None
 
     def _one_of(self, node: ast.expr, depth: int) -> str:
-        """An item of what a loop goes over: of a folder's content, or of a list."""
+        """Return the text of an item that a loop goes over: an entry of a folder, or an item of a list."""
         if isinstance(node, ast.List | ast.Tuple) and len(node.elts) == 1:
             return self.text(node.elts[0], depth + 1)
         if not isinstance(node, ast.Call) or depth > _MAX_DEPTH:
@@ -336,7 +336,7 @@ class PythonValues:
         return HOLE
 
     def _owner(self, node: ast.Call, depth: int = 0) -> str:
-        """The text of the object whose method is called."""
+        """Return the text of the object whose method is called."""
         return self.text(node.func.value, depth + 1) if isinstance(node.func, ast.Attribute) else HOLE
 
     def _text_of_call(self, node: ast.Call, depth: int) -> str:
@@ -350,7 +350,7 @@ class PythonValues:
             case "@text_temporary":
                 return f"/tmp/{HOLE}"
             case "@text_here":
-                return self.places.cwd or HOLE
+                return self.location.cwd or HOLE
             case "@text_joined":
                 return joined(*parts) if parts else "."
             case "@text_below":
@@ -401,7 +401,7 @@ class PythonValues:
                 | ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value)
                 | ast.withitem(context_expr=value, optional_vars=ast.Name(id=name))
             ):
-                self._assign(name, value)  # only what is simple is followed
+                self._assign(name, value)  # only simple assignments are followed
             case ast.Assign(targets=[ast.Tuple(elts=parts)], value=ast.Call() as value):
                 self._assign_all(node)
                 if self.name(value.func) == "os.path.splitext":
@@ -417,11 +417,11 @@ class PythonValues:
                 self._assign_all(node)
 
     def _assign_all(self, node: ast.AST) -> None:
-        """The names that a statement sets, not those inside of it, have values that are not followed."""
-        found = getattr(node, "targets", None) or [
+        """Mark the names that a statement sets as having unknown values; names in its body are not included."""
+        targets = getattr(node, "targets", None) or [
             getattr(node, "target", None) or getattr(node, "optional_vars", None)
         ]
-        for part in (part for target in filter(None, found) for part in ast.walk(target)):
+        for part in (part for target in filter(None, targets) for part in ast.walk(target)):
             if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store):
                 self._assign(part.id, None)
 
@@ -434,7 +434,7 @@ class PythonValues:
 
 
 def is_other(name: str) -> bool:
-    """May `from module import *` bring another `open` than the builtin one?"""
+    """Return whether `from module import *` may bring an `open` other than the builtin."""
     module, _, last = name.rpartition(".")
     return last == "open" and module != "pathlib" and not is_open_module(module)
 

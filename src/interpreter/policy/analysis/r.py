@@ -21,7 +21,11 @@ from interpreter.policy.analysis.tables import Does, calls, listed
 _CALLS = Path(__file__).with_name("r_calls.R")
 _MAX_LENGTH = 50_000
 _PARSER_SECONDS = 5.0
-_ON_EACH = {"fetch": "read", "fetchtext": "read", "deleteall": "delete"}  # what `lapply(files, read.csv)` does to each
+_ON_EACH = {
+    "fetch": "read",
+    "fetchtext": "read",
+    "deleteall": "delete",
+}  # the effect of `lapply(files, read.csv)` on each
 
 
 _HARMLESS = ("@function", "@calling", "@syntax")
@@ -39,7 +43,7 @@ class Argument(NamedTuple):
 def analyze(
     code: str, notes: Notes, known: Mapping[str, tuple[Effect, ...]], line: int = 1
 ) -> dict[str, tuple[Effect, ...]]:
-    """Write down what the code would do; returns what the functions would do that it defines."""
+    """Record what the code would do; return the effects of calling each function that it defines."""
     if not notes.steps:
         notes.step("r", "the code itself", 1)
     try:
@@ -63,7 +67,7 @@ def analyze(
 
 @lru_cache(8)  # an approval looks at the same code several times
 def _records(code: str) -> list[list[str]]:
-    """What the parser says of the code, see r_calls.R; OSError without R, ValueError for code that it can't parse."""
+    """Return the parser's records (see r_calls.R); OSError without R, ValueError for code that R can't parse."""
     program = processes.which("Rscript")
     if program is None:
         raise OSError("no parser for R is installed (Rscript)")
@@ -83,7 +87,7 @@ class _Look:
 
     def __init__(self, notes: Notes, known: Mapping[str, tuple[Effect, ...]], offset: int) -> None:
         self.notes, self.known, self.offset = notes, known, offset
-        self.own: dict[str, tuple[int, int]] = {}  # names that the code gives a meaning; of functions, with their lines
+        self.own: dict[str, tuple[int, int]] = {}  # names that the code defines; for functions, with their lines
         self.database: str | None = None  # the file that it connects to; None: unknown
 
     def see(self, kind: str, fields: list[str]) -> None:
@@ -93,8 +97,8 @@ class _Look:
         line, name, extra, *rest = fields
         parts = [each.split("\x1d") for each in rest]
         arguments = [Argument(argument, made, maker, texts) for argument, made, maker, *texts in parts]
-        words = [name, *(text for each in arguments for text in each.texts)]
-        doing = self.notes.step("r", name, int(line) + self.offset, words)
+        call_texts = [name, *(text for each in arguments for text in each.texts)]
+        doing = self.notes.step("r", name, int(line) + self.offset, call_texts)
         if kind == "call":
             self._call(name, extra, arguments, doing)
         elif kind == "name":
@@ -104,7 +108,7 @@ class _Look:
         doing.dropped = not doing.effects
 
     def _handed_on(self, name: str, caller: str, others: list[Argument], doing: StepEffects) -> None:
-        """A function that is handed to another one, which may call it with anything."""
+        """Record a function that is passed to another one, which may call it with any arguments."""
         effects = calls("r.txt").get(name)
         is_harmless = caller in listed("r.txt", "@columns") or caller in listed("r.txt", "@computing")
         if not effects or is_harmless or (name in self.own and caller != "::"):
@@ -169,7 +173,7 @@ class _Look:
                     elif text not in ("stdin", "clipboard", ""):
                         doing.write(text, operation="edit" if mode is None or "a" in mode.texts[0] else "")
             case "move":
-                self.notes.places.move(texts[0] if len(texts) == 1 else None)
+                self.notes.location.move(texts[0] if len(texts) == 1 else None)
             case "env" if not arguments:
                 doing.note("secret", "the environment")
             case "setenv":
@@ -213,7 +217,7 @@ class _Look:
 
 
 def _argument(does: Does, arguments: Iterable[Argument]) -> Argument | None:
-    """What is given for an argument: by its name, by a beginning of it, or by its place among those without one."""
+    """Find the argument of a call by its name, by an abbreviation of it, or by its position among the unnamed ones."""
     names = {each.name for each in arguments}
     plain = [each for each in arguments if not each.name]
     at = does.at - (does.at > 0 and not listed("r.txt", "@first").isdisjoint(names))
@@ -222,16 +226,16 @@ def _argument(does: Does, arguments: Iterable[Argument]) -> Argument | None:
 
 
 def _names(given: Argument) -> set[str]:
-    """What a name or a text names, as `library` takes it."""
+    """Return what a name or a text refers to, as `library` resolves it."""
     return set(given.texts) if given.kind == "string" else {given.maker if given.kind == "symbol" else HOLE}
 
 
 def _is_named(given: Argument) -> bool:
-    """Does it name a function that is harmless, or that is written down as handed on?"""
+    """Return whether it names a harmless function, or one that is recorded as passed on."""
     return given.kind == "symbol" or (HOLE not in given.texts[0] and not calls("r.txt").get(given.texts[0]))
 
 
 def _fetch(text: str, doing: StepEffects) -> None:
-    """A file or an address is read, or a text that is the data itself."""
+    """Record that a file or an address is read; a text with several lines is the data itself."""
     if "\n" not in text:
         doing.read(text)

@@ -39,22 +39,22 @@ class Words:
         self.code, self.variables = code, variables
 
     def expanded(self, node: Node) -> list[str]:
-        """The words that a node becomes: `{a,b}` is two."""
+        """Return the words that a node expands to: `{a,b}` is two."""
         word = self.word(node)
         if node.type in ("simple_expansion", "expansion"):
-            return word.split() or [word]  # what is not quoted is split
+            return word.split() or [word]  # unquoted text is split
         if node.type not in ("word", "concatenation"):
             return [word]
-        found: list[str] = []
+        expansions: list[str] = []
         left = [word]
-        while left and len(found) < _MAX_BRACES:
+        while left and len(expansions) < _MAX_BRACES:
             parts = _BRACES.split(left.pop(0))
             choices = [part.split(",") if at % 2 else [part] for at, part in enumerate(parts)]
-            (found if len(parts) == 1 else left).extend(map("".join, islice(product(*choices), _MAX_BRACES + 1)))
-        return found + [HOLE] * bool(left)  # too many to look at
+            (expansions if len(parts) == 1 else left).extend(map("".join, islice(product(*choices), _MAX_BRACES + 1)))
+        return expansions + [HOLE] * bool(left)  # too many to look at
 
     def word(self, node: Node) -> str:
-        """The node's text without quotes and escapes."""
+        """Return the node's text without quotes and escapes."""
         match node.type:
             case "word" | "number" | "variable_name" | "test_operator" | "regex" | "extglob_pattern":
                 return re.sub(r"\\(.)", r"\1", self.text(node), flags=re.DOTALL)
@@ -70,24 +70,24 @@ class Words:
                 return self.variables.get(self.text(node)[1:], HOLE)
             case "expansion":
                 # `${x}`, and `${x%.txt}`, which stays in the folder where x is
-                found = re.fullmatch(r"(\w+)%%?[^/]*", self.text(node)[2:-1])
-                value = self.variables.get(found[1] if found else self.text(node)[2:-1], HOLE)
-                return value if HOLE in value or not found else value[: value.rfind("/") + 1] + "*"
+                expansion = re.fullmatch(r"(\w+)%%?[^/]*", self.text(node)[2:-1])
+                value = self.variables.get(expansion[1] if expansion else self.text(node)[2:-1], HOLE)
+                return value if HOLE in value or not expansion else value[: value.rfind("/") + 1] + "*"
             case "brace_expression" | "string_content" | "$":
                 return self.text(node)
             case "process_substitution":
-                return "/dev/fd/63"  # what the shell puts there is a pipe, no file
+                return "/dev/fd/63"  # the shell substitutes a pipe, not a file
         return HOLE
 
     def text(self, node: Node) -> str:
         return self.code[node.start_byte : node.end_byte]
 
     def beginning(self, node: Node) -> str:
-        """As much of the text as is shown: a part can have all the others inside."""
+        """Return the beginning of the node's text, as much as is shown: a node can contain all the others."""
         return self.code[node.start_byte : min(node.end_byte, node.start_byte + _SHOWN_LENGTH)]
 
     def _pieces(self, node: Node) -> str:
-        """A string with double quotes; the parser leaves out blanks between its parts."""
+        """Return the text of a string in double quotes; the parser leaves out blanks between its parts."""
         inner = [child for child in node.children if child.type not in ('"', '$"')]
         at, pieces = node.start_byte + (1 if node.type == "string" else 2), []
         for child in inner:
@@ -99,16 +99,16 @@ class Words:
         return "".join(pieces)
 
 
-def _unescaped(found: re.Match[str]) -> str:
-    """A character of `$'...'`."""
-    for digits, base in ((found[1] or found[2], 16), (found[3], 8)):
+def _unescaped(escape: re.Match[str]) -> str:
+    """Decode an escape in `$'...'`."""
+    for digits, base in ((escape[1] or escape[2], 16), (escape[3], 8)):
         if digits:
             return chr(int(digits, base)) if int(digits, base) else HOLE
-    return {"n": "\n", "t": "\t", "\\": "\\", "'": "'", '"': '"'}.get(found[4], HOLE)
+    return {"n": "\n", "t": "\t", "\\": "\\", "'": "'", '"': '"'}.get(escape[4], HOLE)
 
 
 def last_command(node: Node | None) -> Node | None:
-    """The command that a redirection after a list or a pipeline belongs to."""
+    """Find the command that a redirection after a list or a pipeline belongs to."""
     while node is not None and node.type != "command":
         if node.type not in ("list", "pipeline", "negated_command", "redirected_statement"):
             return None
@@ -117,7 +117,7 @@ def last_command(node: Node | None) -> Node | None:
     return node
 
 
-# Such a part may run any number of times, or not at all.
+# These parts may run any number of times, or not at all.
 _PERHAPS = frozenset(
     {
         "if_statement",
@@ -138,7 +138,7 @@ _MAX_PIPES = 2000
 def analyze(
     code: str, notes: Notes, known: Mapping[str, tuple[Effect, ...]], line: int = 1
 ) -> dict[str, tuple[Effect, ...]]:
-    """Write down what the code would do; returns the functions that it defines, which later blocks may call.
+    """Record what the code would do; return the functions that it defines, which later blocks may call.
 
     `line` is that of its first line in the block. `known` are functions of earlier blocks.
     """
@@ -155,7 +155,7 @@ def analyze(
     notes.depth += 1
     code = code.replace("\r\n", "\n")
     # A new parser each time: threads must not share it.
-    # One byte for each character: the grammar's scanner crashes on some that are not ASCII, and places stay the same.
+    # One byte per character: the grammar's scanner crashes on some that aren't ASCII, and offsets stay the same.
     root = Parser(bash).parse(re.sub(r"[^\x00-\x7f]", "x", code).encode("ascii")).root_node
     shell = ShellAnalysis(code, line, notes, known)
     shell.walk(root)
@@ -164,7 +164,7 @@ def analyze(
 
 
 def _depth(code: str) -> int:
-    """How deep its brackets go; the parser takes very long over thousands of them."""
+    """Return how deeply the brackets are nested; the parser takes very long over thousands of levels."""
     depth = deepest = 0
     for bracket in re.findall(r"[({})]", code):
         depth = depth + 1 if bracket in "({" else max(depth - 1, 0)
@@ -183,18 +183,18 @@ def _bash() -> Language | None:
 
 
 class ShellAnalysis:
-    """A walk over the tree of one piece of shell code."""
+    """Walks over the tree of one piece of shell code."""
 
     def __init__(self, code: str, line: int, notes: Notes, known: Mapping[str, tuple[Effect, ...]]) -> None:
         self.notes, self.line, self.known = notes, line, known
-        self.variables = {"HOME": home(), "PWD": notes.places.cwd or HOLE}
+        self.variables = {"HOME": home(), "PWD": notes.location.cwd or HOLE}
         self.words = Words(code, self.variables)
         self.functions: set[str] = set()
         self.settled: dict[str, bool] = {}  # the variables that the code sets, and whether it does so once and for sure
         self.prefixes: set[int] = set()
-        self.more: dict[int, list[Node]] = {}  # arguments that stand after a redirection, by the id of their command
+        self.more: dict[int, list[Node]] = {}  # arguments after a redirection, by the id of their command
         self.stdin: dict[int, str] = {}
-        self.piped: dict[int, str] = {}  # what seems to come through a pipe, by the id of the command that it goes to
+        self.piped: dict[int, str] = {}  # the probable input through a pipe, by the id of the command that reads it
 
     def walk(self, root: Node) -> None:
         if root.has_error:
@@ -227,8 +227,10 @@ class ShellAnalysis:
                 for before, after in pairwise(last_command(part) for part in node.children if part.is_named):
                     if before is not None and after is not None:
                         self.piped[after.id] = self._printed(before)
-            case "expansion" if (found := _ASSIGNING.match(self.words.text(node))) and INFLUENTIAL.fullmatch(found[1]):
-                self.notes.not_known("shell", f"{found[1]} is changed", self._line(node))
+            case "expansion" if (assignment := _ASSIGNING.match(self.words.text(node))) and INFLUENTIAL.fullmatch(
+                assignment[1]
+            ):
+                self.notes.not_known("shell", f"{assignment[1]} is changed", self._line(node))
             case "expansion" if self.words.text(node).endswith("@P}"):
                 self.notes.not_known("shell", "text that is expanded as a prompt", self._line(node))
             case "declaration_command":
@@ -242,17 +244,17 @@ class ShellAnalysis:
 
     def _after(self, node: Node) -> Callable[[], None] | None:
         """After a part: its folder and variables end with it, or are unknown."""
-        # What such a part does to the working directory ends with it.
+        # A change of the working directory ends with such a part.
         if node.type not in _PERHAPS and node.type not in {"subshell", "command_substitution", "process_substitution"}:
             return None
-        before, variables = self.notes.places.cwd, dict(self.variables)
+        before, variables = self.notes.location.cwd, dict(self.variables)
 
         def leave() -> None:
-            moved = self.notes.places.cwd != before and node.type in _PERHAPS
-            self.notes.places.cwd = None if moved else before
+            moved = self.notes.location.cwd != before and node.type in _PERHAPS
+            self.notes.location.cwd = None if moved else before
             changed = [name for name, value in self.variables.items() if variables.get(name) != value]
             self.variables.update(dict.fromkeys(changed, HOLE))
-            self.variables["PWD"] = self.notes.places.cwd or HOLE
+            self.variables["PWD"] = self.notes.location.cwd or HOLE
 
         return leave
 
@@ -260,18 +262,18 @@ class ShellAnalysis:
         arguments = [*node.children_by_field_name("argument"), *self.more.get(node.id, ())]
         name = node.child_by_field_name("name")
         heads = [name.children[0]] if name is not None and name.children else []
-        words = [word for part in [*heads, *arguments] for word in self.words.expanded(part)]
+        command = [word for part in [*heads, *arguments] for word in self.words.expanded(part)]
         line = self._line(node)
         for child in node.children:
-            is_separator = words[:1] == ["read"] and self.words.text(child).startswith("IFS=")
+            is_separator = command[:1] == ["read"] and self.words.text(child).startswith("IFS=")
             if child.type == "variable_assignment" and not is_separator:
-                self._environment(child, line, note_environment if words else note_changed)
+                self._environment(child, line, note_environment if command else note_changed)
         text = " ".join([self.words.beginning(node), *map(self.words.text, self.more.get(node.id, ()))])
-        call = CommandCall(words, line, text, self.stdin.get(node.id), self.functions, self.piped.get(node.id, ""))
-        if words and words[0] in self.known and words[0] not in self.functions:
-            self.notes.not_known("shell", f"what {words[0]} does, which another block defined", line)
+        call = CommandCall(command, line, text, self.stdin.get(node.id), self.functions, self.piped.get(node.id, ""))
+        if command and command[0] in self.known and command[0] not in self.functions:
+            self.notes.not_known("shell", f"what {command[0]} does, which another block defined", line)
         analyze_command(call, self.notes)
-        self.variables["PWD"] = self.notes.places.cwd or HOLE
+        self.variables["PWD"] = self.notes.location.cwd or HOLE
 
     def _redirect(self, node: Node) -> None:
         target = node.child_by_field_name("destination")
@@ -299,7 +301,7 @@ class ShellAnalysis:
             self.variables[self.words.text(name)] = self.words.word(value) if value is not None else ""
 
     def _environment(self, node: Node, line: int, note: Callable[[str, StepEffects], None]) -> None:
-        """A variable is set; some change what the commands after it do."""
+        """Record that a variable is set, with `note`; some variables change what later commands do."""
         text = self.words.beginning(node)
         name = re.split(r"[\[+=]", text, maxsplit=1)[0]
         doing = self.notes.step("shell", text, line, [f"{name}="])
@@ -308,16 +310,16 @@ class ShellAnalysis:
             doing.unknown("a command in an index")
 
     def _loop(self, node: Node) -> None:
-        """`for f in *.txt`: what the variable may be, if one word says it."""
+        """Set the variable of `for f in *.txt`, if one word describes all its values."""
         name, values = node.child_by_field_name("variable"), node.children_by_field_name("value")
-        words = [word for value in values for word in self.words.expanded(value)]
+        choices = [word for value in values for word in self.words.expanded(value)]
         if name is not None and INFLUENTIAL.fullmatch(self.words.text(name)):
             self.notes.not_known("shell", f"{self.words.text(name)} is changed in a loop", self._line(node))
         if name is not None and self.settled.get(self.words.text(name)):
             # Of several plain names, it may be any.
-            plain = all(re.fullmatch(r"[\w.*?-]+", word) and not word.startswith(("-", "..")) for word in words)
-            many = "*" if words and plain else HOLE
-            self.variables[self.words.text(name)] = words[0] if len(words) == 1 else many
+            plain = all(re.fullmatch(r"[\w.*?-]+", word) and not word.startswith(("-", "..")) for word in choices)
+            many = "*" if choices and plain else HOLE
+            self.variables[self.words.text(name)] = choices[0] if len(choices) == 1 else many
 
     def _function(self, node: Node) -> None:
         name, body = node.child_by_field_name("name"), node.child_by_field_name("body")
@@ -332,7 +334,7 @@ class ShellAnalysis:
             doing.note("kill", "this machine: a function that starts itself again and again")
 
     def _prepare(self, root: Node) -> None:
-        """Which variables are set once, and what belongs to a command but stands elsewhere in the tree."""
+        """Find the variables that are set once, and what belongs to a command but is elsewhere in the tree."""
         for node in _all(root):
             match node.type:
                 case "variable_assignment" if node.id not in self.prefixes:
@@ -367,7 +369,9 @@ class ShellAnalysis:
                     self.more.setdefault(owner.id, []).extend(redirect.children_by_field_name("argument"))
                     body = next((part for part in redirect.children if part.type == "heredoc_body"), None)
                     self.stdin[owner.id] = self.words.text(body) if body else ""
-                    for part in redirect.children:  # `cat <<END | bash`: the rest of the pipe stands in the redirection
+                    for (
+                        part
+                    ) in redirect.children:  # `cat <<END | bash`: the tree has the rest of the pipe in the redirection
                         reader = next((each for each in part.children if each.type == "command"), None)
                         if part.type == "pipeline" and reader is not None:
                             self.piped[reader.id] = self._printed(owner)
@@ -375,15 +379,15 @@ class ShellAnalysis:
                     self.stdin[owner.id] = self.words.word(redirect.children[-1])
 
     def _printed(self, command: Node) -> str:
-        """What a command prints for the next one: `echo TEXT | bash`."""
+        """Return what a command prints into a pipe: `echo TEXT | bash`; empty if unknown."""
         name = command.child_by_field_name("name")
         program = self.words.text(name) if name is not None else ""
         if program == "cat":
             return self.stdin.get(command.id, "")
-        words = map(
+        arguments = map(
             self.words.word, command.children_by_field_name("argument") if program in ("echo", "printf") else ()
         )
-        return " ".join(word for word in words if not re.fullmatch(r"-[neE]+", word))
+        return " ".join(word for word in arguments if not re.fullmatch(r"-[neE]+", word))
 
     def _plain(self, node: Node) -> list[str]:
         return [self.words.beginning(part) for part in node.children]

@@ -1,6 +1,6 @@
 """What SQL would do, from its syntax tree: whether it changes tables, and which files and hosts it reaches.
 
-A SQL block, and SQL in Python, JavaScript and shell code. sqlglot parses it; it is imported when the first SQL comes.
+A SQL block, and SQL in Python, JavaScript and shell code. sqlglot parses it; it is imported when SQL is first seen.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from interpreter.policy.analysis.tables import listed
 if TYPE_CHECKING:
     from sqlglot.expressions import Expr
 
-# Where the kind of database is not known: the first dialect that understands a statement counts.
+# Tried in order when the kind of database is unknown: the first dialect that can parse a statement counts.
 ANY = ("duckdb", "postgres", "sqlite", "mysql", "tsql")
 DIALECTS = {
     "duckdb": ("duckdb",),
@@ -54,7 +54,7 @@ _ASKS = frozenset(
 def analyze(
     code: str, notes: Notes, known: Mapping[str, tuple[Effect, ...]], line: int = 1
 ) -> dict[str, tuple[Effect, ...]]:
-    """Write down what a SQL block would do; returns the database files that it attaches, which later blocks may change.
+    """Record what a SQL block would do; return the database files that it attaches, which later blocks may change.
 
     Without an address for `computer.sql` the tables are in memory.
     """
@@ -75,7 +75,7 @@ def analyze(
 
 
 def note_database_file(path: str, changes: bool, doing: StepEffects) -> None:
-    """A database file is opened, and perhaps changed; a path that is empty or `:memory:` is none."""
+    """Record that a database file is opened and perhaps changed; empty and `:memory:` mean no file."""
     if path and not path.startswith((":memory:", "file::memory:")):
         doing.read(path)
         if changes:
@@ -84,18 +84,18 @@ def note_database_file(path: str, changes: bool, doing: StepEffects) -> None:
 
 
 def note_sql(code: str, doing: StepEffects, dialects: Sequence[str] = ANY) -> bool:
-    """Write down the files and hosts that SQL reaches; True if it may change tables."""
+    """Record the files and hosts that SQL reaches; return True if it may change tables."""
     statements = _Statements(doing, dialects)
     if len(code) > _MAX_LENGTH or code.count("(") > _MAX_DEPTH * 10:
         doing.unknown("a very long SQL program")
         return True
     code = _PLACEHOLDER.sub("?", code.replace(HOLE, _HOLE))
-    statements.look(_SHELL_COMMAND.sub(lambda found: statements.shell_command(found[1], found[2]), code))
+    statements.look(_SHELL_COMMAND.sub(lambda command: statements.shell_command(command[1], command[2]), code))
     return statements.changes
 
 
 def _parsed(code: str, dialects: Sequence[str]) -> list[Expr] | None:
-    """The statements in the first dialect that understands all of them; None if no dialect can parse it."""
+    """Parse the code with the first dialect that understands all its statements; None if no dialect can parse it."""
     import sqlglot
     from sqlglot.errors import SqlglotError
 
@@ -113,7 +113,7 @@ def _parsed(code: str, dialects: Sequence[str]) -> list[Expr] | None:
 
 
 def _explains(tree: Expr) -> bool:
-    """Is it `EXPLAIN` of a statement that acts, as MySQL has it?"""
+    """Return whether it is `EXPLAIN` of a statement that changes something, as in MySQL."""
     return tree.key == "describe" and tree.this.key not in _ASKS | {"column"}
 
 
@@ -122,7 +122,7 @@ def _path(text: str) -> str:
 
 
 class _Statements:
-    """A walk over the statements of one piece of SQL."""
+    """Walks over the statements of one piece of SQL."""
 
     def __init__(self, doing: StepEffects, dialects: Sequence[str]) -> None:
         self.doing, self.dialects = doing, dialects
@@ -130,7 +130,7 @@ class _Statements:
 
     def look(self, code: str) -> None:
         trees = _parsed(code, self.dialects)
-        pieces = [found[0] for found in _STATEMENT.finditer(code) if found[0].strip()] if trees is None else []
+        pieces = [match[0] for match in _STATEMENT.finditer(code) if match[0].strip()] if trees is None else []
         if len(pieces) > 1:
             for piece in pieces:
                 self.look(piece)
@@ -190,7 +190,7 @@ class _Statements:
             self.changes = self.changes or not is_temporary
 
     def function(self, node: Expr) -> None:
-        """A call of a function: it computes, reads files, or may do anything."""
+        """Record a call of a function: it computes, reads files, or is unknown."""
         from sqlglot import exp
 
         is_anonymous = isinstance(node, exp.Anonymous)
@@ -257,23 +257,23 @@ class _Statements:
             self.unknown(f"what the setting {name} does")
 
     def pragma(self, text: str) -> None:
-        found = re.match(r"PRAGMA\s+(?:\w+\.)?(\w+)\s*(=?)", text, re.IGNORECASE)
-        name = found[1].lower() if found else ""
-        if found and found[2] and name in listed("sql.txt", "@changing_pragma"):
+        match = re.match(r"PRAGMA\s+(?:\w+\.)?(\w+)\s*(=?)", text, re.IGNORECASE)
+        name = match[1].lower() if match else ""
+        if match and match[2] and name in listed("sql.txt", "@changing_pragma"):
             self.changes = True
-        elif not found or (
-            (found[2] or name not in listed("sql.txt", "@pragma")) and name not in listed("sql.txt", "@setting")
+        elif not match or (
+            (match[2] or name not in listed("sql.txt", "@pragma")) and name not in listed("sql.txt", "@setting")
         ):
             self.unknown(f"what PRAGMA {name} does")
 
     def command(self, word: str, rest: str) -> None:
-        """A statement that is only known by its first word."""
+        """Record a statement that is only known by its first word."""
         match word:
             case "EXPLAIN":
-                before, found = self.changes, _EXPLAIN.match(rest)
-                assert found is not None
-                self.look(rest[found.end() :])
-                if "analyze" not in found[0].lower():
+                before, options = self.changes, _EXPLAIN.match(rest)
+                assert options is not None
+                self.look(rest[options.end() :])
+                if "analyze" not in options[0].lower():
                     self.changes = before
             case "REPLACE":
                 self.look(f"INSERT {rest}")
@@ -291,16 +291,18 @@ class _Statements:
                 self.unknown(f"what {word} does")
 
     def shell_command(self, word: str, rest: str) -> str:
-        """A command of a database's own shell (`.tables`, `\\dt`); returns the SQL that it stands for."""
-        words = [each.strip("'\"") for each in rest.split()]
-        files = [each for each in words if not each.startswith("-")]
+        r"""Record a command of a database shell (`.tables`, `\dt`); return the SQL that it stands for."""
+        arguments = [each.strip("'\"") for each in rest.split()]
+        files = [each for each in arguments if not each.startswith("-")]
         match word:
             case "\\copy":
                 return f"copy {rest};"
             case ".import" if files and not files[0].startswith("|"):
                 self.changes = True
                 self.file(files[0])
-            case ".output" | ".once" | ".backup" | ".save" | "\\o" if not any(each.startswith("|") for each in words):
+            case ".output" | ".once" | ".backup" | ".save" | "\\o" if not any(
+                each.startswith("|") for each in arguments
+            ):
                 for file in files[-1:]:
                     self.file(file, writes=True)
             case _ if word not in listed("sql.txt", "@shell_command"):

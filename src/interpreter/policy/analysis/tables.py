@@ -16,7 +16,7 @@ _BUILTINS = frozenset(dir(builtins)) | {"get_ipython", "display", "share", "In",
 
 
 def _rows(name: str) -> Iterator[tuple[str, str]]:
-    """The lines of a table as what stands before the colon and behind it; lines with more about a row are indented."""
+    """Split each line of a table at its last colon; indented lines say more about the row above them."""
     for line in (_FOLDER / name).read_text(encoding="utf-8").splitlines():
         if line.strip() and not line.startswith("#"):
             left, colon, right = line.rpartition(": ") if not line.startswith("  like ") else (line, "", "")
@@ -29,7 +29,7 @@ def _rows(name: str) -> Iterator[tuple[str, str]]:
 
 
 class EffectRule(NamedTuple):
-    """One effect: `write`, or with what it happens to, `write node_modules`."""
+    """One effect: `write`, or with its target, `write node_modules`."""
 
     kind: str
     what: str = ""
@@ -37,41 +37,41 @@ class EffectRule(NamedTuple):
 
 @dataclass
 class ProgramRow:
-    """A row of the table: what happens to the operands of a program, and what its options do."""
+    """A row of the table: a program's effects on its operands, and the effects of its options."""
 
     effects: tuple[EffectRule, ...]
-    # Each with what it takes: nothing, `=` (a word), `=?` (the rest of its own), `=*` (a word; operands follow).
+    # Each option's value: nothing, `=` (a word), `=?` (the rest of the same word), `=*` (a word; operands follow).
     options: dict[str, str] = field(default_factory=dict)
     adds: dict[str, tuple[EffectRule, ...]] = field(default_factory=dict)  # what some options do
     verbs: dict[str, tuple[EffectRule, ...]] = field(default_factory=dict)
     prefixes: frozenset[str] = frozenset()
-    like: re.Pattern[str] | None = None  # words that it may take for commands or files
+    like: re.Pattern[str] | None = None  # words that it may interpret as commands or files
 
 
 @cache
 def programs() -> dict[str, ProgramRow]:
-    found: dict[str, ProgramRow] = {}
+    rows: dict[str, ProgramRow] = {}
     row = ProgramRow(())
     for left, right in _rows("programs.txt"):
-        words = left.split()
-        match words[0]:
+        fields = left.split()
+        match fields[0]:
             case _ if left.startswith("@"):
                 continue
             case _ if not left.startswith(" "):
                 row = ProgramRow(_rules(right))
-                found |= dict.fromkeys(words, row)
+                rows |= dict.fromkeys(fields, row)
             case "verb":
-                row.verbs |= dict.fromkeys(words[1:], _rules(right))
+                row.verbs |= dict.fromkeys(fields[1:], _rules(right))
             case "like":
                 row.like = re.compile(left.strip().removeprefix("like "))
             case "prefix":
-                row.prefixes = frozenset(words[1:])
+                row.prefixes = frozenset(fields[1:])
             case _:
-                options = {name: takes for word in words for name, takes in _options(word).items()}
+                options = {name: takes for word in fields for name, takes in _options(word).items()}
                 row.options |= options
                 if right:
                     row.adds |= dict.fromkeys(options, _rules(right))
-    return found
+    return rows
 
 
 def _options(word: str) -> dict[str, str]:
@@ -87,7 +87,7 @@ def _rules(text: str) -> tuple[EffectRule, ...]:
 
 @cache
 def listed(table: str, directive: str) -> frozenset[str]:
-    """The words behind a directive: `listed("python.txt", "@open")`."""
+    """Return the words after a directive: `listed("python.txt", "@open")`."""
     lines = (left.split() for left, _ in _rows(table) if left.startswith(f"{directive} "))
     return frozenset(item for line in lines for item in line[1:])
 
@@ -108,25 +108,25 @@ Calls = dict[str, tuple[Does, ...]]
 
 @cache
 def python_calls() -> Calls:
-    """By whole name; a call in a name is written `()`."""
+    """Return the effects by full name; a call inside a name is written `()`."""
     return {name: does for name, does in calls("python.txt").items() if not name.startswith(".")}
 
 
 @cache
 def python_methods() -> Calls:
-    """By the name of a method alone, of an object of unknown type."""
+    """Return the effects by a method's name alone, for objects of unknown type."""
     return {name[1:]: does for name, does in calls("python.txt").items() if name.startswith(".")}
 
 
 @cache
 def python_aliases() -> dict[str, str]:
-    """What common short names stand for where nothing was imported."""
+    """Map common short names to what they stand for when nothing was imported."""
     return dict(word.split("=", 1) for word in listed("python.txt", "@alias"))
 
 
 @cache
 def is_known_module(name: str) -> bool:
-    """May this module be imported? What its functions do is another question."""
+    """Return whether this module may be imported. What its functions do is decided elsewhere."""
     root = name.partition(".")[0]
     if root in listed("python.txt", "@unsafe"):
         return False
@@ -136,7 +136,7 @@ def is_known_module(name: str) -> bool:
 
 @cache
 def is_module(name: str) -> bool:
-    """Is this the whole name of a module, and not of something in it?"""
+    """Return whether this is the full name of a module, and not of something in it."""
     return name not in python_calls() and (
         name in sys.stdlib_module_names or name in listed("python.txt", "@module") or is_open_module(name)
     )
@@ -144,7 +144,7 @@ def is_module(name: str) -> bool:
 
 @cache
 def is_open_module(name: str) -> bool:
-    """Are the functions of this module harmless that no row lists?"""
+    """Return whether functions of this module are harmless unless a row lists them."""
     parts = name.split(".")
     above = {".".join(parts[:end]) + ".*" for end in range(1, len(parts) + 1)}
     return not above.union([name]).isdisjoint(listed("python.txt", "@open"))
@@ -159,7 +159,7 @@ _ACTING = re.compile(
 
 @cache
 def is_harmless(name: str) -> bool:
-    """Does what has this whole name do nothing that matters, called or handed on?"""
+    """Return whether the function with this full name does nothing that matters when it is called or passed on."""
     module, _, last = name.rpartition(".")
     if name in python_calls():
         return not python_calls()[name]
@@ -176,7 +176,7 @@ def is_harmless(name: str) -> bool:
 
 @cache
 def calls(name: str) -> Calls:
-    """All functions of a table."""
+    """Return all functions of a table."""
     rows: Calls = {}
     for left, right in _rows(name):
         if not left.startswith("@"):

@@ -32,7 +32,7 @@ SEVERITIES: tuple[Severity, ...] = ("high", "medium", "low")
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that a scanner has to say, and about which line of the block; line 0 is the block as a whole."""
+    """One problem that a scanner reports, and its line in the block; line 0 is the block as a whole."""
 
     tool: str
     rule: str
@@ -47,7 +47,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Scan:
-    """What all scanners together said about one block."""
+    """The combined result of all scanners for one block."""
 
     findings: list[Finding] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)  # scanners for its language that are not installed
@@ -78,24 +78,26 @@ def failed(tool: str, why: str) -> Finding:
 
 
 def in_order(findings: list[Finding]) -> list[Finding]:
-    """Each once, the gravest first, then by line."""
-    return sorted(dict.fromkeys(findings), key=lambda found: (SEVERITIES.index(found.severity), found.line, found.tool))
+    """Sort the findings by severity, then line, without duplicates."""
+    return sorted(
+        dict.fromkeys(findings), key=lambda finding: (SEVERITIES.index(finding.severity), finding.line, finding.tool)
+    )
 
 
-# From the program, the file and its kind to command lines; the next is tried if one gives nothing readable.
+# Returns command lines for the program, the file and its kind; the next is tried if one prints nothing readable.
 Commands = Callable[[str, Path, str], list[list[str]]]
 
 
 class ScannerTool(NamedTuple):
-    """How a scanner is started, and how its answer is read. A language names the scanners that understand it."""
+    """How to start a scanner and read its report. A language names the scanners that understand it."""
 
     name: str
     commands: Commands
-    # Findings from what it printed; ValueError, KeyError or TypeError if that is no report.
+    # Parses its output; ValueError, KeyError or TypeError if that is not a report.
     read: Callable[[str], list[Finding]]
-    # Variables for it; the folder is one that goes away afterwards.
+    # Its environment variables; the folder is deleted afterwards.
     environment: Callable[[Path], dict[str, str]] = lambda folder: {}
-    prepared: Callable[[str], str] = lambda code: code  # the code as it gets it, with the same lines
+    prepared: Callable[[str], str] = lambda code: code  # the code to scan, with the same line numbers
 
     @property
     def program(self) -> str | None:
@@ -116,21 +118,21 @@ class CodePart(NamedTuple):
 
 
 def parts_of(language: str, code: str, registry: Registry = BUILT_IN) -> list[CodePart]:
-    """The parts of a block that are to be scanned; none if it is empty."""
+    """Return the parts of a block that are to be scanned; none if it is empty."""
     split = registry.describe(language).scan_parts
     parts = resolve(split)(code, registry) if split else [CodePart(_kind(language, registry), code)]
     return [part for part in parts if part.code.strip()]
 
 
 def _kind(language: str, registry: Registry) -> str:
-    found = registry.describe(language)
-    return found.name.lower() if found.scanners else ""
+    description = registry.describe(language)
+    return description.name.lower() if description.scanners else ""
 
 
 def python_parts(code: str, registry: Registry) -> list[CodePart]:
-    """Python, and the shell commands in it, each with empty lines in the place of the other."""
+    """Separate Python from the shell commands in it, each with empty lines in place of the other."""
     cell = _CELL.match(code)
-    # Cell magics whose body is Python all the same.
+    # Cell magics whose body is Python.
     if cell is not None and cell[1] not in {"time", "timeit", "capture", "prun"}:
         first, _, body = code[cell.start(1) :].partition("\n")
         above = code.count("\n", 0, cell.start(1)) + 1
@@ -142,13 +144,13 @@ def python_parts(code: str, registry: Registry) -> list[CodePart]:
     python, shell = [], []
     continued = ""  # the sign of a command that continues in this line
     for line in code.split("\n"):
-        found = None if continued else _COMMAND.fullmatch(line)
-        sign = continued or (found["sign"] if found else "")
-        rest = found["rest"] if found else line
+        command = None if continued else _COMMAND.fullmatch(line)
+        sign = continued or (command["sign"] if command else "")
+        rest = command["rest"] if command else line
         is_command = sign.startswith("!") or sign == "%sx " or (sign == "%" and rest.startswith("sx "))
         shell.append(rest if is_command else "")
         if sign:
-            python.append(f"{found['indent']}pass" if found else "")
+            python.append(f"{command['indent']}pass" if command else "")
         else:
             python.append("" if _HELP.fullmatch(line) else line)
         continued = sign if sign and line.endswith("\\") else ""
@@ -161,7 +163,7 @@ TIMEOUT = 30.0
 
 
 def scan(language: str, code: str, time_limit: float = TIMEOUT) -> Scan:
-    """What the installed scanners find in a block."""
+    """Run the installed scanners on a block."""
     return Scanner(time_limit).scan(language, code)
 
 
@@ -182,7 +184,7 @@ class Scanner:
         self._told: set[str] = set()
 
     def can_scan(self, language: str, code: str) -> bool:
-        """Whether a scanner for a part of this code is installed."""
+        """Return whether a scanner for any part of this code is installed."""
         parts = parts_of(language, code, self._registry)
         return any(tool.program for part in parts for tool in self._tools_for(part))
 
@@ -198,7 +200,7 @@ class Scanner:
             self._scanning = True
             self._cancelled.clear()
         try:
-            found = self._findings(begun)
+            findings = self._findings(begun)
         finally:
             with self._lock:
                 for process in self._running:
@@ -212,14 +214,14 @@ class Scanner:
                 f"{' and '.join(new)} {are} not installed, so the scan runs without. To install: {install_hint('scan')}"
             )
         tools = list(dict.fromkeys(tool.name for tool, _, _ in begun))
-        return Scan(in_order(found), missing, tools, unseen, notice, self._cancelled.is_set())
+        return Scan(in_order(findings), missing, tools, unseen, notice, self._cancelled.is_set())
 
     def _tools_for(self, part: CodePart) -> Iterable[ScannerTool]:
         named = self._registry.describe(part.kind).scanners if part.kind else ()
         return self._tools if self._tools is not None and named else map(resolve, named)
 
     def cancel(self) -> None:
-        """End what is being scanned; the findings then say that it failed."""
+        """Stop the running scan; its findings then say that it failed."""
         with self._lock:
             if self._scanning:
                 self._cancelled.set()
@@ -243,7 +245,7 @@ class Scanner:
                 raise
 
     def _looked(self, tool: ScannerTool, part: CodePart, program: str, folder: Path) -> list[Finding]:
-        """One scanner's findings; a failure of the scanner is also one."""
+        """Return one scanner's findings; a failure of the scanner is one, too."""
         try:
             folder.mkdir()
             file = folder / f"block.{self._registry.describe(part.kind).file_extension or 'txt'}"
@@ -262,7 +264,7 @@ class Scanner:
             return [failed(tool.name, f"{error.strerror or error}.")]
 
     def _answer(self, command: list[str], folder: Path, environment: dict[str, str]) -> tuple[str, str]:
-        """What it printed, and what seems to be wrong; TimeoutError if it takes too long."""
+        """Run a command and return its output and an error message; TimeoutError if it takes too long."""
         with self._lock:  # so that a cancel finds either nothing begun or a process to end
             if self._cancelled.is_set():
                 return "", "it was cancelled"
@@ -281,7 +283,7 @@ class Scanner:
 # -- the scanners -----------------------------------------------------------------------------------------------------
 
 _BANDIT_SEVERITIES: dict[str, Severity] = {"LOW": "low", "MEDIUM": "medium", "HIGH": "high"}
-# Weak cryptography is a fault of a program that is kept, no danger of running it: a checksum is no reason to ask.
+# Weak cryptography is a fault in a program that is kept, but not dangerous to run: a checksum is no reason to ask.
 _BANDIT_MILDER: dict[str, Severity] = {
     **dict.fromkeys(("B108", "B303", "B304", "B305", "B324", "B413", "B505"), "low"),
     **dict.fromkeys(("B501", "B502", "B503", "B504"), "medium"),
@@ -301,12 +303,12 @@ def _read_bandit(text: str) -> list[Finding]:
     return wrong + [
         Finding(
             "bandit",
-            found["test_id"],
-            found["line_number"],
-            _BANDIT_MILDER.get(found["test_id"]) or _BANDIT_SEVERITIES.get(found["issue_severity"], "medium"),
-            found["issue_text"].strip(),
+            result["test_id"],
+            result["line_number"],
+            _BANDIT_MILDER.get(result["test_id"]) or _BANDIT_SEVERITIES.get(result["issue_severity"], "medium"),
+            result["issue_text"].strip(),
         )
-        for found in report["results"]
+        for result in report["results"]
     ]
 
 
@@ -341,12 +343,12 @@ def _read_semgrep(text: str) -> list[Finding]:
     return wrong[:1] + [
         Finding(
             "semgrep",
-            found["check_id"].rpartition(".")[2],
-            found["start"]["line"],
-            _SEMGREP_SEVERITIES.get(found["extra"]["severity"], "medium"),
-            " ".join(found["extra"]["message"].split()),
+            result["check_id"].rpartition(".")[2],
+            result["start"]["line"],
+            _SEMGREP_SEVERITIES.get(result["extra"]["severity"], "medium"),
+            " ".join(result["extra"]["message"].split()),
         )
-        for found in report["results"]
+        for result in report["results"]
     ]
 
 
@@ -354,7 +356,7 @@ SEMGREP = ScannerTool("semgrep", _semgrep_commands, _read_semgrep, _environment)
 
 
 _LEVELS: dict[str, Severity] = {"error": "medium", "warning": "low"}
-# Most of what it knows is about correctness; these are about what is lost.
+# Most of its checks are about correctness; these are about lost data.
 _GRAVE: dict[int, Severity] = {
     2114: "high",  # deletes a system folder
     2115: "high",  # deletes "/*" if a variable is empty
@@ -365,27 +367,27 @@ _DIRECTIVE = re.compile(r"^([ \t]*)#[ \t]*shellcheck\b.*$", re.MULTILINE)
 
 
 def _shellcheck_commands(program: str, file: Path, kind: str) -> list[list[str]]:
-    # Sense in a file, none in a session: variables and functions come from earlier blocks and are for later ones.
-    how = [
+    # Checks for whole programs are excluded: a block uses variables of earlier blocks and sets them for later ones.
+    options = [
         "--norc",
         "--format=json1",
         "--shell=bash",
         "--severity=warning",
         "--exclude=SC1090,SC1091,SC2034,SC2148,SC2154,SC2164,SC2317",
     ]
-    return [[program, *how, file.name]]
+    return [[program, *options, file.name]]
 
 
 def _read_shellcheck(text: str) -> list[Finding]:
     return [
         Finding(
             "shellcheck",
-            f"SC{found['code']}",
-            found["line"],
-            _GRAVE.get(found["code"], _LEVELS.get(found["level"], "low")),
-            found["message"].strip(),
+            f"SC{comment['code']}",
+            comment["line"],
+            _GRAVE.get(comment["code"], _LEVELS.get(comment["level"], "low")),
+            comment["message"].strip(),
         )
-        for found in json.loads(text)["comments"]
+        for comment in json.loads(text)["comments"]
     ]
 
 

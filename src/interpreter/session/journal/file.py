@@ -25,7 +25,7 @@ from jiter import from_json
 from interpreter.config.homes import make_folder
 from interpreter.errors import ConversationFileError, ConversationInUseError
 from interpreter.host.files import BINARY, lock, write_all, write_bytes
-from interpreter.llm.secrets import redacted
+from interpreter.llm.secrets import replace_secrets
 from interpreter.llm.usage import Usage
 from interpreter.messages import UNFLAGGED, Chunk, Fold, Message
 
@@ -442,7 +442,7 @@ class JournalWriter:
                 entry = {name: value for name, value in content.items() if name != "pictures"}
                 for name in ("told", "error"):
                     if self._secrets is not None and name in entry:
-                        entry[name], _ = redacted(entry[name], self._secrets())
+                        entry[name], _ = replace_secrets(entry[name], self._secrets())
                 if content.get("pictures"):
                     entry["pictures"] = [self.blobs.put(picture) for picture in content["pictures"]]
                 self.write("call", block=self.blocks, **entry)
@@ -461,7 +461,7 @@ class JournalWriter:
             with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
                 output = file.read()
             if self._secrets is not None:
-                output, _ = redacted(output, self._secrets())
+                output, _ = replace_secrets(output, self._secrets())
             how["whole"] = self.blobs.put(output)
         self.write("ended", block=self.blocks, **how, seconds=seconds)
 
@@ -498,7 +498,7 @@ def redact_message(message: Message, secrets: Secrets, whole: bool = True) -> tu
     end = len(text)
     if not whole and text and not text[-1].isspace():
         end -= len(text.rsplit(None, 1)[-1])
-    clean, found = redacted(text[:end], secrets())
+    clean, found = replace_secrets(text[:end], secrets())
     if not found and end == len(text):
         return message, False
     form = message.copy()

@@ -36,35 +36,35 @@ Function = (ast.FunctionDef, ast.AsyncFunctionDef)
 def search(
     folder: str, query: str, module: Optional[str], paths: Union[str, List[str], None], most: int
 ) -> List[Dict[str, Any]]:
-    """The definitions in a module, or below these paths, that match the query best."""
+    """Return the definitions in a module, or below these paths, that match the query best."""
     wanted = words_of(query)
     if not wanted:
         raise ValueError("The query has no words.")
     until = time.monotonic() + TIMEOUT
     sources: Dict[str, str] = {}  # the name of the module in each file
-    base = name = ""  # the module, and what is wanted of it: `os.path` and `join`
+    base = name = ""  # the module, and the name that is searched for in it: `os.path` and `join`
     if module is not None:
         base, sources = _of_module(folder, module)
         name = module[len(base) + 1 :]
     for path in ([paths] if isinstance(paths, str) else paths or ["."]) if module is None else ():
-        place = full(folder, path)
-        if not os.path.exists(place):
+        root = full(folder, path)
+        if not os.path.exists(root):
             raise FileNotFoundError(f"There is no {path!r} in {folder}.")
-        stem = os.path.splitext(os.path.basename(place))[0]
-        sources.update(_python_files(place, "") if os.path.isdir(place) else {place: stem.replace("__init__", "")})
-    found = defined_without_source(base) if base and not sources else []
+        stem = os.path.splitext(os.path.basename(root))[0]
+        sources.update(_python_files(root, "") if os.path.isdir(root) else {root: stem.replace("__init__", "")})
+    definitions = defined_without_source(base) if base and not sources else []
     cut = ""
     for source, text in _promising(sources, wanted + words_of(name)):
         if time.monotonic() > until:
             cut = "Not all files were searched. Name a smaller module or path."
             break
-        found += defined_in(text, source, sources[source])
+        definitions += defined_in(text, source, sources[source])
     if name:
-        found = [each for each in found if f".{name}." in f".{each.name}."]
-        if not found and not cut:
+        definitions = [each for each in definitions if f".{name}." in f".{each.name}."]
+        if not definitions and not cut:
             raise ValueError(f"{NO_MODULE.format(module)} The source of {base} defines no public {name!r}.")
     rows = []
-    for each in (ranked(found, query) or (found if name else []))[:most]:
+    for each in (ranked(definitions, query) or (definitions if name else []))[:most]:
         doc = each.doc if len(each.doc) <= MAX_DOCSTRING_LENGTH else each.doc[:MAX_DOCSTRING_LENGTH] + "..."
         file = shown(folder, each.file) if each.file else ""
         rows.append({"name": each.name, "signature": each.signature, "doc": doc, "file": file, "line": each.line})
@@ -77,7 +77,7 @@ def search(
 
 
 def _of_module(folder: str, module: str) -> Tuple[str, Dict[str, str]]:
-    """The name of the module, without what it defines, and its source files, each with the name of the module in it.
+    """Return the name of the module, without what it defines, and its source files, each with its module's name.
 
     A module in C has none. Nothing is imported: a parent package is looked through, not run.
     """
@@ -89,9 +89,11 @@ def _of_module(folder: str, module: str) -> Tuple[str, Dict[str, str]]:
             break
     else:
         raise ValueError(f"{NO_MODULE.format(module)} Is it installed?")
-    places, origin = located
-    if places is not None:
-        return base, {file: name for place in places for file, name in _python_files(str(place), base)}
+    folders, origin = located
+    if folders is not None:
+        return base, {
+            file: name for package_folder in folders for file, name in _python_files(str(package_folder), base)
+        }
     # Python's own modules in C are built in, or in this folder.
     own = os.path.join(os.path.dirname(os.path.abspath(os.__file__)), "lib-dynload")
     if origin and not origin.endswith(".py") and not origin.startswith(own):
@@ -100,7 +102,7 @@ def _of_module(folder: str, module: str) -> Tuple[str, Dict[str, str]]:
 
 
 def _located(folder: str, module: str) -> Optional[Tuple[Any, str]]:
-    """The folders of a package, else None, and the file of a module; None if there is no such module."""
+    """Return a package's folders (None for a module) and the module's file; None if there is no such module."""
     loaded = sys.modules.get(module) if "." in module else None
     if loaded is not None:  # `os.path` is the file of another module
         return getattr(loaded, "__path__", None), getattr(loaded, "__file__", None) or ""
@@ -115,7 +117,7 @@ def _located(folder: str, module: str) -> Optional[Tuple[Any, str]]:
 
 
 def _python_files(root: str, package: str) -> Iterator[Tuple[str, str]]:
-    """The Python files below the folder of a package, each with the name of its module."""
+    """Yield the Python files below the folder of a package, each with the name of its module."""
     count = 0
     for folder, below, names in os.walk(root):
         below[:] = sorted(name for name in below if name not in TESTS and not name.startswith("."))
@@ -128,8 +130,8 @@ def _python_files(root: str, package: str) -> Iterator[Tuple[str, str]]:
 
 
 def _promising(sources: Dict[str, str], wanted: List[str]) -> List[Tuple[str, str]]:
-    """The files that contain any of the words, with their text; those with most of the words come first."""
-    found = []
+    """Return the files that contain any of the words, with their text; those with most of the words come first."""
+    rated_files = []
     for file in sources:
         try:
             if not os.path.isfile(file) or os.path.getsize(file) > MAX_FILE_BYTES:  # reading a pipe would wait
@@ -141,8 +143,8 @@ def _promising(sources: Dict[str, str], wanted: List[str]) -> List[Tuple[str, st
         lowered = text.lower()
         count = sum(word in lowered for word in set(wanted))
         if count:
-            found.append((-count, file, text))
-    return [(file, text) for _, file, text in sorted(found, key=lambda each: each[:2])]
+            rated_files.append((-count, file, text))
+    return [(file, text) for _, file, text in sorted(rated_files, key=lambda each: each[:2])]
 
 
 # -- what they define ------------------------------------------------------------------------------------------------
@@ -157,14 +159,14 @@ class Definition(NamedTuple):
 
 
 def defined_in(text: str, file: str, module: str) -> List[Definition]:
-    """The public definitions in a source file; none if this Python cannot parse it."""
+    """Return the public definitions in a source file; none if this Python cannot parse it."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError):
         return []
-    found = list(_defined(tree.body, file, module))
+    definitions = list(_defined(tree.body, file, module))
     doc = ast.get_docstring(tree)
-    return [Definition(module, "", doc, file, 1), *found] if doc and module else found
+    return [Definition(module, "", doc, file, 1), *definitions] if doc and module else definitions
 
 
 def _defined(body: List[ast.stmt], file: str, above: str) -> Iterator[Definition]:
@@ -197,9 +199,9 @@ def _source(node: ast.AST) -> str:
 
 
 def defined_without_source(module: str) -> List[Definition]:
-    """What a module written in C defines, from its own docstrings."""
+    """Return what a module written in C defines, from its own docstrings."""
     loaded = import_module(module)
-    found = []
+    definitions = []
     for name in dir(loaded):
         value = getattr(loaded, name)
         if name.startswith("_") or not callable(value):
@@ -208,33 +210,33 @@ def defined_without_source(module: str) -> List[Definition]:
             signature = f"def {name}{inspect.signature(value)}"
         except (TypeError, ValueError):
             signature = name
-        found.append(Definition(f"{module}.{name}", signature, inspect.getdoc(value) or "", "", 0))
-    return found
+        definitions.append(Definition(f"{module}.{name}", signature, inspect.getdoc(value) or "", "", 0))
+    return definitions
 
 
-# -- the best of it --------------------------------------------------------------------------------------------------
+# -- the best matches ------------------------------------------------------------------------------------------------
 
 
 def words_of(text: str) -> List[str]:
-    """The stems of the words in a text or a name; stop words only if there are no others."""
+    """Return the stems of the words in a text or a name; stop words only if there are no others."""
     # Stripped of common endings, so that `parses`, `parsing` and `parse` match.
-    words = [_ENDING.sub("", word.lower()) for word in _WORD.findall(text)]
-    return [word for word in words if word not in STOP_WORDS] or words
+    stems = [_ENDING.sub("", word.lower()) for word in _WORD.findall(text)]
+    return [word for word in stems if word not in STOP_WORDS] or stems
 
 
-def ranked(found: Sequence[Definition], query: str) -> List[Definition]:
-    """The definitions that have to do with a query, the best first: by BM25, with more weight on names."""
+def ranked(definitions: Sequence[Definition], query: str) -> List[Definition]:
+    """Return the definitions that relate to a query, the best first: by BM25, with more weight on names."""
     wanted, asked = set(words_of(query)), query.strip().lower()
-    names = [set(words_of(each.name.rpartition(".")[2])) for each in found]
-    texts = [Counter(words_of(each.doc[:SUMMARY_LENGTH])) for each in found]
-    usual = max(1.0, sum(sum(text.values()) for text in texts) / max(1, len(found)))
+    names = [set(words_of(each.name.rpartition(".")[2])) for each in definitions]
+    texts = [Counter(words_of(each.doc[:SUMMARY_LENGTH])) for each in definitions]
+    usual = max(1.0, sum(sum(text.values()) for text in texts) / max(1, len(definitions)))
     holding = Counter(word for name, text in zip(names, texts) for word in wanted & (name | text.keys()))
     scored = []
-    for each, name, text in zip(found, names, texts):
+    for each, name, text in zip(definitions, names, texts):
         met, score = wanted & (name | text.keys()), 0.0
         length = K * (1 - B + B * sum(text.values()) / usual)
         for word in met:
-            rare = math.log(1 + (len(found) - holding[word] + 0.5) / (holding[word] + 0.5))
+            rare = math.log(1 + (len(definitions) - holding[word] + 0.5) / (holding[word] + 0.5))
             score += rare * (text[word] * (K + 1) / (text[word] + length) + NAME_WEIGHT * (word in name))
         is_named = f".{each.name.lower()}".endswith("." + asked)
         scored.append((score * len(met) / len(wanted) * (2 if is_named else 1), -len(each.name), each))

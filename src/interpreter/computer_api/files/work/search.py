@@ -17,9 +17,9 @@ from .texts import decoded, full, shown
 
 MAX_FILE_BYTES = 10 * 1024 * 1024  # a larger file is not searched
 MAX_LINE_LENGTH = 300  # characters of a line that are shown
-BEFORE = 100  # of them, before the match
+BEFORE = 100  # characters of that line before the match
 TIMEOUT = 30.0
-SPREAD_TIMEOUT = 0.5  # for more files, once there are enough results
+SPREAD_TIMEOUT = 0.5  # seconds to search more files, once there are enough results
 NARROWER = "give a longer query, a path or a glob, or raise max_results"
 
 Row = Dict[str, Any]
@@ -44,7 +44,7 @@ def search(
     glob: Optional[str],
     hidden: bool,
 ) -> List[Row]:
-    """Rows with path, line and text: first the files with such a name, whose line is None, then the lines."""
+    """Return rows of path, line and text: first files with such a name, whose line is None, then matching lines."""
     if not query or "\n" in query:
         raise ValueError("Search for one line or a part of it: the query is empty, or has several lines.")
     root = full(folder, path or ".")
@@ -70,14 +70,14 @@ def search(
         wants_names, wants_lines = names and len(named) <= most, content and len(lines) <= most
         if late or not (wants_names or wants_lines):
             break
-        name, place = os.path.basename(relative), os.path.join(root, relative) if relative else root
+        name, file = os.path.basename(relative), os.path.join(root, relative) if relative else root
         if relative and globs and not any(fnmatch.fnmatchcase(name, each) for each in globs):
             continue
         if wants_names and relative and name_pattern.search(relative if regex or "/" in query else name):
-            named.append({"path": shown(folder, place), "line": None, "text": name})
-        matches = _matches(_text_of(place), pattern, regex) if wants_lines else iter(())
+            named.append({"path": shown(folder, file), "line": None, "text": name})
+        matches = _matches(_text_of(file), pattern, regex) if wants_lines else iter(())
         for count, (number, line) in enumerate(islice(matches, most + 1)):
-            row = {"path": shown(folder, place), "line": number, "text": line}
+            row = {"path": shown(folder, file), "line": number, "text": line}
             (lines if count < share else more).append((order, number, row))
         del more[most + 1 :]
         if not enough and len(named) + len(lines) + len(more) > most:
@@ -97,7 +97,7 @@ def search(
 
 
 def _text_of(path: str) -> str:
-    """The text of a file in its own encoding; empty if it is too large, cannot be read or is no text."""
+    """Return a file's text in its own encoding; empty if it is too large, cannot be read or is not text."""
     with suppress(OSError, ValueError):
         if os.path.isfile(path) and os.path.getsize(path) <= MAX_FILE_BYTES:  # reading a pipe would wait
             with open(path, "rb") as file:
@@ -106,7 +106,7 @@ def _text_of(path: str) -> str:
 
 
 def _matches(text: str, pattern: Pattern[str], is_regex: bool) -> Iterator[Tuple[int, str]]:
-    """The numbers and the texts of the lines that match."""
+    """Yield the numbers and the texts of the lines that match."""
     if not text:
         return
     if is_regex:  # it must not match beyond the end of its line
@@ -130,14 +130,14 @@ def _matches(text: str, pattern: Pattern[str], is_regex: bool) -> Iterator[Tuple
 
 
 def _excerpt(line: str, match: int) -> str:
-    """A line, of a long one the part around the match."""
+    """Return a line, or the part of a long one around the match."""
     begin = max(0, min(match - BEFORE, len(line) - MAX_LINE_LENGTH))
     end = begin + MAX_LINE_LENGTH
     return ("..." if begin else "") + line[begin:end] + ("..." if end < len(line) else "")
 
 
 def _expand_braces(glob: str) -> List[str]:
-    """`*.{py,js}` as `*.py` and `*.js`."""
+    """Expand `*.{py,js}` to `*.py` and `*.js`."""
     if "/" in glob:
         raise ValueError(f"The glob {glob!r} only matches file names. Use `path` for the folder.")
     begin, opened, rest = glob.partition("{")
@@ -160,12 +160,12 @@ class IgnoreRule(NamedTuple):
 
 
 def _walk(root: str, folder: str, rules: List[IgnoreRule], hidden: bool) -> Iterator[str]:
-    """The paths of the files below a folder, without links."""
-    place = os.path.join(root, folder)
-    rules = rules + rules_in(place, folder)
+    """Yield the paths of the files below a folder, without links."""
+    full_folder = os.path.join(root, folder)
+    rules = rules + rules_in(full_folder, folder)
     try:
-        with os.scandir(place) as found:
-            entries = sorted(found, key=lambda entry: os.fsencode(entry.name))
+        with os.scandir(full_folder) as scanned:
+            entries = sorted(scanned, key=lambda entry: os.fsencode(entry.name))
     except OSError:
         return
     for entry in entries:
@@ -180,7 +180,7 @@ def _walk(root: str, folder: str, rules: List[IgnoreRule], hidden: bool) -> Iter
 
 
 def is_ignored(rules: List[IgnoreRule], relative: str, is_folder: bool) -> bool:
-    """Whether the last rule that matches says so."""
+    """Return whether the last rule that matches the path ignores it."""
     for rule in reversed(rules):
         below = os.path.relpath(relative, rule.folder) if rule.folder else relative
         if (is_folder or not rule.only_folders) and rule.pattern.match(below):
@@ -189,7 +189,7 @@ def is_ignored(rules: List[IgnoreRule], relative: str, is_folder: bool) -> bool:
 
 
 def rules_in(folder: str, relative: str) -> List[IgnoreRule]:
-    """What the `.gitignore` of a folder says; `relative` is that folder from where the search began."""
+    """Read the rules in a folder's `.gitignore`; `relative` is that folder from where the search began."""
     try:
         with open(os.path.join(folder, ".gitignore"), encoding="utf-8", errors="replace") as file:
             lines = file.read().splitlines()
@@ -209,11 +209,11 @@ def rules_in(folder: str, relative: str) -> List[IgnoreRule]:
 
 
 def translated(pattern: str) -> str:
-    """A pattern with `*`, `?`, `[...]` and `**` as a regular expression."""
-    found = ""
+    """Translate a pattern with `*`, `?`, `[...]` and `**` to a regular expression."""
+    expression = ""
     for token in _TOKEN.finditer(pattern):
         if token["set"]:
-            found += f"[{token['not'] and '^'}{token['set']}]".replace("\\", "\\\\")
+            expression += f"[{token['not'] and '^'}{token['set']}]".replace("\\", "\\\\")
         else:
-            found += _SPECIAL.get(str(token.lastgroup)) or re.escape(token["plain"])
-    return found
+            expression += _SPECIAL.get(str(token.lastgroup)) or re.escape(token["plain"])
+    return expression

@@ -1,4 +1,4 @@
-"""Read Excel and Parquet files, which code may have written to do harm: in a process where the session is."""
+"""Read Excel and Parquet files, which code may have made malicious: in a process where the session is."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Column = Tuple[str, str, List[str]]  # its name, its type, its cells as text
 
 
 def read(folder: str, kind: str, contents: List[Optional[str]]) -> List[Optional[Dict[str, List[Column]]]]:
-    """The tables in each of these contents (base64) by their names; Excel has one in each sheet."""
+    """Return the tables in each of these contents (base64) by their names; Excel has one in each sheet."""
     with suppress(ImportError, OSError, ValueError):
         import resource
 
@@ -37,7 +37,7 @@ def sheets(content: bytes) -> Dict[str, List[Column]]:
         load_workbook = import_module("openpyxl").load_workbook
     except ImportError:
         raise ImportError(NEEDED % ("openpyxl", "openpyxl")) from None
-    found, left = {}, MAX_CELLS
+    tables, left = {}, MAX_CELLS
     for sheet in load_workbook(io.BytesIO(content), read_only=True).worksheets:
         rows: List[Sequence[Any]] = []
         for row in sheet.iter_rows(values_only=True):
@@ -47,8 +47,8 @@ def sheets(content: bytes) -> Dict[str, List[Column]]:
         header, *rows = rows or [()]
         names = ["column %d" % number if name is None else text(name) for number, name in enumerate(header, 1)]
         columns = [[row[at] if at < len(row) else None for row in rows] for at in range(len(names))]
-        found[sheet.title] = [(name, kind_of(cells), list(map(text, cells))) for name, cells in zip(names, columns)]
-    return found
+        tables[sheet.title] = [(name, kind_of(cells), list(map(text, cells))) for name, cells in zip(names, columns)]
+    return tables
 
 
 def parquet(content: bytes) -> Dict[str, List[Column]]:
@@ -56,7 +56,7 @@ def parquet(content: bytes) -> Dict[str, List[Column]]:
 
 
 def parquet_columns(content: bytes) -> Iterator[Tuple[str, str, List[Any]]]:
-    """By whichever of these libraries there is."""
+    """Yield the columns, read by whichever of these libraries is installed."""
     buffer = io.BytesIO(content)
     with suppress(ImportError):
         file = import_module("pyarrow.parquet").ParquetFile(buffer)

@@ -38,7 +38,7 @@ NOT_FOUND = "Original text not found."
 
 
 def read(folder: str, path: str, start: Optional[int], end: Optional[int], numbers: bool) -> str:
-    """The lines from `start` to `end`, both counted from 1 and included; the end says which lines are left out."""
+    """Return the lines from `start` to `end`, counted from 1 and included; its end says which lines are left out."""
     content = whole(folder, path).replace("\r\n", "\n")
     lines = content.split("\n")
     if lines[-1] == "":
@@ -60,7 +60,7 @@ def read(folder: str, path: str, start: Optional[int], end: Optional[int], numbe
 
 
 def content(folder: str, path: str) -> str:
-    """All bytes of a file, as base64."""
+    """Return all bytes of a file, as base64."""
     return base64.b64encode(content_of(folder, path)).decode("ascii")
 
 
@@ -97,18 +97,18 @@ def edit(folder: str, path: str, original_text: str, replacement_text: str) -> D
 
 
 def _write(path: str, data: bytes, name: str) -> None:
-    """The file is the old one or the new one, never a part; a link stays a link."""
-    place = os.path.realpath(path)
+    """Write a file so that it is the old one or the new one, never a part; a link stays a link."""
+    target = os.path.realpath(path)
     try:
-        before = os.stat(place)
-        if not os.access(place, os.W_OK):
+        before = os.stat(target)
+        if not os.access(target, os.W_OK):
             raise PermissionError(13, "it is write-protected here")
         if before.st_nlink > 1:
-            with open(place, "r+b") as file:  # its other names are to see the change
+            with open(target, "r+b") as file:  # hard links keep sharing the content
                 file.write(data)
                 file.truncate()
             return
-        descriptor, passing = tempfile.mkstemp(prefix=".edit-", dir=os.path.dirname(place))
+        descriptor, passing = tempfile.mkstemp(prefix=".edit-", dir=os.path.dirname(target))
         try:
             with open(descriptor, "wb") as made:
                 made.write(data)
@@ -118,7 +118,7 @@ def _write(path: str, data: bytes, name: str) -> None:
             if hasattr(os, "chown") and (now.st_uid, now.st_gid) != (before.st_uid, before.st_gid):
                 os.chown(passing, before.st_uid, before.st_gid)
             os.chmod(passing, stat.S_IMODE(before.st_mode))  # after giving it away, which takes bits from its mode
-            os.replace(passing, place)
+            os.replace(passing, target)
         except BaseException:
             os.unlink(passing)
             raise
@@ -128,13 +128,13 @@ def _write(path: str, data: bytes, name: str) -> None:
 
 def save(folder: str, path: str, files: List[Tuple[str, str]]) -> List[Dict[str, Any]]:
     """Write new files, names and contents in base64, into a directory; where a name is taken, a number is added."""
-    place = full(folder, path)
-    os.makedirs(place, exist_ok=True)
+    target_folder = full(folder, path)
+    os.makedirs(target_folder, exist_ok=True)
     rows = []
     for name, content in files:
         stem, ending = os.path.splitext(name)
         for count in range(10_000):
-            target = os.path.join(place, f"{stem} ({count}){ending}" if count else name)
+            target = os.path.join(target_folder, f"{stem} ({count}){ending}" if count else name)
             with suppress(FileExistsError), open(target, "xb") as file:  # follows no link
                 file.write(base64.b64decode(content))
                 rows.append({"path": shown(folder, target), "size": file.tell()})
@@ -146,20 +146,22 @@ def save(folder: str, path: str, files: List[Tuple[str, str]]) -> List[Dict[str,
 
 
 def get_close_matches_in_text(original_text: str, filedata: str, n: int = 3) -> List[str]:
-    """The `n` phrases in a text that are most similar to another one, best first, each as written."""
+    """Return the `n` phrases in a text that are most similar to another one, best first, as written."""
     wanted = _pairs(original_text)
-    words = list(re.finditer(r"\S+", filedata))
-    size = min(len(original_text.split()), len(words))
+    word_matches = list(re.finditer(r"\S+", filedata))
+    size = min(len(original_text.split()), len(word_matches))
     if not size:
         return []
-    # Only phrases that share most letters in a row with what is sought are compared letter by letter.
-    worth = {word: len(word) * len(_pairs(word) & wanted) / len(_pairs(word)) for word in {w.group() for w in words}}
-    sums = [0.0, *accumulate(worth[word.group()] for word in words)]
-    scores = ((sums[at + size] - sums[at], -at) for at in range(len(words) - size + 1))
+    # Only phrases that share the most pairs of letters with the sought text are compared letter by letter.
+    worth = {
+        word: len(word) * len(_pairs(word) & wanted) / len(_pairs(word)) for word in {w.group() for w in word_matches}
+    }
+    sums = [0.0, *accumulate(worth[word.group()] for word in word_matches)]
+    scores = ((sums[at + size] - sums[at], -at) for at in range(len(word_matches) - size + 1))
     phrases: Dict[str, int] = {}  # the same phrase again and again is one, so more are taken than are compared
     for score, at in nlargest(MAX_CANDIDATES * 4, scores):
         if score > 0:
-            phrases.setdefault(filedata[words[-at].start() : words[size - at - 1].end()], -at)
+            phrases.setdefault(filedata[word_matches[-at].start() : word_matches[size - at - 1].end()], -at)
     sought = original_text.strip()[:MAX_COMPARED_LENGTH]
     scored = []
     for phrase, at in list(phrases.items())[:MAX_CANDIDATES]:
@@ -174,7 +176,7 @@ def get_close_matches_in_text(original_text: str, filedata: str, n: int = 3) -> 
 
 
 def _pairs(text: str) -> Set[str]:
-    """The pairs of letters in its words, the ends of each word included."""
+    """Return the pairs of letters in its words, the ends of each word included."""
     padded = f" {' '.join(text.lower().split())} "
     return {padded[at : at + 2] for at in range(len(padded) - 1)}
 
@@ -183,43 +185,43 @@ def _pairs(text: str) -> Set[str]:
 
 
 def full(folder: str, path: str) -> str:
-    """The absolute path; a relative one starts in the session's folder."""
+    """Return the absolute path; a relative one starts in the session's folder."""
     return os.path.normpath(os.path.join(folder, os.path.expanduser(path)))
 
 
 def shown(folder: str, path: str) -> str:
-    """A path as the session would write it."""
+    """Return a path as the session would write it."""
     below = os.path.relpath(path, folder)
     return path if below.startswith("..") else below
 
 
 def content_of(folder: str, path: str) -> bytes:
-    """The content of a file; the errors suggest similar names."""
-    place = full(folder, path)
-    if os.path.isdir(place):
+    """Return the content of a file; the errors suggest similar names."""
+    full_path = full(folder, path)
+    if os.path.isdir(full_path):
         raise IsADirectoryError(f"{path} is a folder. To list it: computer.files.search('*', {path!r})")
-    if not os.path.exists(place):
+    if not os.path.exists(full_path):
         try:
-            close = difflib.get_close_matches(os.path.basename(place), os.listdir(os.path.dirname(place)), 3)
+            close = difflib.get_close_matches(os.path.basename(full_path), os.listdir(os.path.dirname(full_path)), 3)
         except OSError:
             close = []
         meant = f" Did you mean one of these? {', '.join(close)}" if close else ""
         raise FileNotFoundError(f"There is no file {path!r} in {folder}.{meant}")
-    if not os.path.isfile(place):
+    if not os.path.isfile(full_path):
         raise ValueError(f"{path} is not a regular file.")
-    if os.path.getsize(place) > MAX_FILE_BYTES:
-        size = os.path.getsize(place)
+    if os.path.getsize(full_path) > MAX_FILE_BYTES:
+        size = os.path.getsize(full_path)
         raise ValueError(f"{path} has {size:,} bytes; the limit is {MAX_FILE_BYTES:,}. Read it in parts with code.")
     try:
-        with open(place, "rb") as file:
+        with open(full_path, "rb") as file:
             return file.read()
     except OSError as error:
         raise PermissionError(f"{path} cannot be read: {error.strerror}.") from None
 
 
 def decoded(data: bytes, name: str) -> Tuple[str, bytes, str]:
-    """The text, its byte order mark and its encoding; ValueError if it is not text."""
-    # The longer marks first: that of UTF-32 begins as that of UTF-16 does.
+    """Return the text, its byte order mark and its encoding; ValueError if it is not text."""
+    # The longer marks first: UTF-32's begins like UTF-16's.
     for mark, encoding in (
         (codecs.BOM_UTF32_LE, "utf-32-le"),
         (codecs.BOM_UTF32_BE, "utf-32-be"),

@@ -18,7 +18,7 @@ from Xlib.protocol.event import ClientMessage
 
 from interpreter.computer_api.platforms import Box, NoDisplayError, Window
 
-# So many words of a property are requested at once: between two requests it may have become shorter.
+# A property is requested at once, in units of 32 bits: between two requests it could become shorter.
 _WHOLE_PROPERTY = 1 << 14
 
 
@@ -41,7 +41,7 @@ class X11Connection(AbstractContextManager["X11Connection"]):
         self.display.set_error_handler(lambda error, request: None)
         self.root = self.display.screen().root
         protocol = self.display.display
-        # python-xlib files the errors of RandR under numbers that core errors have, and then cannot read those.
+        # python-xlib registers RandR's errors under the numbers of core errors, and then can't read those.
         protocol.error_classes.update({1: BadRequest, 2: BadValue})
         exchange = protocol.send_and_recv
 
@@ -79,31 +79,31 @@ class X11Connection(AbstractContextManager["X11Connection"]):
         return self.display.create_resource_object("window", number)
 
     def property(self, window: Any, name: str) -> Any:
-        """The value of a window's property; None where it has none, or the window is gone."""
+        """Return the value of a window's property; None where it has none, or the window is gone."""
         try:
-            found = window.get_full_property(self.atom(name), 0, _WHOLE_PROPERTY)
+            value = window.get_full_property(self.atom(name), 0, _WHOLE_PROPERTY)
         except XError:
             return None
-        return None if found is None else found.value
+        return None if value is None else value.value
 
     def numbers(self, window: Any, name: str) -> list[int]:
-        found = self.property(window, name)
-        return [] if found is None or isinstance(found, bytes | str) else [int(number) for number in found]
+        value = self.property(window, name)
+        return [] if value is None or isinstance(value, bytes | str) else [int(number) for number in value]
 
     def text(self, window: Any, name: str) -> str:
-        found = self.property(window, name)
-        if isinstance(found, bytes):
-            return found.decode("utf-8", "replace")
-        return found if isinstance(found, str) else ""
+        value = self.property(window, name)
+        if isinstance(value, bytes):
+            return value.decode("utf-8", "replace")
+        return value if isinstance(value, str) else ""
 
     def active_window(self) -> int:
-        """The window in front, 0 if there is none."""
+        """Return the window in front, 0 if there is none."""
         return next(iter(self.numbers(self.root, "_NET_ACTIVE_WINDOW")), 0)
 
     def describe(self, window: Any, frame: Any = None, popup: bool = False) -> Window:
-        """A window and its frame; XError if it has gone meanwhile."""
-        inner, place = window.get_geometry(), self.root.translate_coords(window, 0, 0)
-        outer, corner = inner, place
+        """Describe a window and its frame; XError if it has gone in the meantime."""
+        inner, origin = window.get_geometry(), self.root.translate_coords(window, 0, 0)
+        outer, corner = inner, origin
         if frame is not None and frame.id != window.id:
             outer, corner = frame.get_geometry(), self.root.translate_coords(frame, 0, 0)
         edge = outer.border_width
@@ -115,7 +115,7 @@ class X11Connection(AbstractContextManager["X11Connection"]):
             window.id,
             self.text(window, "_NET_WM_NAME") or self.text(window, "WM_NAME"),
             self.text(window, "WM_CLASS").rstrip("\0").rpartition("\0")[2],
-            Box(place.x, place.y, inner.width, inner.height),
+            Box(origin.x, origin.y, inner.width, inner.height),
             box,
             next(iter(self.numbers(window, "_NET_WM_PID")), None),
             popup,
@@ -132,7 +132,7 @@ class X11Connection(AbstractContextManager["X11Connection"]):
     # -- events ----------------------------------------------------------------------------------------------------
 
     def events(self, limit: float, also: int | None = None) -> Iterator[Any]:
-        """What the server reports, until so many seconds have passed; None once when the other descriptor is ready."""
+        """Yield the server's events until so many seconds have passed; None once when the other descriptor is ready."""
         end, watched = time.monotonic() + limit, [self.display.fileno()] + ([] if also is None else [also])
         while True:
             while self.display.pending_events():
@@ -145,7 +145,7 @@ class X11Connection(AbstractContextManager["X11Connection"]):
                 yield None
 
     def wait(self, condition: Callable[[], bool], limit: float, also: int | None = None) -> bool:
-        """Whether a condition came true in time; it is checked again when a window changes, or `also` is ready."""
+        """Wait for a condition, checked again when a window changes or `also` is ready; return whether it came true."""
         self.root.change_attributes(event_mask=X.PropertyChangeMask | X.SubstructureNotifyMask)
         try:
             return condition() or any(condition() for _ in self.events(limit, also)) or condition()

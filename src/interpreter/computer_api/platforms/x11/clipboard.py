@@ -30,25 +30,25 @@ from interpreter.host import processes
 _TIMEOUT = 10.0
 # A busy program may take long to paste; one that cannot paste never asks.
 _PASTE_TIMEOUT = 8.0
-# What programs list and no program can paste.
+# Targets that programs offer and no program can paste.
 _META = {"TARGETS", "MULTIPLE", "TIMESTAMP", "SAVE_TARGETS", "DELETE", "INSERT_SELECTION", "INSERT_PROPERTY"}
 _TEXT = ("UTF8_STRING", "text/plain;charset=utf-8", "text/plain", "TEXT")
 _FOREVER = 1e6
-# Longer content goes in parts, since the server takes no longer messages.
+# Longer content is sent in parts, because the server accepts no longer messages.
 _CHUNK = 200_000
 
 
 class X11Clipboard:
-    """What was copied (CLIPBOARD), and what is selected (PRIMARY)."""
+    """The copied content (CLIPBOARD), and the selected text (PRIMARY)."""
 
     def text(self, selection: str = "CLIPBOARD") -> str | None:
         with X11Connection() as x:
             offered = _targets(x, selection)
             for target in ("UTF8_STRING", "text/plain;charset=utf-8", "STRING"):
                 # Some programs give a picture also to those who ask for a text, but do not offer it so.
-                found = _read(x, selection, target) if target in offered else None
-                if found is not None:
-                    return found.decode("latin-1" if target == "STRING" else "utf-8", "replace")
+                content = _read(x, selection, target) if target in offered else None
+                if content is not None:
+                    return content.decode("latin-1" if target == "STRING" else "utf-8", "replace")
         return None
 
     def selected_text(self) -> str | None:
@@ -111,56 +111,56 @@ def _forms(text: str) -> dict[str, bytes]:
 
 
 def _targets(x: X11Connection, selection: str) -> list[str]:
-    """The forms in which the content is offered."""
+    """Return the forms in which the content is offered."""
     raw = _read(x, selection, "TARGETS") or b""
     numbers = [int.from_bytes(raw[at : at + 4], sys.byteorder) for at in range(0, len(raw), 4)]
     return [name for name in map(x.atom_name, numbers) if name not in _META]
 
 
 def _read(x: X11Connection, selection: str, target: str) -> bytes | None:
-    """The content in one form; None where no program has it so."""
+    """Return the content in one form; None where no program offers it."""
     window = x.root.create_window(0, 0, 1, 1, 0, X.CopyFromParent, event_mask=X.PropertyChangeMask)
-    place = x.atom("OPEN_INTERPRETER_SELECTION")
+    property_atom = x.atom("OPEN_INTERPRETER_SELECTION")
     try:
-        window.convert_selection(x.atom(selection), x.atom(target), place, X.CurrentTime)
+        window.convert_selection(x.atom(selection), x.atom(target), property_atom, X.CurrentTime)
         x.display.flush()
         answer = next((e for e in x.events(_TIMEOUT) if e.type == X.SelectionNotify and e.requestor == window), None)
         if answer is None or answer.property == X.NONE:
             return None
-        found = window.get_full_property(place, X.AnyPropertyType)
-        if found is not None and found.property_type == x.atom("INCR"):
-            return _read_in_parts(x, window, place)
-        return None if found is None else _bytes(found)
+        value = window.get_full_property(property_atom, X.AnyPropertyType)
+        if value is not None and value.property_type == x.atom("INCR"):
+            return _read_in_parts(x, window, property_atom)
+        return None if value is None else _bytes(value)
     finally:
         window.destroy()
         x.display.sync()
 
 
-def _read_in_parts(x: X11Connection, window: Any, place: int) -> bytes | None:
-    """Long content comes in parts, each when the one before was taken; an empty one ends it."""
+def _read_in_parts(x: X11Connection, window: Any, property_atom: int) -> bytes | None:
+    """Read long content in parts: the next comes once one was taken; an empty one ends it."""
     parts: list[bytes] = []
-    window.delete_property(place)
+    window.delete_property(property_atom)
     x.display.flush()
     for event in x.events(_TIMEOUT * 4):
-        if event.type != X.PropertyNotify or event.atom != place or event.state != X.PropertyNewValue:
+        if event.type != X.PropertyNotify or event.atom != property_atom or event.state != X.PropertyNewValue:
             continue
-        found = window.get_full_property(place, X.AnyPropertyType)
-        if found is None or found.property_type == x.atom("INCR"):
+        value = window.get_full_property(property_atom, X.AnyPropertyType)
+        if value is None or value.property_type == x.atom("INCR"):
             continue
-        window.delete_property(place)
+        window.delete_property(property_atom)
         x.display.flush()
-        part = _bytes(found)
+        part = _bytes(value)
         if not part:
             return b"".join(parts)
         parts.append(part)
     return None
 
 
-def _bytes(found: Any) -> bytes:
-    value = found.value
-    if isinstance(value, str):
-        return value.encode("latin-1")
-    return bytes(value) if found.format == 8 else bytes(value.tobytes())
+def _bytes(value: Any) -> bytes:
+    content = value.value
+    if isinstance(content, str):
+        return content.encode("latin-1")
+    return bytes(content) if value.format == 8 else bytes(content.tobytes())
 
 
 # -- holding it for other programs -------------------------------------------------------------------------------------
@@ -182,7 +182,7 @@ def _hold(content: dict[str, bytes], selection: str = "CLIPBOARD") -> IO[bytes]:
 
 
 def _says(holder: IO[bytes], word: str, limit: float) -> bool:
-    """Whether the process says a word in time: `held`, or `taken` when a program has fetched the content."""
+    """Return whether the process says a word in time: `held`, or `taken` when a program has fetched the content."""
     while select.select([holder], [], [], limit)[0]:
         line = os.read(holder.fileno(), 1024).decode()
         if word in line.split():
@@ -213,36 +213,36 @@ class _Selection:
             elif event.type == X.SelectionRequest:
                 self._answer(event)
             elif event.type == X.PropertyNotify and event.state == X.PropertyDelete:
-                place = (event.window.id, event.atom)
-                kind, data = self._rest.pop(place, (0, None))
+                transfer = (event.window.id, event.atom)
+                kind, data = self._rest.pop(transfer, (0, None))
                 if data is not None:  # the next part; an empty one ends it
                     event.window.change_property(event.atom, kind, 8, data[:_CHUNK])
                     self._x.display.flush()
                 if data:
-                    self._rest[place] = (kind, data[_CHUNK:])
+                    self._rest[transfer] = (kind, data[_CHUNK:])
                 elif data is not None:
                     _say("taken")
             if lost and not self._rest:
                 return
 
     def _answer(self, request: Any) -> None:
-        requestor, place = request.requestor, request.property or request.target
+        requestor, property_atom = request.requestor, request.property or request.target
         target = self._x.atom_name(request.target)
         data = self._content.get(target)
         if target == "TARGETS":
             names = [self._x.atom(name) for name in ("TARGETS", *self._content)]
-            requestor.change_property(place, Xatom.ATOM, 32, names)
+            requestor.change_property(property_atom, Xatom.ATOM, 32, names)
         elif data is None:
-            place = X.NONE
+            property_atom = X.NONE
         elif len(data) <= _CHUNK:
-            requestor.change_property(place, request.target, 8, data)
+            requestor.change_property(property_atom, request.target, 8, data)
             _say("taken")
         else:
             requestor.change_attributes(event_mask=X.PropertyChangeMask)
-            requestor.change_property(place, self._x.atom("INCR"), 32, [len(data)])
-            self._rest[requestor.id, place] = (request.target, data)
+            requestor.change_property(property_atom, self._x.atom("INCR"), 32, [len(data)])
+            self._rest[requestor.id, property_atom] = (request.target, data)
         copied = {name: getattr(request, name) for name in ("time", "requestor", "selection", "target")}
-        requestor.send_event(SelectionNotify(**copied, property=place))
+        requestor.send_event(SelectionNotify(**copied, property=property_atom))
         self._x.display.flush()
 
 

@@ -44,7 +44,7 @@ _MODIFIERS = {"ctrl": "Control", "alt": "Mod1", "shift": "Shift", "super": "Mod4
 
 
 class Stroke(NamedTuple):
-    """A key, and whether Shift goes with it."""
+    """A key, and whether Shift is pressed with it."""
 
     code: int
     shift: bool = False
@@ -52,7 +52,7 @@ class Stroke(NamedTuple):
 
 @cache
 def keysym_of(key: str) -> int:
-    """X11's number for a key or a character: Latin-1 as it is, anything else by its Unicode number."""
+    """Return X11's number for a key or a character: Latin-1 as it is, anything else by its Unicode number."""
     if len(key) > 1 or key in "\n\r\t":
         XK.load_keysym_group("xf86")
         return int(XK.string_to_keysym(keysym_name({"\n": "enter", "\r": "enter", "\t": "tab"}.get(key, key))))
@@ -91,17 +91,17 @@ class Keymap:
                         self._strokes.setdefault(keysym, Stroke(code, True))
                 if shifted:
                     self._strokes.setdefault(shifted, Stroke(code, True))
-        # The highest first: the low ones are likelier to be on a keyboard.
+        # The highest first: a keyboard is more likely to have the low ones.
         free = [code for code, row in self._rows.items() if not any(row)][::-1]
         self.room = len(free)
         self._spare = [code for code in free if code not in self._borrowed.values()]
 
     def stroke(self, keysym: int) -> Stroke | None:
-        """How to make a keysym, if a key makes it."""
+        """Return the stroke that makes a keysym; None if no key makes it."""
         return Stroke(self._borrowed[keysym]) if keysym in self._borrowed else self._strokes.get(keysym)
 
     def is_rare(self, keysym: int) -> bool:
-        """Whether only a spare key can make it; there are `room` of those."""
+        """Return whether only a spare key can make it; there are `room` of those."""
         return keysym not in self._strokes
 
     def borrow(self, keysyms: Iterable[int]) -> bool:
@@ -289,7 +289,7 @@ class X11Input(InputDevice):
         self._stroke(stroke, False)
 
     def _portions(self, text: str) -> list[str]:
-        """A text in parts, none with more characters to borrow keys for than there is room."""
+        """Split a text so that no part needs more borrowed keys than there are."""
         portions, rare, begin = [], set[str](), 0
         for index, character in enumerate(text):
             new = character not in rare and self._keymap.is_rare(keysym_of(character))

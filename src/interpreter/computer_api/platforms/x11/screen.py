@@ -46,14 +46,14 @@ class X11Screen(CapturedScreen):
 
     def monitors(self) -> list[Monitor]:
         with self._requests() as x:
-            found = x.root.xrandr_get_monitors(True).monitors if x.display.has_extension("RANDR") else []
+            outputs = x.root.xrandr_get_monitors(True).monitors if x.display.has_extension("RANDR") else []
             monitors = [
                 Monitor(
                     x.atom_name(each.name),
                     Box(each.x, each.y, each.width_in_pixels, each.height_in_pixels),
                     bool(each.primary),
                 )
-                for each in found
+                for each in outputs
             ]
             return sorted(monitors, key=lambda monitor: not monitor.primary) or [Monitor("screen", self._whole(), True)]
 
@@ -65,15 +65,15 @@ class X11Screen(CapturedScreen):
         with self._requests() as x:
             numbers = x.numbers(x.root, "_NET_CLIENT_LIST_STACKING") or x.numbers(x.root, "_NET_CLIENT_LIST")
             clients = {self._frame(client).id: client for client in map(x.window, numbers)}
-            found = []
+            visible_windows = []
             for top in reversed(x.root.query_tree().children):
                 try:
                     window = self._visible(top, clients.get(top.id))
-                except XError:  # it has gone meanwhile
+                except XError:  # it has gone in the meantime
                     continue
                 if window is not None:
-                    found.append(window)
-            return found
+                    visible_windows.append(window)
+            return visible_windows
 
     def active_window(self) -> Window | None:
         with self._requests() as x:
@@ -87,7 +87,7 @@ class X11Screen(CapturedScreen):
         return _watch() if self._x.display.has_extension("DAMAGE") else None
 
     def _frame(self, window: Any) -> Any:
-        """The child of the root that the window is in: its frame, or the window itself."""
+        """Return the child of the root that the window is in: its frame, or the window itself."""
         with contextlib.suppress(XError):
             for _ in range(_MAX_DEPTH):
                 parent = window.query_tree().parent
@@ -97,7 +97,7 @@ class X11Screen(CapturedScreen):
         return window
 
     def _visible(self, top: Any, client: Any) -> Window | None:
-        """A child of the root, if it can be seen; `client` is the window in it, if the window manager knows one."""
+        """Describe a child of the root if it is visible; `client` is its window that the window manager handles."""
         attributes = top.get_attributes()
         if attributes.map_state != X.IsViewable or attributes.win_class != X.InputOutput:
             return None
@@ -109,13 +109,13 @@ class X11Screen(CapturedScreen):
             return window if client.get_attributes().map_state == X.IsViewable else None
         if not (popup or window.title or self._x.text(top, "WM_CLASS")):
             return None
-        # One that clicks pass through covers nothing, and is no menu.
+        # A window that clicks pass through covers nothing, and is not a menu.
         has_shape = self._x.display.has_extension("SHAPE")
         return window if not has_shape or top.shape_get_rectangles(shape.SK.Input).rectangles else None
 
     @contextlib.contextmanager
     def _requests(self) -> Iterator[X11Connection]:
-        """The connection for one caller at a time; NoDisplayError if the display has gone."""
+        """Give the connection to one caller at a time; NoDisplayError if the display has gone."""
         with self._lock:
             try:
                 yield self._x
@@ -127,20 +127,20 @@ class X11Screen(CapturedScreen):
 
 @contextlib.contextmanager
 def _watch() -> Iterator[Callable[[float], list[Box]]]:
-    """Have the server report what changes on the display, over a connection of its own."""
+    """Have the server report what changes on the display, over a separate connection."""
     with X11Connection() as x:
         x.display.damage_query_version()
         x.root.damage_create(damage.DamageReportRawRectangles)
         x.display.sync()
 
         def wait(seconds: float) -> list[Box]:
-            found = []
+            boxes = []
             for event in x.events(seconds):
                 if event.type == x.display.extension_event.DamageNotify:
-                    found.append(Box(event.area.x, event.area.y, event.area.width, event.area.height))
-                if found and not x.display.pending_events():
+                    boxes.append(Box(event.area.x, event.area.y, event.area.width, event.area.height))
+                if boxes and not x.display.pending_events():
                     break
-            return found
+            return boxes
 
         yield wait
 
@@ -157,7 +157,7 @@ class X11Windows:
             x.tell_window_manager(window, "_NET_ACTIVE_WINDOW", _FROM_USER)
             return x.wait(lambda: x.active_window() == window, _TIMEOUT)
 
-    def place(self, window: int, x: int | None, y: int | None, width: int | None, height: int | None) -> None:
+    def set_geometry(self, window: int, x: int | None, y: int | None, width: int | None, height: int | None) -> None:
         given = (x, y, width, height)
         flags = sum(flag for flag, value in zip(_FLAGS, given, strict=True) if value is not None)
         with X11Connection() as connection:
@@ -188,7 +188,7 @@ class X11Windows:
             process = processes.start([*application.command, *args], cwd=os.path.expanduser("~"))
 
             def shown() -> int:
-                """A new window; or one that came to the front, of a program that runs already."""
+                """Return a new window; or one that came to the front, of a program that runs already."""
                 new = [window for window in _clients(x) if window not in before]
                 if new:
                     return new[-1]
@@ -196,7 +196,7 @@ class X11Windows:
                 return active if process.poll() is not None and active != front else 0
 
             def is_over() -> bool:
-                """Whether there is nothing to wait for: it failed, or handed over to one that runs already."""
+                """Return whether waiting is pointless: it failed, or handed over to a process that runs already."""
                 ended = process.poll()
                 return bool(ended) or (ended == 0 and runs_already)
 
@@ -233,7 +233,7 @@ class X11Windows:
 
 
 def _connected(x: X11Connection) -> set[int] | None:
-    """The processes that are connected to the display; None if the server does not say."""
+    """Return the processes that are connected to the display; None if the server does not say."""
     if not x.display.has_extension("X-Resource"):
         return None
     x.display.res_query_version()
@@ -242,7 +242,7 @@ def _connected(x: X11Connection) -> set[int] | None:
 
 
 def _work_of(session: int) -> int:
-    """How much the processes of a session have computed so far; one that waits for a disk counts as at work."""
+    """Return how much the processes of a session have computed so far; waiting for a disk counts as work."""
     work = 0
     for file in Path("/proc").glob("[0-9]*/stat"):
         with contextlib.suppress(OSError, ValueError):
@@ -253,15 +253,15 @@ def _work_of(session: int) -> int:
 
 
 def _windows_of(x: X11Connection, application: DesktopApplication) -> list[Window]:
-    """The windows whose class is, as far as one can tell, that of the application."""
+    """Return the windows whose class is probably that of the application."""
     command = os.path.basename(application.command[0])
     names = [name.casefold() for name in (application.name, command) if len(name) > 2]
-    found = []
+    windows = []
     for window in _all(x):
         kind = window.application.casefold()
         if len(kind) > 2 and any(kind in name or name in kind for name in names):
-            found.append(window)
-    return found
+            windows.append(window)
+    return windows
 
 
 def _clients(x: X11Connection) -> list[int]:
@@ -269,12 +269,12 @@ def _clients(x: X11Connection) -> list[int]:
 
 
 def _all(x: X11Connection) -> list[Window]:
-    found = (_window(x, client) for client in _clients(x))
-    return [window for window in found if window is not None]
+    described = (_window(x, client) for client in _clients(x))
+    return [window for window in described if window is not None]
 
 
 def _window(x: X11Connection, number: int) -> Window | None:
-    """What is known of a window; None if it has gone meanwhile."""
+    """Describe a window; None if it has gone in the meantime."""
     try:
         return x.describe(x.window(number))
     except XError:
