@@ -165,10 +165,15 @@ class Fold:
                 self._console.write(chunk["content"])
                 self._show_console()
             else:
-                self._parts.append(chunk["content"])
-                self._unjoined += len(chunk["content"])
-                if self._unjoined * 8 > len(message["content"]):  # seldom enough to stay linear
-                    self.settle()
+                self.grow(chunk["content"])
+
+    def grow(self, text: str) -> None:
+        """Add to the open message, which is no console output."""
+        if self._message is not None:
+            self._parts.append(text)
+            self._unjoined += len(text)
+            if self._unjoined * 8 > len(self._message["content"]):  # seldom enough to stay linear
+                self.settle()
 
     @property
     def is_open(self) -> bool:

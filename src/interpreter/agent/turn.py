@@ -151,9 +151,12 @@ class Turn(Action):
                 for step in steps:
                     if isinstance(step, Event):
                         yield step
+                    elif (event := publisher.append(step)) is not None:
+                        yield event
                     else:
                         yield from publisher.publish(step)
-                    if (unsaved := journal.take_notice()) is not None:
+                    if journal.notice is not None:
+                        unsaved, journal.notice = journal.notice, None
                         yield from publisher.publish(unsaved)
             yield from publisher.close()
             for chunk in self._control.farewell() if self._control is not None else ():
@@ -237,14 +240,17 @@ class Turn(Action):
         prose = False
         code: list[str] = []
         self._answers.append("")
-        with closing(reply):
+        answer: list[str] = []
+        is_cancelled = self.is_cancelled
+        with closing(reply), self._collecting(answer):
             for chunk in reply:
-                if self.is_cancelled():
+                if is_cancelled():
                     self.is_done = True
                     return prose
                 if chunk["type"] == "message":
-                    self._answers[-1] += chunk.get("content") or ""
-                if chunk["type"] not in ("code", "tool_call"):
+                    answer.append(chunk.get("content") or "")
+                    yield {**chunk, "role": "assistant"}
+                elif chunk["type"] not in ("code", "tool_call"):
                     yield {**chunk, "role": "computer" if chunk["type"] == "status" else "assistant"}
                 elif chunk["type"] == "code" and chunk["format"].lower() in PROSE_LANGUAGES:
                     # a block in no programming language is something the model says
@@ -275,6 +281,14 @@ class Turn(Action):
                         return prose
                     code = []
         return prose
+
+    @contextlib.contextmanager
+    def _collecting(self, answer: list[str]) -> Iterator[None]:
+        """Put the pieces of the answer together at its end."""
+        try:
+            yield
+        finally:
+            self._answers[-1] += "".join(answer)
 
     def _charge(self) -> None:
         """Charge the actor what its model has cost since the last time."""

@@ -34,15 +34,17 @@ class Repetition:
 
     def __init__(self) -> None:
         self._tail = ""
+        self._new: list[str] = []  # since the last check
         self._unseen = 0
 
     def feed(self, text: str) -> bool:
         """Return whether the end of the text repeats itself."""
-        self._tail = (self._tail + text)[-_LOOKS_BACK:] if len(text) < _LOOKS_BACK else text[-_LOOKS_BACK:]
+        self._new.append(text)
         self._unseen += len(text)
         if self._unseen < _CHECK_INTERVAL:
             return False
-        self._unseen = 0
+        self._tail = "".join([self._tail, *self._new])[-_LOOKS_BACK:]
+        self._new, self._unseen = [], 0
         return repeats(self._tail)
 
 
@@ -219,8 +221,8 @@ class ReplyParser:
             delta = choice.get("delta") or {}
             if choice.get("finish_reason"):
                 self.finish_reason = choice["finish_reason"]
-            reasoning = _reasoning_of(delta)
-            if reasoning:
+            is_plain = len(delta) == 1 and type(delta.get("content")) is str  # nearly every chunk
+            if not is_plain and (reasoning := _reasoning_of(delta)):
                 self.written += len(reasoning)
                 self._text.thinks_first = False  # the server separates thinking from text
                 out.append({"type": "reasoning", "content": reasoning})
@@ -228,7 +230,7 @@ class ReplyParser:
                 text = _text_of(delta["content"])
                 self.written += len(text)
                 out += self._repair.feed(self._in_order(self._text.feed(self._words.whole(text))))
-            if delta.get("tool_calls") or delta.get("function_call"):
+            if not is_plain and (delta.get("tool_calls") or delta.get("function_call")):
                 out += self._call(delta.get("tool_calls") or [{"function": delta["function_call"]}])
             break  # we never request more than one choice
         if self.written > MAX_REPLY_LENGTH or self._repair.blocks > MAX_CALLS or len(self.calls) > MAX_CALLS:

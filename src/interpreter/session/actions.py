@@ -162,7 +162,8 @@ class Action:
                 self.stop()
 
     def is_cancelled(self) -> bool:
-        return self.cancel_requested.is_set() or (self.parent is not None and self.parent.is_cancelled())
+        parent = self.parent
+        return self.cancel_requested.is_set() or (parent is not None and parent.is_cancelled())
 
     def mark_over(self) -> None:
         """What it ran has ended; from any thread."""

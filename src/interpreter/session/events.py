@@ -106,14 +106,16 @@ class LogEntry:
         entry.ended = True
         return entry
 
-    def add(self, chunk: Chunk) -> None:
+    def add(self, chunk: Chunk, size: int) -> None:
         assert self.pieces is not None
         self.pieces.append(chunk)
-        self.size += _size(chunk)
-        if self.size - self.cut <= 2 * MAX_TEXT_LENGTH and len(self.pieces) <= 2 * MAX_PIECES:
-            return
-        # The end of a long text is kept: whole pieces go, and of the first that stays, what is too much.
-        pieces = self.pieces = list(_joined(self.pieces))
+        self.size += size
+        if self.size - self.cut > 2 * MAX_TEXT_LENGTH or len(self.pieces) > 2 * MAX_PIECES:
+            self._shorten(self.pieces)
+
+    def _shorten(self, all_pieces: list[Chunk]) -> None:
+        """Keep the end of a long text: whole pieces go, and of the first that stays, what is too much."""
+        pieces = self.pieces = list(_joined(all_pieces))
         spare = self.size - MAX_TEXT_LENGTH - self.cut
         first, last = 0, len(pieces) - 1
         while first < last and (_size(pieces[first]) <= spare or last - first >= MAX_PIECES):
@@ -283,7 +285,7 @@ class EventLog:
 
     def wake(self) -> None:
         """Tell the readers that follow that there is something new; not while `writing` is entered."""
-        for key, wake in list(self._wakes.items()):
+        for key, wake in list(self._wakes.items()) if self._wakes else ():
             try:
                 wake()
             except Exception:  # noqa: BLE001 - a reader that is gone, such as a closed event loop, must not stop the others
@@ -299,6 +301,29 @@ class Publisher:
         self.fields: Chunk = {}  # what every chunk says of itself: the id of the call that it answers
         self._framer = Framer()
         self._text: LogEntry | None = None
+        self._is_message = False  # the open text is a plain message
+
+    def append(self, chunk: Chunk) -> Event | None:
+        """Publish the next piece of a message that is streaming; None, and nothing is done, for any other chunk.
+
+        `publish` does the same for all chunks; most are such pieces, and each costs time.
+        """
+        text, content = self._text, chunk.get("content")
+        if text is None or not self._is_message or chunk["type"] != "message" or len(chunk) != 3:
+            return None
+        if not content or type(content) is not str or chunk["role"] != text.data["role"]:
+            return None
+        with self._log.writing:
+            if text.ended:
+                return None  # another event has interrupted it
+            if self._fold is not None:
+                self._fold.grow(content)
+            offset = text.size
+            text.add({**chunk}, len(content))  # the receiver may change the chunk
+            if self._journal is not None:
+                self._journal.add(chunk, text.number, self.ids)
+        self._log.wake()
+        return Event(text.number, offset, "message", chunk, self.ids, text.time)  # type: ignore[arg-type]
 
     def publish(self, chunk: Chunk, number: int = 0) -> Generator[Event]:
         """Publish a chunk. With a `number`, its event was published under that already."""
@@ -332,6 +357,7 @@ class Publisher:
         if starts:
             head = {key: value for key, value in chunk.items() if key != "start"}
             text = self._log.begin(LogEntry(chunk["type"], head, self.ids, []))
+            self._is_message = chunk["type"] == "message" and len(head) == 2 and not self.fields
         assert text is not None
         if text.ended and not ends:  # another event has interrupted it
             text = self._log.begin(LogEntry(text.kind, {**text.data, "continues": text.number}, text.ids, []))
@@ -339,7 +365,7 @@ class Publisher:
         if ends:
             text.end()
         elif not starts:
-            text.add({**chunk})  # the receiver may change the chunk
+            text.add({**chunk}, _size(chunk))  # the receiver may change the chunk
         self._text = None if ends else text
         return Event(text.number, offset, text.kind, chunk, self.ids, text.time)  # type: ignore[arg-type]
 

@@ -441,14 +441,14 @@ class _Hold:
         self.busy = threading.Lock()  # held while a thread drives the steps
         self.abandoned = False
 
-    def next(self) -> Event:
+    def next(self, here: int) -> Event:
         if self.buffer:
             return self.buffer.popleft()
         if self.error is not None:
             error, self.error = self.error, None
             raise error
         token = ACTION.set(self.action)
-        self.driver = threading.get_native_id()
+        self.driver = here
         try:
             return next(self.steps)
         finally:
@@ -461,7 +461,7 @@ class _Hold:
 
     @property
     def is_over(self) -> bool:
-        return self.action.over or getattr(self.steps, "gi_frame", None) is None
+        return self.action.over or self.steps.gi_frame is None  # type: ignore[attr-defined]
 
     def can_finish(self) -> bool:
         """Whether what it runs has ended and no thread is reading the end."""
@@ -499,13 +499,13 @@ class Performance(Iterator[Event]):
         action.on_over = session.lane.wake
 
     def __next__(self) -> Event:
-        hold = self._hold
-        if hold.is_driven_here():
+        hold, here = self._hold, threading.get_native_id()
+        if hold.driver == here and hold.busy.locked():
             raise BusyError("This thread is already reading this action.")
         try:
             with hold.busy:
-                hold.thread = threading.get_native_id()
-                return hold.next()
+                hold.thread = here
+                return hold.next(here)
         finally:
             if hold.is_over:
                 self._session.lane.wake()

@@ -58,7 +58,7 @@ class Recorder:
         self._writer: JournalWriter | None = None
         self._broken = False
         self._noticed = False
-        self._notice: Chunk | None = None  # what to show to the user next
+        self.notice: Chunk | None = None  # what to show to the user next
         self._facts = Facts()  # what is known of a session that is not written yet
         self._earlier_usage = Usage()  # of the interpreter before this session
         self._note: str | None = None
@@ -164,6 +164,8 @@ class Recorder:
 
     def add(self, chunk: Chunk, number: int = 0, ids: Ids = NO_IDS) -> None:
         """A chunk of the turn; the fold has taken it."""
+        if self._writer is None:
+            return
         with self._recording() as writer:
             if writer is None:
                 return
@@ -239,17 +241,12 @@ class Recorder:
                 writer.flush()
                 write_original(self.root / name, self.stored_messages())
 
-    def take_notice(self) -> Chunk | None:
-        """What to show to the user now, once."""
-        notice, self._notice = self._notice, None
-        return notice
-
     def _give_up(self, error: OSError) -> None:
         self._broken = True
         if not self._noticed:
             why = error.strerror or str(error)
             text = f"Can't save this conversation: {why} ({self.path or self.root}). You can keep chatting."
-            self._notice = {"role": "computer", "type": "status", "format": "notice", "content": {"text": text}}
+            self.notice = {"role": "computer", "type": "status", "format": "notice", "content": {"text": text}}
         self._noticed = True
 
     # -- between turns -------------------------------------------------------------------------------------------
