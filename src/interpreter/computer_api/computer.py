@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from interpreter.computer_api.sms import SMS
     from interpreter.questions import OnInput
     from interpreter.runtimes.calls import ComputerCall, Tools
-    from interpreter.runtimes.launch import SessionContext
+    from interpreter.runtimes.launch import RuntimeContext
     from interpreter.runtimes.live import Job
     from interpreter.runtimes.protocol import Frame
     from interpreter.runtimes.state import Completions, Mark, Restored, TableQuery, Value, Variable, Window
@@ -152,7 +152,7 @@ class Computer(ComputerSettings):
         return self.registry.find(name)
 
     @property
-    def context(self) -> SessionContext:
+    def context(self) -> RuntimeContext:
         """What the runtimes share: the working directory, exported variables, settings."""
         return self.runtimes.context
 

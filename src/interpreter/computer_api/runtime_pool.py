@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from interpreter.computer_api.computer import Computer
     from interpreter.runtimes import Registry
     from interpreter.runtimes.dry_run import DryRun, Overlay
-    from interpreter.runtimes.launch import Containment, SessionContext
+    from interpreter.runtimes.launch import Containment, RuntimeContext
     from interpreter.runtimes.live import Job, LiveLanguage
     from interpreter.runtimes.state import Completions, Mark, Restored, Saving, Variable
 
@@ -104,7 +104,7 @@ class RuntimePool:
         self._computer, self._owner, self._actor = computer, owner, actor
         self._lock = threading.RLock()
         self._running: dict[Language, BaseLanguage] = {}
-        self._context: SessionContext | None = None
+        self._context: RuntimeContext | None = None
         self._left_sandboxes: list[Containment] = []  # runtimes may still be inside
         self._dry_run: DryRun | None = None
         self.active: BaseLanguage | None = None  # it is running a block
@@ -124,13 +124,13 @@ class RuntimePool:
     # -- what the runtimes share -----------------------------------------------------------------------------------
 
     @property
-    def context(self) -> SessionContext:
+    def context(self) -> RuntimeContext:
         """What the runtimes share, with the settings as they are now."""
-        from interpreter.runtimes.launch import SessionContext
+        from interpreter.runtimes.launch import RuntimeContext
 
         computer, owner = self._computer, self.owner
         if self._context is None:
-            self._context = SessionContext()
+            self._context = RuntimeContext()
             if owner is not None:
                 self._context.cwd = self._context.workspace = owner.workspace
                 self._context.cancelled = lambda: owner.cancelled

@@ -34,7 +34,7 @@ from interpreter.questions import ANSWER, Answer, Question
 from interpreter.remote.link import Link, packed, unpacked
 from interpreter.runtimes import BUILT_IN, BaseLanguage, built_in_languages, state
 from interpreter.runtimes.calls import ComputerCall, failure
-from interpreter.runtimes.launch import SessionContext
+from interpreter.runtimes.launch import RuntimeContext
 from interpreter.runtimes.live import LiveLanguage
 from interpreter.runtimes.protocol import READ_SIZE, BadFrame, Frame
 from interpreter.runtimes.sharing import take
@@ -44,7 +44,7 @@ SOCKET = "socket"
 STOP_TIMEOUT = 10.0  # seconds in which the blocks of a client that was killed end
 GONE = 3  # the exit code of `resume` if there is no keeper
 MAX_AHEAD_LENGTH = 4 * 1024 * 1024  # characters that may be on their way to a client before the program has to wait
-# What a client decides about the runtimes, by the names of SessionContext.
+# What a client decides about the runtimes, by the names of RuntimeContext.
 SETTINGS = tuple(
     "cwd colors timeout max_output python shares_environment offline shell shell_rc sql active_lines table_rows "
     "snapshots max_shared emit_images".split()
@@ -119,7 +119,7 @@ class Keeper:
 
     def __init__(self, folder: Path, workspace: str, keep: float) -> None:
         self.folder, self._keep = folder, keep
-        self.context = SessionContext(cwd=workspace)
+        self.context = RuntimeContext(cwd=workspace)
         self.context.tools = self
         self.workspace = workspace
         self.link = Link(self._received, secrets.token_hex(8), self._replace_client)

@@ -30,7 +30,7 @@ from interpreter.remote.link import Link, packed, unpacked
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.block import RunningBlock, Spool, closing_chunk, event_chunks, notice, outputs_folder
 from interpreter.runtimes.calls import ComputerCall, failure
-from interpreter.runtimes.launch import SessionContext
+from interpreter.runtimes.launch import RuntimeContext
 from interpreter.runtimes.live import CONTROL
 from interpreter.runtimes.protocol import (
     COUNT,
@@ -447,7 +447,7 @@ class RemoteLanguage(BaseLanguage):
         return type(language.__name__, (cls,), about)
 
     def __init__(self, computer: Any = None) -> None:
-        self.context: SessionContext = computer.context if computer is not None else SessionContext()
+        self.context: RuntimeContext = computer.context if computer is not None else RuntimeContext()
         self._run: tuple[Any, RunningBlock] | None = None
         self._stopped = self._told = False
 

@@ -10,7 +10,7 @@ from interpreter.errors import NotPreviewableError, NotRestorableError, UsageErr
 if TYPE_CHECKING:
     from interpreter.questions import Step
     from interpreter.runtimes.dry_run import DryRun, Overlay
-    from interpreter.runtimes.launch import SessionContext
+    from interpreter.runtimes.launch import RuntimeContext
     from interpreter.runtimes.state import Completions, Restored, TableQuery, Value, Variable, Window
 
 NOT_TAKEN_ALONG = "{name} variables can't be copied. Run its blocks again instead."
@@ -77,7 +77,7 @@ class BaseLanguage:
     is_common: bool = True  # whether small models are offered it too: a longer list makes them choose badly
 
     @classmethod
-    def variant(cls, context: SessionContext) -> type[BaseLanguage]:
+    def variant(cls, context: RuntimeContext) -> type[BaseLanguage]:
         """The class that runs its blocks with these settings."""
         return cls
 

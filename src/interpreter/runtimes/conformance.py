@@ -20,7 +20,7 @@ from typing import Any
 
 from interpreter.questions import without_questions
 from interpreter.runtimes.base import BaseLanguage
-from interpreter.runtimes.launch import SessionContext
+from interpreter.runtimes.launch import RuntimeContext
 from interpreter.runtimes.sharing import Shared
 
 GREETING = "Grüße, 世界 🌍"
@@ -83,7 +83,7 @@ class Subject:
         self._folder = TemporaryDirectory()
         self.folder = os.path.realpath(self._folder.name)
         Path(self.folder, "below").mkdir()
-        self.context = SessionContext(cwd=self.folder, **context)
+        self.context = RuntimeContext(cwd=self.folder, **context)
         self.context.exported[VARIABLE] = VALUE
         self.language = language(self) if inspect.signature(language).parameters else language()  # type: ignore[call-arg]
 

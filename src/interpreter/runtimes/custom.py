@@ -8,7 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from interpreter.errors import SessionStartError, SettingError
+from interpreter.errors import RuntimeStartError, SettingError
 from interpreter.host.installation import install_hint
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.program import ProgramLanguage
@@ -54,11 +54,11 @@ class KernelLanguage(ProgramLanguage):
 
     def config(self) -> Frame:
         if not find_spec("jupyter_client"):
-            raise SessionStartError(
+            raise RuntimeStartError(
                 self.name, f"jupyter_client is not installed. To install it: {install_hint('jupyter')}"
             )
         if self._spec() is None:
-            raise SessionStartError(self.name, f"there is no Jupyter kernel {self.kernel}: `jupyter kernelspec list`")
+            raise RuntimeStartError(self.name, f"there is no Jupyter kernel {self.kernel}: `jupyter kernelspec list`")
         return {"kernel": self.kernel}
 
 

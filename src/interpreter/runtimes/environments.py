@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 from interpreter.config.homes import make_folder, our_folder
-from interpreter.errors import SessionStartError
+from interpreter.errors import RuntimeStartError
 from interpreter.host.files import Folder, read_bytes, remove
 from interpreter.questions import Offer, Question, Step
 from interpreter.runtimes.block import notice
@@ -32,7 +32,7 @@ from interpreter.runtimes.data_stack import stack_folder
 from interpreter.runtimes.launch import has_package
 
 if TYPE_CHECKING:
-    from interpreter.runtimes.launch import SessionContext
+    from interpreter.runtimes.launch import RuntimeContext
 
 Origin = Literal["setting", "active", "project", "session"]
 
@@ -132,7 +132,7 @@ class Environment:
 # -- what the user is told and offered ---------------------------------------------------------------------------------
 
 
-def introduce(shared: SessionContext, may_ask: bool) -> Generator[Step]:
+def introduce(shared: RuntimeContext, may_ask: bool) -> Generator[Step]:
     """Before the first block: offer the project's environment, and say once if installs go to a layer above theirs."""
     workspace, env = shared.workspace, shared.own_environment()
     folder = offered_project(workspace, shared.python, env) if may_ask else None
@@ -176,7 +176,7 @@ def choose(
 
 
 def _chosen_python(asked: str | None, env: Mapping[str, str], workspace: str) -> tuple[str, Origin]:
-    """The program that runs code; SessionStartError if there is none where the user says."""
+    """The program that runs code; RuntimeStartError if there is none where the user says."""
     if not asked:
         for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
             if (active := env.get(name)) and (python := python_in(active)):
@@ -195,7 +195,7 @@ def _chosen_python(asked: str | None, env: Mapping[str, str], workspace: str) ->
         program = path if os.path.sep not in path else below  # a path is relative to the workspace
         found = python_in(folder) if folder is not None else shutil.which(program, path=env.get("PATH"))
     if found is None:
-        raise SessionStartError("Python", f"no Python at {asked!r}. Check the setting `computer.python`")
+        raise RuntimeStartError("Python", f"no Python at {asked!r}. Check the setting `computer.python`")
     return os.path.abspath(found), "setting"
 
 

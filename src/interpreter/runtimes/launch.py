@@ -1,4 +1,4 @@
-"""What runtimes start from: the session's context, the program, the sandbox around it, and how the worker talks."""
+"""What runtimes start from: their shared context, the program, the sandbox around it, and how the worker talks."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from interpreter.errors import SessionStartError
+from interpreter.errors import RuntimeStartError
 from interpreter.host import processes
 from interpreter.questions import OnInput, Question
 from interpreter.runtimes.block import Spool, outputs_folder
@@ -288,7 +288,7 @@ def has_package(folders: Iterable[str], name: str) -> bool:
 
 
 @dataclass
-class SessionContext:
+class RuntimeContext:
     """Shared by all languages of a computer; `cd` in one is seen by the others."""
 
     cwd: str = field(default_factory=os.getcwd)
@@ -341,7 +341,7 @@ class SessionContext:
         env = merged_environment(exported)
         try:
             chosen = self.python_environment()
-        except SessionStartError:
+        except RuntimeStartError:
             return env  # a Python block says that there is no such Python
         chosen.prepare()
         if self.containment is not None and chosen.is_layer:

@@ -26,7 +26,7 @@ from interpreter.runtimes.block import (
     event_chunks,
     notice,
 )
-from interpreter.runtimes.launch import Containment, Launch, SessionContext
+from interpreter.runtimes.launch import Containment, Launch, RuntimeContext
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.runtime import Runtime
 from interpreter.runtimes.sharing import MAX_VARIABLE_BYTES, Form, Shared, as_csv, as_text, in_form, take
@@ -55,7 +55,7 @@ NOT_SAVED = "The variables of {name} are not saved; its blocks can be run again.
 
 class HasContext(Protocol):
     @property
-    def context(self) -> SessionContext: ...
+    def context(self) -> RuntimeContext: ...
 
 
 class Job:
@@ -110,7 +110,7 @@ class LiveLanguage(BaseLanguage):
     awaited = threading.Event()  # what is waited for before the next block: stopping that sets it
 
     def __init__(self, computer: HasContext | None = None) -> None:
-        self.context = computer.context if computer is not None else SessionContext()
+        self.context = computer.context if computer is not None else RuntimeContext()
         self.runtime: Runtime | None = None
         self.jobs: list[Job] = []
         self.stopped = False

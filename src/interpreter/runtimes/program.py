@@ -7,7 +7,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from interpreter.errors import SessionStartError
+from interpreter.errors import RuntimeStartError
 from interpreter.messages import Chunk
 from interpreter.runtimes.block import Channels
 from interpreter.runtimes.launch import Launch, program_version
@@ -43,7 +43,7 @@ class ProgramLanguage(LiveLanguage):
         program = self.program()
         if program is None:
             names = " or ".join(self.programs)
-            raise SessionStartError(self.name, f"{names} is not installed. To install it: {self.install}")
+            raise RuntimeStartError(self.name, f"{names} is not installed. To install it: {self.install}")
         return [program, *self.arguments]
 
     def config(self) -> Frame:

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import IO
 
-from interpreter.errors import SessionStartError
+from interpreter.errors import RuntimeStartError
 from interpreter.host.files import remove
 from interpreter.runtimes.block import KILL_AFTER, Channels, Clock, OutputChannel, RunningBlock, Spool, clock_ticks
 from interpreter.runtimes.calls import Calls
@@ -129,7 +129,7 @@ class Runtime:
                         start_new_session=True,
                     )
                 except OSError as error:
-                    raise SessionStartError(self.name, f"{self.launch.python}: {error.strerror}") from error
+                    raise RuntimeStartError(self.name, f"{self.launch.python}: {error.strerror}") from error
         except BaseException:
             ours.close()
             self._forget_refusal()

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from interpreter.errors import SessionStartError
+from interpreter.errors import RuntimeStartError
 from interpreter.runtimes.block import Channels
 from interpreter.runtimes.launch import Launch, program_version
 from interpreter.runtimes.live import LiveLanguage
@@ -61,7 +61,7 @@ class JavaScript(LiveLanguage):
     def launch(self) -> Launch:
         node = self._node()
         if node is None:
-            raise SessionStartError(self.name, NO_NODE)
+            raise RuntimeStartError(self.name, NO_NODE)
         # an interrupt by V8's termination upsets the bookkeeping that these checks would abort the process for
         worker = ["exec", node, "--no-force-async-hooks-checks", str(DRIVER), "{data}"]
         env, folder = self.context.environment(), glob.escape(self.context.package_folder("node"))

@@ -18,7 +18,7 @@ from interpreter.errors import BusyError, NotRestorableError, SandboxUnavailable
 from interpreter.runtimes.base import BaseLanguage
 from interpreter.runtimes.block import closing_chunk, console, event_chunks
 from interpreter.runtimes.calls import ComputerCall, Interrupt
-from interpreter.runtimes.launch import SessionContext
+from interpreter.runtimes.launch import RuntimeContext
 from interpreter.runtimes.live import HasContext
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.python.driver import inspection
@@ -103,7 +103,7 @@ class InProcessPython(BaseLanguage):
     handles_interrupts = True
 
     def __init__(self, computer: HasContext | None = None, namespace: dict[str, Any] | None = None) -> None:
-        self.context = computer.context if computer is not None else SessionContext()
+        self.context = computer.context if computer is not None else RuntimeContext()
         self.namespace = sys.modules["__main__"].__dict__ if namespace is None else namespace
         self._host_cwd = current_folder()
         self._running = False
@@ -290,7 +290,7 @@ class Outlet:
 
     attached = True
 
-    def __init__(self, context: SessionContext) -> None:
+    def __init__(self, context: RuntimeContext) -> None:
         self.number = 0  # of the newest block
         self._context = context
         self._steps: list[questions.Step] = []

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from interpreter.errors import NotRestorableError
 from interpreter.messages import Chunk
 from interpreter.runtimes.block import notice
-from interpreter.runtimes.launch import Launch, SessionContext, program_version
+from interpreter.runtimes.launch import Launch, RuntimeContext, program_version
 from interpreter.runtimes.live import LiveLanguage
 from interpreter.runtimes.protocol import Frame
 from interpreter.runtimes.runtime import Runtime
@@ -60,7 +60,7 @@ class Python(LiveLanguage):
     gate: SyscallGate | None = None  # answers for copies of the runtime that were in an overlay
 
     @classmethod
-    def variant(cls, context: SessionContext) -> type[BaseLanguage]:
+    def variant(cls, context: RuntimeContext) -> type[BaseLanguage]:
         if context.python != "in-process":
             return cls
         from interpreter.runtimes.python.in_process import InProcessPython

@@ -19,7 +19,7 @@ if sys.platform != "win32":
     import fcntl
     import termios
 
-from interpreter.errors import NotRestorableError, SessionStartError, UsageError
+from interpreter.errors import NotRestorableError, RuntimeStartError, UsageError
 from interpreter.messages import Chunk
 from interpreter.runtimes.block import Channels, OutputChannel, console
 from interpreter.runtimes.launch import KEYBOARD, Containment, Launch, path_of, program_version
@@ -142,7 +142,7 @@ class Shell(LiveLanguage):
         shell = which_shell(self.context.shell)
         if shell is None:
             wanted = self.context.shell
-            raise SessionStartError(
+            raise RuntimeStartError(
                 self.name, f"{wanted} is not a usable bash or zsh." if wanted else "bash is not installed."
             )
         env = self._environment()

@@ -9,7 +9,7 @@ from typing import Any
 
 from interpreter.questions import Question, Step
 from interpreter.runtimes.base import BaseLanguage
-from interpreter.runtimes.launch import SessionContext
+from interpreter.runtimes.launch import RuntimeContext
 from interpreter.runtimes.live import HasContext, LiveLanguage
 from interpreter.runtimes.python import Python
 
@@ -43,7 +43,7 @@ class SQL(BaseLanguage):
         return self._own or self._pool.runtime("python")
 
     def version(self) -> str | None:
-        context: SessionContext | None = getattr(self.python, "context", None)
+        context: RuntimeContext | None = getattr(self.python, "context", None)
         if context is None:
             return None  # Python is a class of the user's, which has no session that could run it
         if context.sql:
