@@ -339,10 +339,10 @@ def _frame(html: str) -> str:
 
 def _image(self: Any, tokens: Sequence[Any], index: int, options: Any, env: Any) -> str:
     token = tokens[index]
-    source, words = str(token.attrGet("src") or ""), escape(token.content or "image")
+    source, alternative = str(token.attrGet("src") or ""), escape(token.content or "image")
     if source.startswith("data:image/"):
-        return f'<img src="{escape(source)}" alt="{words}">'
-    return f'<a href="{escape(source)}">{words}</a>'
+        return f'<img src="{escape(source)}" alt="{alternative}">'
+    return f'<a href="{escape(source)}">{alternative}</a>'
 
 
 def _align_by_class(state: Any) -> None:

@@ -131,7 +131,7 @@ class _NotebookWriter:
         cells = self._earlier.setdefault(language.name, [])
         for earlier in reversed(cells):
             defined = re.finditer(language.definitions or r"(?!)", earlier, re.MULTILINE)
-            names = [found[found.lastindex or 0] for found in defined]
+            names = [definition[definition.lastindex or 0] for definition in defined]
             if any(re.search(rf"(?<![\w$.]){re.escape(name)}(?![\w$])", wanted) for name in names):
                 needed.insert(0, earlier)
                 wanted += earlier
@@ -140,7 +140,7 @@ class _NotebookWriter:
         if not needed:
             return block.code
         above, here = (
-            f"{language.comment} {words}" for words in ("From earlier blocks that this one needs:", "This block:")
+            f"{language.comment} {label}" for label in ("From earlier blocks that this one needs:", "This block:")
         )
         return "\n".join([above, *needed, here, block.code])
 

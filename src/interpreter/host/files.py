@@ -309,7 +309,7 @@ def write_bytes(path: str | os.PathLike[str], data: bytes, permissions: int | No
 
 
 def remove(path: str | os.PathLike[str]) -> None:
-    """Delete a folder with everything in it that can be deleted, at any depth and whatever the file modes."""
+    """Delete a folder with everything in it that can be deleted, at any depth and with any permissions."""
     import shutil
 
     with suppress(OSError, RecursionError):
@@ -415,10 +415,10 @@ def _openat2() -> Callable[[int, bytes, int], int] | None:
     number, size = 437, 24
     resolve = 0x02 | 0x04 | 0x08  # no magic links, no links, beneath
     syscall = ctypes.CDLL(None, use_errno=True).syscall
-    syscall.restype, how = ctypes.c_long, ctypes.c_uint64 * 3
+    syscall.restype, open_how = ctypes.c_long, ctypes.c_uint64 * 3
 
     def openat2(folder: int, name: bytes, flags: int) -> int:
-        wanted = how(flags, 0, resolve)
+        wanted = open_how(flags, 0, resolve)
         opened: int = syscall(number, ctypes.c_long(folder), name, ctypes.byref(wanted), ctypes.c_size_t(size))
         return opened if opened >= 0 else -ctypes.get_errno()
 

@@ -2,7 +2,7 @@
 
 Code in a session can write files, export variables and change its folder. None of that reaches a program started here.
 It gets the environment that we were started with, without the variables that make loaders, interpreters and tools run
-something else. It starts in the root folder, and is looked up outside the folders that sandboxed code can write to. Git
+other code. It starts in the root folder, and is looked up outside the folders that sandboxed code can write to. Git
 finds no repository: what a repository configures (filters, an fsmonitor, submodules) cannot be disabled reliably.
 
 An error is always an OSError: `FileNotFoundError` if there is no such program, `TimeoutError` if it takes too long.

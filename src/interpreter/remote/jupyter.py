@@ -266,14 +266,14 @@ class JupyterLanguage(RemoteLanguage):
             elif parent == self._request and self.on_end is not None:
                 self.on_end()
 
-    def _tell(self, words: str) -> None:
+    def _tell(self, message: str) -> None:
         for block in list(self._waiting.values()):
-            block.nudge({"event": "told", "words": words})
+            block.nudge({"event": "told", "words": message})
 
-    def _fail(self, words: str, keep: bool = False) -> None:
+    def _fail(self, message: str, keep: bool = False) -> None:
         waiting, self._waiting = self._waiting, {}
         for block in waiting.values():
-            block.end({"event": "lost", "words": words})
+            block.end({"event": "lost", "words": message})
         if not keep:
             self._id, self._socket = "", None
 

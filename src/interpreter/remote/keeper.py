@@ -268,9 +268,9 @@ class Keeper:
                 raise InterpreterError(f"The keeper doesn't know {name}.")
             else:
                 target = self.record(frame["limits"]) if kind == "files" else self.runtime(frame["on"])
-                found, hints = getattr(target, name, None), types_of(kind, name)[0]
+                member, hints = getattr(target, name, None), types_of(kind, name)[0]
                 args = [unpacked(hint, each) for hint, each in zip(hints, frame["args"], strict=False)]
-                value = found(*args) if callable(found) else found
+                value = member(*args) if callable(member) else member
                 if name == "undo":
                     self._forget_folders()
             reply = {"value": packed(value)}

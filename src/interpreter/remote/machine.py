@@ -263,12 +263,12 @@ class Machine:
         question.wait()
         return question.typed
 
-    def _tell(self, words: str) -> None:
+    def _tell(self, message: str) -> None:
         for block, _ in list(self._runs.values()):
-            block.nudge({"event": "chunk", "chunk": notice(words + "\n"), "asks": False, "size": 0})
+            block.nudge({"event": "chunk", "chunk": notice(message + "\n"), "asks": False, "size": 0})
 
     def _fail(self, message: str, kind: type[RemoteError] = RemoteError) -> None:
-        """Note that everything that ran there is gone, and end whatever waits for it."""
+        """Note that everything that ran there is gone, and end everything that waits for it."""
         self._lost = kind(message)
         self.place, self.exported, self.shared = None, {}, {}
         for call in list(self._calls.values()):

@@ -118,7 +118,7 @@ def _noted(session: Path) -> dict[str, dict[str, str]]:
 def languages_for(
     machines: dict[str, Machine | JupyterServer], here: list[type[BaseLanguage]]
 ) -> list[type[BaseLanguage]]:
-    """List the languages of a session: those of its own machine, and those of each named one, such as `python@gpu`."""
+    """List the languages of a session: those of its machine, and those of each named one, such as `python@gpu`."""
     own = machines.get(OWN)
     languages = own.languages(here, True) if own is not None else list(here)
     return languages + [each for name, machine in machines.items() if name for each in machine.languages(here, False)]

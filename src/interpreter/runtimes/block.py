@@ -74,7 +74,7 @@ class OutputChannel:
         return bool(data)
 
     def drain(self) -> None:
-        """Read everything written so far, but little of what a background job goes on writing."""
+        """Read everything written so far, but little of what a background job writes in the meantime."""
         taken = 0
         with contextlib.suppress(OSError):
             while self._open and taken < MAX_HELD_BYTES and (data := os.read(self.fd, READ_SIZE)):

@@ -63,7 +63,7 @@ class Backend:
         """Pass on what the user typed; None for the end of input."""
 
     def interrupt(self) -> None:
-        """End the block. Called from a signal handler, so at any point of our own code."""
+        """End the block. Called from a signal handler, which can interrupt any of our code."""
 
     def children_changed(self) -> None:
         """Handle a signal, which may mean that a child process has ended."""
@@ -239,7 +239,7 @@ class Persistent(Program):
         read, commands = os.pipe()
         self._replies, write = os.pipe()
         places = {"{commands}": f"/dev/fd/{read}", "{replies}": f"/dev/fd/{write}"}
-        command = [places.get(word, word) for word in self.bridge.config["command"]]
+        command = [places.get(part, part) for part in self.bridge.config["command"]]
         self.launch(command, subprocess.DEVNULL, (read, write))
         self._commands = open(commands, "w", encoding="utf-8", errors="surrogateescape", buffering=1)  # noqa: SIM115
         os.close(read)
@@ -338,7 +338,7 @@ class OneShot(Program):
         self._state = code.with_name("state")
         self._state.with_name(CHANGED).unlink(missing_ok=True)
         places = {"{file}": str(code), "{state}": str(self._state)}
-        command = [places.get(word, word).replace("{file}", str(code)) for word in self.bridge.config["command"]]
+        command = [places.get(part, part).replace("{file}", str(code)) for part in self.bridge.config["command"]]
         try:
             self.launch(command, subprocess.PIPE if CAN_LOOK else subprocess.DEVNULL)
         except OSError as error:

@@ -129,7 +129,7 @@ class Environment:
         return line + names[0] if line and names else ""
 
 
-# -- what the user is told and offered ---------------------------------------------------------------------------------
+# -- notices and offers to the user ------------------------------------------------------------------------------------
 
 
 def introduce(shared: RuntimeContext, may_ask: bool) -> Generator[Step]:

@@ -28,7 +28,7 @@ class ProgramLanguage(LiveLanguage):
 
     def program(self) -> str | None:
         path = self.context.own_environment().get("PATH")
-        return next((found for each in self.programs if (found := shutil.which(each, path=path))), None)
+        return next((program for each in self.programs if (program := shutil.which(each, path=path))), None)
 
     def version(self) -> str | None:
         # Finding the version number can take longer than the model's answer.

@@ -544,16 +544,16 @@ class Runtime:
         why = block.clock.why or ("interrupted" if block.interrupted else None)
         block.end({**frame, "why": why})
 
-    def _supervisor_said(self, words: list[str]) -> None:
-        match words:
+    def _supervisor_said(self, answer: list[str]) -> None:
+        match answer:
             case ["spawned", pid]:
                 self.pid = int(pid)
             case ["exited", pid, code] if int(pid) == self.pid:
                 self._worker_exited(int(code))
             case ["gone", state]:
                 self.snapshots.states.discard(int(state))
-            case ["left" | "promoted" | "split" | "missing" | "settled" as what, *words]:
-                self.snapshots.changes.put((what, words))
+            case ["left" | "promoted" | "split" | "missing" | "settled" as what, *details]:
+                self.snapshots.changes.put((what, details))
             case ["staying"] if self.first.parts:  # which still need it
                 self.control.stays = True
                 self._supervisor_gone()  # a wrapper process may hold the connection open

@@ -100,9 +100,9 @@ class Snapshots:
     def left_by_change(self) -> list[list[str]] | None:
         """Wait for the change. Returns the processes that survive it; None if it failed."""
         left: list[list[str]] = []
-        while (said := self.changes.get())[0] == "left":
-            left.append(said[1])
-        return None if said[0] == "missing" else left
+        while (report := self.changes.get())[0] == "left":
+            left.append(report[1])
+        return None if report[0] == "missing" else left
 
     def first_words(self) -> Frame | None:
         """Return a new worker's `ready` frame; None if it ended or does not report in time."""
@@ -143,16 +143,16 @@ class Snapshots:
             os.close(writer)
 
         def wait() -> Saved | None:
-            end, said = time.monotonic() + seconds + 1, b""
+            end, report = time.monotonic() + seconds + 1, b""
             try:
                 while select.select([reader], [], [], max(0, end - time.monotonic()))[0]:
-                    if not (part := os.read(reader, 65536)) or len(said) > MAX_REPORT_BYTES:
+                    if not (part := os.read(reader, 65536)) or len(report) > MAX_REPORT_BYTES:
                         break
-                    said += part
+                    report += part
                 with Folder(folder) as files:  # code can put anything there
                     data = files.read_bytes(name, most + 1)
                     files.unlink(name)
-                lists = json.loads(said)
+                lists = json.loads(report)
                 saved, lost = ([str(each)[:MAX_NAME_LENGTH] for each in lists[key]] for key in ("saved", "lost"))
                 return Saved(data, saved, lost, bool(lists.get("late"))) if len(data) <= most else None
             except (OSError, ValueError, TypeError, KeyError, AttributeError):

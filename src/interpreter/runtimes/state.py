@@ -158,7 +158,7 @@ class Restored:
 
     def __str__(self) -> str:
         parts = {"Not restored": self.lost, "Still running independently": self.running}
-        return " ".join(f"{words}: {listed(things)}." for words, things in parts.items() if things)
+        return " ".join(f"{title}: {listed(things)}." for title, things in parts.items() if things)
 
 
 @dataclass(frozen=True)

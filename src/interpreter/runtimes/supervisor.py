@@ -1,24 +1,24 @@
 """The first process of a runtime: forks the worker, relays signals, reaps children, and leaves nothing behind.
 
 It runs on Python 3.8 and later and imports next to nothing, so a worker forked from it is a clean interpreter.
-Commands come as lines on the control socket. When the socket closes, for whatever reason, every descendant ends.
+Commands come as lines on the control socket. When the socket closes, for any reason, every descendant ends.
 
-    spawn              fork a worker; four descriptors come along: data, stdin, stdout, stderr
+    spawn              fork a worker; four descriptors come with it: data, stdin, stdout, stderr
     signal S           send signal S to the worker's process group
     nudge S            send signal S to the worker alone
     sweep TICKS        kill what started at or after TICKS (clock ticks since boot), the worker excepted
     kill               kill the worker
-    terminal 1         make the terminal that comes along the controlling terminal
+    terminal 1         make the terminal that comes with it the controlling terminal
     terminal 0         give it up
-    hold               keep the descriptor that comes along under a known number (for sandboxes)
+    hold               keep the descriptor that comes with it under a known number (for sandboxes)
     drop               close that descriptor
     folder PATH        delete this folder at the end
     snapshot STATE N   the worker is about to fork a snapshot of this state, which waits at the other end of the
-                       socket that comes along; the oldest go, so that there are at most N
+                       socket that comes with it; the oldest go, so that there are at most N
     promote STATE      the snapshot becomes the worker; descriptors as for spawn; the worker that was is killed
     forget STATES      end these snapshots
     split STATE        the snapshot becomes the worker of a separate runtime, whose supervisor gets the control
-                       socket that comes along; then descriptors as for spawn. It outlives this runtime
+                       socket that comes with it; then descriptors as for spawn. It outlives this runtime
     try STATE          as promote, with one more descriptor before the others; the worker is suspended, not killed
     settle keep        end the suspended worker
     settle drop PLACE  end the one that replaced it, and everything in this mount namespace
@@ -114,10 +114,10 @@ class Supervisor:
                 self.kept.listen(ready)
             if self.control.fileno() in ready and not self.receive():
                 break
-        while found := self.descendants(everything=True):
-            for pid in found:
+        while pids := self.descendants(everything=True):
+            for pid in pids:
                 self.send_signal(pid, signal.SIGKILL)
-            for pid in found:  # parents first: then their children become ours
+            for pid in pids:  # parents first: then their children become ours
                 self.wait_for(pid)
             try:
                 os.waitpid(-1, os.WNOHANG)
@@ -371,7 +371,7 @@ def become_worker(worker: list[str], fds: list[int], started_with: tuple[Any, ..
                 os._exit(status)
     if worker[0] == "exec":
         os.set_inheritable(data, True)
-    argv = [word.replace("{data}", str(data)) for word in worker[1:]]
+    argv = [argument.replace("{data}", str(data)) for argument in worker[1:]]
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
     try:
         os.execvp(argv[0], argv)

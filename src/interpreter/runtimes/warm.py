@@ -4,7 +4,7 @@
 
 The host sends a line of JSON for each session, with the supervisor's control socket: its worker, environment and
 folder. Lines that come while the imports run wait in the socket. When the socket closes, this process ends; the
-sessions have connections of their own and stay. Like the supervisor, this needs only Python 3.8.
+sessions have separate connections and stay. Like the supervisor, this needs only Python 3.8.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ def preload(supervisor: dict[str, Any], start_file: str, names: list[str]) -> li
             pass  # IPython is not installed
     failed: list[str] = []
     for name in names:
-        if os.path.isabs(name):  # a folder, before those of our own packages
+        if os.path.isabs(name):  # a folder, to search before our packages
             at = next((at for at, entry in enumerate(sys.path) if "-packages" in entry), len(sys.path))
             sys.path.insert(at, name)
             continue
         try:
             importlib.import_module(name)
-        except BaseException as error:  # noqa: BLE001 -- whatever a module raises: the session does without it
+        except BaseException as error:  # noqa: BLE001 -- a module may raise anything: the session does without it
             failed.append("%s (%s: %s)" % (name, type(error).__name__, error))
     threads = sys.modules["threading"].active_count() - 1 if "threading" in sys.modules else 0
     if threads:

@@ -294,11 +294,11 @@ class Containment:
         make_mount_points(self.scratch, seen, own)
         options = bubblewrap.arguments(seen, self.scratch, own, pinned, protected)
         options += ["--chdir", self._visible(start.cwd, seen), "--clearenv"]
-        options += [word for name, value in start.env.items() for word in ("--setenv", name, value)]
+        options += [option for name, value in start.env.items() for option in ("--setenv", name, value)]
         if (filters := bubblewrap.seccomp_filter(self.sandbox.unix_sockets)) is not None:
             fds.append(stack.enter_context(readable(filters)))
             options += ["--seccomp", str(fds[-1])]
-        fds.append(stack.enter_context(readable(b"".join(os.fsencode(word) + b"\0" for word in options))))
+        fds.append(stack.enter_context(readable(b"".join(os.fsencode(option) + b"\0" for option in options))))
         doors = self.groups.doors if self.groups else []
         return Start(bubblewrap.command(doors, fds[-1], argv), {}, "/", fds)
 

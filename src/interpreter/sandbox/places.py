@@ -109,10 +109,10 @@ def places(sandbox: Sandbox, programs: Iterable[str], state: Iterable[Path]) -> 
 
 
 def refuse_too_wide(workspace: Path, home: Path, writable: Iterable[Path]) -> None:
-    for place, words in ((home, "your home folder"), (PACKAGE, "the Open Interpreter installation")):
+    for place, name in ((home, "your home folder"), (PACKAGE, "the Open Interpreter installation")):
         if place.is_relative_to(workspace) and (place == home or workspace == Path("/")):
             raise SandboxUnavailableError(
-                f"The workspace {workspace} contains {words}, so a sandbox would not protect anything. Start in your "
+                f"The workspace {workspace} contains {name}, so a sandbox would not protect anything. Start in your "
                 f"project's folder, or name it: interpreter --workspace FOLDER"
             )
     if not workspace.is_dir():

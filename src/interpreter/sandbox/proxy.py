@@ -295,8 +295,8 @@ def headers(head: bytes) -> bytes:
     return b"".join(line + b"\r\n" for line in [*lines, b"Connection: close"]) + b"\r\n"
 
 
-def answer(status: str, words: str) -> bytes:
-    body = words.encode()
+def answer(status: str, message: str) -> bytes:
+    body = message.encode()
     head = f"HTTP/1.1 {status}\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: {len(body)}\r\n"
     return head.encode() + b"Connection: close\r\n\r\n" + body
 

@@ -143,8 +143,8 @@ def _named(kind: str, text: str, workspace: str) -> Iterator[Access]:
         yield Access(kind, str(full(path)))
         return
     pattern = HOST if kind == "host" else VARIABLE
-    for word in re.split(r"[,\s]+(?:and\s+)?", text.strip("\"'`")):
-        match = pattern.fullmatch(word.strip("\"'`;"))
+    for name in re.split(r"[,\s]+(?:and\s+)?", text.strip("\"'`")):
+        match = pattern.fullmatch(name.strip("\"'`;"))
         if match is None:
             return  # prose, not a request
         yield Access(kind, match[1].lower() if kind == "host" else match[0])
@@ -404,8 +404,8 @@ def tells(line: str, why: str) -> bool:
     return line.rstrip(" .)\r").endswith(f": {why}") or f"] {why}: " in line
 
 
-def says_why(said: str) -> bool:
-    return any(words in said for words in (READ_ONLY, MISSING, NO_FAMILY, *NO_WAY))
+def says_why(output: str) -> bool:
+    return any(message in output for message in (READ_ONLY, MISSING, NO_FAMILY, *NO_WAY))
 
 
 def is_kept(sandbox: Sandbox, places: SandboxPlaces, path: str) -> bool:

@@ -87,7 +87,7 @@ class Coverage:
     copied_bytes: int = 0
     seconds: float = 0.0  # spent this time
     not_covered: Collection[NotCovered] = ()
-    news: tuple[NotCovered, ...] = ()  # those that the user has not been told about
+    news: tuple[NotCovered, ...] = ()  # those that were not reported before
     waiting: int = 0  # files not copied yet: until then, changes to them can't be undone
     trouble: str | None = None  # why this may not survive a restart, if it may not
 
@@ -306,7 +306,7 @@ class FileSnapshot:
         return stored
 
     def covers(self, path: str) -> bool:
-        """Check whether a change of this path would be undone, as far as the last scan shows."""
+        """Check whether a change of this path would be undone, according to the last scan."""
         parts = path.split("/")
         folders = ("/".join(parts[:count]) for count in range(1, len(parts)))
         is_left_out = any(folder in self.tree.closed for folder in folders)

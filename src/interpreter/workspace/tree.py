@@ -105,11 +105,11 @@ def repository_of(path: str) -> str | None:
     return "/".join(parts[: parts.index(".git") + 1]) if ".git" in parts else None
 
 
-def unchanged(found: Item | None, known: Item | None) -> bool:
+def unchanged(present: Item | None, known: Item | None) -> bool:
     """Check whether an item is still the same file, judging by its `stat` result."""
-    if found is None or known is None:
-        return found is known
-    return (found.kind, found.inode, *found[2:4]) == (known.kind, known.inode, *known[2:4])
+    if present is None or known is None:
+        return present is known
+    return (present.kind, present.inode, *present[2:4]) == (known.kind, known.inode, *known[2:4])
 
 
 def item_at(folder: Folder, path: str) -> Item | None:

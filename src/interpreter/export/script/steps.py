@@ -91,15 +91,15 @@ def steps_of(entries: Sequence[Entry], registry: Registry = BUILT_IN) -> Program
     return program_steps
 
 
-def add_python(found: ProgramSteps, known: KnownNames, block: RecordedBlock, number: int, heading: str) -> None:
+def add_python(program_steps: ProgramSteps, known: KnownNames, block: RecordedBlock, number: int, heading: str) -> None:
     plain = plain_python(block.code)
     if plain is None:
         if block.succeeded:
-            found.notes.append(f"Block {number} is not valid Python and is not included.")
+            program_steps.notes.append(f"Block {number} is not valid Python and is not included.")
         return
-    found.installed += plain.installed
+    program_steps.installed += plain.installed
     if block.succeeded:
-        found.notes += [f"Block {number}: `{what}` is not included." for what in plain.dropped]
+        program_steps.notes += [f"Block {number}: `{what}` is not included." for what in plain.dropped]
     step = ProgramStep(block, plain.code, "python", heading, imports=plain.imports)
     step.body = ast.parse(plain.code).body
     known.modules.update({module: module for module in plain.imports})
@@ -111,17 +111,17 @@ def add_python(found: ProgramSteps, known: KnownNames, block: RecordedBlock, num
     named = step.names.reads | step.names.late | step.names.binds | step.names.may_bind | plain.imports
     step.functions = {name: known[name] for name in named if name in known}
     step.modules = {name: known.modules[name] for name in named if name in known.modules}
-    found.steps.append(step)
+    program_steps.steps.append(step)
 
 
-def add_shell(found: ProgramSteps, known: KnownNames, block: RecordedBlock, number: int, heading: str) -> None:
+def add_shell(program_steps: ProgramSteps, known: KnownNames, block: RecordedBlock, number: int, heading: str) -> None:
     """Add a shell block as a step; the packages that it installs become dependencies."""
     if not block.succeeded:
         return
     kept = []
     for line in block.code.splitlines():
         if installing := _INSTALLING.fullmatch(line):
-            found.installed += packages_in(installing["what"])
+            program_steps.installed += packages_in(installing["what"])
         else:
             kept.append(line)
     code = "\n".join(kept).strip()
@@ -129,7 +129,7 @@ def add_shell(found: ProgramSteps, known: KnownNames, block: RecordedBlock, numb
         step = ProgramStep(block, code, "shell", heading)
         effects = {effect.kind for effect in analyze("shell", code, os.getcwd()).all}
         step.names.effects = leaves_state(code) or not effects <= {"program", "read"}
-        found.steps.append(step)
+        program_steps.steps.append(step)
 
 
 def is_show(node: ast.stmt) -> bool:
@@ -270,12 +270,12 @@ def _cell_magic(name: str, argument: str, body: str, plain: Plain) -> str:
     return "None"
 
 
-def packages_in(words: str) -> list[str]:
+def packages_in(arguments: str) -> list[str]:
     """List what a `pip install` line installs, without options and files."""
     try:
-        parts = shlex.split(words)
+        parts = shlex.split(arguments)
     except ValueError:
-        parts = words.split()
+        parts = arguments.split()
     return [part for part in parts if re.match(r"[A-Za-z0-9]", part) and not part.endswith((".txt", ".whl"))]
 
 

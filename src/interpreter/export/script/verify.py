@@ -1,7 +1,7 @@
 """Run an exported program in a sandbox, a fresh process and a copy of the folder, and compare the results.
 
-Code wrote the program and its folder. So the host only copies and compares bytes, without following links. Whatever
-runs the program or reads its pictures runs in the sandbox.
+Code wrote the program and its folder. So the host only copies and compares bytes, without following links. Everything
+that runs the program or reads its pictures runs in the sandbox.
 """
 
 from __future__ import annotations

@@ -62,8 +62,8 @@ class Built:
 class BuildError(Exception):
     """The block can't be made into a page."""
 
-    def __init__(self, words: str, missing: str = "") -> None:
-        super().__init__(words)
+    def __init__(self, message: str, missing: str = "") -> None:
+        super().__init__(message)
         self.missing = missing  # the npm packages to install
 
 
@@ -130,14 +130,14 @@ class SourceMap:
     def _read(self) -> None:
         source = there = column = 0
         for row in self._map["mappings"].split(";"):
-            here, found = 0, []
+            here, segments = 0, []
             for segment in filter(None, row.split(",")):
                 numbers = decoded(segment)
                 here += numbers[0]
                 if len(numbers) >= 4:
                     source, there, column = source + numbers[1], there + numbers[2], column + numbers[3]
-                    found.append((here, source, there, column))
-            self._rows.append(found)
+                    segments.append((here, source, there, column))
+            self._rows.append(segments)
 
 
 def decoded(segment: str) -> list[int]:

@@ -207,7 +207,7 @@ class InProcessPython(BaseLanguage):
             raise BusyError("Python is busy.")
         try:
             answer = inspection.answer(frame, self.namespace, self._hidden, self._figures.png)
-        except Exception as error:  # noqa: BLE001 -- whatever a user's __repr__ raises
+        except Exception as error:  # noqa: BLE001 -- a user's __repr__ may raise anything
             raise UsageError(f"{type(error).__name__}: {error}") from None
         if "failed" in answer:
             raise UsageError(answer["failed"])

@@ -147,9 +147,9 @@ def without(state: str, environment: dict[str, str]) -> str:
     return _DECLARATION.sub(kept, state)
 
 
-def listed(found: dict[str, tuple[str, str]]) -> list[Variable]:
+def listed(typed_texts: dict[str, tuple[str, str]]) -> list[Variable]:
     rows = []
-    for name, (kind, text) in found.items():
+    for name, (kind, text) in typed_texts.items():
         line = " ".join(text.split())
         preview = line if len(line) <= _MAX_LENGTH else line[: _MAX_LENGTH - 3] + "..."
         if kind in ("array", "map"):
@@ -209,7 +209,7 @@ class ShellDialect:
         self._term, self._rc = env["TERM"], rc
         # The variables that it exports, as last seen.
         self._known = {name: value for name, value in env.items() if name not in OWN}
-        self._told: dict[str, str | None] = {}
+        self._sent: dict[str, str | None] = {}
         self._listing = b""
         self._state = state  # the initial state; later ones are in the runtime's folder
         self._block = 0
@@ -294,22 +294,23 @@ class ShellDialect:
 
     # -- from the shell --------------------------------------------------------------------------------------
 
-    def changes(self, folder: Path, told: dict[str, str | None]) -> Frame:
-        """Where the last block left the directory, and the exported variables that differ (None: unset) from what the
-        shell was told; empty if it did not get to report them.
+    def changes(self, folder: Path, sent: dict[str, str | None]) -> Frame:
+        """Return the directory and the changed exported variables (None: unset) that the last block left.
+
+        `sent` has the variables that the shell got from the host. Empty if the shell could not report.
         """
         report = read_file(folder / "exports")
         if report is None:
             return {}
         place, _, listing = report.partition(b"\0")
         cwd = os.fsdecode(place.removesuffix(b"\n"))
-        if (listing, told) == (self._listing, self._told):
+        if (listing, sent) == (self._listing, self._sent):
             return {"cwd": cwd, "env": {}}
         now = {name: value for name, value in exported(listing).items() if name not in OWN}
-        before = {name: value for name, value in {**self._known, **told}.items() if value is not None}
+        before = {name: value for name, value in {**self._known, **sent}.items() if value is not None}
         changed: dict[str, str | None] = {name: None for name in before if name not in now}
         changed |= {name: value for name, value in now.items() if before.get(name) != value}
-        self._listing, self._known, self._told = listing, now, {**told, **changed}
+        self._listing, self._known, self._sent = listing, now, {**sent, **changed}
         return {"cwd": cwd, "env": changed}
 
     def last_state(self, folder: Path) -> Path | None:

@@ -144,13 +144,13 @@ def copy_frame(connection: sqlite3.Connection, name: str, frame: Any) -> None:
 
 
 def statements(code: str) -> list[str]:
-    found, pending = [], ""
+    complete, pending = [], ""
     for piece in re.split(r"(?<=;)", code):
         pending += piece
         if sqlite3.complete_statement(pending):
-            found.append(pending)
+            complete.append(pending)
             pending = ""
-    return [*found, pending] if pending.strip() else found
+    return [*complete, pending] if pending.strip() else complete
 
 
 def show(names: list[str], rows: list[Any], namespace: dict[str, Any]) -> None:

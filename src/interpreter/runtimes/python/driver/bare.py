@@ -107,7 +107,7 @@ class Bare:
                 yield None
         except GeneratorExit:
             raise
-        except BaseException as error:  # noqa: BLE001 -- whatever the user's code raises, SystemExit too
+        except BaseException as error:  # noqa: BLE001 -- the user's code may raise anything, even SystemExit
             self.show_error(error)
             yield error
 

@@ -72,7 +72,7 @@ def is_figure(value: Any) -> bool:
 def plain(value: Any) -> str:
     try:
         return repr(value)
-    except Exception as error:  # noqa: BLE001 -- whatever a user's __repr__ raises
+    except Exception as error:  # noqa: BLE001 -- a user's __repr__ may raise anything
         return "<%s object whose repr() raised %s: %s>" % (type(value).__name__, type(error).__name__, error)
 
 

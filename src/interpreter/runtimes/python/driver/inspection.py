@@ -155,7 +155,7 @@ class ValuePreview:
         except KeyboardInterrupt:  # the host does not wait any longer
             self.late = True
             text = "<repr() takes too long>"
-        except Exception as error:  # noqa: BLE001 -- whatever a user's __repr__ raises
+        except Exception as error:  # noqa: BLE001 -- a user's __repr__ may raise anything
             text = "<repr() raised %s>" % type(error).__name__
         line = " ".join(str(text).split())
         return line if len(line) <= MAX_PREVIEW_LENGTH else line[: MAX_PREVIEW_LENGTH - 3] + "..."
@@ -285,7 +285,7 @@ def completions(namespace: dict[str, Any], code: str, cursor: int) -> dict[str, 
 def attributes(owner: Any, part: str) -> dict[str, str]:
     try:
         names = [name for name in dir(owner) if isinstance(name, str) and name.isidentifier()]
-    except Exception:  # noqa: BLE001 -- whatever a user's __dir__ raises
+    except Exception:  # noqa: BLE001 -- a user's __dir__ may raise anything
         return {}
     shown = [name for name in names if name.startswith(part) and (part or name[0] != "_")]
     return {name: kind_of(static(owner, name)) for name in shown[: MAX_COMPLETIONS * 2]}

@@ -175,7 +175,7 @@ class DriverShell(InteractiveShell):  # type: ignore[misc]
                     await eval(code_obj, self.user_global_ns, self.user_ns)
                 else:
                     exec(code_obj, self.user_global_ns, self.user_ns)
-        except BaseException as error:  # noqa: BLE001 -- whatever the user's code raises, SystemExit too
+        except BaseException as error:  # noqa: BLE001 -- the user's code may raise anything, even SystemExit
             if self.loop.was_interrupted(error):
                 error = KeyboardInterrupt().with_traceback(error.__traceback__)
             if result is not None:

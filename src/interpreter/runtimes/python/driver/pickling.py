@@ -93,7 +93,7 @@ def unpicklable(users: dict[str, Any], most: float, seconds: float) -> dict[str,
                     try:
                         ByValue(meter, protocol=4).dump((name, users[name]))
                         most -= meter.size
-                    except BaseException:  # noqa: BLE001 -- whatever a user's __reduce__ raises
+                    except BaseException:  # noqa: BLE001 -- a user's __reduce__ may raise anything
                         verdict = b">" if meter.size > meter.most else b"-"
                     os.write(writer, VERDICT.pack(verdict, meter.size if verdict == b"+" else 0))
             finally:

@@ -229,13 +229,13 @@ class Worker:
                 self.interrupts.end()
         except KeyboardInterrupt:
             reply = {"failed": "this took too long, and was stopped"}
-        except BaseException as failure:  # noqa: BLE001 -- whatever a user's __repr__ raises
+        except BaseException as failure:  # noqa: BLE001 -- a user's __repr__ may raise anything
             reply = {"failed": "%s: %s" % (type(failure).__name__, failure)}
         self._flush_everything()  # its output belongs to no block
         self._reply(frame, **reply)
 
-    def _reply(self, frame: Frame, **found: Any) -> None:
-        self.channel.send({"event": "answer", "query": frame.get("query"), **found})
+    def _reply(self, frame: Frame, **fields: Any) -> None:
+        self.channel.send({"event": "answer", "query": frame.get("query"), **fields})
 
     def snapshot(self, frame: Frame) -> None:
         """Take a snapshot between blocks, if a socket for it came along. A query is answered after it."""
@@ -295,7 +295,7 @@ class Worker:
                 _, lost = pickling.pack(namespace, self._engine.hidden, path)
             else:
                 pickling.unpack(namespace, path)
-        except Exception as error:  # noqa: BLE001 -- whatever a user's __reduce__ or __setstate__ raises
+        except Exception as error:  # noqa: BLE001 -- a user's __reduce__ or __setstate__ may raise anything
             lost = ["all variables (%s: %s)" % (type(error).__name__, error)]
         self._reply(frame, lost=lost)
 

@@ -153,11 +153,11 @@ class PandasGrid(Grid):
         return mask.index[mask.fillna(False).astype(bool)]  # type: ignore[no-any-return]
 
     def sorted(self, rows: Sequence[int], at: int, descending: bool) -> Sequence[int]:
-        column, how = self.column(at).iloc[rows], {"ascending": not descending, "kind": "stable"}
+        column, options = self.column(at).iloc[rows], {"ascending": not descending, "kind": "stable"}
         try:
-            return column.sort_values(**how).index  # type: ignore[no-any-return]
+            return column.sort_values(**options).index  # type: ignore[no-any-return]
         except TypeError:
-            return column.sort_values(**how, key=lambda values: values.astype(str)).index  # type: ignore[no-any-return]
+            return column.sort_values(**options, key=lambda values: values.astype(str)).index  # type: ignore[no-any-return]
 
     def frame(self, rows: Sequence[int], columns: Sequence[int]) -> Any:
         part = self._source.iloc[rows, list(columns)]
@@ -324,7 +324,7 @@ def filtered(grid: Grid, text: str) -> Sequence[int]:
         return grid.where(mask)
     except ViewError:
         raise
-    except Exception as error:  # noqa: BLE001 -- whatever a library says about types that do not fit
+    except Exception as error:  # noqa: BLE001 -- libraries may raise anything for types that do not fit
         raise ViewError("This filter does not fit the columns: %s" % str(error).partition("\n")[0]) from None
 
 
@@ -346,17 +346,17 @@ def evaluate(node: Any, grid: Grid, names: dict[str, str]) -> Any:
     raise ViewError("A filter only compares columns. It looks like: %s." % FILTERS)
 
 
-def compare(grid: Grid, left: Any, how: Any, right: Any) -> Any:
-    is_negative = isinstance(how, (ast.NotIn, ast.NotEq, ast.IsNot))
+def compare(grid: Grid, left: Any, comparison: Any, right: Any) -> Any:
+    is_negative = isinstance(comparison, (ast.NotIn, ast.NotEq, ast.IsNot))
     if right is None:
         mask = grid.missing(left)
-    elif isinstance(how, (ast.In, ast.NotIn)):
+    elif isinstance(comparison, (ast.In, ast.NotIn)):
         if isinstance(left, str) and type(right) not in (list, str):
             mask = grid.marked([not is_missing(value) and left in str(value) for value in right])
         else:
             mask = reduce(operator.or_, [left == fitting(left, each) for each in right])
     else:
-        return OPERATORS[type(how)](fitting(right, left), fitting(left, right))
+        return OPERATORS[type(comparison)](fitting(right, left), fitting(left, right))
     return ~mask if is_negative else mask
 
 

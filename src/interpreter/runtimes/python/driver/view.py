@@ -170,7 +170,7 @@ class View:
             os.close(fd)
 
     def _close(self, path: str, source: str) -> None:
-        """Show what is there outside; everything that has no layer becomes read-only."""
+        """Show a path's outside content; everything without a layer becomes read-only."""
         mount(source, path, None, BIND | RECURSIVE)
         self._read_only.append(path)
 
@@ -334,13 +334,13 @@ def unshare_mounts() -> bool:
         raise_capabilities()
     checked(libc.unshare(NEW_MOUNTS | (NEW_USER if user else 0)), "namespaces")
     if user:
-        for name, words in (
+        for name, content in (
             ("setgroups", "deny"),
             ("uid_map", "%d %d 1" % (uid, uid)),
             ("gid_map", "%d %d 1" % (gid, gid)),
         ):
             with open("/proc/self/" + name, "w") as file:
-                file.write(words)
+                file.write(content)
     mount("none", "/", None, SLAVE | RECURSIVE)  # our changes stay here, but new disks show up
     return user
 
