@@ -85,32 +85,32 @@ def _addresses(computer: Any) -> dict[str, str]:
     return ({OWN: computer.remote} if computer.remote else {}) | (computer.remotes or {})
 
 
-def note_keepers(computer: Any, session: Path) -> None:
+def note_keepers(computer: Any, session_folder: Path) -> None:
     """Note in a session's folder where its runtimes are, for a process that resumes it if this one is killed."""
     addresses, noted = _addresses(computer), {}
     for name, machine in computer.machines.items():
         if keeper := getattr(machine, "keeper", None):
             noted[name] = {"address": addresses[name], "keeper": keeper, "version": __version__}
-    if noted and _noted(session) != noted:
-        write_bytes(session / KEEPERS, json.dumps(noted).encode(), 0o600)
+    if noted and _noted(session_folder) != noted:
+        write_bytes(session_folder / KEEPERS, json.dumps(noted).encode(), 0o600)
 
 
-def take_over_keepers(computer: Any, session: Path) -> None:
+def take_over_keepers(computer: Any, session_folder: Path) -> None:
     """Let the machines of a resumed session look for runtimes that a killed process left there."""
     addresses = _addresses(computer)
-    for name, noted in _noted(session).items():
+    for name, noted in _noted(session_folder).items():
         if name in addresses and (addresses[name], __version__) == (noted["address"], noted["version"]):
             computer.machines[name].take_over(noted["keeper"])
 
 
-def noted_address(session: Path) -> str | None:
+def noted_address(session_folder: Path) -> str | None:
     """Return the address of the machine that a saved session worked on; None if it was this one."""
-    return _noted(session).get(OWN, {}).get("address")
+    return _noted(session_folder).get(OWN, {}).get("address")
 
 
-def _noted(session: Path) -> dict[str, dict[str, str]]:
+def _noted(session_folder: Path) -> dict[str, dict[str, str]]:
     try:
-        return json.loads((session / KEEPERS).read_bytes())  # type: ignore[no-any-return]
+        return json.loads((session_folder / KEEPERS).read_bytes())  # type: ignore[no-any-return]
     except (OSError, ValueError):
         return {}
 

@@ -267,7 +267,7 @@ CHECKS: dict[str, Check] = {
 def conform(
     language: type[BaseLanguage], samples: Samples, checks: Collection[str] = tuple(CHECKS), **context: Any
 ) -> dict[str, str]:
-    """Run the checks in one session. Returns for each `passed`, `not claimed`, or what the language does instead."""
+    """Run the checks with one instance. Returns for each `passed`, `not claimed`, or what the language does instead."""
     subject, results = Subject(language, samples, **context), {}
     try:
         for name in checks:

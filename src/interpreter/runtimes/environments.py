@@ -63,7 +63,7 @@ class Environment:
     """A Python for code, and the folder that its packages are installed into."""
 
     python: str  # the Python that code sees
-    # The program that the first process of a session runs on, which loads nothing from a session environment.
+    # The program that the first process of a runtime runs on, which loads nothing from a session environment.
     supervisor: str
     folder: str = ""  # the virtual environment; empty for a Python outside of one
     origin: Origin = "session"

@@ -165,7 +165,7 @@ def program_version(program: str, containment: Containment | None = None) -> str
 # -- warm parents ------------------------------------------------------------------------------------------------------
 
 WARM = Path(__file__).with_name("warm.py")
-# The variables that Python and libraries read on import. A parent gets only these, so none of a session's secrets.
+# The variables that Python and libraries read on import. A parent gets only these, so no secrets.
 IMPORT_VARIABLES = re.compile(
     r"(PYTHON|INTERPRETER_PYTHON|LD_|DYLD_|LC_|XDG_|MPL|OMP_|OPENBLAS_|MKL_|NUMEXPR_|CUDA_)\w*|LANG|HOME|TMPDIR"
 )
@@ -178,7 +178,7 @@ def import_environment(env: Mapping[str, str]) -> dict[str, str]:
 
 
 class WarmParent:
-    """A process that has imported modules and forks new sessions; shared by all sessions of this process."""
+    """A process that has imported modules and forks new runtimes; shared by all sessions of this process."""
 
     def __init__(self, python: str, modules: Sequence[str], env: dict[str, str]) -> None:
         ours, theirs = socket.socketpair()
@@ -233,7 +233,7 @@ class WarmParent:
         return f"The process that imports the modules of `computer.preload` ended: {self._said or 'no reason given'}\n"
 
     def close(self) -> None:
-        """End the process and release everything. Its sessions have separate connections."""
+        """End the process and release everything. Its runtimes have separate connections."""
         if not self._errors.closed:
             if self.host == os.getpid():
                 self._process.kill()
@@ -311,7 +311,7 @@ class RuntimeContext:
     offline: bool = False
     shell: str | None = None
     shell_rc: bool = False
-    preload: Sequence[str] = ()  # modules that a warm parent imports for Python sessions
+    preload: Sequence[str] = ()  # modules that a warm parent imports for Python runtimes
     browser: str | None = None  # the program that shows pages; None for an installed one
     sql: str | None = None  # the URL of the database for SQL blocks, which may contain a password
     active_lines: bool = True

@@ -2,9 +2,9 @@
 
     python warm.py SOCKET START_FILE MODULE...
 
-The host sends a line of JSON for each session, with the supervisor's control socket: its worker, environment and
+The host sends a line of JSON for each runtime, with the supervisor's control socket: its worker, environment and
 folder. Lines that come while the imports run wait in the socket. When the socket closes, this process ends; the
-sessions have separate connections and stay. Like the supervisor, this needs only Python 3.8.
+runtimes have separate connections and stay. Like the supervisor, this needs only Python 3.8.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 SUPERVISOR = os.path.join(FOLDER, "supervisor.py")
 NOT_PRELOADED = "INTERPRETER_NOT_PRELOADED"  # tells the driver, as in serve.py
 DRIVER = ("serve", "inspection", "pickling", "tables", "ipython", "bare")
-LATER = ("completer", "completerlib", "logger", "magics", "oinspect")  # imported by IPython when a session starts
+LATER = ("completer", "completerlib", "logger", "magics", "oinspect")  # imported by IPython when a runtime starts
 LIBRARY = ctypes.PyDLL(None)
 NEW_MEMORY = 8192  # bytes: a free range of this size is not a gap
 MAX_GAP_BYTES = 100_000  # bytes
@@ -54,7 +54,7 @@ def preload(supervisor: dict[str, Any], start_file: str, names: list[str]) -> li
             continue
         try:
             importlib.import_module(name)
-        except BaseException as error:  # noqa: BLE001 -- a module may raise anything: the session does without it
+        except BaseException as error:  # noqa: BLE001 -- a module may raise anything: runtimes do without it
             failed.append("%s (%s: %s)" % (name, type(error).__name__, error))
     threads = sys.modules["threading"].active_count() - 1 if "threading" in sys.modules else 0
     if threads:
@@ -65,8 +65,8 @@ def preload(supervisor: dict[str, Any], start_file: str, names: list[str]) -> li
 
 # -- memory --------------------------------------------------------------------------------------------------------
 #
-# A session gets its own copy of a page when it writes to it, and it writes to the reference count of everything it
-# uses. So what sessions use should be close together, and what they make should not be between other things.
+# A worker gets its own copy of a page when it writes to it, and it writes to the reference count of everything it
+# uses. So what workers use should be close together, and what they make should not be between other things.
 
 
 def gather(ran: set[int]) -> None:
@@ -164,4 +164,4 @@ if __name__ == "__main__":
         serve(supervisor, requests, not_imported)
         status = 0
     finally:
-        os._exit(status)  # no clean-up of the user's modules in each session's supervisor
+        os._exit(status)  # no clean-up of the user's modules in each supervisor

@@ -52,7 +52,7 @@ def command(doors: list[str], arguments_fd: int, argv: list[str]) -> list[str]:
 def arguments(
     places: SandboxPlaces, scratch: Path, own: dict[Path, str], pinned: dict[Path, int], protected: dict[Path, int]
 ) -> list[str]:
-    """Build bubblewrap's options; `own` maps folders of ours that the session needs to how they are bound.
+    """Build bubblewrap's options; `own` maps folders of ours that the runtime needs to how they are bound.
 
     What is protected was opened before: between a check and a mount, code could put a link in its place. Folders that
     are pinned are mounted over themselves, so that code cannot rename them.
@@ -65,7 +65,7 @@ def arguments(
         if os.path.exists(f"/proc/{name}"):
             mounts += masked(Path("/proc", name))
     mounts += ["--tmpfs", "/run"]
-    # Homes are empty; the user's own and the temporary folders belong to the sandbox, and its sessions share them.
+    # Homes are empty; the user's own and the temporary folders belong to the sandbox, and its runtimes share them.
     for folder in places.hidden:
         if folder != places.home:
             mounts += ["--size", str(EMPTY_FOLDER), "--tmpfs", str(folder)]

@@ -21,7 +21,7 @@ from interpreter.sandbox.proxy import Proxy
 from interpreter.sandbox.sandbox import ENTER, LATER, PORT, Sandbox
 
 ENGINES = ("podman", "docker")
-LINE, NETWORK = "control", "network"  # socket names in the session's folder
+LINE, NETWORK = "control", "network"  # socket names in the runtime's folder
 # Variables of the host that would be wrong inside the image.
 HOSTS_OWN = ("PATH", "HOME", "SHELL", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "LD_PRELOAD")
 # A shell that holds the descriptor open, because engines close inherited descriptors in the processes they start.

@@ -1,4 +1,4 @@
-"""A sandbox in use: it starts sessions inside and reports what it blocked."""
+"""A sandbox in use: it starts runtimes inside and reports what it blocked."""
 
 from __future__ import annotations
 
@@ -54,12 +54,12 @@ from interpreter.sandbox.sandbox import (
 
 NAME = "interpreter-sandbox-"
 STATE = (".config", ".cache", ".local/share")  # where our files are in a home other than $HOME
-PACKAGES = ".local/share/sandbox-packages"  # in the sandbox's home, for what pip installs; shared by its sessions
+PACKAGES = ".local/share/sandbox-packages"  # in the sandbox's home, for what pip installs; shared by its runtimes
 MAX_REPORTED_FILES = 5  # named in a block's output
 
 
 class Containment:
-    """A sandbox shared by all sessions of one computer: its temporary folder, its home, its proxy."""
+    """A sandbox shared by all runtimes of one computer: its temporary folder, its home, its proxy."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class Containment:
         self.close = weakref.finalize(self, put_away, self.scratch, self.outputs, self.proxy, self.groups, self.trusted)
 
     def widen(self, *wanted: Access) -> Containment:
-        """Grant more access. Returns itself if running sessions get it at once, else a new one for new sessions."""
+        """Grant more access. Returns itself if live runtimes get it at once, else a new one for new runtimes."""
         wider = self
         if not all(each.at_once for each in wanted):
             wider = copy.copy(self)  # with the same folders, groups and proxy
@@ -129,7 +129,7 @@ class Containment:
         processes.distrust(self.sandbox.workspace, *self.sandbox.writable)
         self.proxy.allow_only(self.sandbox.hosts)
 
-    # -- what sessions call -------------------------------------------------------------------------------------
+    # -- what runtimes call -------------------------------------------------------------------------------------
 
     @property
     def only_reads(self) -> bool:
@@ -225,11 +225,11 @@ class Containment:
     # -- requests for more -----------------------------------------------------------------------------------------
 
     def request_of(self, code: str) -> SandboxRequest | None:
-        """Parse what the code asks for. None if it asks for nothing, or only for what every session has."""
+        """Parse what the code asks for. None if it asks for nothing, or only for what every runtime has."""
         seen = self.places([])
         asked = requested(code, self.sandbox.workspace)
         missing = tuple(each for each in asked if not is_given(self.sandbox, seen, each))
-        # A session that started before something was granted may not have it.
+        # A runtime that started before something was granted may not have it.
         may_be_older = any(each in self.granted and not each.at_once for each in asked)
         if not missing and not may_be_older:
             return None

@@ -1,4 +1,4 @@
-"""The first process of a sandbox: sets its limits, hands the proxy a socket, then is the supervisor of the session.
+"""The first process of a sandbox: sets its limits, hands the proxy a socket, then is the supervisor of the runtime.
 
     python enter.py PROTECTED LIMITS PROXY FILTER SUPERVISOR ARGUMENTS...
 

@@ -1,4 +1,4 @@
-"""Which paths a sandboxed session sees and which it may write to, and the mount points for them."""
+"""Which paths a sandboxed runtime sees and which it may write to, and the mount points for them."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def is_trusted(*names: str) -> bool:
 
 
 class TrustedPaths:
-    """Trusted files in a folder that code can write to: listed before each session, and again after each block."""
+    """Trusted files in a folder that code can write to: listed before each start, and again after each block."""
 
     def __init__(self, root: Path) -> None:
         self.root = root

@@ -1,6 +1,6 @@
 """The only way out of a sandbox: a proxy outside that connects to listed hosts and records what it refused.
 
-A session's first process listens in its own, empty network and hands the listening socket over, so connections made
+A runtime's first process listens in its own, empty network and hands the listening socket over, so connections made
 there arrive here. A name is looked up once, its addresses are checked, and the connection goes to exactly such an
 address.
 """
@@ -89,7 +89,7 @@ class ProxyRefused(Exception):
 
 
 class Proxy:
-    """Serves the sessions of one sandbox until it is closed."""
+    """Serves the runtimes of one sandbox until it is closed."""
 
     def __init__(self, hosts: Sequence[str], resolve: Resolve | None = None, allow_private: bool = False) -> None:
         self.hosts = list(hosts)
@@ -103,10 +103,10 @@ class Proxy:
         self._lines: list[socket.socket] = []
         self._thread: threading.Thread | None = None
 
-    # -- sessions --------------------------------------------------------------------------------------------
+    # -- runtimes --------------------------------------------------------------------------------------------
 
     def expect(self) -> socket.socket:
-        """Expect a session to start. Returns the end of a line over which it sends its listening socket."""
+        """Expect a runtime to start. Returns the end of a line over which it sends its listening socket."""
         ours, theirs = socket.socketpair()
         with self._lock:
             self._lines.append(ours)
@@ -165,7 +165,7 @@ class Proxy:
         os.close(self._wake)
 
     def _received(self, line: socket.socket) -> list[socket.socket]:
-        """Receive the listening socket of a session that has started; none if it could not start."""
+        """Receive the listening socket of a runtime that has started; none if it could not start."""
         with self._lock:
             self._lines.remove(line)
         with line, contextlib.suppress(OSError):

@@ -1,7 +1,7 @@
 """Sandbox requests: what a sandbox denied a block, how a block asks for it, and running it with what was granted.
 
 A block asks in its first comments: `# needs: host pypi.org`. It can name `host NAME`, `read PATH`, `write PATH` and
-`env NAME`. Nothing can be mounted into a live session, so for a path the block runs in a new one, and its language's
+`env NAME`. Nothing can be mounted into a live runtime, so for a path the block runs in a new one, and its language's
 variables are moved there and back.
 """
 
@@ -82,7 +82,7 @@ class SandboxRequest:
             runtime = before.runtime  # it may have started before the grant
             if runtime is not None and runtime.launch.containment is not wide:
                 after, note = copied(before, runtimes)
-                end_session(before, heir=after)
+                end_runtime(before, heir=after)
                 runtimes.use(after)
                 yield from _said(note)
             yield from runtimes.run_now(block)
@@ -115,7 +115,7 @@ class SandboxRequest:
         yield from last  # the chunk that ends the block
 
     def _export(self, runtimes: RuntimePool, given: bool) -> None:
-        """Export the granted variables to the session's next block, or remove them again."""
+        """Export the granted variables to the next block, or remove them again."""
         names = [each.value for each in self.wanted if each.kind == "env"]
         runtimes.context.exported.update({name: os.environ.get(name) if given else None for name in names})
 
@@ -208,7 +208,7 @@ def _host_and_port(value: str) -> tuple[str, int]:
     return host, int(port) if port.isdigit() else 443
 
 
-# -- moving a language's session between sandboxes ------------------------------------------------------------------
+# -- moving a runtime's state between sandboxes ----------------------------------------------------------------------
 
 
 def live_language(runtimes: RuntimePool, block: Block) -> LiveLanguage:
@@ -218,7 +218,7 @@ def live_language(runtimes: RuntimePool, block: Block) -> LiveLanguage:
 
 
 def copied(language: LiveLanguage, runtimes: RuntimePool) -> tuple[LiveLanguage, str]:
-    """Copy a session's variables to a new one in the present sandbox. Returns it with a note for the user."""
+    """Copy a runtime's variables to a new one in the present sandbox. Returns it with a note for the user."""
     try:
         after, restored = language.split(runtimes)
         return after, str(restored)
@@ -241,14 +241,14 @@ def bring_back(before: LiveLanguage, after: LiveLanguage, runtimes: RuntimePool)
         except NotRestorableError:
             note = LOST
     if kept is not before:
-        end_session(before, heir=kept)
-    end_session(after, heir=kept)
+        end_runtime(before, heir=kept)
+    end_runtime(after, heir=kept)
     runtimes.use(kept)
     return note
 
 
-def end_session(language: LiveLanguage, heir: LiveLanguage) -> None:
-    """End a session; the one that replaces it takes over its background jobs."""
+def end_runtime(language: LiveLanguage, heir: LiveLanguage) -> None:
+    """End a runtime; the one that replaces it takes over its background jobs."""
     heir.jobs += language.jobs
     language.jobs = []
     language.terminate()
@@ -274,7 +274,7 @@ WRITING = re.compile(
 )  # a redirection or a command before the path
 LOCAL = ("localhost", "127.0.0.1", "::1")
 BEFORE_WHY = re.compile(r"(?:['‘]|: )([^'’‘:]+)['’]?: [A-Z][a-z -]+\.?\s*$")
-# What programs print for these errors, with English as the session's language.
+# What programs print for these errors, with English as the system's language.
 READ_ONLY, MISSING, NO_FAMILY = map(os.strerror, (errno.EROFS, errno.ENOENT, errno.EAFNOSUPPORT))
 NO_WAY = (os.strerror(errno.ENETUNREACH), "name resolution", "Could not resolve host", "Name or service not known")
 

@@ -1,4 +1,4 @@
-"""What a session may reach, as data: the kind of sandbox, its workspace, hosts, variables, paths and limits."""
+"""What sandboxed code may reach, as data: the kind of sandbox, its workspace, hosts, variables, paths and limits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PORT = 41080  # of the proxy, inside the sandbox's network
 
 @dataclass(frozen=True)
 class ResourceLimits:
-    """Resource limits of a sandboxed session; None means no limit."""
+    """Resource limits of a sandboxed runtime; None means no limit."""
 
     memory: int | None = 8192  # megabytes, per process, and in total if there are control groups
     cpu: int | None = 3600  # seconds per process
@@ -59,7 +59,7 @@ class Access:
 
     @property
     def at_once(self) -> bool:
-        """Check whether a live session can get it at once: nothing can be mounted into one."""
+        """Check whether a live runtime can get it at once: nothing can be mounted into one."""
         return self.kind in ("host", "env")
 
 

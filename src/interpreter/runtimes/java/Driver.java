@@ -1,4 +1,4 @@
-// The driver of a Java session: `java Driver.java COMMANDS REPLIES`. Blocks run as snippets of jshell, in this process.
+// The driver of a Java runtime: `java Driver.java COMMANDS REPLIES`. Blocks run as snippets of jshell, in this process.
 
 import java.io.*;
 import java.nio.charset.StandardCharsets;

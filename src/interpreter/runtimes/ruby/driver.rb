@@ -1,4 +1,4 @@
-# The driver of a Ruby session: `ruby driver.rb COMMANDS REPLIES`. Blocks run in the top-level binding.
+# The driver of a Ruby runtime: `ruby driver.rb COMMANDS REPLIES`. Blocks run in the top-level binding.
 
 require "date"
 require "json"

@@ -1,4 +1,4 @@
-"""SQL blocks, run inside the Python session: its data frames are tables, and results are data frames."""
+"""SQL blocks, run inside the Python runtime: its data frames are tables, and results are data frames."""
 
 from __future__ import annotations
 
@@ -39,13 +39,13 @@ class SQL(BaseLanguage):
 
     @property
     def python(self) -> Any:
-        """Return the Python session that runs the SQL."""
+        """Return the Python language whose runtime runs the SQL."""
         return self._own or self._pool.runtime("python")
 
     def version(self) -> str | None:
         context: RuntimeContext | None = getattr(self.python, "context", None)
         if context is None:
-            return None  # Python is a user's own class, without a session to run SQL in
+            return None  # Python is a user's own class, without a runtime to run SQL in
         if context.sql:
             return context.sql.partition(":")[0]
         engine = "DuckDB" if context.has_python_package("duckdb") else "SQLite"
@@ -66,7 +66,7 @@ class SQL(BaseLanguage):
         python.on_end = self.on_end
         old = python.runtime if isinstance(python, LiveLanguage) else None
         if old is not None and old.launch.containment is not python.context.containment:
-            # After a sandbox change, start the new session first: its folder, for the address file, is a different one.
+            # After a sandbox change, start the new runtime first: its folder, for the address file, is a different one.
             yield from _without_lines(python.run(""))
         place = None
         if python.context.sql:  # it may contain a password, so it goes into a private file, not into code

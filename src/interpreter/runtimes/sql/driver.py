@@ -1,4 +1,4 @@
-"""Runs SQL inside a Python session, on the session's Python (3.8 or later), with only the standard library."""
+"""Runs SQL inside the Python runtime, on the session's Python (3.8 or later), with only the standard library."""
 
 from __future__ import annotations
 

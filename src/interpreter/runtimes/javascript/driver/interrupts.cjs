@@ -1,5 +1,5 @@
 'use strict';
-// Ends code that blocks the main thread with V8's termination, which keeps the session's state.
+// Ends code that blocks the main thread with V8's termination, which keeps the state.
 
 const { AsyncLocalStorage } = require('async_hooks');
 const { Session } = require('inspector');

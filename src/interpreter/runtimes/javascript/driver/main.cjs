@@ -1,5 +1,5 @@
 'use strict';
-// The driver of a JavaScript session: `node main.cjs FD`, where FD is the socket to the host.
+// The driver of a JavaScript runtime: `node main.cjs FD`, where FD is the socket to the host.
 
 const { isPromise } = require('util').types;
 const blocks = require('./blocks.cjs');

@@ -31,7 +31,7 @@ for feature in __future__.all_feature_names:
 AWAITS = 0x80  # CO_COROUTINE
 BLOCK_NAMES = "<block "
 NAME = "__magic__"
-# Compiled on first use, since most sessions never need them.
+# Compiled on first use, since most runtimes never need them.
 COMMAND = r"(?P<indent>\s*)(?P<target>[\w.,\[\]'\" ]+?\s*=\s*)?(?P<sign>!!?|%(?=\w))(?P<rest>.+)\Z"
 CELL = r"\s*(%%\w+)[ \t]*([^\n]*)\n?(.*)\Z"
 

@@ -1,7 +1,7 @@
 """`computer` and `tools` in the user's code, and the user's skills: each use of a tool is a call to the host.
 
 `computer` and `tools` are found like builtins, and `computer` can be imported; the user's variables and modules of
-these names take precedence. The code of a skill comes from the host and runs here, in the session.
+these names take precedence. The code of a skill comes from the host and runs here, in the worker.
 """
 
 from __future__ import annotations

@@ -145,7 +145,7 @@ class DriverShell(InteractiveShell):  # type: ignore[misc]
     profile_dir = traitlets.Any()  # IPython would create the folder of a real one
 
     def init_ipython_dir(self, ipython_dir: Any) -> None:
-        """Do nothing: no folder is needed, since nothing is kept between sessions."""
+        """Do nothing: no folder is needed, since nothing is kept between runtimes."""
 
     def init_profile_dir(self, profile_dir: Any) -> None:
         self.profile_dir = SimpleNamespace(location=os.devnull)

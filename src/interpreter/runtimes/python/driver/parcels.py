@@ -1,4 +1,4 @@
-"""How values travel between a session and the tools of the computer: JSON, pictures, bytes, times, and errors.
+"""How values travel between code and the tools of the computer: JSON, pictures, bytes, times, and errors.
 
 A value that JSON cannot represent is an object with one key that begins with a dollar sign.
 """

@@ -1,4 +1,4 @@
-"""The worker of a Python session: it reads the host's frames, runs blocks, and answers between them."""
+"""The worker of a Python runtime: it reads the host's frames, runs blocks, and answers between them."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ REHEARSED = "import os; x = 1", "x += 1; x"
 REHEARSALS = 8  # Python optimises a function after so many calls
 
 
-prepared: list[Worker] = []  # in a warm parent, the worker that each session is copied from
+prepared: list[Worker] = []  # in a warm parent, the worker that others are copied from
 
 
 def prepare(gather: Callable[[set[int]], None]) -> None:
@@ -52,7 +52,7 @@ def prepare(gather: Callable[[set[int]], None]) -> None:
 
 
 def serve(data_fd: int, origin: Origin) -> int:
-    """Run blocks until the host closes the session, or is gone."""
+    """Run blocks until the host closes the connection, or is gone."""
     gc.disable()  # start-up makes no garbage
     environment = origin[4][2] if len(origin[4]) > 2 else ""
     if os.path.isdir(environment):  # not in a container
@@ -90,7 +90,7 @@ def serve(data_fd: int, origin: Origin) -> int:
 
 
 class Worker:
-    """A session's process: its streams, its namespace and the engine that runs code in it."""
+    """The worker process: its streams, its namespace and the engine that runs code in it."""
 
     _stdout: TextIOWrapper
 
@@ -135,7 +135,7 @@ class Worker:
         self._snapshots.forking = True
 
     def begin_copy(self, data_fd: int, origin: Origin) -> None:
-        """Become the worker of a session: this copy has its environment and folder already."""
+        """Become the worker of a new runtime: this copy has its environment and folder already."""
         self._snapshots.forking, self._snapshots.origin = False, origin
         time.tzset()
         self.interrupts.install()

@@ -1,8 +1,8 @@
-"""Snapshots of the session: forked copies of this process that wait, and resume in its place when they are woken.
+"""Snapshots of the worker: forked copies of this process that wait, and resume in its place when they are woken.
 
 The parent runs the block, and so keeps its threads and its connections; the child is the snapshot. It waits on a socket
-whose other end is the supervisor's, and ends when that closes. A snapshot can also become another session: it forks
-that session's worker and becomes its supervisor.
+whose other end is the supervisor's, and ends when that closes. A snapshot can also start another runtime: it forks
+that runtime's worker and becomes its supervisor.
 """
 
 from __future__ import annotations
@@ -161,7 +161,7 @@ class SnapshotTaker:
         os.setpgid(0, 0)
 
     def _split(self, line: int, fds: list[int]) -> list[int]:
-        """Fork the worker of another session and become its supervisor. Returns its descriptors, in the worker only."""
+        """Fork the worker of another runtime and become its supervisor. Returns its descriptors, in the worker only."""
         control, *rest = fds
         reader, writer = os.pipe()
         worker = self._fork()

@@ -1,4 +1,4 @@
-"""Views of tables in the session: sorted, filtered, searched, summarised, exported. No value is ever changed.
+"""Views of tables in the runtime: sorted, filtered, searched, summarised, exported. No value is ever changed.
 
 A filter is evaluated here, node by node: it knows columns, constants and comparisons, and calls nothing.
 """
